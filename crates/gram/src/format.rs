@@ -1,0 +1,596 @@
+//! The one canonical layout.
+//!
+//! A list (the file, a record, an array, the elements of a bracket pattern, the arrows of a path) is written on one
+//! line where that fits, else with one item a line. Comments keep a list on several lines and stay with the item that
+//! they stand before, or behind on the same line. A comment in the midst of an item moves before the item.
+
+use crate::pattern::label_text;
+use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
+
+/// How many characters fit on a line.
+pub const LINE_WIDTH: usize = 100;
+
+const INDENT: usize = 2;
+
+/// Formats a text. A text with errors is not touched: they are returned instead.
+///
+/// Meaning and comments are kept, fenced text is untouched, and formatting again changes nothing.
+///
+/// ```
+/// let text = "[ a : Agent{model:'demo'}|b,c ]// the first";
+/// assert_eq!(patter_gram::format(text).unwrap(), "[a:Agent { model: 'demo' } | b, c] // the first\n");
+/// assert!(patter_gram::format("[a").is_err());
+/// ```
+pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
+    let (tree, mut diagnostics) = parse(source);
+    diagnostics.retain(Diagnostic::is_error);
+    if diagnostics.is_empty() { Ok(format_tree(&tree)) } else { Err(diagnostics) }
+}
+
+/// Formats a tree that has no errors.
+fn format_tree(tree: &Tree) -> String {
+    let line_break = match tree.source().split_once('\n') {
+        Some((first, _)) if first.ends_with('\r') => "\r\n",
+        _ => "\n",
+    };
+    let mut writer = Writer { tree, out: String::with_capacity(tree.source().len()), line_start: 0, line_break };
+    let items: Vec<_> = tree.root().children().collect();
+    let inside = tree.root().span();
+    writer.items(&List { items, inside, separator: "" }, 0, First::Here);
+    if !writer.out.is_empty() {
+        writer.out.push_str(line_break);
+    }
+    writer.out
+}
+
+/// Items with the text around them that holds their comments.
+struct List<'t> {
+    items: Vec<Syntax<'t>>,
+    /// From behind the opening bracket to before the closing one.
+    inside: Span,
+    /// What stands between two items.
+    separator: &'static str,
+}
+
+/// Where the first item of a list goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    /// Where the text is now.
+    Here,
+    /// On a new line.
+    NewLine,
+}
+
+struct Writer<'t> {
+    tree: &'t Tree,
+    out: String,
+    /// Where the current line starts in `out`.
+    line_start: usize,
+    line_break: &'static str,
+}
+
+impl<'t> Writer<'t> {
+    // Lists.
+
+    /// Writes items one a line, each with its comments.
+    fn items(&mut self, list: &List<'t>, indent: usize, first: First) {
+        let mut previous_end = list.inside.start;
+        let mut place = first;
+        let last = list.items.len().saturating_sub(1);
+        for (index, item) in list.items.iter().enumerate() {
+            let before = self.comments_in(Span::new(previous_end, item.span().start));
+            for comment in before.iter().chain(&self.strays(*item)) {
+                self.new_line(&mut place, indent, Span::new(previous_end, comment.start));
+                self.comment(*comment);
+                previous_end = comment.end.max(previous_end);
+            }
+            self.new_line(&mut place, indent, Span::new(previous_end, item.span().start));
+            let separator = if index == last { "" } else { list.separator };
+            self.item(*item, indent, separator.len());
+            self.out.push_str(separator);
+            previous_end = item.span().end;
+            let until = list.items.get(index + 1).map_or(list.inside.end, |next| next.span().start);
+            for comment in self.trailing(previous_end, until) {
+                self.out.push(' ');
+                self.comment(comment);
+                previous_end = comment.end;
+            }
+        }
+        for comment in self.comments_in(Span::new(previous_end, list.inside.end)).to_vec() {
+            self.new_line(&mut place, indent, Span::new(previous_end, comment.start));
+            self.comment(comment);
+            previous_end = comment.end;
+        }
+    }
+
+    /// Starts a line, behind an empty one where the source has one in this gap between two items.
+    fn new_line(&mut self, place: &mut First, indent: usize, gap: Span) {
+        let is_first = self.out.is_empty() || self.out.ends_with(['{', '[', '|']);
+        match *place {
+            First::Here => *place = First::NewLine,
+            First::NewLine => {
+                let breaks = gap.of(self.tree.source()).bytes().filter(|byte| *byte == b'\n').count();
+                if breaks > 1 && !is_first {
+                    self.out.push_str(self.line_break);
+                }
+                self.out.push_str(self.line_break);
+                self.line_start = self.out.len();
+                self.out.extend(std::iter::repeat_n(' ', indent));
+            }
+        }
+    }
+
+    fn comment(&mut self, comment: Span) {
+        self.verbatim(comment.of(self.tree.source()).trim_end());
+    }
+
+    /// Writes text that may hold line breaks.
+    fn verbatim(&mut self, text: &str) {
+        if let Some(last_break) = text.rfind('\n') {
+            self.line_start = self.out.len() + last_break + 1;
+        }
+        self.out.push_str(text);
+    }
+
+    // Comments.
+
+    fn comments_in(&self, span: Span) -> &'t [Span] {
+        let comments = self.tree.comment_spans();
+        let first = comments.partition_point(|comment| comment.start < span.start);
+        let count = comments.get(first..).unwrap_or_default().partition_point(|comment| comment.end <= span.end);
+        comments.get(first..first + count).unwrap_or_default()
+    }
+
+    /// Returns the comments on the line where an item ends. A `/** … */` right before the next item belongs to that.
+    fn trailing(&self, from: u32, until: u32) -> Vec<Span> {
+        let source = self.tree.source();
+        let mut end = from;
+        let mut trailing = Vec::new();
+        for comment in self.comments_in(Span::new(from, until)) {
+            if Span::new(end, comment.start).of(source).contains('\n') {
+                break;
+            }
+            let behind = source.get(comment.end as usize..).unwrap_or_default();
+            let behind = behind.trim_start_matches([' ', '\t', ',']);
+            let ends_line = behind.is_empty() || behind.starts_with(['\n', '\r', ']', '}', ')', '/']);
+            if !ends_line {
+                break;
+            }
+            end = comment.end;
+            trailing.push(*comment);
+        }
+        trailing
+    }
+
+    /// Returns the comments in the midst of an item: those that no list inside it takes care of.
+    fn strays(&self, item: Syntax<'t>) -> Vec<Span> {
+        let item = match item.kind() {
+            // The parts of these are lists themselves; only what is in the first part has nowhere to go.
+            Kind::Path | Kind::Annotated => match item.children().next() {
+                Some(first) => first,
+                None => return Vec::new(),
+            },
+            _ => item,
+        };
+        let inside = self.comments_in(item.span());
+        if inside.is_empty() {
+            return Vec::new();
+        }
+        let lists = lists_in(item);
+        inside.iter().filter(|comment| !lists.iter().any(|list| list.contains(**comment))).copied().collect()
+    }
+
+    // Items.
+
+    /// Writes an item on one line where it fits with `suffix` more characters, else on several.
+    fn item(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
+        if self.try_flat(item, suffix) {
+            return;
+        }
+        match item.kind() {
+            Kind::Property => {
+                for part in item.children() {
+                    match part.kind() {
+                        Kind::Key => {
+                            self.out.push_str(part.text());
+                            self.out.push_str(colon(item));
+                            self.out.push(' ');
+                        }
+                        _ => self.item(part, indent, suffix),
+                    }
+                }
+            }
+            Kind::Record | Kind::Map => self.braces(item, indent),
+            Kind::Array => {
+                let inside = inner(item.span());
+                let list = List { items: item.children().collect(), inside, separator: "," };
+                self.out.push('[');
+                self.items(&list, indent + INDENT, First::NewLine);
+                self.close(']', indent);
+            }
+            Kind::Node => {
+                self.out.push('(');
+                self.subject(item, indent, suffix + 1);
+                self.out.push(')');
+            }
+            Kind::Path => self.path(item, indent, suffix),
+            Kind::Bracket => self.bracket(item, indent, suffix),
+            Kind::Annotated => {
+                let list = List { items: item.children().collect(), inside: item.span(), separator: "" };
+                self.items_of_segments(&list, indent, suffix);
+            }
+            Kind::Annotation => {
+                self.out.push('@');
+                for part in item.children() {
+                    match part.kind() {
+                        Kind::Key => {
+                            self.out.push_str(part.text());
+                            self.out.push('(');
+                        }
+                        _ => self.item(part, indent, 1),
+                    }
+                }
+                self.out.push(')');
+            }
+            _ => {
+                let flat = self.flat_without_limit(item);
+                self.verbatim(&flat);
+            }
+        }
+    }
+
+    fn close(&mut self, bracket: char, indent: usize) {
+        let mut place = First::NewLine;
+        self.new_line(&mut place, indent, Span::at(0));
+        self.out.push(bracket);
+    }
+
+    fn braces(&mut self, record: Syntax<'t>, indent: usize) {
+        let list = List { items: record.children().collect(), inside: inner(record.span()), separator: "," };
+        self.out.push('{');
+        self.items(&list, indent + INDENT, First::NewLine);
+        self.close('}', indent);
+    }
+
+    /// Writes name, labels and record.
+    fn subject(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
+        self.out.push_str(&head(item));
+        if let Some(record) = item.child(Kind::Record) {
+            if item.children().next().is_some_and(|first| first.kind() != Kind::Record) {
+                self.out.push(' ');
+            }
+            if !self.try_flat(record, suffix) {
+                self.braces(record, indent);
+            }
+        }
+    }
+
+    fn bracket(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
+        let items: Vec<_> = item.children().filter(|child| child.kind().is_pattern()).collect();
+        self.out.push('[');
+        let Some(bar) = bar(item) else {
+            self.subject(item, indent, suffix + 1);
+            return self.out.push(']');
+        };
+        let before = self.out.len();
+        self.subject(item, indent, 2);
+        self.out.push_str(if self.out.len() > before { " |" } else { "|" });
+        let inside = Span::new(bar.end, item.span().end - 1);
+        self.items(&List { items, inside, separator: "," }, indent + INDENT, First::NewLine);
+        self.close(']', indent);
+    }
+
+    /// Writes a path with one arrow a line.
+    fn path(&mut self, path: Syntax<'t>, indent: usize, suffix: usize) {
+        let mut parts = path.children();
+        let Some(first) = parts.next() else { return };
+        let mut place = First::Here;
+        self.new_line(&mut place, indent, Span::at(0));
+        self.item(first, indent, 0);
+        let mut previous_end = first.span().end;
+        while let (Some(arrow), Some(node)) = (parts.next(), parts.next()) {
+            for comment in self.trailing(previous_end, arrow.span().start) {
+                self.out.push(' ');
+                self.comment(comment);
+                previous_end = comment.end;
+            }
+            let between = self.comments_in(Span::new(previous_end, arrow.span().start));
+            let gap = self.comments_in(Span::new(arrow.span().end, node.span().start));
+            let strays = self.strays(arrow).into_iter().chain(gap.iter().copied()).chain(self.strays(node));
+            let comments: Vec<_> = between.iter().copied().chain(strays).collect();
+            for comment in comments {
+                self.new_line(&mut place, indent + INDENT, Span::at(0));
+                self.comment(comment);
+            }
+            self.new_line(&mut place, indent + INDENT, Span::at(0));
+            self.arrow(arrow, indent + INDENT);
+            self.item(node, indent + INDENT, suffix);
+            previous_end = node.span().end;
+        }
+    }
+
+    fn arrow(&mut self, arrow: Syntax<'t>, indent: usize) {
+        let (left, right) = strokes(arrow);
+        self.out.push_str(left);
+        if has_brackets(arrow) {
+            self.out.push('[');
+            self.subject(arrow, indent, 1 + right.len());
+            self.out.push(']');
+        }
+        self.out.push_str(right);
+    }
+
+    /// Writes annotations and their pattern, each on a line of its own. Strays of the first were written before it.
+    fn items_of_segments(&mut self, list: &List<'t>, indent: usize, suffix: usize) {
+        let mut place = First::Here;
+        let mut previous_end = list.inside.start;
+        for (index, item) in list.items.iter().enumerate() {
+            let strays = if index == 0 { Vec::new() } else { self.strays(*item) };
+            let before = self.comments_in(Span::new(previous_end, item.span().start)).to_vec();
+            for comment in before.into_iter().chain(strays) {
+                self.new_line(&mut place, indent, Span::at(0));
+                self.comment(comment);
+            }
+            self.new_line(&mut place, indent, Span::at(0));
+            self.item(*item, indent, suffix);
+            previous_end = item.span().end;
+            if let Some(next) = list.items.get(index + 1) {
+                for comment in self.trailing(previous_end, next.span().start) {
+                    self.out.push(' ');
+                    self.comment(comment);
+                    previous_end = comment.end;
+                }
+            }
+        }
+    }
+
+    // One line.
+
+    /// Writes an item on the current line, if it fits with `suffix` more characters. Otherwise writes nothing.
+    fn try_flat(&mut self, item: Syntax<'t>, suffix: usize) -> bool {
+        let has_own_lines = self.comments_in(item.span()).len() > self.strays(item).len();
+        if has_own_lines || item.kind() == Kind::Annotated {
+            return false;
+        }
+        let column = self.out.get(self.line_start..).map_or(0, |line| line.chars().count());
+        let Some(room) = LINE_WIDTH.checked_sub(column + suffix) else { return false };
+        let before = self.out.len();
+        let mut flat = Flat { out: &mut self.out, limit: before + room * 4 };
+        let fits = flat.write(item).is_some()
+            && self.out.get(before..).is_some_and(|text| text.chars().count() <= room);
+        if !fits {
+            self.out.truncate(before);
+        }
+        fits
+    }
+
+    /// Returns an item on one line, however long, or as it is written where it has line breaks of its own.
+    fn flat_without_limit(&self, item: Syntax<'t>) -> String {
+        let mut out = String::new();
+        let mut flat = Flat { out: &mut out, limit: usize::MAX };
+        match flat.write(item) {
+            Some(()) => out,
+            None => item.text().to_owned(),
+        }
+    }
+}
+
+/// Writes syntax on one line, and gives up at a limit of bytes or where there must be a line break.
+struct Flat<'o> {
+    out: &'o mut String,
+    limit: usize,
+}
+
+impl Flat<'_> {
+    fn push(&mut self, text: &str) -> Option<()> {
+        if self.out.len() + text.len() > self.limit || text.contains('\n') {
+            return None;
+        }
+        self.out.push_str(text);
+        Some(())
+    }
+
+    fn write(&mut self, item: Syntax<'_>) -> Option<()> {
+        match item.kind() {
+            Kind::Node => {
+                self.push("(")?;
+                self.subject(item)?;
+                self.push(")")
+            }
+            Kind::Arrow => {
+                let (left, right) = strokes(item);
+                self.push(left)?;
+                if has_brackets(item) {
+                    self.push("[")?;
+                    self.subject(item)?;
+                    self.push("]")?;
+                }
+                self.push(right)
+            }
+            Kind::Path => item.children().try_for_each(|part| self.write(part)),
+            Kind::Bracket => {
+                self.push("[")?;
+                self.subject(item)?;
+                let mut is_first = true;
+                let has_subject = item.children().next().is_some_and(|first| !first.kind().is_pattern());
+                for element in item.children().filter(|child| child.kind().is_pattern()) {
+                    let separator = match (is_first, has_subject) {
+                        (true, true) => " | ",
+                        (true, false) => "| ",
+                        (false, _) => ", ",
+                    };
+                    self.push(separator)?;
+                    is_first = false;
+                    self.write(element)?;
+                }
+                self.push("]")
+            }
+            Kind::Header => {
+                self.push("@@")?;
+                self.push(&head(item))
+            }
+            Kind::Annotation => {
+                self.push("@")?;
+                for part in item.children() {
+                    self.write(part)?;
+                    if part.kind() == Kind::Key {
+                        self.push("(")?;
+                    }
+                }
+                self.push(")")
+            }
+            Kind::Record | Kind::Map => {
+                if item.children().next().is_none() {
+                    return self.push("{}");
+                }
+                self.push("{ ")?;
+                self.separated(item)?;
+                self.push(" }")
+            }
+            Kind::Array => {
+                self.push("[")?;
+                self.separated(item)?;
+                self.push("]")
+            }
+            Kind::Property => item.children().try_for_each(|part| {
+                self.write(part)?;
+                match part.kind() {
+                    Kind::Key => {
+                        self.push(colon(item))?;
+                        self.push(" ")
+                    }
+                    _ => Some(()),
+                }
+            }),
+            // Where a comment stands inside, these stay as they are.
+            Kind::Range if !has_comment(item) => {
+                let text: String = item.text().chars().filter(|c| !c.is_whitespace()).collect();
+                self.push(&text)
+            }
+            Kind::Tagged if !has_comment(item) && !item.text().starts_with("```") => {
+                let tag = item.child(Kind::Tag)?;
+                self.push(tag.text())?;
+                let text = item.text().get(tag.text().len()..)?;
+                self.push(text.trim_start())
+            }
+            _ => self.push(item.text()),
+        }
+    }
+
+    fn subject(&mut self, item: Syntax<'_>) -> Option<()> {
+        let head = head(item);
+        self.push(&head)?;
+        let Some(record) = item.child(Kind::Record) else { return Some(()) };
+        if !head.is_empty() {
+            self.push(" ")?;
+        }
+        self.write(record)
+    }
+
+    fn separated(&mut self, list: Syntax<'_>) -> Option<()> {
+        for (index, item) in list.children().enumerate() {
+            if index > 0 {
+                self.push(", ")?;
+            }
+            self.write(item)?;
+        }
+        Some(())
+    }
+}
+
+// Pieces of text that the tree does not spell out.
+
+/// Returns name and labels, without blanks.
+fn head(item: Syntax<'_>) -> String {
+    let mut head = String::new();
+    for part in item.children() {
+        match part.kind() {
+            Kind::Identifier => head.push_str(part.text()),
+            Kind::Label => {
+                head.push_str(if part.text().starts_with("::") { "::" } else { ":" });
+                head.push_str(label_text(part));
+            }
+            _ => break,
+        }
+    }
+    head
+}
+
+/// Returns the colon of a property, as it is written.
+fn colon(property: Syntax<'_>) -> &'static str {
+    let key_end = property.child(Kind::Key).map_or(property.span().start, |key| key.span().end);
+    let rest = skip_trivia(property.tree(), key_end);
+    if rest.starts_with("::") { "::" } else { ":" }
+}
+
+/// Returns both halves of an arrow.
+fn strokes(arrow: Syntax<'_>) -> (&'static str, &'static str) {
+    let text = arrow.text();
+    let points_left = text.starts_with('<');
+    let points_right = text.ends_with('>');
+    match text.bytes().find(|byte| *byte != b'<') {
+        Some(b'=') => (if points_left { "<=" } else { "=" }, if points_right { "=>" } else { "=" }),
+        Some(b'~') => (if points_left { "<~" } else { "~" }, if points_right { "~>" } else { "~" }),
+        _ => (if points_left { "<-" } else { "-" }, if points_right { "->" } else { "-" }),
+    }
+}
+
+/// Tells whether an arrow has a bracket with something in it; empty ones are left out.
+fn has_brackets(arrow: Syntax<'_>) -> bool {
+    arrow.children().next().is_some()
+}
+
+fn has_comment(item: Syntax<'_>) -> bool {
+    let comments = item.tree().comment_spans();
+    let first = comments.partition_point(|comment| comment.start < item.span().start);
+    comments.get(first).is_some_and(|comment| item.span().contains(*comment))
+}
+
+/// Returns the bar of a bracket pattern that has elements.
+fn bar(bracket: Syntax<'_>) -> Option<Span> {
+    bracket.children().find(|child| child.kind().is_pattern())?;
+    let subject = bracket.children().take_while(|child| !child.kind().is_pattern());
+    let from = subject.last().map_or(bracket.span().start + 1, |part| part.span().end);
+    let rest = skip_trivia(bracket.tree(), from);
+    let at = crate::span::offset(bracket.tree().source().len() - rest.len());
+    Some(Span::new(at, at + 1))
+}
+
+/// Returns the source from the first token at or behind `from`.
+fn skip_trivia(tree: &Tree, from: u32) -> &str {
+    let comments = tree.comment_spans();
+    let mut at = from;
+    for comment in comments.iter().skip(comments.partition_point(|comment| comment.start < from)) {
+        let gap = Span::new(at, comment.start).of(tree.source());
+        if !gap.trim_start().is_empty() {
+            break;
+        }
+        at = comment.end;
+    }
+    tree.source().get(at as usize..).unwrap_or_default().trim_start()
+}
+
+/// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.
+fn lists_in(item: Syntax<'_>) -> Vec<Span> {
+    let mut lists: Vec<_> = item
+        .children()
+        .filter(|part| is_list(part.kind()))
+        .map(Syntax::span)
+        .collect();
+    match item.kind() {
+        kind if is_list(kind) => lists.push(item.span()),
+        Kind::Bracket => lists.extend(bar(item).map(|bar| Span::new(bar.start, item.span().end))),
+        _ => {}
+    }
+    lists
+}
+
+/// Tells whether syntax takes care of the comments inside it.
+fn is_list(kind: Kind) -> bool {
+    matches!(kind, Kind::Record | Kind::Array | Kind::Map | Kind::Fence | Kind::Tagged | Kind::Range)
+}
+
+/// Returns what is between the brackets.
+fn inner(span: Span) -> Span {
+    Span::new(span.start + 1, span.end - 1)
+}

@@ -1,0 +1,509 @@
+//! The JSON form, both ways.
+//!
+//! It says what a text means, so comments, layout and quoting are not in it. `docs/gram.md` documents it.
+
+use crate::pattern::labels;
+use crate::{
+    Annotation, Arrow, Decimal, Diagnostic, Integer, Kind, Number, Pattern, PatternKind, Property, Syntax, Tree, Value,
+    format, is_symbol, parse, quote_name,
+};
+use serde_json::{Map, Value as Json, json};
+use std::collections::HashSet;
+use std::fmt;
+use std::fmt::Write;
+
+/// Returns the JSON form of a tree. What is malformed is left out.
+///
+/// ```
+/// let (tree, _) = patter_gram::parse("(a:Person {name: 'Ada', born: date`1815-12-10`})-->(b)");
+/// let json = patter_gram::to_json(&tree);
+/// assert_eq!(json["patterns"][0]["nodes"][0]["properties"]["name"], "Ada");
+/// assert_eq!(patter_gram::from_json(&json).unwrap(), tree);
+/// ```
+pub fn to_json(tree: &Tree) -> Json {
+    let mut file = Map::new();
+    if let Some(record) = tree.record() {
+        file.insert("record".into(), properties_to_json(record.properties()));
+    }
+    file.insert("patterns".into(), tree.patterns().map(pattern_to_json).collect());
+    Json::Object(file)
+}
+
+fn pattern_to_json(pattern: Pattern<'_>) -> Json {
+    let mut object = Map::new();
+    let kind = match pattern.kind() {
+        PatternKind::Node => "node",
+        PatternKind::Path => "path",
+        PatternKind::Bracket => "bracket",
+        PatternKind::Reference => "reference",
+    };
+    object.insert("kind".into(), kind.into());
+    let annotations: Vec<_> = pattern.annotations().map(annotation_to_json).collect();
+    if !annotations.is_empty() {
+        object.insert("annotations".into(), annotations.into());
+    }
+    if let Some(identifier) = pattern.identifier() {
+        object.insert("id".into(), id_to_json(identifier));
+    }
+    subject_to_json(pattern.syntax(), &mut object);
+    let inner: Vec<_> = pattern.elements().map(pattern_to_json).collect();
+    if pattern.kind() == PatternKind::Path {
+        object.insert("nodes".into(), inner.into());
+        object.insert("arrows".into(), pattern.arrows().map(arrow_to_json).collect());
+    } else if !inner.is_empty() {
+        object.insert("elements".into(), inner.into());
+    }
+    Json::Object(object)
+}
+
+fn arrow_to_json(arrow: Arrow<'_>) -> Json {
+    let mut object = Map::new();
+    object.insert("arrow".into(), arrow.drawn().into());
+    if let Some(identifier) = arrow.syntax().child(Kind::Identifier) {
+        object.insert("id".into(), id_to_json(identifier));
+    }
+    subject_to_json(arrow.syntax(), &mut object);
+    Json::Object(object)
+}
+
+fn annotation_to_json(annotation: Annotation<'_>) -> Json {
+    let mut object = Map::new();
+    if let Some(key) = annotation.key() {
+        object.insert("key".into(), key.into());
+    }
+    if let Some(value) = annotation.value().and_then(Value::read) {
+        object.insert("value".into(), value_to_json(&value));
+    }
+    if let Some(identifier) = annotation.syntax().child(Kind::Identifier) {
+        object.insert("id".into(), id_to_json(identifier));
+    }
+    subject_to_json(annotation.syntax(), &mut object);
+    Json::Object(object)
+}
+
+fn subject_to_json(syntax: Syntax<'_>, object: &mut Map<String, Json>) {
+    let labels: Vec<Json> = labels(syntax).map(Into::into).collect();
+    if !labels.is_empty() {
+        object.insert("labels".into(), labels.into());
+    }
+    if let Some(record) = syntax.child(Kind::Record) {
+        object.insert("properties".into(), properties_to_json(record.properties()));
+    }
+}
+
+fn id_to_json(identifier: Syntax<'_>) -> Json {
+    if identifier.text().starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && let Some(integer) = Integer::parse(identifier.text())
+    {
+        return integer_to_json(&integer);
+    }
+    identifier.unquoted().into()
+}
+
+fn properties_to_json<'t>(properties: impl Iterator<Item = Property<'t>>) -> Json {
+    let read = |property: Property<'t>| Some((property.key().into_owned(), Value::read(property.value()?)?));
+    let entries: Vec<_> = properties.filter_map(read).collect();
+    let mut seen = HashSet::new();
+    if entries.iter().all(|(key, _)| seen.insert(key)) {
+        entries.iter().map(|(key, value)| (key.clone(), value_to_json(value))).collect()
+    } else {
+        entries.iter().flat_map(|(key, value)| [key.as_str().into(), value_to_json(value)]).collect()
+    }
+}
+
+/// Returns the JSON form of a value.
+fn value_to_json(value: &Value) -> Json {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Tagged { tag, text } => json!({ "$tag": tag, "$text": text }),
+        Value::Integer(integer) => integer_to_json(integer),
+        Value::Decimal(decimal) => decimal_to_json(decimal),
+        Value::Measurement { .. } => json!({ "$measurement": value.to_string() }),
+        Value::Range { lower, upper } => {
+            let bound = |bound: &Option<Number>| bound.as_ref().map_or(Json::Null, number_to_json);
+            json!({ "$range": [bound(lower), bound(upper)] })
+        }
+        Value::Boolean(boolean) => (*boolean).into(),
+        Value::Symbol(symbol) => json!({ "$symbol": symbol }),
+        Value::Array(items) => items.iter().map(value_to_json).collect(),
+        Value::Map(entries) => {
+            let mut seen = HashSet::new();
+            if entries.iter().all(|(key, _)| !key.starts_with('$') && seen.insert(key)) {
+                entries.iter().map(|(key, value)| (key.clone(), value_to_json(value))).collect()
+            } else {
+                let flat = entries.iter().flat_map(|(key, value)| [key.as_str().into(), value_to_json(value)]);
+                json!({ "$map": flat.collect::<Vec<Json>>() })
+            }
+        }
+    }
+}
+
+fn number_to_json(number: &Number) -> Json {
+    match number {
+        Number::Integer(integer) => integer_to_json(integer),
+        Number::Decimal(decimal) => decimal_to_json(decimal),
+        Number::Measurement { .. } => json!({ "$measurement": number.to_string() }),
+    }
+}
+
+/// Integers that every JSON reader keeps exactly are numbers, others text.
+fn integer_to_json(integer: &Integer) -> Json {
+    const LARGEST: i64 = (1 << 53) - 1;
+    match integer.to_i64() {
+        Some(small) if (-LARGEST..=LARGEST).contains(&small) => small.into(),
+        _ => json!({ "$integer": integer.to_string() }),
+    }
+}
+
+/// Decimals that survive as floating-point numbers are numbers, others text.
+fn decimal_to_json(decimal: &Decimal) -> Json {
+    let float = decimal.to_f64();
+    if decimal_from_f64(float).as_ref() == Some(decimal) {
+        return float.into();
+    }
+    json!({ "$decimal": decimal.as_str() })
+}
+
+fn decimal_from_f64(float: f64) -> Option<Decimal> {
+    let text = float.to_string();
+    Decimal::parse(&if text.contains('.') { text } else { format!("{text}.0") })
+}
+
+/// Why JSON is not the JSON form of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonError {
+    /// Where, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() { "/" } else { &self.pointer };
+        write!(f, "{} at {place}", self.message)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+type Written = Result<(), JsonError>;
+
+/// Makes a tree, formatted, from its JSON form.
+pub fn from_json(json: &Json) -> Result<Tree, JsonError> {
+    let mut writer = Writer { out: String::new(), pointer: Vec::new() };
+    writer.file(json)?;
+    let invalid = |diagnostics: Vec<Diagnostic>| {
+        let message = diagnostics.into_iter().next().map_or_else(String::new, |first| first.message.into_owned());
+        JsonError { pointer: String::new(), message }
+    };
+    let text = format(&writer.out).map_err(invalid)?;
+    let (tree, _) = parse(&text);
+    Ok(tree)
+}
+
+struct Writer<'j> {
+    out: String,
+    pointer: Vec<Step<'j>>,
+}
+
+enum Step<'j> {
+    Key(&'j str),
+    Index(usize),
+}
+
+impl<'j> Writer<'j> {
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, JsonError> {
+        let mut pointer = String::new();
+        for step in &self.pointer {
+            let _ = match step {
+                Step::Key(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
+                Step::Index(index) => write!(pointer, "/{index}"),
+            };
+        }
+        Err(JsonError { pointer, message: message.into() })
+    }
+
+    fn at(&mut self, step: Step<'j>, write: impl FnOnce(&mut Self) -> Written) -> Written {
+        self.pointer.push(step);
+        write(self)?;
+        self.pointer.pop();
+        Ok(())
+    }
+
+    fn object(&self, json: &'j Json, known: &[&str]) -> Result<&'j Map<String, Json>, JsonError> {
+        let Json::Object(object) = json else { return self.fail("expected an object") };
+        match object.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => self.fail(format!("unknown member `{key}`, expected {}", known.join(", "))),
+            None => Ok(object),
+        }
+    }
+
+    fn file(&mut self, json: &'j Json) -> Written {
+        let file = self.object(json, &["record", "patterns"])?;
+        if let Some(record) = file.get("record") {
+            self.at(Step::Key("record"), |writer| writer.properties(record))?;
+        }
+        self.list(file, "patterns", "\n", Self::pattern)
+    }
+
+    fn list(
+        &mut self,
+        object: &'j Map<String, Json>,
+        key: &'j str,
+        separator: &str,
+        write: fn(&mut Self, &'j Json) -> Written,
+    ) -> Written {
+        let Some(json) = object.get(key) else { return Ok(()) };
+        self.at(Step::Key(key), |writer| {
+            let Json::Array(items) = json else { return writer.fail("expected an array") };
+            for (index, item) in items.iter().enumerate() {
+                writer.out.push_str(if index > 0 { separator } else { "" });
+                writer.at(Step::Index(index), |writer| write(writer, item))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn pattern(&mut self, json: &'j Json) -> Written {
+        const KNOWN: &[&str] = &["kind", "annotations", "id", "labels", "properties", "elements", "nodes", "arrows"];
+        let pattern = self.object(json, KNOWN)?;
+        if pattern.contains_key("annotations") {
+            self.list(pattern, "annotations", "\n", Self::annotation)?;
+            self.out.push('\n');
+        }
+        match pattern.get("kind").and_then(Json::as_str) {
+            Some("node") => {
+                self.out.push('(');
+                self.subject(pattern)?;
+                self.out.push(')');
+                Ok(())
+            }
+            Some("bracket") => {
+                self.out.push('[');
+                self.subject(pattern)?;
+                if pattern.get("elements").and_then(Json::as_array).is_some_and(|elements| !elements.is_empty()) {
+                    self.out.push_str(" | ");
+                }
+                self.list(pattern, "elements", ", ", Self::pattern)?;
+                self.out.push(']');
+                Ok(())
+            }
+            Some("reference") => match pattern.get("id") {
+                Some(id) => self.at(Step::Key("id"), |writer| writer.id(id)),
+                None => self.fail("a reference needs an `id`"),
+            },
+            Some("path") => self.path(pattern),
+            _ => self.fail("`kind` must be node, path, bracket or reference"),
+        }
+    }
+
+    fn path(&mut self, path: &'j Map<String, Json>) -> Written {
+        let (Some(Json::Array(nodes)), Some(Json::Array(arrows))) = (path.get("nodes"), path.get("arrows")) else {
+            return self.fail("a path needs `nodes` and `arrows`");
+        };
+        if nodes.len() < 2 || arrows.len() + 1 != nodes.len() {
+            return self.fail("a path needs at least two nodes, and an arrow between any two");
+        }
+        for (index, node) in nodes.iter().enumerate() {
+            self.at(Step::Key("nodes"), |writer| writer.at(Step::Index(index), |writer| writer.pattern(node)))?;
+            if let Some(arrow) = arrows.get(index) {
+                self.at(Step::Key("arrows"), |writer| writer.at(Step::Index(index), |writer| writer.arrow(arrow)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn arrow(&mut self, json: &'j Json) -> Written {
+        let arrow = self.object(json, &["arrow", "id", "labels", "properties"])?;
+        let drawn = arrow.get("arrow").and_then(Json::as_str).unwrap_or_default();
+        let line = drawn.strip_prefix('<').unwrap_or(drawn);
+        let line = line.strip_suffix('>').unwrap_or(line);
+        let Some(stroke) = ["-", "=", "~"].into_iter().find(|stroke| line == stroke.repeat(2)) else {
+            return self.fail(format!("`{drawn}` is not an arrow"));
+        };
+        let left = if drawn.starts_with('<') { "<" } else { "" };
+        let right = if drawn.ends_with('>') { ">" } else { "" };
+        let _ = write!(self.out, "{left}{stroke}[");
+        self.subject(arrow)?;
+        let _ = write!(self.out, "]{stroke}{right}");
+        Ok(())
+    }
+
+    fn annotation(&mut self, json: &'j Json) -> Written {
+        let annotation = self.object(json, &["key", "value", "id", "labels"])?;
+        let Some(key) = annotation.get("key") else {
+            self.out.push_str("@@");
+            return self.subject(annotation);
+        };
+        match key.as_str().filter(|key| is_symbol(key)) {
+            Some(key) => {
+                let _ = write!(self.out, "@{key}(");
+            }
+            None => return self.fail("the `key` of an annotation must be a symbol"),
+        }
+        match annotation.get("value") {
+            Some(value) => self.at(Step::Key("value"), |writer| writer.value(value))?,
+            None => return self.fail("an annotation needs a `value`"),
+        }
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn subject(&mut self, object: &'j Map<String, Json>) -> Written {
+        if let Some(id) = object.get("id") {
+            self.at(Step::Key("id"), |writer| writer.id(id))?;
+        }
+        self.list(object, "labels", "", |writer, label| match label.as_str() {
+            Some(label) => {
+                let _ = write!(writer.out, ":{}", quote_name(label));
+                Ok(())
+            }
+            None => writer.fail("a label must be a string"),
+        })?;
+        if let Some(properties) = object.get("properties") {
+            self.at(Step::Key("properties"), |writer| writer.properties(properties))?;
+        }
+        Ok(())
+    }
+
+    fn id(&mut self, json: &'j Json) -> Written {
+        match json {
+            Json::String(name) => self.out.push_str(&quote_name(name)),
+            Json::Number(number) if number.is_i64() || number.is_u64() => {
+                let _ = write!(self.out, "{number}");
+            }
+            Json::Object(_) => match self.value_of(json)? {
+                Value::Integer(integer) => {
+                    let _ = write!(self.out, "{integer}");
+                }
+                _ => return self.fail("an `id` must be a string or an integer"),
+            },
+            _ => return self.fail("an `id` must be a string or an integer"),
+        }
+        Ok(())
+    }
+
+    fn properties(&mut self, json: &'j Json) -> Written {
+        let entries = match json {
+            Json::Object(object) => {
+                let mut entries = Vec::with_capacity(object.len());
+                for (key, value) in object {
+                    self.pointer.push(Step::Key(key));
+                    entries.push((key.clone(), self.value_of(value)?));
+                    self.pointer.pop();
+                }
+                entries
+            }
+            Json::Array(flat) => self.flat_entries(flat)?,
+            _ => return self.fail("expected an object, or an array of keys and values"),
+        };
+        let _ = write!(self.out, " {}", Value::Map(entries));
+        Ok(())
+    }
+
+    fn flat_entries(&mut self, flat: &'j [Json]) -> Result<Vec<(String, Value)>, JsonError> {
+        let mut entries = Vec::with_capacity(flat.len() / 2);
+        for pair in flat.chunks(2) {
+            let [Json::String(key), value] = pair else {
+                return self.fail("expected keys and values in turn");
+            };
+            entries.push((key.clone(), self.value_of(value)?));
+        }
+        Ok(entries)
+    }
+
+    fn value(&mut self, json: &'j Json) -> Written {
+        let value = self.value_of(json)?;
+        let _ = write!(self.out, "{value}");
+        Ok(())
+    }
+
+    fn value_of(&mut self, json: &'j Json) -> Result<Value, JsonError> {
+        Ok(match json {
+            Json::Null => return self.fail("gram has no null"),
+            Json::Bool(boolean) => Value::Boolean(*boolean),
+            Json::String(text) => Value::String(text.clone()),
+            Json::Number(number) => match Integer::parse(&number.to_string()) {
+                Some(integer) => Value::Integer(integer),
+                None => match number.as_f64().and_then(decimal_from_f64) {
+                    Some(decimal) => Value::Decimal(decimal),
+                    None => return self.fail("gram cannot write this number"),
+                },
+            },
+            Json::Array(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    self.pointer.push(Step::Index(index));
+                    values.push(self.value_of(item)?);
+                    self.pointer.pop();
+                }
+                Value::Array(values)
+            }
+            Json::Object(object) if object.keys().any(|key| key.starts_with('$')) => self.special(object)?,
+            Json::Object(object) => {
+                let mut entries = Vec::with_capacity(object.len());
+                for (key, value) in object {
+                    self.pointer.push(Step::Key(key));
+                    entries.push((key.clone(), self.value_of(value)?));
+                    self.pointer.pop();
+                }
+                Value::Map(entries)
+            }
+        })
+    }
+
+    /// Reads the values that JSON has no form for.
+    fn special(&mut self, object: &'j Map<String, Json>) -> Result<Value, JsonError> {
+        let text = |key: &str| object.get(key).and_then(Json::as_str);
+        let found = if let Some(symbol) = text("$symbol") {
+            Some(Value::Symbol(symbol.into())).filter(|_| is_symbol(symbol) && !matches!(symbol, "true" | "false"))
+        } else if let Some(integer) = text("$integer") {
+            Integer::parse(integer).map(Value::Integer)
+        } else if let Some(decimal) = text("$decimal") {
+            Decimal::parse(decimal).map(Value::Decimal)
+        } else if let Some(measurement) = text("$measurement") {
+            read_number(measurement).and_then(|number| match number {
+                Number::Measurement { amount, unit } => Some(Value::Measurement { amount, unit }),
+                _ => None,
+            })
+        } else if let (Some(tag), Some(text)) = (text("$tag"), text("$text")) {
+            Some(Value::Tagged { tag: tag.into(), text: text.into() }).filter(|_| is_symbol(tag))
+        } else if let Some(Json::Array(flat)) = object.get("$map") {
+            Some(Value::Map(self.flat_entries(flat)?))
+        } else if let Some(Json::Array(bounds)) = object.get("$range") {
+            self.range(bounds)
+        } else {
+            None
+        };
+        match found {
+            Some(value) => Ok(value),
+            None => self.fail(
+                "expected one of $symbol, $integer, $decimal, $measurement, $tag with $text, $range, $map, well-formed",
+            ),
+        }
+    }
+
+    fn range(&mut self, bounds: &'j [Json]) -> Option<Value> {
+        let [lower, upper] = bounds else { return None };
+        let mut bound = |json: &'j Json| match json {
+            Json::Null => Some(None),
+            json => match self.value_of(json).ok()? {
+                Value::Integer(integer) => Some(Some(Number::Integer(integer))),
+                Value::Decimal(decimal) => Some(Some(Number::Decimal(decimal))),
+                Value::Measurement { amount, unit } => Some(Some(Number::Measurement { amount, unit })),
+                _ => None,
+            },
+        };
+        let (lower, upper) = (bound(lower)?, bound(upper)?);
+        (lower.is_some() || upper.is_some()).then_some(Value::Range { lower, upper })
+    }
+}
+
+/// Reads a number by the rules of the notation.
+fn read_number(text: &str) -> Option<Number> {
+    let wrapped = format!("{{n: {text}}}");
+    let (tree, diagnostics) = parse(&wrapped);
+    let value = tree.record()?.properties().next()?.value()?;
+    (diagnostics.is_empty() && value.text() == text).then(|| Number::read(value)).flatten()
+}

@@ -1,0 +1,46 @@
+//! The tree for people: an indented outline with places.
+
+use crate::{Kind, LineIndex, Syntax, Tree};
+use std::fmt::Write;
+
+/// Writes a tree as an outline: a line for each piece of syntax with its kind, place and, for small pieces, its text.
+///
+/// ```
+/// let (tree, _) = patter_gram::parse("(a:B)");
+/// assert_eq!(patter_gram::outline(&tree), "file 1:1-1:6\n  node 1:1-1:6\n    identifier 1:2-1:3 a\n    label 1:3-1:5 :B\n");
+/// ```
+pub fn outline(tree: &Tree) -> String {
+    let index = LineIndex::new(tree.source());
+    let mut out = String::new();
+    // Ends of the subtrees that are open; their number is the depth.
+    let mut ends: Vec<u32> = Vec::new();
+    for (at, syntax) in (0_u32..).zip(tree.root().descendants()) {
+        while ends.last().is_some_and(|end| *end <= at) {
+            ends.pop();
+        }
+        let (line, column) = index.line_column(syntax.span().start);
+        let (end_line, end_column) = index.line_column(syntax.span().end);
+        let name = format!("{:?}", syntax.kind()).to_lowercase();
+        let indent = ends.len() * 2;
+        let _ = write!(out, "{:indent$}{name} {line}:{column}-{end_line}:{end_column}", "");
+        if let Some(text) = shown(syntax) {
+            let _ = write!(out, " {text}");
+        }
+        out.push('\n');
+        ends.push(at + syntax.size());
+    }
+    out
+}
+
+/// Returns the text to show: that of leaves, on one line, shortened where it is long.
+fn shown(syntax: Syntax<'_>) -> Option<String> {
+    const LONGEST: usize = 60;
+    if syntax.size() > 1 || matches!(syntax.kind(), Kind::File | Kind::Node | Kind::Bracket | Kind::Record | Kind::Map | Kind::Array) {
+        return None;
+    }
+    let text = syntax.text().replace('\n', "⏎");
+    Some(match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    })
+}

@@ -1,0 +1,289 @@
+//! Characters, trivia, and what to do with text that fits nowhere.
+
+use super::{Parser, Skip};
+use crate::tree::Flags;
+use crate::{Diagnostic, Kind, Span, code};
+
+/// What a byte can be part of. One table instead of many comparisons.
+const SPACE: u8 = 1;
+const NAME_START: u8 = 2;
+const NAME: u8 = 4;
+const DIGIT: u8 = 8;
+/// Ends a run of unexpected text: white space, brackets, quotes and separators.
+const STOP: u8 = 16;
+
+const CLASS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        let mut class = 0;
+        if matches!(b, b'\t'..=b'\r' | b' ') {
+            class |= SPACE | STOP;
+        }
+        if b.is_ascii_alphabetic() || b == b'_' {
+            class |= NAME_START | NAME;
+        }
+        if b.is_ascii_digit() {
+            class |= NAME | DIGIT;
+        }
+        if matches!(b, b'.' | b'-' | b'@') {
+            class |= NAME;
+        }
+        if matches!(b, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'"' | b'\'' | b'`' | b',' | b':' | b'|') {
+            class |= STOP;
+        }
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+        {
+            table[byte] = class;
+        }
+        byte += 1;
+    }
+    table
+};
+
+#[inline]
+fn is(byte: u8, class: u8) -> bool {
+    CLASS.get(byte as usize).is_some_and(|found| found & class != 0)
+}
+
+pub(super) fn is_name_start(byte: u8) -> bool {
+    is(byte, NAME_START)
+}
+
+pub(super) fn is_digit(byte: u8) -> bool {
+    is(byte, DIGIT)
+}
+
+impl<'s> Parser<'s> {
+    /// Returns the next byte, or 0 at the end; [`Parser::at_end`] tells the two zeros apart.
+    #[inline]
+    pub(super) fn peek(&self) -> u8 {
+        self.byte(self.pos)
+    }
+
+    #[inline]
+    pub(super) fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    pub(super) fn at_end(&self) -> bool {
+        self.pos >= self.bytes.len()
+    }
+
+    /// Returns the rest of the bytes.
+    pub(super) fn rest(&self, at: usize) -> &'s [u8] {
+        self.bytes.get(at..).unwrap_or_default()
+    }
+
+    /// Consumes bytes of a token.
+    #[inline]
+    pub(super) fn bump(&mut self, count: usize) {
+        self.pos += count;
+        self.token_end = self.pos;
+    }
+
+    /// Consumes a token up to `end`.
+    #[inline]
+    pub(super) fn bump_to(&mut self, end: usize) {
+        self.pos = end;
+        self.token_end = end;
+    }
+
+    /// Consumes white space and comments.
+    #[inline]
+    pub(super) fn trivia(&mut self) {
+        loop {
+            let byte = self.peek();
+            if is(byte, SPACE) {
+                self.pos += 1;
+            } else if byte != b'/' || !self.comment() {
+                return;
+            }
+        }
+    }
+
+    /// Consumes a comment, well-formed or not. Tells whether there was one.
+    pub(super) fn comment(&mut self) -> bool {
+        let start = self.pos;
+        match self.byte(start + 1) {
+            b'/' => {
+                self.pos = self.line_end(start);
+                let span = self.span(start, self.pos);
+                self.comments.push(span);
+                true
+            }
+            b'*' => {
+                self.block_comment(start);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn block_comment(&mut self, start: usize) {
+        let is_doc = self.byte(start + 2) == b'*';
+        // The star of `/**/` opens the comment and cannot also close it.
+        let from = start + if is_doc { 3 } else { 2 };
+        let end = self.ahead.comment_end(self.bytes, from);
+        let found = match (is_doc, end) {
+            (true, Some(end)) => {
+                self.pos = end;
+                let span = self.span(start, end);
+                return self.comments.push(span);
+            }
+            (true, None) => {
+                self.pos = self.bytes.len();
+                Diagnostic::error(code::COMMENT, self.span(start, start + 3), "this comment is not closed")
+                    .with_hint("end it with `*/`")
+            }
+            (false, _) => {
+                self.pos = end.unwrap_or_else(|| self.line_end(start));
+                let message = "`/* … */` is not a comment in gram";
+                Diagnostic::error(code::COMMENT, self.span(start, self.pos), message)
+                    .with_hint("write `/** … */`, or `//` on each line")
+            }
+        };
+        self.report(found);
+    }
+
+    pub(super) fn line_end(&self, from: usize) -> usize {
+        memchr::memchr(b'\n', self.rest(from)).map_or(self.bytes.len(), |length| from + length)
+    }
+
+    /// Tells whether the token at `pos` starts a line.
+    pub(super) fn starts_line(&self, pos: usize) -> bool {
+        pos == 0 || self.byte(pos - 1) == b'\n'
+    }
+
+    /// Tells whether a line break lies between the last token and the next.
+    pub(super) fn on_new_line(&self) -> bool {
+        self.bytes.get(self.token_end..self.pos).is_some_and(|gap| gap.contains(&b'\n'))
+    }
+
+    /// Returns the end of the symbol that starts here.
+    #[inline]
+    pub(super) fn symbol_end(&self, start: usize) -> usize {
+        let length = self.rest(start).iter().take_while(|byte| is(**byte, NAME)).count();
+        start + length
+    }
+
+    /// Returns the end of a word as people mean it: letters of any script, digits, `_ . - @`.
+    pub(super) fn word_end(&self, start: usize) -> usize {
+        let is_word = |byte: &&u8| is(**byte, NAME) || !byte.is_ascii();
+        start + self.rest(start).iter().take_while(is_word).count()
+    }
+
+    /// Returns the end of a run of text without structure: at least one character.
+    pub(super) fn run_end(&self, start: usize) -> usize {
+        let first = self.rest(start).iter().take(1).count();
+        let run = self.rest(start + first).iter().take_while(|byte| !is(**byte, STOP)).count();
+        start + first + run
+    }
+
+    /// Returns the span of the next token, for a report that it is not what was expected.
+    pub(super) fn found_span(&self) -> Span {
+        let end = match self.peek() {
+            b'"' | b'\'' | b'`' => self.pos + 1,
+            _ if self.at_end() => self.pos,
+            byte if is(byte, STOP) => self.pos + 1,
+            byte if is(byte, NAME_START) || !byte.is_ascii() => self.word_end(self.pos),
+            _ => self.run_end(self.pos),
+        };
+        self.span(self.pos, end)
+    }
+
+    /// Names the next token.
+    pub(super) fn found(&self) -> String {
+        match self.peek() {
+            0 if self.at_end() => "the end of the file".into(),
+            b'"' | b'\'' => "a string".into(),
+            b'`' if self.rest(self.pos).starts_with(b"```") => "a fenced string".into(),
+            b'`' => "a quoted name".into(),
+            _ => quoted(self.found_span().of(self.source)),
+        }
+    }
+
+    /// Consumes one unexpected thing into an error node.
+    pub(super) fn junk(&mut self) {
+        let start = self.pos;
+        let message = format!("unexpected {}", self.found());
+        let hint = match self.peek() {
+            b'#' => Some("comments start with `//`"),
+            b';' => Some("gram needs no semicolons"),
+            _ => None,
+        };
+        let end = match self.peek() {
+            quote @ (b'"' | b'\'') => self.string_extent(quote),
+            b'`' => self.string_extent(b'`'),
+            _ => self.found_span().end as usize,
+        };
+        self.bump_to(end.max(start + 1));
+        let mut found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), message);
+        found.hint = hint.map(Into::into);
+        self.report_junk(found);
+        self.junk_node(start, self.pos);
+    }
+
+    /// Returns where the quoted text that starts here ends, without looking beyond its line.
+    fn string_extent(&self, quote: u8) -> usize {
+        let mut at = self.pos + 1;
+        while let Some(step) = memchr::memchr3(quote, b'\\', b'\n', self.rest(at)) {
+            at += step;
+            match self.byte(at) {
+                b'\n' => return at,
+                b'\\' => at = (at + 2).min(self.bytes.len()),
+                _ => return at + 1,
+            }
+        }
+        // An escape may have stepped into the middle of a character.
+        self.bytes.len()
+    }
+
+    /// Consumes a group in brackets without reading it.
+    pub(super) fn skip_group(&mut self, skip: Skip) {
+        let mut depth = 0_usize;
+        loop {
+            match self.peek() {
+                0 if self.at_end() => break,
+                b'(' | b'[' | b'{' => {
+                    depth += 1;
+                    self.bump(1);
+                }
+                b')' | b']' | b'}' => {
+                    depth = depth.saturating_sub(1);
+                    self.bump(1);
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                b'\n' if skip == Skip::Line => break,
+                quote @ (b'"' | b'\'' | b'`') => {
+                    let end = self.string_extent(quote);
+                    self.bump_to(end);
+                }
+                b'/' if self.byte(self.pos + 1) == b'/' => {
+                    let end = self.line_end(self.pos);
+                    self.bump_to(end);
+                }
+                _ => self.bump(1),
+            }
+        }
+    }
+
+    /// Pushes a leaf and consumes its text.
+    #[inline]
+    pub(super) fn token(&mut self, kind: Kind, end: usize) {
+        self.leaf(kind, self.pos, end, Flags::default());
+        self.bump_to(end);
+    }
+}
+
+/// Quotes source text in a message, shortened where it is long.
+pub(super) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+        None => format!("`{text}`"),
+    }
+}

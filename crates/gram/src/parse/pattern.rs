@@ -1,0 +1,708 @@
+//! Patterns: nodes, paths, bracket patterns, annotations.
+
+use super::lex::{is_digit, is_name_start, quoted};
+use super::separator::{After, Unexpected};
+use super::value::Place;
+use super::{Parser, Skip};
+use crate::tree::{Flags, Raw};
+use crate::{Diagnostic, Kind, code, span::offset};
+
+/// What to do about a token that a subject does not expect.
+#[derive(PartialEq, Eq)]
+enum Subject {
+    /// It was dealt with.
+    GoesOn,
+    /// It belongs to what comes next: the subject is not closed.
+    Ends,
+}
+
+impl Parser<'_> {
+    /// Reads a node, or the path that it starts. The next byte is `(`.
+    pub(super) fn path(&mut self) {
+        let first = self.nodes.len();
+        self.node();
+        let mut is_path = false;
+        loop {
+            self.trivia();
+            if !matches!(self.peek(), b'-' | b'=' | b'~' | b'<') && !self.at_unicode_arrow() {
+                break;
+            }
+            if !is_path {
+                is_path = true;
+                self.wrap_in_path(first);
+            }
+            self.arrow();
+            self.trivia();
+            if self.peek() == b'(' {
+                self.node();
+            } else {
+                self.missing_node();
+            }
+        }
+        if is_path {
+            self.finish(first, self.token_end);
+        }
+    }
+
+    /// Puts the entry of a path before the node that turned out to start it.
+    fn wrap_in_path(&mut self, first: usize) {
+        let Some(node) = self.nodes.get(first).copied() else { return };
+        self.nodes.insert(first, Raw { kind: Kind::Path, flags: Flags::default(), ..node });
+        for raw in self.nodes.iter_mut().skip(first + 1) {
+            raw.next += 1;
+        }
+    }
+
+    fn node(&mut self) {
+        if self.too_deep() {
+            return;
+        }
+        let id = self.start(Kind::Node);
+        self.enter(b')');
+        self.subject();
+        loop {
+            self.trivia();
+            if self.peek() == b')' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
+                break;
+            }
+        }
+        self.leave(id);
+    }
+
+    /// Reads `identifier? labels? record?`.
+    fn subject(&mut self) {
+        self.trivia();
+        self.identifier(Kind::Identifier);
+        self.trivia();
+        while self.peek() == b':' {
+            self.label();
+            self.trivia();
+        }
+        if self.peek() == b'{' {
+            self.record(Kind::Record);
+        }
+    }
+
+    /// Reads a name, if there is one: of a subject, a reference or an annotation header.
+    fn identifier(&mut self, kind: Kind) -> bool {
+        let start = self.pos;
+        match self.peek() {
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(start);
+                self.token(kind, end);
+                if !self.peek().is_ascii() {
+                    self.foreign_name();
+                }
+            }
+            b'`' => self.quoted_text(kind),
+            b'"' | b'\'' => {
+                self.quoted_text(kind);
+                let span = self.span(start, self.pos);
+                let inner = span.of(self.source).trim_matches(['"', '\'']);
+                let hint = format!("write `{inner}` in backticks");
+                let found = Diagnostic::error(code::NAME, span, "a name cannot be a quoted string").with_hint(hint);
+                self.report(found);
+            }
+            byte if is_digit(byte) || byte == b'-' && is_digit(self.byte(start + 1)) => {
+                let integer = self.number_at(start).filter(|(kind, _)| *kind == Kind::Integer);
+                match integer {
+                    Some((_, end)) if self.word_end(end) == end => self.token(kind, end),
+                    _ => {
+                        let end = self.word_end(start + 1);
+                        let span = self.span(start, end);
+                        let message = format!("{} is not a name", quoted(span.of(self.source)));
+                        self.report(
+                            Diagnostic::error(code::NAME, span, message)
+                                .with_hint("a name starts with a letter or `_`, is an integer, or stands in backticks"),
+                        );
+                        self.token(kind, end);
+                    }
+                }
+            }
+            byte if !byte.is_ascii() && !self.at_unicode_arrow() => {
+                let end = self.word_end(start);
+                self.token(kind, end);
+                self.foreign_name();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Reports the name just read, and extends it over the word it is part of: it has letters that gram does not know.
+    pub(super) fn foreign_name(&mut self) {
+        let end = self.word_end(self.pos);
+        let Some(last) = self.nodes.last_mut() else { return };
+        last.end = offset(end);
+        let start = last.start as usize;
+        self.bump_to(end);
+        let text = self.span(start, end);
+        let name = text.of(self.source).trim_start_matches(':');
+        let span = self.span(end - name.len(), end);
+        let message = format!("the name {} has characters that need quoting", quoted(name));
+        let hint = format!("put it in backticks: `{name}`");
+        self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
+    }
+
+    fn label(&mut self) {
+        let start = self.pos;
+        let colons = if self.byte(start + 1) == b':' { 2 } else { 1 };
+        self.bump(colons);
+        self.trivia();
+        let name_start = self.pos;
+        match self.peek() {
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(name_start);
+                self.leaf(Kind::Label, start, end, Flags::default());
+                self.bump_to(end);
+                if !self.peek().is_ascii() {
+                    self.foreign_name();
+                }
+            }
+            b'`' => {
+                self.quoted_text(Kind::Label);
+                if let Some(label) = self.nodes.last_mut() {
+                    label.start = offset(start);
+                }
+            }
+            quote @ (b'"' | b'\'') => {
+                self.quoted_text(Kind::Label);
+                let span = self.span(name_start, self.pos);
+                let inner = span.of(self.source).trim_matches(char::from(quote));
+                let hint = format!("write `{inner}` in backticks");
+                let found = Diagnostic::error(code::NAME, span, "a label cannot be a quoted string").with_hint(hint);
+                self.report(found);
+                if let Some(label) = self.nodes.last_mut() {
+                    label.start = offset(start);
+                }
+            }
+            byte if is_digit(byte) || !byte.is_ascii() => {
+                let end = self.word_end(name_start);
+                self.leaf(Kind::Label, start, end, Flags::default());
+                self.bump_to(end);
+                let span = self.span(name_start, end);
+                let name = span.of(self.source);
+                let message = format!("the label {} needs quoting", quoted(name));
+                let hint = format!("put it in backticks: `{name}`");
+                self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
+            }
+            _ => {
+                self.token_end = start + colons;
+                self.leaf(Kind::Label, start, start + colons, Flags::default());
+                let span = self.span(start, start + colons);
+                let found = Diagnostic::error(code::LABEL, span, "this label has no name")
+                    .with_hint("write a name behind the colon, as in `:Person`");
+                self.report(found);
+            }
+        }
+    }
+
+    /// Deals with a token that cannot stand in a subject.
+    fn unexpected_in_subject(&mut self) -> Subject {
+        let start = self.pos;
+        match self.peek() {
+            byte @ (b')' | b']' | b'}') => {
+                if self.closes_outer(byte) {
+                    return Subject::Ends;
+                }
+                self.unmatched_closer();
+            }
+            b'(' | b'[' if self.on_new_line() => return Subject::Ends,
+            b'(' | b'[' => {
+                let message = format!("unexpected `{}` inside a subject", char::from(self.peek()));
+                let found = Diagnostic::error(code::NESTED, self.span(start, start + 1), message)
+                    .with_hint("only a bracket pattern holds others, behind a bar: `[a | (b)]`");
+                self.report(found);
+                self.skip_group(Skip::Line);
+                self.junk_node(start, self.pos);
+            }
+            b'|' if self.closes_outer(b']') => return Subject::Ends,
+            b'-' | b'=' | b'~' | b'<' if self.starts_arrow_of_path() => return Subject::Ends,
+            b'>' => self.arrow_in_name(),
+            b'@' => self.misplaced_annotations("annotations stand before a pattern, not inside it"),
+            b':' => {
+                let id = self.start(Kind::Error);
+                self.label();
+                self.finish(id, self.token_end);
+                self.out_of_order(start, "labels come before the record", "write `name:Label {…}`");
+            }
+            b'{' => {
+                let id = self.start(Kind::Error);
+                self.record(Kind::Record);
+                self.finish(id, self.token_end);
+                self.out_of_order(start, "a subject has only one record", "merge the two records");
+            }
+            b',' => {
+                self.bump(1);
+                let found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `,`")
+                    .with_hint("a subject is one name, its labels and one record: `name:Label {key: value}`");
+                self.report_junk(found);
+                self.junk_node(start, self.pos);
+            }
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(start);
+                self.bump_to(end);
+                let span = self.span(start, end);
+                let message = format!("unexpected {} inside a subject", quoted(span.of(self.source)));
+                let found = Diagnostic::error(code::UNEXPECTED, span, message)
+                    .with_hint("a name is one word; put several words in backticks, or mark a label with `:`");
+                self.report_junk(found);
+                self.junk_node(start, end);
+            }
+            _ => self.junk(),
+        }
+        Subject::GoesOn
+    }
+
+    fn out_of_order(&mut self, start: usize, message: &'static str, hint: &'static str) {
+        let span = self.span(start, self.token_end);
+        self.report(Diagnostic::error(code::SUBJECT_ORDER, span, message).with_hint(hint));
+    }
+
+    /// Reports a `>` whose arrow was read as part of the name before it, since names may hold dashes.
+    fn arrow_in_name(&mut self) {
+        let start = self.pos;
+        self.bump(1);
+        let before = self.source.get(..start).unwrap_or_default();
+        let name_length = before.bytes().rev().take_while(|b| b.is_ascii_alphanumeric() || b"_.-@".contains(b)).count();
+        let name = before.get(start - name_length..).unwrap_or_default();
+        let mut found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `>`");
+        if name.ends_with('-') {
+            let stem = name.trim_end_matches('-');
+            found.hint = Some(
+                format!("names may hold dashes, so this was read as the name `{name}`; close the node first: `({stem})-->`")
+                    .into(),
+            );
+        }
+        self.report_junk(found);
+        self.junk_node(start, self.pos);
+    }
+
+    // Arrows.
+
+    /// Guesses whether strokes inside a node are the arrow behind it, so that only its `)` is missing.
+    fn starts_arrow_of_path(&self) -> bool {
+        let in_node = self.open.last().is_some_and(|open| open.closer == b')');
+        in_node && matches!(self.byte(self.pos + 1), b'-' | b'=' | b'~' | b'[')
+    }
+
+    fn at_unicode_arrow(&self) -> bool {
+        let first = self.source.get(self.pos..).and_then(|rest| rest.chars().next());
+        matches!(first, Some('→' | '←' | '↔' | '⇒' | '⇐' | '⇔' | '–' | '—'))
+    }
+
+    /// Reads an arrow, however it is spelt. The next byte is one that starts arrows.
+    fn arrow(&mut self) {
+        let start = self.pos;
+        let id = self.start(Kind::Arrow);
+        if self.at_unicode_arrow() {
+            let end = self.word_end(start);
+            self.bump_to(end);
+            let span = self.span(start, end);
+            let message = format!("`{}` is not an arrow", span.of(self.source));
+            self.report(Diagnostic::error(code::ARROW, span, message).with_hint("write `-->`, `<--`, `<-->` or `--`"));
+            return self.finish(id, self.token_end);
+        }
+        let points_left = self.peek() == b'<';
+        self.bump(usize::from(points_left));
+        let family = self.peek();
+        if !matches!(family, b'-' | b'=' | b'~') {
+            self.malformed_arrow(start, "write `<--`, `<-->`, or close the node before it");
+            return self.finish(id, self.token_end);
+        }
+        self.bump(1);
+        self.trivia();
+        if self.peek() == b'[' {
+            self.arrow_subject();
+            self.trivia();
+        }
+        if self.peek() == family {
+            self.bump(1);
+            if self.peek() == b'>' {
+                self.bump(1);
+            }
+        } else {
+            self.pos = self.token_end;
+            let line = char::from(family);
+            let hint = match (points_left, self.peek() == b'>') {
+                (false, true) => format!("an arrow has two strokes: `{line}{line}>`"),
+                (true, false) => format!("an arrow has two strokes: `<{line}{line}`"),
+                (true, true) => format!("an arrow has two strokes: `<{line}{line}>`"),
+                (false, false) => format!("an arrow is one of `{line}{line}`, `{line}{line}>`, `<{line}{line}`, `<{line}{line}>`"),
+            };
+            self.malformed_arrow(start, hint);
+        }
+        if matches!(self.peek(), b'-' | b'=' | b'~' | b'>') {
+            self.malformed_arrow(start, "an arrow has two strokes, as in `-->`");
+        }
+        self.finish(id, self.token_end);
+    }
+
+    /// Consumes the rest of the strokes and reports the whole.
+    fn malformed_arrow(&mut self, start: usize, hint: impl Into<std::borrow::Cow<'static, str>>) {
+        let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
+        let rest = self.rest(self.pos).iter().take_while(strokes).count();
+        self.bump(rest);
+        let span = self.span(start, self.token_end.max(start + 1));
+        let message = format!("{} is not an arrow", quoted(span.of(self.source)));
+        self.report(Diagnostic::error(code::ARROW, span, message).with_hint(hint));
+    }
+
+    fn arrow_subject(&mut self) {
+        if self.too_deep() {
+            return;
+        }
+        // The brackets are part of the arrow; its subject's parts become its children.
+        let opener = self.pos;
+        self.enter(b']');
+        self.subject();
+        loop {
+            self.trivia();
+            if self.peek() == b']' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
+                break;
+            }
+        }
+        let scratch = self.start_at(Kind::Error, opener);
+        self.leave(scratch);
+        self.nodes.truncate(scratch);
+    }
+
+    fn missing_node(&mut self) {
+        let start = self.pos;
+        let message = format!("expected a node behind the arrow, found {}", self.found());
+        let mut found = Diagnostic::error(code::PATH_END, self.found_span(), message);
+        match self.peek() {
+            b'[' if !self.starts_line(start) => {
+                found.hint = Some("only nodes can be joined by arrows: write `(name)`".into());
+                self.report(found);
+                let id = self.start(Kind::Error);
+                self.bracket();
+                self.finish(id, self.token_end);
+            }
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(start);
+                let name = self.span(start, end).of(self.source);
+                found.hint = Some(format!("write `({name})`").into());
+                self.report(found);
+                self.token(Kind::Error, end);
+            }
+            _ => {
+                found.hint = Some("a path is nodes joined by arrows: `(a)-->(b)`".into());
+                self.report(found);
+            }
+        }
+    }
+
+    // Bracket patterns.
+
+    /// Reads a bracket pattern. The next byte is `[`.
+    pub(super) fn bracket(&mut self) {
+        if self.too_deep() {
+            return;
+        }
+        let opener = self.pos;
+        let id = self.start(Kind::Bracket);
+        self.enter(b']');
+        self.subject();
+        loop {
+            self.trivia();
+            match self.peek() {
+                b']' => break,
+                b'|' => {
+                    self.bump(1);
+                    self.elements(opener);
+                    break;
+                }
+                b'(' | b'[' | b',' if !self.ends_unclosed(opener) => {
+                    self.missing_bar();
+                    self.elements(opener);
+                    break;
+                }
+                0 if self.at_end() => break,
+                _ => {
+                    if self.unexpected_in_subject() == Subject::Ends {
+                        break;
+                    }
+                }
+            }
+        }
+        self.leave(id);
+    }
+
+    fn missing_bar(&mut self) {
+        let at = if self.peek() == b',' { self.pos } else { self.token_end };
+        let end = if self.peek() == b',' { at + 1 } else { at };
+        let found = Diagnostic::error(code::MISSING_BAR, self.span(at, end), "missing `|` before the elements")
+            .with_hint("a bracket pattern is `[subject | element, element]`");
+        self.report(found);
+        if self.peek() == b',' {
+            self.bump(1);
+        }
+    }
+
+    /// Guesses whether a token shows that the bracket opened at `opener` was never closed: both start their line.
+    fn ends_unclosed(&self, opener: usize) -> bool {
+        self.starts_line(self.pos) && self.starts_line(opener) && self.open.len() == 1
+    }
+
+    fn elements(&mut self, opener: usize) {
+        let bar = self.token_end.saturating_sub(1);
+        self.trivia();
+        if self.peek() == b']' {
+            let found = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no element behind the `|`")
+                .with_hint("remove the `|`, or write the elements");
+            return self.report(found);
+        }
+        self.extra_commas("elements");
+        while !self.at_end() && self.peek() != b']' {
+            let before = self.pos;
+            self.element();
+            let judge = |parser: &Self| parser.judge_among_elements(opener);
+            if self.after_item(b']', "elements", judge) == After::End || self.pos == before {
+                break;
+            }
+        }
+    }
+
+    fn element(&mut self) {
+        let start = self.pos;
+        match self.peek() {
+            b'(' => self.path(),
+            b'[' => self.bracket(),
+            b'@' => self.misplaced_annotations("annotations stand only at the top level, not among elements"),
+            b'{' => self.misplaced_record(),
+            b')' | b'}' => {}
+            b'-' | b'=' | b'~' | b'<' if !is_digit(self.byte(start + 1)) => self.arrow_without_node(),
+            _ if self.identifier(Kind::Reference) => self.reference_with_more(start),
+            _ => self.junk(),
+        }
+    }
+
+    /// Reports what people add to a reference as if it were a subject.
+    fn reference_with_more(&mut self, start: usize) {
+        self.trivia();
+        if !matches!(self.peek(), b':' | b'{') {
+            return;
+        }
+        let more = self.pos;
+        let id = self.start(Kind::Error);
+        while self.peek() == b':' {
+            self.label();
+            self.trivia();
+        }
+        if self.peek() == b'{' {
+            self.record(Kind::Record);
+        }
+        self.finish(id, self.token_end);
+        let name = self.span(start, self.token_end).of(self.source);
+        let hint = format!("an element with a subject needs brackets: `({})`", quoted(name).trim_matches('`'));
+        let found = Diagnostic::error(
+            code::REFERENCE,
+            self.span(more, self.token_end),
+            "a reference is a name alone, without labels and record",
+        )
+        .with_hint(hint);
+        self.report(found);
+    }
+
+    fn judge_among_elements(&self, opener: usize) -> Unexpected {
+        match self.peek() {
+            b'(' | b'[' | b'@' if self.ends_unclosed(opener) => Unexpected::EndsList,
+            b'(' | b'[' | b'`' | b'@' | b'{' => Unexpected::StartsItem,
+            byte if is_name_start(byte) || is_digit(byte) || !byte.is_ascii() => Unexpected::StartsItem,
+            _ => Unexpected::Junk,
+        }
+    }
+
+    // Annotations.
+
+    /// Reads annotations and the pattern they describe. The next byte is `@`.
+    pub(super) fn annotated(&mut self) {
+        let start = self.pos;
+        let id = self.start(Kind::Annotated);
+        self.annotations();
+        match self.peek() {
+            b'(' => self.path(),
+            b'[' => self.bracket(),
+            _ => {
+                let message = format!("expected a pattern behind the annotation, found {}", self.found());
+                let found = Diagnostic::error(code::ANNOTATES_NOTHING, self.found_span(), message)
+                    .with_related(self.span(start, start + 1), "the annotation starts here")
+                    .with_hint("an annotation describes the node, path or bracket pattern that follows it");
+                self.report(found);
+            }
+        }
+        self.finish(id, self.token_end);
+    }
+
+    fn annotations(&mut self) {
+        let mut count = 0_usize;
+        while self.peek() == b'@' {
+            if self.byte(self.pos + 1) == b'@' {
+                self.header(count);
+            } else {
+                self.annotation();
+            }
+            count += 1;
+            self.trivia();
+        }
+    }
+
+    /// Reads `@@id:Label`.
+    fn header(&mut self, before: usize) {
+        let start = self.pos;
+        let id = self.start(Kind::Header);
+        self.bump(2);
+        self.trivia();
+        let named = self.identifier(Kind::Identifier);
+        self.trivia();
+        let labelled = self.peek() == b':';
+        while self.peek() == b':' {
+            self.label();
+            self.trivia();
+        }
+        self.finish(id, self.token_end);
+        let span = self.span(start, start + 2);
+        if !named && !labelled {
+            let found = Diagnostic::error(code::ANNOTATION, span, "`@@` needs a name or a label")
+                .with_hint("write `@@name`, `@@:Label` or `@@name:Label`");
+            self.report(found);
+        }
+        if before > 0 {
+            let found = Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation, and the only one")
+                .with_hint("write it before the `@key(value)` annotations");
+            self.report(found);
+        }
+    }
+
+    /// Reads `@key(value)`.
+    fn annotation(&mut self) {
+        let start = self.pos;
+        let id = self.start(Kind::Annotation);
+        self.bump(1);
+        self.trivia();
+        if is_name_start(self.peek()) {
+            let end = self.symbol_end(self.pos);
+            self.token(Kind::Key, end);
+        } else {
+            if self.peek() == b'`' {
+                self.quoted_text(Kind::Key);
+            }
+            let found = Diagnostic::error(code::ANNOTATION, self.span(start, self.token_end), "an annotation needs a plain key")
+                .with_hint("write `@key(value)`, with a key of ASCII letters, digits and `_ . - @`");
+            self.report(found);
+        }
+        self.trivia();
+        if self.peek() == b'(' && !self.too_deep() {
+            self.annotation_value();
+        } else {
+            let found = Diagnostic::error(
+                code::ANNOTATION,
+                self.span(start, self.token_end),
+                "this annotation has no value",
+            )
+            .with_hint("write `@key(value)`, or `@@name` for a name");
+            self.report(found);
+        }
+        self.finish(id, self.token_end);
+    }
+
+    fn annotation_value(&mut self) {
+        let opener = self.pos;
+        self.enter(b')');
+        self.trivia();
+        let before = self.token_end;
+        if !self.value(Place::Property) {
+            let span = self.span(before, before);
+            self.report(Diagnostic::error(code::MISSING_VALUE, span, "missing value of the annotation"));
+        }
+        loop {
+            self.trivia();
+            match self.peek() {
+                b')' | b'(' | b'[' | b'@' | b'{' => break,
+                0 if self.at_end() => break,
+                byte @ (b']' | b'}') => {
+                    if self.closes_outer(byte) {
+                        break;
+                    }
+                    self.unmatched_closer();
+                }
+                _ => self.junk(),
+            }
+        }
+        let scratch = self.start_at(Kind::Error, opener);
+        self.leave(scratch);
+        self.nodes.truncate(scratch);
+    }
+
+    // Misplaced parts.
+
+    fn misplaced_annotations(&mut self, message: &'static str) {
+        let start = self.pos;
+        let id = self.start(Kind::Error);
+        self.annotations();
+        self.finish(id, self.token_end);
+        let found = Diagnostic::error(code::MISPLACED_ANNOTATION, self.span(start, self.token_end), message)
+            .with_hint("put it before the pattern at the top level");
+        self.report(found);
+    }
+
+    /// Reads a record that stands where a pattern should.
+    pub(super) fn misplaced_record(&mut self) {
+        let start = self.pos;
+        let id = self.start(Kind::Error);
+        self.record(Kind::Record);
+        self.finish(id, self.token_end);
+        let at_top = self.open.is_empty();
+        let found = Diagnostic::error(
+            code::MISPLACED_RECORD,
+            self.span(start, start + 1),
+            if at_top { "a record can stand alone only at the start of the file" } else { "a record is not an element" },
+        )
+        .with_hint("put it in a node: `({…})`");
+        self.report(found);
+    }
+
+    fn arrow_without_node(&mut self) {
+        let start = self.pos;
+        let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
+        let length = self.rest(start).iter().take_while(strokes).count();
+        self.bump(length.max(1));
+        let span = self.span(start, self.pos);
+        let message = format!("the arrow {} has no node before it", quoted(span.of(self.source)));
+        let found = Diagnostic::error(code::ARROW, span, message)
+            .with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
+        self.report_junk(found);
+        self.junk_node(start, self.pos);
+    }
+
+    /// Deals with a token that cannot start a pattern at the top level.
+    pub(super) fn stray_top_level(&mut self) {
+        let start = self.pos;
+        match self.peek() {
+            b')' | b']' | b'}' => self.unmatched_closer(),
+            b'-' | b'=' | b'~' | b'<' | b'>' => self.arrow_without_node(),
+            b',' => {
+                self.bump(1);
+                let found = Diagnostic::error(code::TOP_LEVEL_COMMA, self.span(start, self.pos), "no comma between patterns")
+                    .with_hint("at the top level patterns just follow each other; remove this `,`");
+                self.report_junk(found);
+                self.junk_node(start, self.pos);
+            }
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(start);
+                let name = self.span(start, end).of(self.source);
+                let found = Diagnostic::error(
+                    code::BARE_NAME,
+                    self.span(start, end),
+                    format!("the bare name {} can stand only among elements", quoted(name)),
+                )
+                .with_hint(format!("write `({name})` for a node"));
+                self.report_junk(found);
+                self.bump_to(end);
+                self.junk_node(start, end);
+            }
+            _ => self.junk(),
+        }
+    }
+}

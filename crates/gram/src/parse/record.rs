@@ -1,0 +1,234 @@
+//! Records and maps.
+
+use super::lex::{is_name_start, quoted};
+use super::separator::{After, Unexpected};
+use super::value::Place;
+use super::{Parser, Skip};
+use crate::{Diagnostic, Dialect, Kind, code, text};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+impl Parser<'_> {
+    /// Reads a record or a map. The next byte is `{`.
+    pub(super) fn record(&mut self, kind: Kind) {
+        if self.too_deep() {
+            return;
+        }
+        let id = self.start(kind);
+        self.enter(b'}');
+        self.trivia();
+        self.extra_commas("properties");
+        let mut count = 0_usize;
+        if self.peek() != b'}' && !self.at_end() {
+            loop {
+                let before = self.pos;
+                count += usize::from(self.property(kind));
+                let judge = |parser: &Self| parser.judge_in_record();
+                if self.after_item(b'}', "properties", judge) == After::End {
+                    break;
+                }
+                if self.pos == before {
+                    break;
+                }
+            }
+        }
+        self.leave(id);
+        if count > 1 {
+            self.duplicate_keys(id, count);
+        }
+    }
+
+    fn judge_in_record(&self) -> Unexpected {
+        match self.peek() {
+            b'|' | b'(' | b'[' | b'@' | b'{' => Unexpected::EndsList,
+            b'"' | b'`' | b'\'' => Unexpected::StartsItem,
+            byte if is_name_start(byte) || !byte.is_ascii() => Unexpected::StartsItem,
+            _ => Unexpected::Junk,
+        }
+    }
+
+    /// Reads `key: value`. Tells whether there was anything of the sort.
+    fn property(&mut self, kind: Kind) -> bool {
+        let id = self.start(Kind::Property);
+        if !self.key() {
+            self.nodes.truncate(id);
+            return false;
+        }
+        self.trivia();
+        self.colon(kind);
+        self.trivia();
+        let place = if kind == Kind::Map { Place::Map } else { Place::Property };
+        let value_start = self.pos;
+        if !self.value(place) {
+            let key = self.nodes.get(id + 1).map(|raw| self.span(raw.start as usize, raw.end as usize));
+            let name = key.map_or("", |span| span.of(self.source));
+            let message = format!("missing value for {}", quoted(name));
+            let found = Diagnostic::error(code::MISSING_VALUE, self.span(self.token_end, self.token_end), message);
+            self.report(found);
+        }
+        self.unquoted_words(value_start);
+        self.finish(id, self.token_end);
+        true
+    }
+
+    fn key(&mut self) -> bool {
+        match self.peek() {
+            b'"' | b'`' => self.quoted_text(Kind::Key),
+            b'\'' => {
+                let start = self.pos;
+                self.quoted_text(Kind::Key);
+                let message = "a key cannot be in single quotes";
+                let found = Diagnostic::error(code::KEY, self.span(start, self.pos), message)
+                    .with_hint("use double quotes or backticks");
+                self.report(found);
+            }
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(self.pos);
+                self.token(Kind::Key, end);
+                if !self.peek().is_ascii() {
+                    self.foreign_name();
+                }
+            }
+            byte if !byte.is_ascii() => {
+                self.token(Kind::Key, self.word_end(self.pos));
+                self.foreign_name();
+            }
+            byte if byte.is_ascii_digit() => {
+                let end = self.word_end(self.pos);
+                let message = format!("the key {} needs quotes", self.found());
+                let found = Diagnostic::error(code::KEY, self.span(self.pos, end), message)
+                    .with_hint("a bare key starts with a letter or `_`");
+                self.report(found);
+                self.token(Kind::Key, end);
+            }
+            b'(' | b'[' | b'@' | b'|' | b')' | b']' => return false,
+            b'{' => {
+                let start = self.pos;
+                let message = "expected a key, found `{`";
+                self.report(Diagnostic::error(code::KEY, self.span(start, start + 1), message));
+                self.skip_group(Skip::Line);
+                self.junk_node(start, self.pos);
+                return false;
+            }
+            b':' => {
+                let found = Diagnostic::error(code::KEY, self.span(self.pos, self.pos + 1), "missing key before `:`");
+                self.report(found);
+                self.leaf(Kind::Key, self.pos, self.pos, crate::tree::Flags::default());
+            }
+            _ => {
+                self.junk();
+                return false;
+            }
+        }
+        true
+    }
+
+    fn colon(&mut self, kind: Kind) {
+        let start = self.pos;
+        match (self.peek(), self.byte(start + 1)) {
+            (b':', b':') => {
+                self.bump(2);
+                if kind == Kind::Map && self.dialect == Dialect::Portable {
+                    self.not_portable(start, start + 2, "`::` in a map");
+                }
+            }
+            (b':', _) => self.bump(1),
+            (b'=' | b'>' | b'<', _) => {
+                let run = |byte: &&u8| matches!(byte, b'=' | b'>' | b'<');
+                let length = self.rest(start).iter().take_while(run).count();
+                self.bump(length);
+                let text = self.span(start, self.pos);
+                let message = format!("expected `:` behind the key, found `{}`", text.of(self.source));
+                self.report(
+                    Diagnostic::error(code::MISSING_COLON, text, message).with_hint("write `key: value`"),
+                );
+            }
+            _ => {
+                let at = self.span(self.token_end, self.token_end);
+                let found = Diagnostic::error(code::MISSING_COLON, at, "missing `:` behind the key")
+                    .with_hint("write `key: value`");
+                self.report(found);
+            }
+        }
+    }
+
+    /// Reports words that follow a value on its line: text that somebody forgot to quote.
+    fn unquoted_words(&mut self, value_start: usize) {
+        let value_end = self.token_end;
+        self.trivia();
+        let is_text = is_name_start(self.peek()) || !self.peek().is_ascii();
+        if !is_text || self.on_new_line() || value_end == value_start {
+            return;
+        }
+        let first_end = self.word_end(self.pos);
+        let after = self.rest(first_end).iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+        let value_starts_with_letter = is_name_start(self.byte(value_start));
+        if after == Some(&b':') || !(value_starts_with_letter || self.byte(value_start).is_ascii_digit()) {
+            return;
+        }
+        let stop = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b')' | b'\n' | b'{' | b'(' | b'[' | b'"' | b'`');
+        let length = self.rest(self.pos).iter().position(stop).unwrap_or(self.bytes.len() - self.pos);
+        let line = self.source.get(self.pos..self.pos + length).unwrap_or_default();
+        let start = self.pos;
+        self.bump_to(start + line.trim_end().len());
+        let text = self.span(value_start, self.pos);
+        let found = Diagnostic::error(code::UNQUOTED, text, "text of several words needs quotes")
+            .with_hint(format!("write \"{}\"", text.of(self.source).replace('"', "\\\"")));
+        self.report(found);
+        self.junk_node(start, self.pos);
+    }
+
+    /// Warns of keys that a record or map has more than once.
+    fn duplicate_keys(&mut self, id: usize, count: usize) {
+        let mut keys = Vec::with_capacity(count);
+        let mut at = id + 1;
+        while let Some(raw) = self.nodes.get(at) {
+            if raw.kind == Kind::Property
+                && let Some(key) = self.nodes.get(at + 1)
+                && key.kind == Kind::Key
+            {
+                keys.push(*key);
+            }
+            at = raw.next as usize;
+        }
+        let span_of = |key: &crate::tree::Raw| self.span(key.start as usize, key.end as usize);
+        let name_of = |key: &crate::tree::Raw| text::unquoted(span_of(key).of(self.source), key.flags);
+        let mut found = Vec::new();
+        let mut judge = |first: crate::Span, again: crate::Span, name: Cow<'_, str>| {
+            if again.is_empty() {
+                return;
+            }
+            let message = format!("the key {} is given twice", quoted(&name));
+            let hint = "remove one of the two";
+            found.push(
+                Diagnostic::warning(code::DUPLICATE_KEY, again, message)
+                    .with_related(first, "first given here")
+                    .with_hint(hint),
+            );
+        };
+        if keys.len() <= 12 {
+            // Comparing all pairs of a few short keys is cheaper than hashing them.
+            for (index, key) in keys.iter().enumerate() {
+                let name = name_of(key);
+                if let Some(first) = keys.iter().take(index).find(|first| name_of(first) == name) {
+                    judge(span_of(first), span_of(key), name);
+                }
+            }
+        } else {
+            let mut seen = HashMap::with_capacity(keys.len());
+            for key in &keys {
+                match seen.entry(name_of(key)) {
+                    std::collections::hash_map::Entry::Occupied(first) => {
+                        judge(*first.get(), span_of(key), name_of(key));
+                    }
+                    std::collections::hash_map::Entry::Vacant(slot) => {
+                        slot.insert(span_of(key));
+                    }
+                }
+            }
+        }
+        for diagnostic in found {
+            self.report(diagnostic);
+        }
+    }
+}

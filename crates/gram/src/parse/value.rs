@@ -1,0 +1,234 @@
+//! Values of properties and annotations.
+
+use super::lex::{is_digit, is_name_start, quoted};
+use super::separator::{After, Unexpected};
+use super::{Parser, Skip};
+use crate::tree::Flags;
+use crate::{Diagnostic, Dialect, Kind, code};
+
+/// Where a value stands; plain gram does not allow every value everywhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The value of a property of a record, or of an annotation.
+    Property,
+    /// An entry of a map.
+    Map,
+    /// An item of an array.
+    Array,
+}
+
+impl Parser<'_> {
+    /// Reads a value. Tells whether there was one, well-formed or not.
+    pub(super) fn value(&mut self, place: Place) -> bool {
+        match self.peek() {
+            b'"' | b'\'' => self.quoted_text(Kind::String),
+            b'`' if self.rest(self.pos).starts_with(b"```") => self.fence(),
+            b'`' => self.quoted_text(Kind::String),
+            b'[' => {
+                if place == Place::Array {
+                    self.not_portable(self.pos, self.pos + 1, "an array in an array");
+                }
+                self.array();
+            }
+            b'{' => {
+                match place {
+                    Place::Property => {}
+                    Place::Map => self.not_portable(self.pos, self.pos + 1, "a map in a map"),
+                    Place::Array => self.not_portable(self.pos, self.pos + 1, "a map in an array"),
+                }
+                self.record(Kind::Map);
+            }
+            byte if is_name_start(byte) => self.word(),
+            byte if is_digit(byte) => self.numeric(),
+            b'-' if is_digit(self.byte(self.pos + 1)) => self.numeric(),
+            b'.' if self.rest(self.pos).starts_with(b"...") => self.range_up_to(),
+            b'+' | b'-' | b'.' if self.looks_numeric() => self.misspelt_number(),
+            b'(' => self.pattern_as_value(),
+            byte if !byte.is_ascii() => {
+                let end = self.word_end(self.pos);
+                let found = Diagnostic::error(
+                    code::UNQUOTED,
+                    self.span(self.pos, end),
+                    format!("the text {} needs quotes", self.found()),
+                )
+                .with_hint("only ASCII words may stand without quotes");
+                self.report(found);
+                self.token(Kind::Symbol, end);
+            }
+            b',' | b'}' | b']' | b')' | b'|' | b'@' => return false,
+            0 if self.at_end() => return false,
+            _ => self.junk(),
+        }
+        true
+    }
+
+    /// Reads a symbol, a boolean, or a tagged string.
+    fn word(&mut self) {
+        let start = self.pos;
+        let end = self.symbol_end(start);
+        self.bump_to(end);
+        if !self.peek().is_ascii() {
+            let end = self.word_end(start);
+            let span = self.span(start, end);
+            let message = format!("the text {} needs quotes", quoted(span.of(self.source)));
+            self.report(
+                Diagnostic::error(code::UNQUOTED, span, message)
+                    .with_hint("only ASCII words may stand without quotes"),
+            );
+            self.leaf(Kind::Symbol, start, end, Flags::default());
+            return self.bump_to(end);
+        }
+        // Comments may stand between a tag and its text, so trivia is read before it is clear what the word is.
+        self.trivia();
+        if self.peek() == b'`' {
+            return self.tagged(start, end);
+        }
+        let is_boolean = matches!(self.bytes.get(start..end), Some(b"true" | b"false"));
+        let kind = if is_boolean { Kind::Boolean } else { Kind::Symbol };
+        self.leaf(kind, start, end, Flags::default());
+    }
+
+    fn tagged(&mut self, start: usize, tag_end: usize) {
+        let id = self.start_at(Kind::Tagged, start);
+        self.leaf(Kind::Tag, start, tag_end, Flags::default());
+        let text_start = self.pos;
+        if self.rest(text_start).starts_with(b"```") {
+            let tag = self.span(start, tag_end);
+            let found = Diagnostic::error(code::FENCE, tag, "the tag of a fence stands behind the backticks")
+                .with_hint(format!("write ```{}", tag.of(self.source)));
+            self.report(found);
+            self.bump(3);
+            let (end, flags) = self.fence_body(text_start);
+            self.set_flag(id, flags);
+            self.bump_to(end);
+        } else {
+            // The text is no node of its own: it is what follows the tag.
+            self.quoted_text(Kind::String);
+            if let Some(text) = self.nodes.pop() {
+                self.set_flag(id, text.flags);
+            }
+        }
+        self.finish(id, self.pos);
+    }
+
+    /// Reads a number, or a range that starts with one.
+    fn numeric(&mut self) {
+        let start = self.pos;
+        let Some((kind, end)) = self.number() else { return };
+        self.trivia();
+        if self.peek() != b'.' || self.byte(self.pos + 1) != b'.' {
+            return self.leaf(kind, start, end, Flags::default());
+        }
+        let id = self.start_at(Kind::Range, start);
+        self.leaf(kind, start, end, Flags::default());
+        if self.byte(self.pos + 2) == b'.' {
+            self.bump(3);
+            if is_digit(self.peek()) {
+                let dots = self.span(self.pos - 3, self.pos);
+                let found = Diagnostic::error(code::RANGE, dots, "a range with two ends takes two dots")
+                    .with_hint("write `1..5`; `1...` has no upper end");
+                self.report(found);
+                self.bound();
+            }
+        } else {
+            self.bump(2);
+            self.trivia();
+            self.upper_bound();
+        }
+        self.finish(id, self.token_end);
+    }
+
+    fn range_up_to(&mut self) {
+        let id = self.start(Kind::Range);
+        self.bump(3);
+        self.trivia();
+        self.upper_bound();
+        self.finish(id, self.token_end);
+    }
+
+    fn upper_bound(&mut self) {
+        if !self.bound() {
+            let at = self.span(self.token_end, self.token_end);
+            let found = Diagnostic::error(code::RANGE, at, "missing upper end of the range")
+                .with_hint("write `1..5`, or `1...` for no upper end");
+            self.report(found);
+        }
+    }
+
+    fn bound(&mut self) -> bool {
+        let start = self.pos;
+        let Some((kind, end)) = self.number() else { return false };
+        self.leaf(kind, start, end, Flags::default());
+        true
+    }
+
+    fn looks_numeric(&self) -> bool {
+        let rest = self.rest(self.pos).iter();
+        rest.take(3).find(|byte| !matches!(byte, b'+' | b'-' | b'.')).is_some_and(u8::is_ascii_digit)
+    }
+
+    fn misspelt_number(&mut self) {
+        let start = self.pos;
+        let signs = self.rest(start).iter().take_while(|byte| matches!(byte, b'+' | b'-' | b'.')).count();
+        let end = self.word_end(start + signs);
+        let found = self.malformed_number(start, end);
+        self.report(found);
+        self.token(Kind::Error, end);
+    }
+
+    fn pattern_as_value(&mut self) {
+        let start = self.pos;
+        let message = "a pattern cannot be a value";
+        let found = Diagnostic::error(code::PATTERN_VALUE, self.span(start, start + 1), message)
+            .with_hint("name the pattern and put it among the elements, `[… | (a)]`");
+        self.report(found);
+        self.skip_group(Skip::Line);
+        self.junk_node(start, self.pos);
+    }
+
+    fn array(&mut self) {
+        if self.too_deep() {
+            return;
+        }
+        let id = self.start(Kind::Array);
+        let start = self.pos;
+        self.enter(b']');
+        self.trivia();
+        self.extra_commas("values");
+        if self.peek() == b']' {
+            self.not_portable(start, self.pos + 1, "an empty array");
+        } else {
+            while !self.at_end() {
+                let before = self.pos;
+                if !self.value(Place::Array) && self.peek() == b'@' {
+                    self.junk();
+                }
+                if self.after_item(b']', "values", Self::judge_in_array) == After::End || self.pos == before {
+                    break;
+                }
+            }
+        }
+        self.leave(id);
+    }
+
+    fn judge_in_array(&self) -> Unexpected {
+        match self.peek() {
+            b'"' | b'\'' | b'`' | b'[' | b'{' => Unexpected::StartsItem,
+            b'|' | b'@' | b'(' | b':' => Unexpected::EndsList,
+            byte if is_name_start(byte) || is_digit(byte) || !byte.is_ascii() => Unexpected::StartsItem,
+            b'-' if is_digit(self.byte(self.pos + 1)) => Unexpected::StartsItem,
+            _ => Unexpected::Junk,
+        }
+    }
+
+    /// Points at a use of Patter's extension, where plain gram was asked for.
+    pub(super) fn not_portable(&mut self, start: usize, end: usize, what: &'static str) {
+        if self.dialect == Dialect::Portable {
+            let message = format!("{what} is not plain gram");
+            self.report(
+                Diagnostic::error(code::NOT_PORTABLE, self.span(start, end), message)
+                    .with_hint("Patter reads it; other gram tools do not"),
+            );
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Diagnostics for people: message, excerpt with carets, hint.
+
+use crate::span::offset;
+use crate::{Diagnostic, LineIndex, Severity, Span};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+/// How to show diagnostics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rendering {
+    /// Without colours.
+    Plain,
+    /// With ANSI colours.
+    Colored,
+}
+
+/// Shows a diagnostic with the lines it is about.
+///
+/// ```
+/// use patter_gram::{LineIndex, Rendering, parse, render};
+/// let source = "(a)->(b)";
+/// let (_, diagnostics) = parse(source);
+/// let shown = render(&diagnostics[0], source, &LineIndex::new(source), "a.gram", Rendering::Plain);
+/// assert!(shown.starts_with("error[G021]: `->` is not an arrow\n --> a.gram:1:4\n"));
+/// assert!(shown.ends_with("= help: an arrow has two strokes: `-->`"));
+/// ```
+pub fn render(
+    diagnostic: &Diagnostic,
+    source: &str,
+    index: &LineIndex<'_>,
+    path: &str,
+    rendering: Rendering,
+) -> String {
+    let level = match diagnostic.severity {
+        Severity::Warning => Level::WARNING,
+        Severity::Error => Level::ERROR,
+    };
+    let mut marks = vec![Mark { kind: AnnotationKind::Primary, span: diagnostic.span, label: None }];
+    for related in &diagnostic.related {
+        marks.push(Mark { kind: AnnotationKind::Context, span: related.span, label: Some(&related.message) });
+    }
+    let mut group = Group::with_title(level.primary_title(diagnostic.message.as_ref()).id(diagnostic.code));
+    for excerpt in excerpts(&marks, source, index) {
+        let (line, column) = index.line_column(excerpt.mark_start);
+        let snippet = Snippet::source(excerpt.text).line_start(excerpt.line).annotations(excerpt.annotations);
+        group = group.element(Origin::path(path).line(line).char_column(column)).element(snippet);
+    }
+    if let Some(hint) = &diagnostic.hint {
+        group = group.element(Level::HELP.message(hint.as_ref()));
+    }
+    let renderer = match rendering {
+        Rendering::Plain => Renderer::plain(),
+        Rendering::Colored => Renderer::styled(),
+    };
+    renderer.render(&[group])
+}
+
+struct Mark<'d> {
+    kind: AnnotationKind,
+    span: Span,
+    label: Option<&'d str>,
+}
+
+/// Some lines of the source, with what to mark in them.
+struct Excerpt<'d> {
+    text: &'d str,
+    line: usize,
+    /// Where the first mark starts in the source.
+    mark_start: u32,
+    annotations: Vec<Annotation<'d>>,
+}
+
+/// Marks this far apart still share an excerpt.
+const NEAR: usize = 12;
+
+/// Cuts out what to show. The primary mark comes first; others join it where they are near.
+fn excerpts<'d>(marks: &[Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> Vec<Excerpt<'d>> {
+    let mut groups: Vec<Vec<&Mark<'d>>> = Vec::new();
+    for mark in marks {
+        let line = index.line(mark.span.start);
+        let is_near = |group: &&mut Vec<&Mark<'d>>| {
+            group.iter().any(|other| index.line(other.span.start).abs_diff(line) <= NEAR)
+        };
+        match groups.iter_mut().find(is_near) {
+            Some(group) => group.push(mark),
+            None => groups.push(vec![mark]),
+        }
+    }
+    groups.iter().filter_map(|group| excerpt(group, source, index)).collect()
+}
+
+fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> Option<Excerpt<'d>> {
+    /// Of a long line, this many bytes around the marks are shown.
+    const AROUND: u32 = 200;
+    let spans: Vec<_> = group.iter().map(|mark| on_first_line(mark.span, source, index)).collect();
+    let first = spans.iter().map(|span| span.start).min()?;
+    let last = spans.iter().map(|span| span.end).max()?;
+    let (line, last_line) = (index.line(first), index.line(last));
+    let start = index.line_span(line).start.max(first.saturating_sub(AROUND));
+    let end = index.line_span(last_line).end.min(last.saturating_add(AROUND));
+    let start = floor_boundary(source, start);
+    let text = Span::new(start, floor_boundary(source, end)).of(source).trim_end_matches(['\r', '\n']);
+    let annotations = group.iter().zip(&spans).map(|(mark, span)| {
+        let within = |at: u32| ((at.saturating_sub(start)) as usize).min(text.len());
+        mark.kind.span(within(span.start)..within(span.end)).label(mark.label)
+    });
+    Some(Excerpt { text, line, mark_start: spans.first()?.start, annotations: annotations.collect() })
+}
+
+/// Cuts a span that runs over several lines, or far along one, to what is worth showing.
+fn on_first_line(span: Span, source: &str, index: &LineIndex<'_>) -> Span {
+    const LONGEST: u32 = 120;
+    let line_end = index.line_span(index.line(span.start)).end;
+    let line = Span::new(span.start, line_end).of(source).trim_end_matches(['\r', '\n']);
+    let end = span.end.min(span.start + offset(line.len())).min(span.start.saturating_add(LONGEST));
+    Span::new(span.start, floor_boundary(source, end).max(span.start))
+}
+
+fn floor_boundary(source: &str, at: u32) -> u32 {
+    offset(source.floor_char_boundary(at as usize))
+}

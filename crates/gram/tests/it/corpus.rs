@@ -1,0 +1,97 @@
+//! The conformance cases of `tree-sitter-gram` 0.6.1, where they are at hand.
+
+use patter_gram::{Diagnostic, Dialect, parse_dialect, to_sexp};
+use std::path::PathBuf;
+
+/// Marked `:error` in the corpus, but legal in the 0.6.1 grammar.
+const LEGAL_AFTER_ALL: &str = "Map values may not contain arrays";
+
+struct Case {
+    name: String,
+    is_error: bool,
+    input: String,
+    expected: String,
+}
+
+/// Returns the folder with the corpus: `PATTER_GRAM_CORPUS`, or `shared/corpus/tree-sitter-gram` beside the project.
+fn folder() -> PathBuf {
+    std::env::var_os("PATTER_GRAM_CORPUS").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/tree-sitter-gram"),
+        PathBuf::from,
+    )
+}
+
+/// Reads a file of cases: a name and flags between lines of `=`, the input, a line of `-`, the expected tree.
+fn cases(text: &str) -> Vec<Case> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_rule = |line: &str, mark: char| line.len() >= 3 && line.chars().all(|c| c == mark);
+    let mut heads: Vec<usize> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if is_rule(line, '=') && heads.last().is_none_or(|last| !is_end_of_head(&lines, *last, at)) {
+            heads.push(at);
+        }
+    }
+    let mut cases = Vec::new();
+    for (index, head) in heads.iter().enumerate() {
+        let body = (head + 1..lines.len()).find(|at| is_rule(lines[*at], '=')).unwrap();
+        let end = heads.get(index + 1).copied().unwrap_or(lines.len());
+        let split = (body..end).find(|at| is_rule(lines[*at], '-')).unwrap_or(end);
+        let head_lines = &lines[head + 1..body];
+        cases.push(Case {
+            name: head_lines[0].to_owned(),
+            is_error: head_lines.contains(&":error"),
+            input: lines[body + 1..split].join("\n"),
+            expected: lines.get(split + 1..end).unwrap_or_default().join("\n"),
+        });
+    }
+    cases
+}
+
+fn is_end_of_head(lines: &[&str], head: usize, at: usize) -> bool {
+    at > head && at - head <= 4 && !lines[head + 1..at].iter().any(|line| line.starts_with("==="))
+        && lines[head + 1..at].iter().all(|line| !line.is_empty())
+}
+
+/// Brings a tree to one line; without field names, where the expected one has none.
+fn normal(sexp: &str, with_fields: bool) -> String {
+    let spaced = sexp.replace('(', " ( ").replace(')', " ) ");
+    let words = spaced.split_whitespace().filter(|word| with_fields || !word.ends_with(':'));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_corpus_reads_as_expected() {
+    let folder = folder();
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        println!("skipped: no corpus in {} (set PATTER_GRAM_CORPUS to its folder)", folder.display());
+        return;
+    };
+    let (mut valid, mut rejected) = (0, 0);
+    let mut failures = Vec::new();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "txt") {
+            continue;
+        }
+        for case in cases(&std::fs::read_to_string(&path).unwrap()) {
+            let (tree, diagnostics) = parse_dialect(&case.input, Dialect::Portable);
+            assert_eq!(tree.to_string(), case.input);
+            let has_errors = diagnostics.iter().any(Diagnostic::is_error);
+            if case.is_error {
+                rejected += usize::from(has_errors);
+                if has_errors == (case.name == LEGAL_AFTER_ALL) {
+                    failures.push(format!("{}: errors: {has_errors}", case.name));
+                }
+                continue;
+            }
+            valid += 1;
+            let with_fields = case.expected.contains(": (");
+            let (found, expected) = (normal(&to_sexp(&tree), with_fields), normal(&case.expected, with_fields));
+            if has_errors || found != expected {
+                failures.push(format!("{}\n  expected {expected}\n  found    {found}\n  {diagnostics:?}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    assert_eq!((valid, rejected), (149, 34), "cases read from {}", folder.display());
+}
