@@ -29,10 +29,7 @@ pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
 
 /// Formats a tree that has no errors.
 fn format_tree(tree: &Tree) -> String {
-    let line_break = match tree.source().split_once('\n') {
-        Some((first, _)) if first.ends_with('\r') => "\r\n",
-        _ => "\n",
-    };
+    let line_break = line_break(tree);
     let mut writer = Writer { tree, out: String::with_capacity(tree.source().len()), line_start: 0, line_break };
     let items: Vec<_> = tree.root().children().collect();
     let inside = tree.root().span();
@@ -41,6 +38,25 @@ fn format_tree(tree: &Tree) -> String {
         writer.out.push_str(line_break);
     }
     writer.out
+}
+
+/// Returns the line break to write: that of the source, as its layout shows it first.
+fn line_break(tree: &Tree) -> &'static str {
+    let fences = tree.root().descendants().filter(|part| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range));
+    let mut verbatim: Vec<_> = fences.map(Syntax::span).chain(tree.comment_spans().iter().copied()).collect();
+    verbatim.sort();
+    let mut at = 0;
+    for span in verbatim {
+        let layout = Span::new(at, span.start).of(tree.source());
+        if layout.contains('\n') {
+            break;
+        }
+        at = span.end.max(at);
+    }
+    match tree.source().get(at as usize..).and_then(|rest| rest.split_once('\n')) {
+        Some((line, _)) if line.ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
 }
 
 /// Items with the text around them that holds their comments.

@@ -468,7 +468,10 @@ impl<'j> Writer<'j> {
                 _ => None,
             })
         } else if let (Some(tag), Some(text)) = (text("$tag"), text("$text")) {
-            Some(Value::Tagged { tag: tag.into(), text: text.into() }).filter(|_| is_symbol(tag))
+            let needs_fence = matches!(tag, "true" | "false");
+            let fits_fence = !text.contains("```") && !text.ends_with('`');
+            let tagged = Value::Tagged { tag: tag.into(), text: text.into() };
+            Some(tagged).filter(|_| is_symbol(tag) && (fits_fence || !needs_fence))
         } else if let Some(Json::Array(flat)) = object.get("$map") {
             Some(Value::Map(self.flat_entries(flat)?))
         } else if let Some(Json::Array(bounds)) = object.get("$range") {

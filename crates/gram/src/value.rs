@@ -122,6 +122,8 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::String(text) => f.write_str(&quote(text)),
+            // Before a backtick these two words are booleans; behind a fence they are tags.
+            Value::Tagged { tag, text } if tag == "true" || tag == "false" => write!(f, "```{tag}\n{text}```"),
             Value::Tagged { tag, text } => write!(f, "{tag}{}", text::quote_with(text, '`')),
             Value::Integer(integer) => integer.fmt(f),
             Value::Decimal(decimal) => decimal.fmt(f),

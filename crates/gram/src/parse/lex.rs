@@ -108,7 +108,9 @@ impl<'s> Parser<'s> {
         let start = self.pos;
         match self.byte(start + 1) {
             b'/' => {
-                self.pos = self.line_end(start);
+                let end = self.line_end(start);
+                // A carriage return is part of the line break, not of the comment.
+                self.pos = end - usize::from(end > start && self.byte(end - 1) == b'\r');
                 let span = self.span(start, self.pos);
                 self.comments.push(span);
                 true

@@ -135,6 +135,8 @@ struct Parser<'s> {
     has_foreign: bool,
     open: Vec<Open>,
     ahead: text::Ahead,
+    /// The error node that junk right behind it may join; none once what is around it has ended.
+    last_junk: Option<usize>,
 }
 
 impl<'s> Parser<'s> {
@@ -151,6 +153,7 @@ impl<'s> Parser<'s> {
             has_foreign,
             open: Vec::new(),
             ahead: text::Ahead::default(),
+            last_junk: None,
         }
     }
 
@@ -194,6 +197,7 @@ impl<'s> Parser<'s> {
     #[inline]
     fn finish(&mut self, id: usize, end: usize) {
         let next = offset(self.nodes.len());
+        self.last_junk = None;
         if let Some(raw) = self.nodes.get_mut(id) {
             raw.end = offset(end);
             raw.next = next;
@@ -259,13 +263,15 @@ impl<'s> Parser<'s> {
 
     /// Puts an error node over text that was skipped; neighbours become one node.
     fn junk_node(&mut self, start: usize, end: usize) {
-        if let Some(last) = self.nodes.last_mut()
-            && last.kind == Kind::Error
+        if let Some(id) = self.last_junk
+            && id + 1 == self.nodes.len()
+            && let Some(last) = self.nodes.get_mut(id)
             && last.end == offset(start)
         {
             last.end = offset(end);
             return;
         }
+        self.last_junk = Some(self.nodes.len());
         self.leaf(Kind::Error, start, end, Flags::default());
     }
 

@@ -80,10 +80,10 @@ impl Parser<'_> {
         }
         // Comments may stand between a tag and its text, so trivia is read before it is clear what the word is.
         self.trivia();
-        if self.peek() == b'`' {
+        let is_boolean = matches!(self.bytes.get(start..end), Some(b"true" | b"false"));
+        if self.peek() == b'`' && !is_boolean {
             return self.tagged(start, end);
         }
-        let is_boolean = matches!(self.bytes.get(start..end), Some(b"true" | b"false"));
         let kind = if is_boolean { Kind::Boolean } else { Kind::Symbol };
         self.leaf(kind, start, end, Flags::default());
     }

@@ -23,7 +23,7 @@ fn folder() -> PathBuf {
 
 /// Reads a file of cases: a name and flags between lines of `=`, the input, a line of `-`, the expected tree.
 fn cases(text: &str) -> Vec<Case> {
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let is_rule = |line: &str, mark: char| line.len() >= 3 && line.chars().all(|c| c == mark);
     let mut heads: Vec<usize> = Vec::new();
     for (at, line) in lines.iter().enumerate() {

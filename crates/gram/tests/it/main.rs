@@ -10,3 +10,6 @@
 )]
 
 mod corpus;
+mod generate;
+mod oracle;
+mod properties;

@@ -1,0 +1,186 @@
+//! What holds for every text.
+
+use crate::generate::{Flavour, Random, document, mutated};
+use patter_gram::{
+    Diagnostic, Dialect, LineIndex, Rendering, Tree, Value, format, from_json, outline, parse, parse_bytes, render, to_json,
+    to_sexp,
+};
+use proptest::prelude::*;
+
+/// What must hold for any bytes. The fuzz target checks the same.
+pub(crate) fn check_any(bytes: &[u8]) {
+    for dialect in [Dialect::Patter, Dialect::Portable] {
+        let (tree, diagnostics) = parse_bytes(bytes, dialect);
+        assert_eq!(tree.to_bytes(), bytes, "printing gives the bytes back");
+        check_spans(&tree);
+        check_diagnostics(&tree, &diagnostics);
+        to_sexp(&tree);
+        outline(&tree);
+        to_json(&tree);
+        if dialect == Dialect::Patter && !diagnostics.iter().any(Diagnostic::is_error) {
+            check_format(tree.source());
+            let json = to_json(&tree);
+            let back = from_json(&json).unwrap_or_else(|error| panic!("{error}\n{:?}\n{json}", tree.source()));
+            assert_eq!(back, tree, "the JSON form keeps the meaning");
+        }
+    }
+}
+
+/// Spans lie on character boundaries, within their parents, in order.
+fn check_spans(tree: &Tree) {
+    for syntax in tree.root().descendants() {
+        let span = syntax.span();
+        assert!(tree.source().get(span.range()).is_some(), "{syntax:?} is not text");
+        let mut at = span.start;
+        for child in syntax.children() {
+            assert!(span.contains(child.span()) && at <= child.span().start, "{child:?} in {syntax:?}");
+            at = child.span().end;
+        }
+    }
+}
+
+fn check_diagnostics(tree: &Tree, diagnostics: &[Diagnostic]) {
+    let index = LineIndex::new(tree.source());
+    assert!(diagnostics.is_sorted_by_key(|diagnostic| diagnostic.span.start), "diagnostics come in order");
+    for diagnostic in diagnostics.iter().take(20) {
+        assert!(tree.source().get(diagnostic.span.range()).is_some(), "{diagnostic:?}");
+        for related in &diagnostic.related {
+            assert!(tree.source().get(related.span.range()).is_some(), "{related:?}");
+        }
+        render(diagnostic, tree.source(), &index, "x.gram", Rendering::Plain);
+    }
+    let has_error_node = tree.root().descendants().any(|part| part.kind() == patter_gram::Kind::Error);
+    assert!(!has_error_node || diagnostics.iter().any(Diagnostic::is_error), "an error is silent");
+}
+
+/// Formatting keeps meaning and comments, and is idempotent.
+fn check_format(source: &str) {
+    let (tree, _) = parse(source);
+    let formatted = format(source).unwrap();
+    let (again, diagnostics) = parse(&formatted);
+    assert!(!diagnostics.iter().any(Diagnostic::is_error), "{source:?}\n{formatted}\n{diagnostics:?}");
+    assert_eq!(tree, again, "the meaning changed\n{source:?}\n{formatted}");
+    assert_eq!(comments(&tree), comments(&again), "the comments changed\n{source:?}\n{formatted}");
+    assert_eq!(format(&formatted).unwrap(), formatted, "formatting twice differs\n{source:?}");
+}
+
+fn comments(tree: &Tree) -> Vec<String> {
+    let mut comments: Vec<_> = tree.comments().map(|comment| comment.text.trim_end().to_owned()).collect();
+    comments.sort();
+    comments
+}
+
+#[test]
+fn well_formed_documents_keep_all_promises() {
+    for seed in 0..4_000 {
+        let text = document(&mut Random::new(seed), Flavour::Patter);
+        let (_, diagnostics) = parse(&text);
+        assert!(!diagnostics.iter().any(Diagnostic::is_error), "{text:?}\n{diagnostics:?}");
+        check_any(text.as_bytes());
+    }
+}
+
+#[test]
+fn damaged_documents_keep_all_promises() {
+    for seed in 0..8_000 {
+        let mut random = Random::new(seed);
+        let mut text = document(&mut random, Flavour::Patter);
+        for _ in 0..=seed % 3 {
+            text = mutated(&mut random, &text);
+        }
+        check_any(text.as_bytes());
+    }
+}
+
+#[test]
+fn setting_a_property_changes_nothing_else() {
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let text = document(&mut random, Flavour::Patter);
+        let (tree, _) = parse(&text);
+        let subjects: Vec<_> = tree
+            .walk()
+            .filter(|pattern| matches!(pattern.kind(), patter_gram::PatternKind::Node | patter_gram::PatternKind::Bracket))
+            .collect();
+        if subjects.is_empty() {
+            continue;
+        }
+        let at = random.below(subjects.len());
+        let key = ["a", "true", "new key"][random.below(3)];
+        let value = Value::Array(vec![Value::from("x"), Value::from(7)]);
+        let mut edit = tree.edit();
+        edit.set_property(subjects[at], key, &value);
+        let (edited, diagnostics) = edit.apply();
+        assert!(!diagnostics.iter().any(Diagnostic::is_error), "{text:?}\n{edited}\n{diagnostics:?}");
+        let is_subject = |pattern: &patter_gram::Pattern<'_>| {
+            matches!(pattern.kind(), patter_gram::PatternKind::Node | patter_gram::PatternKind::Bracket)
+        };
+        let changed = edited.walk().filter(is_subject).nth(at).unwrap();
+        assert_eq!(changed.value(key), Some(value), "{text:?}\n{edited}");
+        // Taken out again where it was new, the property leaves the document as it was.
+        if subjects[at].property(key).is_none() {
+            assert_eq!(comments(&tree), comments(&edited), "{text:?}\n{edited}");
+            let mut edit = edited.edit();
+            edit.remove_property(changed, key);
+            let (restored, diagnostics) = edit.apply();
+            assert!(!diagnostics.iter().any(Diagnostic::is_error), "{edited}\n{restored}\n{diagnostics:?}");
+            assert_eq!(comments(&tree), comments(&restored));
+            let had_record = subjects[at].record().is_some();
+            assert!(!had_record || restored == tree, "{text:?}\n{edited}\n{restored}");
+        }
+    }
+}
+
+#[test]
+fn removing_and_adding_elements_keeps_the_others() {
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let text = document(&mut random, Flavour::Patter);
+        let (tree, _) = parse(&text);
+        let brackets: Vec<_> = tree.walk().filter(|pattern| pattern.syntax().kind() == patter_gram::Kind::Bracket).collect();
+        if brackets.is_empty() {
+            continue;
+        }
+        let at = random.below(brackets.len());
+        let bracket = brackets[at];
+        let mut edit = tree.edit();
+        let mut kept = Vec::new();
+        for element in bracket.elements() {
+            if random.chance(40) {
+                edit.remove_element(bracket, element);
+            } else {
+                kept.push(element);
+            }
+        }
+        let adds = random.chance(50);
+        if adds {
+            edit.push_element(bracket, "(added:Element)");
+        }
+        let (edited, diagnostics) = edit.apply();
+        assert!(!diagnostics.iter().any(Diagnostic::is_error), "{text:?}\n{edited}\n{diagnostics:?}");
+        let changed = edited.walk().find(|pattern| pattern.span().start == bracket.span().start && pattern.syntax().kind() == patter_gram::Kind::Bracket);
+        let changed = changed.unwrap_or_else(|| panic!("{text:?}\n{edited}"));
+        let elements: Vec<_> = changed.elements().collect();
+        assert_eq!(elements.len(), kept.len() + usize::from(adds), "{text:?}\n{edited}");
+        assert!(kept.iter().zip(&elements).all(|(a, b)| a == b), "{text:?}\n{edited}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_keeps_all_promises(text in "\\PC*") {
+        check_any(text.as_bytes());
+    }
+
+    #[test]
+    fn any_text_of_gram_marks_keeps_all_promises(text in "[\\[\\](){}|,:@\"'`\\\\/*<>=~.0-9a-cx\n \r-]{0,40}") {
+        check_any(text.as_bytes());
+    }
+
+    #[test]
+    fn any_bytes_keep_all_promises(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        check_any(&bytes);
+    }
+}
