@@ -73,7 +73,7 @@ impl Tree {
 }
 
 impl Edit<'_> {
-    /// Sets a property, in place where it exists, else behind the others.
+    /// Sets a property, in place where it exists, else after the others.
     pub fn set_property(&mut self, pattern: Pattern<'_>, key: &str, value: &Value) -> &mut Self {
         self.set_property_text(pattern, key, &value.to_string())
     }
@@ -116,7 +116,7 @@ impl Edit<'_> {
         }
     }
 
-    /// Adds a label behind the others, unless the pattern has it.
+    /// Adds a label after the others, unless the pattern has it.
     pub fn add_label(&mut self, pattern: Pattern<'_>, label: &str) -> &mut Self {
         if pattern.has_label(label) {
             return self;
@@ -138,7 +138,7 @@ impl Edit<'_> {
         self
     }
 
-    /// Adds an element, written as gram, behind the others of a bracket pattern.
+    /// Adds an element, written as gram, after the others of a bracket pattern.
     pub fn push_element(&mut self, pattern: Pattern<'_>, element: &str) -> &mut Self {
         match pattern.kind() {
             PatternKind::Bracket => self.add(pattern.syntax(), element.to_owned()),
@@ -229,7 +229,7 @@ fn splice_list(list: Syntax<'_>, changes: &ListEdit, splices: &mut Vec<Splice>) 
         let next = items.get(index + 1);
         // Of the commas around a run of removed items one stays, if items stay on both sides.
         let keeps_comma = items.iter().take(index).any(|before| !is_removed(before))
-            && items.iter().skip(index).any(|behind| !is_removed(behind))
+            && items.iter().skip(index).any(|after| !is_removed(after))
             && next.is_some_and(|next| !is_removed(next));
         if let Some(next) = next
             && !keeps_comma
@@ -267,7 +267,7 @@ fn insert_items(list: Syntax<'_>, items: &[Syntax<'_>], all_removed: bool, added
         return put(inside, format!("{bar}{}", added.join(", ")));
     };
     let end = last.span().end;
-    // Items on lines of their own get company on lines of their own, behind the comment that ends the last line.
+    // Items on lines of their own get company on lines of their own, after the comment that ends the last line.
     let before = match items.len() {
         1 => bar(list, end).map_or(list.span().start, |bar| bar.start),
         count => items.get(count - 2).map_or(end, |item| item.span().end),
@@ -331,12 +331,12 @@ fn line_comment_end(tree: &Tree, from: u32) -> u32 {
 fn with_line(tree: &Tree, span: Span) -> Span {
     let source = tree.source();
     let before = source.get(..span.start as usize).unwrap_or_default();
-    let behind = source.get(span.end as usize..).unwrap_or_default();
+    let after = source.get(span.end as usize..).unwrap_or_default();
     let blanks_before = before.len() - before.trim_end_matches([' ', '\t']).len();
     let start = span.start - offset(blanks_before);
     let starts_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
-    // A comma behind it is removed on its own.
-    let rest = behind.trim_start_matches([' ', '\t', ',']);
+    // A comma after it is removed on its own.
+    let rest = after.trim_start_matches([' ', '\t', ',']);
     if starts_line && (rest.starts_with('\n') || rest.starts_with("\r\n")) {
         let line_break = if before.trim_end_matches([' ', '\t']).ends_with("\r\n") { 2 } else { 1 };
         return Span::new(start - line_break, span.end);

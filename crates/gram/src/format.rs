@@ -2,7 +2,7 @@
 //!
 //! A list (the file, a record, an array, the elements of a bracket pattern, the arrows of a path) is written on one
 //! line where that fits, else with one item a line. Comments keep a list on several lines and stay with the item that
-//! they stand before, or behind on the same line. A comment in the midst of an item moves before the item.
+//! they stand before, or after on the same line. A comment in the midst of an item moves before the item.
 
 use crate::pattern::label_text;
 use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
@@ -62,7 +62,7 @@ fn line_break(tree: &Tree) -> &'static str {
 /// Items with the text around them that holds their comments.
 struct List<'t> {
     items: Vec<Syntax<'t>>,
-    /// From behind the opening bracket to before the closing one.
+    /// From after the opening bracket to before the closing one.
     inside: Span,
     /// What stands between two items.
     separator: &'static str,
@@ -119,7 +119,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Starts a line, behind an empty one where the source has one in this gap between two items.
+    /// Starts a line, after an empty one where the source has one in this gap between two items.
     fn new_line(&mut self, place: &mut First, indent: usize, gap: Span) {
         let is_first = self.out.is_empty() || self.out.ends_with(['{', '[', '|']);
         match *place {
@@ -166,9 +166,9 @@ impl<'t> Writer<'t> {
             if Span::new(end, comment.start).of(source).contains('\n') {
                 break;
             }
-            let behind = source.get(comment.end as usize..).unwrap_or_default();
-            let behind = behind.trim_start_matches([' ', '\t', ',']);
-            let ends_line = behind.is_empty() || behind.starts_with(['\n', '\r', ']', '}', ')', '/']);
+            let after = source.get(comment.end as usize..).unwrap_or_default();
+            let after = after.trim_start_matches([' ', '\t', ',']);
+            let ends_line = after.is_empty() || after.starts_with(['\n', '\r', ']', '}', ')', '/']);
             if !ends_line {
                 break;
             }
@@ -180,6 +180,9 @@ impl<'t> Writer<'t> {
 
     /// Returns the comments in the midst of an item: those that no list inside it takes care of.
     fn strays(&self, item: Syntax<'t>) -> Vec<Span> {
+        if self.comments_in(item.span()).is_empty() {
+            return Vec::new();
+        }
         let item = match item.kind() {
             // The parts of these are lists themselves; only what is in the first part has nowhere to go.
             Kind::Path | Kind::Annotated => match item.children().next() {
@@ -189,9 +192,6 @@ impl<'t> Writer<'t> {
             _ => item,
         };
         let inside = self.comments_in(item.span());
-        if inside.is_empty() {
-            return Vec::new();
-        }
         let lists = lists_in(item);
         inside.iter().filter(|comment| !lists.iter().any(|list| list.contains(**comment))).copied().collect()
     }
@@ -364,7 +364,8 @@ impl<'t> Writer<'t> {
 
     /// Writes an item on the current line, if it fits with `suffix` more characters. Otherwise writes nothing.
     fn try_flat(&mut self, item: Syntax<'t>, suffix: usize) -> bool {
-        let has_own_lines = self.comments_in(item.span()).len() > self.strays(item).len();
+        let comments = self.comments_in(item.span()).len();
+        let has_own_lines = comments > 0 && comments > self.strays(item).len();
         if has_own_lines || item.kind() == Kind::Annotated {
             return false;
         }
@@ -572,18 +573,17 @@ fn bar(bracket: Syntax<'_>) -> Option<Span> {
     Some(Span::new(at, at + 1))
 }
 
-/// Returns the source from the first token at or behind `from`.
+/// Returns the source from the first token at or after `from`.
 fn skip_trivia(tree: &Tree, from: u32) -> &str {
-    let comments = tree.comment_spans();
-    let mut at = from;
-    for comment in comments.iter().skip(comments.partition_point(|comment| comment.start < from)) {
-        let gap = Span::new(at, comment.start).of(tree.source());
-        if !gap.trim_start().is_empty() {
-            break;
-        }
-        at = comment.end;
+    let mut rest = tree.source().get(from as usize..).unwrap_or_default().trim_start();
+    while rest.starts_with('/') {
+        let at = crate::span::offset(tree.source().len() - rest.len());
+        let comments = tree.comment_spans();
+        let index = comments.partition_point(|comment| comment.start < at);
+        let Some(comment) = comments.get(index).filter(|comment| comment.start == at) else { break };
+        rest = tree.source().get(comment.end as usize..).unwrap_or_default().trim_start();
     }
-    tree.source().get(at as usize..).unwrap_or_default().trim_start()
+    rest
 }
 
 /// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.

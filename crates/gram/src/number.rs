@@ -124,7 +124,7 @@ impl Decimal {
         Some(Self(format!("{whole}.{fraction}").into()))
     }
 
-    /// Returns the canonical text: at least one digit behind the point, no zeros at the end.
+    /// Returns the canonical text: at least one digit after the point, no zeros at the end.
     pub fn as_str(&self) -> &str {
         &self.0
     }

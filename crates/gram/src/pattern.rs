@@ -179,7 +179,7 @@ impl<'t> Arrow<'t> {
         self.syntax.text().starts_with('<')
     }
 
-    /// Tells whether the arrow points at the node behind it.
+    /// Tells whether the arrow points at the node after it.
     pub fn points_right(self) -> bool {
         self.syntax.text().ends_with('>')
     }
@@ -267,7 +267,7 @@ pub(crate) fn labels<'t>(syntax: Syntax<'t>) -> impl Iterator<Item = Cow<'t, str
     syntax.children().filter(|child| child.kind() == Kind::Label).map(label_name)
 }
 
-/// Returns the name in a label: what follows the colons and the trivia behind them.
+/// Returns the name in a label: what follows the colons and the trivia after them.
 pub(crate) fn label_name(label: Syntax<'_>) -> Cow<'_, str> {
     let name = label_text(label);
     crate::text::unquoted(name, label.flags())

@@ -136,7 +136,7 @@ fn matches(query: Pattern<'_>, pattern: Pattern<'_>) -> bool {
             && query.elements().zip(pattern.elements()).all(|(query, node)| matches(query, node))
             && query.arrows().zip(pattern.arrows()).all(|(query, arrow)| same_direction(query, arrow));
     }
-    // Each element of the query takes the first element that fits behind the one before; the earliest fit is never
+    // Each element of the query takes the first element that fits after the one before; the earliest fit is never
     // worse than a later one.
     let mut elements = pattern.elements();
     query.elements().all(|wanted| elements.any(|element| matches(wanted, element)))

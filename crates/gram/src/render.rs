@@ -40,9 +40,14 @@ pub fn render(
     }
     let mut group = Group::with_title(level.primary_title(diagnostic.message.as_ref()).id(diagnostic.code));
     for excerpt in excerpts(&marks, source, index) {
-        let (line, column) = index.line_column(excerpt.mark_start);
         let snippet = Snippet::source(excerpt.text).line_start(excerpt.line).annotations(excerpt.annotations);
-        group = group.element(Origin::path(path).line(line).char_column(column)).element(snippet);
+        if excerpt.is_whole {
+            group = group.element(snippet.path(path));
+        } else {
+            // The excerpt starts within its line, so the column has to be told.
+            let (line, column) = index.line_column(excerpt.mark_start);
+            group = group.element(Origin::path(path).line(line).char_column(column)).element(snippet);
+        }
     }
     if let Some(hint) = &diagnostic.hint {
         group = group.element(Level::HELP.message(hint.as_ref()));
@@ -66,6 +71,8 @@ struct Excerpt<'d> {
     line: usize,
     /// Where the first mark starts in the source.
     mark_start: u32,
+    /// Whether it starts where its first line does.
+    is_whole: bool,
     annotations: Vec<Annotation<'d>>,
 }
 
@@ -103,7 +110,8 @@ fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> O
         let within = |at: u32| ((at.saturating_sub(start)) as usize).min(text.len());
         mark.kind.span(within(span.start)..within(span.end)).label(mark.label)
     });
-    Some(Excerpt { text, line, mark_start: spans.first()?.start, annotations: annotations.collect() })
+    let is_whole = start == index.line_span(line).start;
+    Some(Excerpt { text, line, mark_start: spans.first()?.start, is_whole, annotations: annotations.collect() })
 }
 
 /// Cuts a span that runs over several lines, or far along one, to what is worth showing.

@@ -106,7 +106,7 @@ pub(crate) struct Raw {
     pub(crate) flags: Flags,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// Index of the first entry behind this one's subtree.
+    /// Index of the first entry after this one's subtree.
     pub(crate) next: u32,
 }
 

@@ -122,7 +122,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::String(text) => f.write_str(&quote(text)),
-            // Before a backtick these two words are booleans; behind a fence they are tags.
+            // Before a backtick these two words are booleans; after a fence they are tags.
             Value::Tagged { tag, text } if tag == "true" || tag == "false" => write!(f, "```{tag}\n{text}```"),
             Value::Tagged { tag, text } => write!(f, "{tag}{}", text::quote_with(text, '`')),
             Value::Integer(integer) => integer.fmt(f),
@@ -201,12 +201,12 @@ impl<'t> Syntax<'t> {
         self.children().filter(|child| child.kind() == Kind::Property).map(|syntax| Property { syntax })
     }
 
-    /// Returns the raw text between the fences, from the line behind the opening one.
+    /// Returns the raw text between the fences, from the line after the opening one.
     pub(crate) fn fence_content(self) -> Option<&'t str> {
         let header_end = self.child(Kind::Tag).map_or(self.span().start + 3, |tag| tag.span().end);
         let comments = self.tree().comment_spans();
         let first = comments.partition_point(|comment| comment.start < header_end);
-        // Comments may stand on the opening line; the break behind the last of them starts the text.
+        // Comments may stand on the opening line; the break after the last of them starts the text.
         let mut from = header_end;
         for comment in comments.iter().skip(first) {
             let gap = Span::new(from, comment.start).of(self.tree().source());

@@ -1,7 +1,7 @@
 //! Characters, trivia, and what to do with text that fits nowhere.
 
 use super::{Parser, Skip};
-use crate::tree::Flags;
+use crate::tree::{Flags, PLACEHOLDER};
 use crate::{Diagnostic, Kind, Span, code};
 
 /// What a byte can be part of. One table instead of many comparisons.
@@ -172,8 +172,14 @@ impl<'s> Parser<'s> {
 
     /// Returns the end of a word as people mean it: letters of any script, digits, `_ . - @`.
     pub(super) fn word_end(&self, start: usize) -> usize {
-        let is_word = |byte: &&u8| is(**byte, NAME) || !byte.is_ascii();
+        let is_word = |byte: &&u8| is(**byte, NAME) || self.is_foreign(**byte);
         start + self.rest(start).iter().take_while(is_word).count()
+    }
+
+    /// Tells whether a byte belongs to a character that no symbol may hold, but a word of some language may.
+    #[inline]
+    pub(super) fn is_foreign(&self, byte: u8) -> bool {
+        !byte.is_ascii() || self.has_foreign && byte == PLACEHOLDER
     }
 
     /// Returns the end of a run of text without structure: at least one character.
@@ -211,13 +217,14 @@ impl<'s> Parser<'s> {
         let start = self.pos;
         let message = format!("unexpected {}", self.found());
         let hint = match self.peek() {
-            b'#' => Some("comments start with `//`"),
+            b'#' => Some("a comment starts with `//`"),
             b';' => Some("gram needs no semicolons"),
             _ => None,
         };
         let end = match self.peek() {
             quote @ (b'"' | b'\'') => self.string_extent(quote),
             b'`' => self.string_extent(b'`'),
+            b'#' => self.line_end(start),
             _ => self.found_span().end as usize,
         };
         self.bump_to(end.max(start + 1));
@@ -238,7 +245,6 @@ impl<'s> Parser<'s> {
                 _ => return at + 1,
             }
         }
-        // An escape may have stepped into the middle of a character.
         self.bytes.len()
     }
 

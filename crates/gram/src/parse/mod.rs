@@ -135,7 +135,11 @@ struct Parser<'s> {
     has_foreign: bool,
     open: Vec<Open>,
     ahead: text::Ahead,
-    /// The error node that junk right behind it may join; none once what is around it has ended.
+    /// Room for the keys of a record, used again for each.
+    keys: Vec<Raw>,
+    /// The end of the last quoted or fenced text, if its closing quote or fence is missing.
+    unterminated_end: Option<usize>,
+    /// The error node that junk right after it may join; none once what is around it has ended.
     last_junk: Option<usize>,
 }
 
@@ -153,6 +157,8 @@ impl<'s> Parser<'s> {
             has_foreign,
             open: Vec::new(),
             ahead: text::Ahead::default(),
+            keys: Vec::new(),
+            unterminated_end: None,
             last_junk: None,
         }
     }
@@ -241,7 +247,8 @@ impl<'s> Parser<'s> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        if self.has_foreign && self.is_placeholder(diagnostic.span) {
+        // What is wrong because bytes are not UTF-8 is reported as that.
+        if self.has_foreign && diagnostic.span.of(self.source).bytes().any(|byte| byte == PLACEHOLDER) {
             return;
         }
         self.diagnostics.push(diagnostic);
@@ -273,11 +280,6 @@ impl<'s> Parser<'s> {
         }
         self.last_junk = Some(self.nodes.len());
         self.leaf(Kind::Error, start, end, Flags::default());
-    }
-
-    fn is_placeholder(&self, span: Span) -> bool {
-        let text = span.of(self.source);
-        !text.is_empty() && text.bytes().all(|byte| byte == PLACEHOLDER)
     }
 
     // Brackets.
@@ -314,6 +316,10 @@ impl<'s> Parser<'s> {
         }
         self.set_flag(id, Flags::UNCLOSED);
         self.finish(id, self.token_end);
+        if self.unterminated_end == Some(self.token_end) {
+            // The text that does not end has taken the bracket with it, and has been reported.
+            return;
+        }
         let opener = self.span(at, at + 1);
         let found = self.found_span();
         if let Some(last) = self.diagnostics.last_mut()

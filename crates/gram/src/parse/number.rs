@@ -70,7 +70,7 @@ impl Parser<'_> {
         } else if digits.starts_with('.') {
             "write a digit before the point, as in `0.5`"
         } else if digits.ends_with('.') {
-            "write a digit behind the point, as in `1.0`"
+            "write a digit after the point, as in `1.0`"
         } else if text.starts_with('+') {
             "leave out the `+`"
         } else if digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()) {

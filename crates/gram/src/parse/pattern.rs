@@ -3,9 +3,9 @@
 use super::lex::{is_digit, is_name_start, quoted};
 use super::separator::{After, Unexpected};
 use super::value::Place;
-use super::{Parser, Skip};
+use super::{Open, Parser, Skip};
 use crate::tree::{Flags, Raw};
-use crate::{Diagnostic, Kind, code, span::offset};
+use crate::{Diagnostic, Kind, Span, code, span::offset};
 
 /// What to do about a token that a subject does not expect.
 #[derive(PartialEq, Eq)]
@@ -62,6 +62,9 @@ impl Parser<'_> {
         self.subject();
         loop {
             self.trivia();
+            if self.peek() == b'>' && self.give_back_arrow(id) {
+                return;
+            }
             if self.peek() == b')' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
                 break;
             }
@@ -72,6 +75,10 @@ impl Parser<'_> {
     /// Reads `identifier? labels? record?`.
     fn subject(&mut self) {
         self.trivia();
+        if self.peek() == b'@' {
+            self.misplaced_annotations("annotations stand before a pattern, not inside it");
+            self.trivia();
+        }
         self.identifier(Kind::Identifier);
         self.trivia();
         while self.peek() == b':' {
@@ -90,7 +97,7 @@ impl Parser<'_> {
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(start);
                 self.token(kind, end);
-                if !self.peek().is_ascii() {
+                if self.is_foreign(self.peek()) {
                     self.foreign_name();
                 }
             }
@@ -119,7 +126,7 @@ impl Parser<'_> {
                     }
                 }
             }
-            byte if !byte.is_ascii() && !self.at_unicode_arrow() => {
+            byte if self.is_foreign(byte) && !self.at_unicode_arrow() => {
                 let end = self.word_end(start);
                 self.token(kind, end);
                 self.foreign_name();
@@ -155,7 +162,7 @@ impl Parser<'_> {
                 let end = self.symbol_end(name_start);
                 self.leaf(Kind::Label, start, end, Flags::default());
                 self.bump_to(end);
-                if !self.peek().is_ascii() {
+                if self.is_foreign(self.peek()) {
                     self.foreign_name();
                 }
             }
@@ -176,7 +183,7 @@ impl Parser<'_> {
                     label.start = offset(start);
                 }
             }
-            byte if is_digit(byte) || !byte.is_ascii() => {
+            byte if is_digit(byte) || self.is_foreign(byte) => {
                 let end = self.word_end(name_start);
                 self.leaf(Kind::Label, start, end, Flags::default());
                 self.bump_to(end);
@@ -191,7 +198,7 @@ impl Parser<'_> {
                 self.leaf(Kind::Label, start, start + colons, Flags::default());
                 let span = self.span(start, start + colons);
                 let found = Diagnostic::error(code::LABEL, span, "this label has no name")
-                    .with_hint("write a name behind the colon, as in `:Person`");
+                    .with_hint("write a name after the colon, as in `:Person`");
                 self.report(found);
             }
         }
@@ -211,14 +218,13 @@ impl Parser<'_> {
             b'(' | b'[' => {
                 let message = format!("unexpected `{}` inside a subject", char::from(self.peek()));
                 let found = Diagnostic::error(code::NESTED, self.span(start, start + 1), message)
-                    .with_hint("only a bracket pattern holds others, behind a bar: `[a | (b)]`");
+                    .with_hint("only a bracket pattern holds others, after a bar: `[a | (b)]`");
                 self.report(found);
                 self.skip_group(Skip::Line);
                 self.junk_node(start, self.pos);
             }
             b'|' if self.closes_outer(b']') => return Subject::Ends,
             b'-' | b'=' | b'~' | b'<' if self.starts_arrow_of_path() => return Subject::Ends,
-            b'>' => self.arrow_in_name(),
             b'@' => self.misplaced_annotations("annotations stand before a pattern, not inside it"),
             b':' => {
                 let id = self.start(Kind::Error);
@@ -233,7 +239,10 @@ impl Parser<'_> {
                 self.out_of_order(start, "a subject has only one record", "merge the two records");
             }
             b',' => {
-                self.bump(1);
+                let is_text = |byte: &&u8| !b"()[]{}|\"'`@\n".contains(byte);
+                let length = self.rest(start).iter().take_while(is_text).count();
+                let text = self.span(start, start + length).of(self.source);
+                self.bump(text.trim_end().len());
                 let found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `,`")
                     .with_hint("a subject is one name, its labels and one record: `name:Label {key: value}`");
                 self.report_junk(found);
@@ -259,28 +268,35 @@ impl Parser<'_> {
         self.report(Diagnostic::error(code::SUBJECT_ORDER, span, message).with_hint(hint));
     }
 
-    /// Reports a `>` whose arrow was read as part of the name before it, since names may hold dashes.
-    fn arrow_in_name(&mut self) {
-        let start = self.pos;
-        self.bump(1);
-        let before = self.source.get(..start).unwrap_or_default();
-        let name_length = before.bytes().rev().take_while(|b| b.is_ascii_alphanumeric() || b"_.-@".contains(b)).count();
-        let name = before.get(start - name_length..).unwrap_or_default();
-        let mut found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `>`");
-        if name.ends_with('-') {
-            let stem = name.trim_end_matches('-');
-            found.hint = Some(
-                format!("names may hold dashes, so this was read as the name `{name}`; close the node first: `({stem})-->`")
-                    .into(),
-            );
+    /// Mends `(a-->`, where the strokes were read as part of the name, since names may hold dashes: closes the node
+    /// before them, so that the path goes on. Tells whether that was it.
+    fn give_back_arrow(&mut self, id: usize) -> bool {
+        let Some(name) = self.nodes.last_mut().filter(|last| last.kind == Kind::Identifier) else { return false };
+        let span = Span::new(name.start, name.end);
+        let text = span.of(self.source);
+        let stem = text.trim_end_matches('-');
+        if stem.len() == text.len() || stem.is_empty() || span.end as usize != self.pos {
+            return false;
         }
-        self.report_junk(found);
-        self.junk_node(start, self.pos);
+        let end = span.start + offset(stem.len());
+        name.end = end;
+        self.bump_to(end as usize);
+        let hint = format!("names may hold dashes, so this was read as the name `{text}`; write `({stem})-->`");
+        let mut found =
+            Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")
+                .with_hint(hint);
+        if let Some(Open { at, .. }) = self.open.pop() {
+            found = found.with_related(self.span(at, at + 1), "this `(` is not closed");
+        }
+        self.report(found);
+        self.set_flag(id, Flags::UNCLOSED);
+        self.finish(id, self.pos);
+        true
     }
 
     // Arrows.
 
-    /// Guesses whether strokes inside a node are the arrow behind it, so that only its `)` is missing.
+    /// Guesses whether strokes inside a node are the arrow after it, so that only its `)` is missing.
     fn starts_arrow_of_path(&self) -> bool {
         let in_node = self.open.last().is_some_and(|open| open.closer == b')');
         in_node && matches!(self.byte(self.pos + 1), b'-' | b'=' | b'~' | b'[')
@@ -369,7 +385,7 @@ impl Parser<'_> {
 
     fn missing_node(&mut self) {
         let start = self.pos;
-        let message = format!("expected a node behind the arrow, found {}", self.found());
+        let message = format!("expected a node after the arrow, found {}", self.found());
         let mut found = Diagnostic::error(code::PATH_END, self.found_span(), message);
         match self.peek() {
             b'[' if !self.starts_line(start) => {
@@ -449,7 +465,7 @@ impl Parser<'_> {
         let bar = self.token_end.saturating_sub(1);
         self.trivia();
         if self.peek() == b']' {
-            let found = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no element behind the `|`")
+            let found = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no element after the `|`")
                 .with_hint("remove the `|`, or write the elements");
             return self.report(found);
         }
@@ -469,7 +485,13 @@ impl Parser<'_> {
         match self.peek() {
             b'(' => self.path(),
             b'[' => self.bracket(),
-            b'@' => self.misplaced_annotations("annotations stand only at the top level, not among elements"),
+            b'@' => {
+                self.misplaced_annotations("annotations stand only at the top level, not among elements");
+                self.trivia();
+                if matches!(self.peek(), b'(' | b'[') {
+                    self.element();
+                }
+            }
             b'{' => self.misplaced_record(),
             b')' | b'}' => {}
             b'-' | b'=' | b'~' | b'<' if !is_digit(self.byte(start + 1)) => self.arrow_without_node(),
@@ -509,7 +531,7 @@ impl Parser<'_> {
         match self.peek() {
             b'(' | b'[' | b'@' if self.ends_unclosed(opener) => Unexpected::EndsList,
             b'(' | b'[' | b'`' | b'@' | b'{' => Unexpected::StartsItem,
-            byte if is_name_start(byte) || is_digit(byte) || !byte.is_ascii() => Unexpected::StartsItem,
+            byte if is_name_start(byte) || is_digit(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
             _ => Unexpected::Junk,
         }
     }
@@ -525,7 +547,7 @@ impl Parser<'_> {
             b'(' => self.path(),
             b'[' => self.bracket(),
             _ => {
-                let message = format!("expected a pattern behind the annotation, found {}", self.found());
+                let message = format!("expected a pattern after the annotation, found {}", self.found());
                 let found = Diagnostic::error(code::ANNOTATES_NOTHING, self.found_span(), message)
                     .with_related(self.span(start, start + 1), "the annotation starts here")
                     .with_hint("an annotation describes the node, path or bracket pattern that follows it");

@@ -4,11 +4,12 @@ use super::lex::{is_name_start, quoted};
 use super::separator::{After, Unexpected};
 use super::value::Place;
 use super::{Parser, Skip};
-use crate::{Diagnostic, Dialect, Kind, code, text};
+use crate::tree::{Flags, Raw};
+use crate::{Diagnostic, Dialect, Kind, Span, code, text};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-impl Parser<'_> {
+impl<'s> Parser<'s> {
     /// Reads a record or a map. The next byte is `{`.
     pub(super) fn record(&mut self, kind: Kind) {
         if self.too_deep() {
@@ -18,11 +19,11 @@ impl Parser<'_> {
         self.enter(b'}');
         self.trivia();
         self.extra_commas("properties");
-        let mut count = 0_usize;
+        let mut count = 0;
         if self.peek() != b'}' && !self.at_end() {
             loop {
                 let before = self.pos;
-                count += usize::from(self.property(kind));
+                count += u32::from(self.property(kind));
                 let judge = |parser: &Self| parser.judge_in_record();
                 if self.after_item(b'}', "properties", judge) == After::End {
                     break;
@@ -34,7 +35,7 @@ impl Parser<'_> {
         }
         self.leave(id);
         if count > 1 {
-            self.duplicate_keys(id, count);
+            self.duplicate_keys(id);
         }
     }
 
@@ -42,7 +43,7 @@ impl Parser<'_> {
         match self.peek() {
             b'|' | b'(' | b'[' | b'@' | b'{' => Unexpected::EndsList,
             b'"' | b'`' | b'\'' => Unexpected::StartsItem,
-            byte if is_name_start(byte) || !byte.is_ascii() => Unexpected::StartsItem,
+            byte if is_name_start(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
             _ => Unexpected::Junk,
         }
     }
@@ -60,8 +61,7 @@ impl Parser<'_> {
         let place = if kind == Kind::Map { Place::Map } else { Place::Property };
         let value_start = self.pos;
         if !self.value(place) {
-            let key = self.nodes.get(id + 1).map(|raw| self.span(raw.start as usize, raw.end as usize));
-            let name = key.map_or("", |span| span.of(self.source));
+            let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).of(self.source));
             let message = format!("missing value for {}", quoted(name));
             let found = Diagnostic::error(code::MISSING_VALUE, self.span(self.token_end, self.token_end), message);
             self.report(found);
@@ -85,11 +85,11 @@ impl Parser<'_> {
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(self.pos);
                 self.token(Kind::Key, end);
-                if !self.peek().is_ascii() {
+                if self.is_foreign(self.peek()) {
                     self.foreign_name();
                 }
             }
-            byte if !byte.is_ascii() => {
+            byte if self.is_foreign(byte) => {
                 self.token(Kind::Key, self.word_end(self.pos));
                 self.foreign_name();
             }
@@ -113,7 +113,7 @@ impl Parser<'_> {
             b':' => {
                 let found = Diagnostic::error(code::KEY, self.span(self.pos, self.pos + 1), "missing key before `:`");
                 self.report(found);
-                self.leaf(Kind::Key, self.pos, self.pos, crate::tree::Flags::default());
+                self.leaf(Kind::Key, self.pos, self.pos, Flags::default());
             }
             _ => {
                 self.junk();
@@ -138,14 +138,14 @@ impl Parser<'_> {
                 let length = self.rest(start).iter().take_while(run).count();
                 self.bump(length);
                 let text = self.span(start, self.pos);
-                let message = format!("expected `:` behind the key, found `{}`", text.of(self.source));
+                let message = format!("expected `:` after the key, found `{}`", text.of(self.source));
                 self.report(
                     Diagnostic::error(code::MISSING_COLON, text, message).with_hint("write `key: value`"),
                 );
             }
             _ => {
                 let at = self.span(self.token_end, self.token_end);
-                let found = Diagnostic::error(code::MISSING_COLON, at, "missing `:` behind the key")
+                let found = Diagnostic::error(code::MISSING_COLON, at, "missing `:` after the key")
                     .with_hint("write `key: value`");
                 self.report(found);
             }
@@ -156,7 +156,7 @@ impl Parser<'_> {
     fn unquoted_words(&mut self, value_start: usize) {
         let value_end = self.token_end;
         self.trivia();
-        let is_text = is_name_start(self.peek()) || !self.peek().is_ascii();
+        let is_text = is_name_start(self.peek()) || self.is_foreign(self.peek());
         if !is_text || self.on_new_line() || value_end == value_start {
             return;
         }
@@ -179,56 +179,46 @@ impl Parser<'_> {
     }
 
     /// Warns of keys that a record or map has more than once.
-    fn duplicate_keys(&mut self, id: usize, count: usize) {
-        let mut keys = Vec::with_capacity(count);
+    fn duplicate_keys(&mut self, id: usize) {
+        // Comparing all pairs of a few short keys is cheaper than hashing them.
+        const FEW: usize = 12;
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
         let mut at = id + 1;
-        while let Some(raw) = self.nodes.get(at) {
-            if raw.kind == Kind::Property
+        while let Some(property) = self.nodes.get(at) {
+            if property.kind == Kind::Property
                 && let Some(key) = self.nodes.get(at + 1)
                 && key.kind == Kind::Key
+                && key.start < key.end
             {
                 keys.push(*key);
             }
-            at = raw.next as usize;
+            at = property.next as usize;
         }
-        let span_of = |key: &crate::tree::Raw| self.span(key.start as usize, key.end as usize);
-        let name_of = |key: &crate::tree::Raw| text::unquoted(span_of(key).of(self.source), key.flags);
-        let mut found = Vec::new();
-        let mut judge = |first: crate::Span, again: crate::Span, name: Cow<'_, str>| {
-            if again.is_empty() {
-                return;
-            }
-            let message = format!("the key {} is given twice", quoted(&name));
-            let hint = "remove one of the two";
-            found.push(
-                Diagnostic::warning(code::DUPLICATE_KEY, again, message)
-                    .with_related(first, "first given here")
-                    .with_hint(hint),
-            );
-        };
-        if keys.len() <= 12 {
-            // Comparing all pairs of a few short keys is cheaper than hashing them.
-            for (index, key) in keys.iter().enumerate() {
-                let name = name_of(key);
-                if let Some(first) = keys.iter().take(index).find(|first| name_of(first) == name) {
-                    judge(span_of(first), span_of(key), name);
-                }
-            }
-        } else {
-            let mut seen = HashMap::with_capacity(keys.len());
-            for key in &keys {
-                match seen.entry(name_of(key)) {
-                    std::collections::hash_map::Entry::Occupied(first) => {
-                        judge(*first.get(), span_of(key), name_of(key));
-                    }
-                    std::collections::hash_map::Entry::Vacant(slot) => {
-                        slot.insert(span_of(key));
-                    }
-                }
+        let mut seen = HashMap::new();
+        for (index, key) in keys.iter().enumerate() {
+            let name = self.key_name(key);
+            let first = if keys.len() <= FEW {
+                keys.iter().take(index).find(|first| self.key_name(first) == name)
+            } else {
+                seen.insert(name.clone(), key)
+            };
+            if let Some(first) = first {
+                let message = format!("the key {} is given twice", quoted(&name));
+                let found = Diagnostic::warning(code::DUPLICATE_KEY, raw_span(key), message)
+                    .with_related(raw_span(first), "first given here")
+                    .with_hint("remove one of the two");
+                self.diagnostics.push(found);
             }
         }
-        for diagnostic in found {
-            self.report(diagnostic);
-        }
+        self.keys = keys;
     }
+
+    fn key_name(&self, key: &Raw) -> Cow<'s, str> {
+        text::unquoted(raw_span(key).of(self.source), key.flags)
+    }
+}
+
+fn raw_span(raw: &Raw) -> Span {
+    Span::new(raw.start, raw.end)
 }

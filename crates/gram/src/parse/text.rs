@@ -8,14 +8,14 @@ use memchr::{memchr, memchr3, memmem};
 /// What was found by looking ahead, kept so that looking ahead again costs nothing.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// The end of the next `*/`, or `None` behind it if there is no more.
+    /// The end of the next `*/`, or `None` after it if there is no more.
     comment: Option<(usize, Option<usize>)>,
     /// The next place of each quote.
     quotes: [Option<(usize, Option<usize>)>; 3],
 }
 
 impl Ahead {
-    /// Returns the end of the first `*/` at or behind `from`.
+    /// Returns the end of the first `*/` at or after `from`.
     pub(super) fn comment_end(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         if let Some((since, None)) = self.comment
             && from >= since
@@ -27,7 +27,7 @@ impl Ahead {
         end
     }
 
-    /// Returns the first place of a quote at or behind `from`.
+    /// Returns the first place of a quote at or after `from`.
     fn quote(&mut self, bytes: &[u8], quote: u8, from: usize) -> Option<usize> {
         let slot = match quote {
             b'"' => self.quotes.get_mut(0)?,
@@ -93,8 +93,13 @@ impl Parser<'_> {
     }
 
     fn unterminated(&mut self, start: usize, end: usize, flags: Flags) -> Flags {
-        let quote = char::from(self.byte(start));
-        let message = format!("missing closing `{quote}`");
+        let quote = match self.byte(start) {
+            b'`' => "backtick",
+            b'"' => "`\"`",
+            _ => "`'`",
+        };
+        let message = format!("missing closing {quote}");
+        self.unterminated_end = Some(end);
         self.report(
             Diagnostic::error(code::UNTERMINATED, self.span(end, end), message)
                 .with_related(self.span(start, start + 1), "the text starts here"),
@@ -161,7 +166,7 @@ impl Parser<'_> {
         if self.peek() != b'\n' && !self.at_end() {
             let span = self.span(start, start + 3);
             let found = Diagnostic::error(code::FENCE, span, "the text of a fence starts on the next line")
-                .with_hint("break the line behind the fence, or use `\"…\"` for short text");
+                .with_hint("break the line after the fence, or use `\"…\"` for short text");
             self.report_junk(found);
         }
         if let Some(at) = memmem::find(self.rest(self.pos), b"```") {
@@ -170,6 +175,7 @@ impl Parser<'_> {
         let found = Diagnostic::error(code::UNTERMINATED, self.span(start, start + 3), "this fence is not closed")
             .with_hint("end the text with three backticks");
         self.report(found);
+        self.unterminated_end = Some(self.bytes.len());
         (self.bytes.len(), Flags::default().with(Flags::UNCLOSED))
     }
 

@@ -44,7 +44,8 @@ impl Parser<'_> {
             b'.' if self.rest(self.pos).starts_with(b"...") => self.range_up_to(),
             b'+' | b'-' | b'.' if self.looks_numeric() => self.misspelt_number(),
             b'(' => self.pattern_as_value(),
-            byte if !byte.is_ascii() => {
+            byte if self.is_foreign(byte) && self.curly_quoted() => {}
+            byte if self.is_foreign(byte) => {
                 let end = self.word_end(self.pos);
                 let found = Diagnostic::error(
                     code::UNQUOTED,
@@ -62,12 +63,29 @@ impl Parser<'_> {
         true
     }
 
+    /// Reads text in typographic quotes, which a word processor put there. Tells whether there was any.
+    fn curly_quoted(&mut self) -> bool {
+        let start = self.pos;
+        let line = self.span(start, self.line_end(start)).of(self.source);
+        if !line.starts_with(['“', '”', '„', '‘', '’', '«', '»']) {
+            return false;
+        }
+        let inside = line.char_indices().skip(1);
+        let close = inside.into_iter().find(|(_, c)| matches!(c, '“' | '”' | '‘' | '’' | '«' | '»'));
+        let end = close.map_or_else(|| self.word_end(start), |(at, c)| start + at + c.len_utf8());
+        let found = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes do not quote")
+            .with_hint("use straight quotes: `\"…\"` or `'…'`");
+        self.report(found);
+        self.token(Kind::Error, end);
+        true
+    }
+
     /// Reads a symbol, a boolean, or a tagged string.
     fn word(&mut self) {
         let start = self.pos;
         let end = self.symbol_end(start);
         self.bump_to(end);
-        if !self.peek().is_ascii() {
+        if self.is_foreign(self.peek()) {
             let end = self.word_end(start);
             let span = self.span(start, end);
             let message = format!("the text {} needs quotes", quoted(span.of(self.source)));
@@ -94,7 +112,7 @@ impl Parser<'_> {
         let text_start = self.pos;
         if self.rest(text_start).starts_with(b"```") {
             let tag = self.span(start, tag_end);
-            let found = Diagnostic::error(code::FENCE, tag, "the tag of a fence stands behind the backticks")
+            let found = Diagnostic::error(code::FENCE, tag, "the tag of a fence stands after the backticks")
                 .with_hint(format!("write ```{}", tag.of(self.source)));
             self.report(found);
             self.bump(3);
@@ -215,7 +233,7 @@ impl Parser<'_> {
         match self.peek() {
             b'"' | b'\'' | b'`' | b'[' | b'{' => Unexpected::StartsItem,
             b'|' | b'@' | b'(' | b':' => Unexpected::EndsList,
-            byte if is_name_start(byte) || is_digit(byte) || !byte.is_ascii() => Unexpected::StartsItem,
+            byte if is_name_start(byte) || is_digit(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
             b'-' if is_digit(self.byte(self.pos + 1)) => Unexpected::StartsItem,
             _ => Unexpected::Junk,
         }

@@ -11,5 +11,6 @@
 
 mod corpus;
 mod generate;
+mod mistakes;
 mod oracle;
 mod properties;
