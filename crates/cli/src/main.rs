@@ -1,1 +1,80 @@
-fn main(){}
+//! The program `patter`.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 all is well, 1 something is not, 2 wrong usage.
+
+mod command;
+mod diagnostics;
+mod source;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+/// Run LLM agents that are written as patterns: text files that a team reads, reviews, diffs and checks.
+#[derive(Parser)]
+#[command(name = "patter", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Results go to stdout, everything else to stderr.\n\
+                        Exit codes: 0 all is well, 1 something is not, 2 wrong usage.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// When to use colours; NO_COLOR and CLICOLOR_FORCE are respected too
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    color: Color,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Parse(command::parse::Parse),
+    Fmt(command::fmt::Fmt),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Color {
+    /// On a terminal only
+    Auto,
+    Always,
+    Never,
+}
+
+/// How a command ended that could do its work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// All is well.
+    Success,
+    /// There is something to mend.
+    Failure,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+    let outcome = match cli.command {
+        Command::Parse(parse) => parse.run(),
+        Command::Fmt(fmt) => fmt.run(),
+    };
+    match outcome {
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::Failure) => ExitCode::FAILURE,
+        // Whoever read our output has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing more can be told if stderr is gone too.
+            let _ = diagnostics::error(&error.to_string(), None);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a result to stdout.
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}

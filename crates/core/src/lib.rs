@@ -1,1 +1,8 @@
-//! placeholder
+//! Every decision of Patter, and no I/O: no clock, no randomness, no network, no files.
+//!
+//! What an agent or a tool is, whether it can work, what a run does next: all that is decided here, from values that
+//! are passed in, and tested without a runtime. The crate `patter` performs what is decided.
+//!
+//! The notation that agents are written in has a crate of its own, [`gram`].
+
+pub use patter_gram as gram;

@@ -26,7 +26,10 @@ fn main() {
     let time = if arguments.iter().any(|argument| argument == "--quick") { 200 } else { 2_000 };
     let budget = Duration::from_millis(time);
     println!("MB/s on one core, median; ratio to tree-sitter-gram 0.6.1; peak memory as a multiple of the input\n");
-    println!("{:<22} {:>8} {:>8} {:>8} {:>12} {:>7} {:>8} {:>10}", "file", "parse", "print", "fmt", "tree-sitter", "ratio", "memory", "(t.-s.)");
+    println!(
+        "{:<22} {:>8} {:>8} {:>8} {:>12} {:>7} {:>8} {:>10}",
+        "file", "parse", "print", "fmt", "tree-sitter", "ratio", "memory", "(t.-s.)"
+    );
     for (name, text) in [("dense declarations", dense()), ("long prompts", prompts())] {
         let (tree, diagnostics) = patter_gram::parse(&text);
         assert!(diagnostics.is_empty(), "{:?}", diagnostics.first());
@@ -106,11 +109,13 @@ fn dense() -> String {
 
 /// Returns agents that are mostly instruction: fenced text of some thousand characters.
 fn prompts() -> String {
-    const LINE: &str = "    You are a careful assistant. Read the question, say what you know, use `search` when you do not.\n";
+    const LINE: &str =
+        "    You are a careful assistant. Read the question, say what you know, use `search` when you do not.\n";
     let mut text = String::with_capacity(SIZE + 10_000);
     let mut index = 0;
     while text.len() < SIZE {
-        write!(text, "[agent_{index}:Agent {{\n  description: \"Agent number {index}\",\n  instruction: ```\n").unwrap();
+        write!(text, "[agent_{index}:Agent {{\n  description: \"Agent number {index}\",\n  instruction: ```\n")
+            .unwrap();
         for _ in 0..40 {
             text.push_str(LINE);
         }

@@ -51,14 +51,7 @@ pub struct Related {
 impl Diagnostic {
     /// Makes an error without related places and without a hint.
     pub fn error(code: &'static str, span: Span, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            code,
-            severity: Severity::Error,
-            span,
-            message: message.into(),
-            related: Vec::new(),
-            hint: None,
-        }
+        Self { code, severity: Severity::Error, span, message: message.into(), related: Vec::new(), hint: None }
     }
 
     /// Makes a warning without related places and without a hint.

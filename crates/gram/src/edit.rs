@@ -121,7 +121,8 @@ impl Edit<'_> {
         if pattern.has_label(label) {
             return self;
         }
-        let before = pattern.syntax().children().take_while(|part| matches!(part.kind(), Kind::Identifier | Kind::Label));
+        let before =
+            pattern.syntax().children().take_while(|part| matches!(part.kind(), Kind::Identifier | Kind::Label));
         let end = before.last().map_or(pattern.syntax().span().start + 1, |part| part.span().end);
         match subject_end(pattern) {
             Some(_) => self.splice(Span::at(end), &format!(":{}", quote_name(label))),
@@ -258,7 +259,13 @@ fn splice_list(list: Syntax<'_>, changes: &ListEdit, splices: &mut Vec<Splice>) 
     insert_items(list, &items, all_removed, &changes.added, splices);
 }
 
-fn insert_items(list: Syntax<'_>, items: &[Syntax<'_>], all_removed: bool, added: &[String], splices: &mut Vec<Splice>) {
+fn insert_items(
+    list: Syntax<'_>,
+    items: &[Syntax<'_>],
+    all_removed: bool,
+    added: &[String],
+    splices: &mut Vec<Splice>,
+) {
     let tree = list.tree();
     let mut put = |at: u32, text: String| splices.push(Splice { span: Span::at(at), text });
     let Some(last) = items.last() else {

@@ -42,7 +42,8 @@ fn format_tree(tree: &Tree) -> String {
 
 /// Returns the line break to write: that of the source, as its layout shows it first.
 fn line_break(tree: &Tree) -> &'static str {
-    let fences = tree.root().descendants().filter(|part| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range));
+    let fences =
+        tree.root().descendants().filter(|part| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range));
     let mut verbatim: Vec<_> = fences.map(Syntax::span).chain(tree.comment_spans().iter().copied()).collect();
     verbatim.sort();
     let mut at = 0;
@@ -373,8 +374,8 @@ impl<'t> Writer<'t> {
         let Some(room) = LINE_WIDTH.checked_sub(column + suffix) else { return false };
         let before = self.out.len();
         let mut flat = Flat { out: &mut self.out, limit: before + room * 4 };
-        let fits = flat.write(item).is_some()
-            && self.out.get(before..).is_some_and(|text| text.chars().count() <= room);
+        let fits =
+            flat.write(item).is_some() && self.out.get(before..).is_some_and(|text| text.chars().count() <= room);
         if !fits {
             self.out.truncate(before);
         }
@@ -588,11 +589,7 @@ fn skip_trivia(tree: &Tree, from: u32) -> &str {
 
 /// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.
 fn lists_in(item: Syntax<'_>) -> Vec<Span> {
-    let mut lists: Vec<_> = item
-        .children()
-        .filter(|part| is_list(part.kind()))
-        .map(Syntax::span)
-        .collect();
+    let mut lists: Vec<_> = item.children().filter(|part| is_list(part.kind())).map(Syntax::span).collect();
     match item.kind() {
         kind if is_list(kind) => lists.push(item.span()),
         Kind::Bracket => lists.extend(bar(item).map(|bar| Span::new(bar.start, item.span().end))),

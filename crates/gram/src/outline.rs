@@ -35,7 +35,9 @@ pub fn outline(tree: &Tree) -> String {
 /// Returns the text to show: that of leaves, on one line, shortened where it is long.
 fn shown(syntax: Syntax<'_>) -> Option<String> {
     const LONGEST: usize = 60;
-    if syntax.size() > 1 || matches!(syntax.kind(), Kind::File | Kind::Node | Kind::Bracket | Kind::Record | Kind::Map | Kind::Array) {
+    if syntax.size() > 1
+        || matches!(syntax.kind(), Kind::File | Kind::Node | Kind::Bracket | Kind::Record | Kind::Map | Kind::Array)
+    {
         return None;
     }
     let text = syntax.text().replace('\n', "⏎");

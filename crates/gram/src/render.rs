@@ -84,9 +84,8 @@ fn excerpts<'d>(marks: &[Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> V
     let mut groups: Vec<Vec<&Mark<'d>>> = Vec::new();
     for mark in marks {
         let line = index.line(mark.span.start);
-        let is_near = |group: &&mut Vec<&Mark<'d>>| {
-            group.iter().any(|other| index.line(other.span.start).abs_diff(line) <= NEAR)
-        };
+        let is_near =
+            |group: &&mut Vec<&Mark<'d>>| group.iter().any(|other| index.line(other.span.start).abs_diff(line) <= NEAR);
         match groups.iter_mut().find(is_near) {
             Some(group) => group.push(mark),
             None => groups.push(vec![mark]),

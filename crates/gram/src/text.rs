@@ -97,8 +97,7 @@ pub fn is_symbol(text: &str) -> bool {
 /// assert_eq!(patter_gram::dedent(content), "Be kind.\n\n  - really");
 /// ```
 pub fn dedent(content: &str) -> String {
-    let mut lines: Vec<&str> =
-        content.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let mut lines: Vec<&str> = content.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     if lines.len() > 1 && lines.last().is_some_and(|last| last.trim().is_empty()) {
         lines.pop();
     }

@@ -155,12 +155,7 @@ struct Inner {
 pub(crate) const PLACEHOLDER: u8 = 0x1A;
 
 impl Tree {
-    pub(crate) fn new(
-        source: Arc<str>,
-        nodes: Vec<Raw>,
-        comments: Vec<Span>,
-        foreign: Vec<(u32, u8)>,
-    ) -> Self {
+    pub(crate) fn new(source: Arc<str>, nodes: Vec<Raw>, comments: Vec<Span>, foreign: Vec<(u32, u8)>) -> Self {
         Self { inner: Arc::new(Inner { source, nodes, comments, foreign }) }
     }
 
@@ -216,8 +211,7 @@ impl Tree {
     }
 
     fn raw(&self, id: u32) -> Raw {
-        const NOTHING: Raw =
-            Raw { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
+        const NOTHING: Raw = Raw { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
         self.inner.nodes.get(id as usize).copied().unwrap_or(NOTHING)
     }
 }

@@ -1,1 +1,12 @@
-//! placeholder
+//! LLM agents written as patterns: the library to embed.
+//!
+//! All effects live here; what to do is decided in `patter-core`. This crate has no terminal and no command line: the
+//! program `patter` is built on it, and so can yours be.
+//!
+//! ```
+//! let (tree, diagnostics) = patter::gram::parse("[greeter:Agent {model: 'demo'} | sayHello]");
+//! assert!(diagnostics.is_empty());
+//! assert_eq!(tree.patterns().count(), 1);
+//! ```
+
+pub use patter_core::gram;

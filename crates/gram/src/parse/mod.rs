@@ -76,11 +76,7 @@ pub fn parse_bytes(bytes: &[u8], dialect: Dialect) -> (Tree, Vec<Diagnostic>) {
     parse_shared(Arc::from(source), dialect, foreign)
 }
 
-pub(crate) fn parse_shared(
-    source: Arc<str>,
-    dialect: Dialect,
-    foreign: Vec<(u32, u8)>,
-) -> (Tree, Vec<Diagnostic>) {
+pub(crate) fn parse_shared(source: Arc<str>, dialect: Dialect, foreign: Vec<(u32, u8)>) -> (Tree, Vec<Diagnostic>) {
     let mut parser = Parser::new(&source, dialect, !foreign.is_empty());
     if u32::try_from(source.len()).is_ok() {
         parser.file();
@@ -107,8 +103,7 @@ fn report_foreign(foreign: &[(u32, u8)], diagnostics: &mut Vec<Diagnostic>) {
         if let (Some(first), Some(last)) = (run.first(), run.last()) {
             let span = Span::new(first.0, last.0 + 1);
             diagnostics.push(
-                Diagnostic::error(code::NOT_UTF8, span, "this is not UTF-8 text")
-                    .with_hint("save the file as UTF-8"),
+                Diagnostic::error(code::NOT_UTF8, span, "this is not UTF-8 text").with_hint("save the file as UTF-8"),
             );
         }
     }

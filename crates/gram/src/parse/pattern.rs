@@ -344,7 +344,9 @@ impl Parser<'_> {
                 (false, true) => format!("an arrow has two strokes: `{line}{line}>`"),
                 (true, false) => format!("an arrow has two strokes: `<{line}{line}`"),
                 (true, true) => format!("an arrow has two strokes: `<{line}{line}>`"),
-                (false, false) => format!("an arrow is one of `{line}{line}`, `{line}{line}>`, `<{line}{line}`, `<{line}{line}>`"),
+                (false, false) => {
+                    format!("an arrow is one of `{line}{line}`, `{line}{line}>`, `<{line}{line}`, `<{line}{line}>`")
+                }
             };
             self.malformed_arrow(start, hint);
         }
@@ -591,8 +593,9 @@ impl Parser<'_> {
             self.report(found);
         }
         if before > 0 {
-            let found = Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation, and the only one")
-                .with_hint("write it before the `@key(value)` annotations");
+            let found =
+                Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation, and the only one")
+                    .with_hint("write it before the `@key(value)` annotations");
             self.report(found);
         }
     }
@@ -610,20 +613,21 @@ impl Parser<'_> {
             if self.peek() == b'`' {
                 self.quoted_text(Kind::Key);
             }
-            let found = Diagnostic::error(code::ANNOTATION, self.span(start, self.token_end), "an annotation needs a plain key")
-                .with_hint("write `@key(value)`, with a key of ASCII letters, digits and `_ . - @`");
+            let found = Diagnostic::error(
+                code::ANNOTATION,
+                self.span(start, self.token_end),
+                "an annotation needs a plain key",
+            )
+            .with_hint("write `@key(value)`, with a key of ASCII letters, digits and `_ . - @`");
             self.report(found);
         }
         self.trivia();
         if self.peek() == b'(' && !self.too_deep() {
             self.annotation_value();
         } else {
-            let found = Diagnostic::error(
-                code::ANNOTATION,
-                self.span(start, self.token_end),
-                "this annotation has no value",
-            )
-            .with_hint("write `@key(value)`, or `@@name` for a name");
+            let found =
+                Diagnostic::error(code::ANNOTATION, self.span(start, self.token_end), "this annotation has no value")
+                    .with_hint("write `@key(value)`, or `@@name` for a name");
             self.report(found);
         }
         self.finish(id, self.token_end);
@@ -679,7 +683,11 @@ impl Parser<'_> {
         let found = Diagnostic::error(
             code::MISPLACED_RECORD,
             self.span(start, start + 1),
-            if at_top { "a record can stand alone only at the start of the file" } else { "a record is not an element" },
+            if at_top {
+                "a record can stand alone only at the start of the file"
+            } else {
+                "a record is not an element"
+            },
         )
         .with_hint("put it in a node: `({…})`");
         self.report(found);
@@ -692,8 +700,8 @@ impl Parser<'_> {
         self.bump(length.max(1));
         let span = self.span(start, self.pos);
         let message = format!("the arrow {} has no node before it", quoted(span.of(self.source)));
-        let found = Diagnostic::error(code::ARROW, span, message)
-            .with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
+        let found =
+            Diagnostic::error(code::ARROW, span, message).with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
         self.report_junk(found);
         self.junk_node(start, self.pos);
     }
@@ -706,8 +714,9 @@ impl Parser<'_> {
             b'-' | b'=' | b'~' | b'<' | b'>' => self.arrow_without_node(),
             b',' => {
                 self.bump(1);
-                let found = Diagnostic::error(code::TOP_LEVEL_COMMA, self.span(start, self.pos), "no comma between patterns")
-                    .with_hint("at the top level patterns just follow each other; remove this `,`");
+                let found =
+                    Diagnostic::error(code::TOP_LEVEL_COMMA, self.span(start, self.pos), "no comma between patterns")
+                        .with_hint("at the top level patterns just follow each other; remove this `,`");
                 self.report_junk(found);
                 self.junk_node(start, self.pos);
             }

@@ -63,7 +63,8 @@ impl<'s> Parser<'s> {
         if !self.value(place) {
             let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).of(self.source));
             let message = format!("missing value for {}", quoted(name));
-            let found = Diagnostic::error(code::MISSING_VALUE, self.span(self.token_end, self.token_end), message);
+            let at = self.span(self.token_end, self.token_end);
+            let found = Diagnostic::error(code::MISSING_VALUE, at, message).with_hint("write `key: value`");
             self.report(found);
         }
         self.unquoted_words(value_start);
@@ -139,10 +140,11 @@ impl<'s> Parser<'s> {
                 self.bump(length);
                 let text = self.span(start, self.pos);
                 let message = format!("expected `:` after the key, found `{}`", text.of(self.source));
-                self.report(
-                    Diagnostic::error(code::MISSING_COLON, text, message).with_hint("write `key: value`"),
-                );
+                self.report(Diagnostic::error(code::MISSING_COLON, text, message).with_hint("write `key: value`"));
             }
+            // Where the value is missing too, that is what is reported.
+            (b',' | b'}' | b']' | b')' | b'|' | b'@', _) => {}
+            _ if self.at_end() => {}
             _ => {
                 let at = self.span(self.token_end, self.token_end);
                 let found = Diagnostic::error(code::MISSING_COLON, at, "missing `:` after the key")

@@ -25,12 +25,7 @@ pub(super) enum Unexpected {
 
 impl Parser<'_> {
     /// Reads what follows an item: a comma, the end, or a mistake.
-    pub(super) fn after_item(
-        &mut self,
-        closer: u8,
-        items: &'static str,
-        judge: impl Fn(&Self) -> Unexpected,
-    ) -> After {
+    pub(super) fn after_item(&mut self, closer: u8, items: &'static str, judge: impl Fn(&Self) -> Unexpected) -> After {
         loop {
             self.trivia();
             match self.peek() {
@@ -49,9 +44,7 @@ impl Parser<'_> {
                     Unexpected::StartsItem => {
                         let at = self.span(self.token_end, self.token_end);
                         let message = format!("missing `,` between {items}");
-                        self.report(
-                            Diagnostic::error(code::MISSING_COMMA, at, message).with_hint("add a `,` here"),
-                        );
+                        self.report(Diagnostic::error(code::MISSING_COMMA, at, message).with_hint("add a `,` here"));
                         return After::Item;
                     }
                 },
@@ -67,8 +60,7 @@ impl Parser<'_> {
         if self.peek() == closer {
             let message = format!("trailing `,` after the last of the {items}");
             self.report(
-                Diagnostic::error(code::EXTRA_COMMA, self.span(at, at + 1), message)
-                    .with_hint("remove this `,`"),
+                Diagnostic::error(code::EXTRA_COMMA, self.span(at, at + 1), message).with_hint("remove this `,`"),
             );
             return After::End;
         }
@@ -82,8 +74,8 @@ impl Parser<'_> {
             let start = self.pos;
             self.bump(1);
             let message = format!("extra `,` between {items}");
-            let found = Diagnostic::error(code::EXTRA_COMMA, self.span(start, self.pos), message)
-                .with_hint("remove this `,`");
+            let found =
+                Diagnostic::error(code::EXTRA_COMMA, self.span(start, self.pos), message).with_hint("remove this `,`");
             self.report_junk(found);
             self.trivia();
         }

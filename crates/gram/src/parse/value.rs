@@ -90,8 +90,7 @@ impl Parser<'_> {
             let span = self.span(start, end);
             let message = format!("the text {} needs quotes", quoted(span.of(self.source)));
             self.report(
-                Diagnostic::error(code::UNQUOTED, span, message)
-                    .with_hint("only ASCII words may stand without quotes"),
+                Diagnostic::error(code::UNQUOTED, span, message).with_hint("only ASCII words may stand without quotes"),
             );
             self.leaf(Kind::Symbol, start, end, Flags::default());
             return self.bump_to(end);

@@ -48,7 +48,9 @@ fn cases(text: &str) -> Vec<Case> {
 }
 
 fn is_end_of_head(lines: &[&str], head: usize, at: usize) -> bool {
-    at > head && at - head <= 4 && !lines[head + 1..at].iter().any(|line| line.starts_with("==="))
+    at > head
+        && at - head <= 4
+        && !lines[head + 1..at].iter().any(|line| line.starts_with("==="))
         && lines[head + 1..at].iter().all(|line| !line.is_empty())
 }
 

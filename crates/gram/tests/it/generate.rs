@@ -46,9 +46,9 @@ pub(crate) fn document(random: &mut Random, flavour: Flavour) -> String {
 /// Damages a document: some bytes or tokens are removed, doubled, swapped or put in.
 pub(crate) fn mutated(random: &mut Random, document: &str) -> String {
     const SCRAPS: &[&str] = &[
-        "(", ")", "[", "]", "{", "}", "|", ",", ":", "::", "-", "--", "-->", "->", "<--", "=>", "~", "<", ">", "@", "@@",
-        "\"", "'", "`", "```", "\\", "/", "//", "/**", "*/", "\n", " ", "..", "...", ".", "0", "7", "0x", "1.5", "a", "true",
-        "é", "→", "#", ";", "+", "-5", "5km", "_", "\t",
+        "(", ")", "[", "]", "{", "}", "|", ",", ":", "::", "-", "--", "-->", "->", "<--", "=>", "~", "<", ">", "@",
+        "@@", "\"", "'", "`", "```", "\\", "/", "//", "/**", "*/", "\n", " ", "..", "...", ".", "0", "7", "0x", "1.5",
+        "a", "true", "é", "→", "#", ";", "+", "-5", "5km", "_", "\t",
     ];
     let mut chars: Vec<char> = document.chars().collect();
     for _ in 0..=random.below(3) {
@@ -112,7 +112,11 @@ impl Writer<'_> {
             if self.random.chance(15) {
                 self.annotations();
             }
-            if self.random.chance(50) { self.path() } else { self.bracket(3) }
+            if self.random.chance(50) {
+                self.path()
+            } else {
+                self.bracket(3)
+            }
             self.trivia();
         }
     }
@@ -224,7 +228,11 @@ impl Writer<'_> {
             let colon = self.random.pick(&[":", "::"]);
             self.push(colon);
             self.trivia();
-            if self.random.chance(80) { self.symbol() } else { self.quoted('`') }
+            if self.random.chance(80) {
+                self.symbol()
+            } else {
+                self.quoted('`')
+            }
             self.trivia();
         }
     }
@@ -242,7 +250,18 @@ impl Writer<'_> {
 
     fn symbol(&mut self) {
         let symbol = self.random.pick(&[
-            "a", "b1", "_x", "sayHello", "hello-world", "me@example.com", "v1.2", "true", "false", "x..y", "Text", "A",
+            "a",
+            "b1",
+            "_x",
+            "sayHello",
+            "hello-world",
+            "me@example.com",
+            "v1.2",
+            "true",
+            "false",
+            "x..y",
+            "Text",
+            "A",
         ]);
         self.push(symbol);
     }
@@ -298,7 +317,11 @@ impl Writer<'_> {
                 self.push(",");
                 self.trivia();
             }
-            if extended { self.value(depth) } else { self.scalar() }
+            if extended {
+                self.value(depth)
+            } else {
+                self.scalar()
+            }
             self.trivia();
         }
         self.push("]");
@@ -330,8 +353,24 @@ impl Writer<'_> {
 
     fn number(&mut self) {
         let number = self.random.pick(&[
-            "0", "-0", "7", "-42", "123456789012345678901234567890", "3.14", "-0.50", "0.0", "0xFF", "0xcafe", "042", "00",
-            "5km", "-3h", "0x", "0xG", "1e", "99999999.000000001",
+            "0",
+            "-0",
+            "7",
+            "-42",
+            "123456789012345678901234567890",
+            "3.14",
+            "-0.50",
+            "0.0",
+            "0xFF",
+            "0xcafe",
+            "042",
+            "00",
+            "5km",
+            "-3h",
+            "0x",
+            "0xG",
+            "1e",
+            "99999999.000000001",
         ]);
         self.push(number);
     }
@@ -362,8 +401,24 @@ impl Writer<'_> {
         self.out.push(quote);
         for _ in 0..self.random.below(4) {
             let piece = self.random.pick(&[
-                "hello", " ", "World 42", "\\n", "\\t", "\\\\", "\\/", "https://example.com", "é😀", "(x)", "{", "]", "/** x */",
-                ",", "a: b", "\t", "\r", "/",
+                "hello",
+                " ",
+                "World 42",
+                "\\n",
+                "\\t",
+                "\\\\",
+                "\\/",
+                "https://example.com",
+                "é😀",
+                "(x)",
+                "{",
+                "]",
+                "/** x */",
+                ",",
+                "a: b",
+                "\t",
+                "\r",
+                "/",
             ]);
             self.push(piece);
         }
@@ -386,8 +441,15 @@ impl Writer<'_> {
         self.push("\n");
         for _ in 0..self.random.below(4) {
             let line = self.random.pick(&[
-                "    You are kind.\n", "\n", "  \n", "text `with` ticks ``two``\n", "  // not a comment\n", "\"quoted\n", "(a)-->(b)",
-                "é", "\t- item\r\n",
+                "    You are kind.\n",
+                "\n",
+                "  \n",
+                "text `with` ticks ``two``\n",
+                "  // not a comment\n",
+                "\"quoted\n",
+                "(a)-->(b)",
+                "é",
+                "\t- item\r\n",
             ]);
             self.push(line);
         }

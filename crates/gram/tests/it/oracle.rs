@@ -12,11 +12,13 @@ const INTENDED: &[Intended] = &[
         name: "quoted text that starts with // or /** is text",
         // There the lexer takes what follows for a comment, closing quote included.
         example: "({a: \"// x\"})",
-        applies: |tree| quoted_texts(tree).any(|text| {
-            let inner = text.trim_start_matches(|c: char| !QUOTES.contains(&c));
-            let inner = inner[1..].trim_start();
-            inner.starts_with("//") || inner.starts_with("/**")
-        }),
+        applies: |tree| {
+            quoted_texts(tree).any(|text| {
+                let inner = text.trim_start_matches(|c: char| !QUOTES.contains(&c));
+                let inner = inner[1..].trim_start();
+                inner.starts_with("//") || inner.starts_with("/**")
+            })
+        },
     },
     Intended {
         name: "a line break before the closing quote is a mistake",

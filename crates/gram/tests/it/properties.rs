@@ -2,8 +2,8 @@
 
 use crate::generate::{Flavour, Random, document, mutated};
 use patter_gram::{
-    Diagnostic, Dialect, LineIndex, Rendering, Tree, Value, format, from_json, outline, parse, parse_bytes, render, to_json,
-    to_sexp,
+    Diagnostic, Dialect, LineIndex, Rendering, Tree, Value, format, from_json, outline, parse, parse_bytes, render,
+    to_json, to_sexp,
 };
 use proptest::prelude::*;
 
@@ -100,7 +100,9 @@ fn setting_a_property_changes_nothing_else() {
         let (tree, _) = parse(&text);
         let subjects: Vec<_> = tree
             .walk()
-            .filter(|pattern| matches!(pattern.kind(), patter_gram::PatternKind::Node | patter_gram::PatternKind::Bracket))
+            .filter(|pattern| {
+                matches!(pattern.kind(), patter_gram::PatternKind::Node | patter_gram::PatternKind::Bracket)
+            })
             .collect();
         if subjects.is_empty() {
             continue;
@@ -137,7 +139,8 @@ fn removing_and_adding_elements_keeps_the_others() {
         let mut random = Random::new(seed);
         let text = document(&mut random, Flavour::Patter);
         let (tree, _) = parse(&text);
-        let brackets: Vec<_> = tree.walk().filter(|pattern| pattern.syntax().kind() == patter_gram::Kind::Bracket).collect();
+        let brackets: Vec<_> =
+            tree.walk().filter(|pattern| pattern.syntax().kind() == patter_gram::Kind::Bracket).collect();
         if brackets.is_empty() {
             continue;
         }
@@ -158,7 +161,9 @@ fn removing_and_adding_elements_keeps_the_others() {
         }
         let (edited, diagnostics) = edit.apply();
         assert!(!diagnostics.iter().any(Diagnostic::is_error), "{text:?}\n{edited}\n{diagnostics:?}");
-        let changed = edited.walk().find(|pattern| pattern.span().start == bracket.span().start && pattern.syntax().kind() == patter_gram::Kind::Bracket);
+        let changed = edited.walk().find(|pattern| {
+            pattern.span().start == bracket.span().start && pattern.syntax().kind() == patter_gram::Kind::Bracket
+        });
         let changed = changed.unwrap_or_else(|| panic!("{text:?}\n{edited}"));
         let elements: Vec<_> = changed.elements().collect();
         assert_eq!(elements.len(), kept.len() + usize::from(adds), "{text:?}\n{edited}");

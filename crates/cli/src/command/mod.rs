@@ -1,0 +1,4 @@
+//! One file for each verb.
+
+pub(crate) mod fmt;
+pub(crate) mod parse;

@@ -1,0 +1,73 @@
+//! Telling people what is wrong.
+
+use crate::Outcome;
+use crate::source::Input;
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use patter::gram::{Diagnostic, LineIndex, Rendering, render};
+use std::io::{self, ErrorKind, Write};
+
+/// How many diagnostics to show.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Limit {
+    /// Show at most this many problems of a file; 0 shows all
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    max_errors: usize,
+}
+
+const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
+const HELP: Style = AnsiColor::BrightCyan.on_default().bold();
+const BOLD: Style = Style::new().bold();
+
+/// Shows diagnostics with excerpts, and how many there are if there are several.
+pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, name: &str, limit: Limit) -> io::Result<()> {
+    if diagnostics.is_empty() {
+        return Ok(());
+    }
+    let index = LineIndex::new(source);
+    let mut stderr = anstream::stderr().lock();
+    let most = if limit.max_errors == 0 { diagnostics.len() } else { limit.max_errors };
+    for diagnostic in diagnostics.iter().take(most) {
+        writeln!(stderr, "{}\n", render(diagnostic, source, &index, name, Rendering::Colored))?;
+    }
+    if diagnostics.len() > most {
+        let hidden = diagnostics.len() - most;
+        writeln!(stderr, "… and {hidden} more, which --max-errors 0 shows\n")?;
+    }
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    let counts = [counted(errors, "error"), counted(diagnostics.len() - errors, "warning")];
+    let counts: Vec<_> = counts.into_iter().flatten().collect();
+    writeln!(stderr, "{BOLD}{name}: {}{BOLD:#}", counts.join(", "))
+}
+
+fn counted(count: usize, noun: &str) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        _ => Some(format!("{count} {noun}s")),
+    }
+}
+
+/// Says that something went wrong that is not about a place in a text.
+pub(crate) fn error(message: &str, hint: Option<&str>) -> io::Result<()> {
+    let mut stderr = anstream::stderr().lock();
+    writeln!(stderr, "{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}")?;
+    if let Some(hint) = hint {
+        writeln!(stderr, "  {HELP}help{HELP:#}: {hint}")?;
+    }
+    Ok(())
+}
+
+/// Says that an input cannot be read.
+pub(crate) fn unreadable(input: &Input, cause: &io::Error) -> io::Result<Outcome> {
+    let (reason, hint) = match (cause.kind(), input) {
+        (ErrorKind::NotFound, _) => ("there is no such file".to_owned(), None),
+        (ErrorKind::IsADirectory, Input::Path(path)) => (
+            "it is a folder".to_owned(),
+            Some(format!("name a file in it, such as {}", path.join("agent.gram").display())),
+        ),
+        _ => (cause.to_string(), None),
+    };
+    error(&format!("cannot read `{input}`: {reason}"), hint.as_deref())?;
+    Ok(Outcome::Failure)
+}
