@@ -76,17 +76,20 @@ struct Excerpt<'d> {
     annotations: Vec<Annotation<'d>>,
 }
 
-/// Marks this far apart still share an excerpt.
+/// Marks share an excerpt where at most this many lines,
 const NEAR: usize = 12;
+/// and this many bytes, are between them.
+const NEAR_BYTES: u32 = 1_000;
 
 /// Cuts out what to show. The primary mark comes first; others join it where they are near.
 fn excerpts<'d>(marks: &[Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> Vec<Excerpt<'d>> {
     let mut groups: Vec<Vec<&Mark<'d>>> = Vec::new();
     for mark in marks {
-        let line = index.line(mark.span.start);
-        let is_near =
-            |group: &&mut Vec<&Mark<'d>>| group.iter().any(|other| index.line(other.span.start).abs_diff(line) <= NEAR);
-        match groups.iter_mut().find(is_near) {
+        let is_near = |other: &&Mark<'d>| {
+            index.line(other.span.start).abs_diff(index.line(mark.span.start)) <= NEAR
+                && other.span.start.abs_diff(mark.span.start) <= NEAR_BYTES
+        };
+        match groups.iter_mut().find(|group| group.iter().any(is_near)) {
             Some(group) => group.push(mark),
             None => groups.push(vec![mark]),
         }

@@ -3,6 +3,7 @@
 use super::{Parser, Skip};
 use crate::tree::{Flags, PLACEHOLDER};
 use crate::{Diagnostic, Kind, Span, code};
+use std::borrow::Cow;
 
 /// What a byte can be part of. One table instead of many comparisons.
 const SPACE: u8 = 1;
@@ -183,7 +184,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns the end of a run of text without structure: at least one character.
-    pub(super) fn run_end(&self, start: usize) -> usize {
+    fn run_end(&self, start: usize) -> usize {
         let first = self.rest(start).iter().take(1).count();
         let run = self.rest(start + first).iter().take_while(|byte| !is(**byte, STOP)).count();
         start + first + run
@@ -289,9 +290,14 @@ impl<'s> Parser<'s> {
 
 /// Quotes source text in a message, shortened where it is long.
 pub(super) fn quoted(text: &str) -> String {
+    format!("`{}`", short(text))
+}
+
+/// Shortens source text for a message or a hint.
+pub(super) fn short(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 40;
     match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
-        None => format!("`{text}`"),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
     }
 }

@@ -5,6 +5,8 @@
 //! error. Each unexpected token either belongs to an enclosing construct, which then ends the inner one, or is consumed
 //! into an error node, so the parser always advances.
 
+mod annotation;
+mod arrow;
 mod lex;
 mod number;
 mod pattern;

@@ -1,15 +1,14 @@
 //! Patterns: nodes, paths, bracket patterns, annotations.
 
-use super::lex::{is_digit, is_name_start, quoted};
+use super::lex::{is_digit, is_name_start, quoted, short};
 use super::separator::{After, Unexpected};
-use super::value::Place;
-use super::{Open, Parser, Skip};
+use super::{Parser, Skip};
 use crate::tree::{Flags, Raw};
-use crate::{Diagnostic, Kind, Span, code, span::offset};
+use crate::{Diagnostic, Kind, code, span::offset};
 
 /// What to do about a token that a subject does not expect.
 #[derive(PartialEq, Eq)]
-enum Subject {
+pub(super) enum Subject {
     /// It was dealt with.
     GoesOn,
     /// It belongs to what comes next: the subject is not closed.
@@ -53,7 +52,7 @@ impl Parser<'_> {
         }
     }
 
-    fn node(&mut self) {
+    pub(super) fn node(&mut self) {
         if self.too_deep() {
             return;
         }
@@ -73,7 +72,7 @@ impl Parser<'_> {
     }
 
     /// Reads `identifier? labels? record?`.
-    fn subject(&mut self) {
+    pub(super) fn subject(&mut self) {
         self.trivia();
         if self.peek() == b'@' {
             self.misplaced_annotations("annotations stand before a pattern, not inside it");
@@ -91,7 +90,7 @@ impl Parser<'_> {
     }
 
     /// Reads a name, if there is one: of a subject, a reference or an annotation header.
-    fn identifier(&mut self, kind: Kind) -> bool {
+    pub(super) fn identifier(&mut self, kind: Kind) -> bool {
         let start = self.pos;
         match self.peek() {
             byte if is_name_start(byte) => {
@@ -106,7 +105,7 @@ impl Parser<'_> {
                 self.quoted_text(kind);
                 let span = self.span(start, self.pos);
                 let inner = span.of(self.source).trim_matches(['"', '\'']);
-                let hint = format!("write `{inner}` in backticks");
+                let hint = format!("put it in backticks: {}", quoted(inner));
                 let found = Diagnostic::error(code::NAME, span, "a name cannot be a quoted string").with_hint(hint);
                 self.report(found);
             }
@@ -147,11 +146,11 @@ impl Parser<'_> {
         let name = text.of(self.source).trim_start_matches(':');
         let span = self.span(end - name.len(), end);
         let message = format!("the name {} has characters that need quoting", quoted(name));
-        let hint = format!("put it in backticks: `{name}`");
+        let hint = format!("put it in backticks: {}", quoted(name));
         self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
     }
 
-    fn label(&mut self) {
+    pub(super) fn label(&mut self) {
         let start = self.pos;
         let colons = if self.byte(start + 1) == b':' { 2 } else { 1 };
         self.bump(colons);
@@ -176,7 +175,7 @@ impl Parser<'_> {
                 self.quoted_text(Kind::Label);
                 let span = self.span(name_start, self.pos);
                 let inner = span.of(self.source).trim_matches(char::from(quote));
-                let hint = format!("write `{inner}` in backticks");
+                let hint = format!("put it in backticks: {}", quoted(inner));
                 let found = Diagnostic::error(code::NAME, span, "a label cannot be a quoted string").with_hint(hint);
                 self.report(found);
                 if let Some(label) = self.nodes.last_mut() {
@@ -190,7 +189,7 @@ impl Parser<'_> {
                 let span = self.span(name_start, end);
                 let name = span.of(self.source);
                 let message = format!("the label {} needs quoting", quoted(name));
-                let hint = format!("put it in backticks: `{name}`");
+                let hint = format!("put it in backticks: {}", quoted(name));
                 self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
             }
             _ => {
@@ -205,7 +204,7 @@ impl Parser<'_> {
     }
 
     /// Deals with a token that cannot stand in a subject.
-    fn unexpected_in_subject(&mut self) -> Subject {
+    pub(super) fn unexpected_in_subject(&mut self) -> Subject {
         let start = self.pos;
         match self.peek() {
             byte @ (b')' | b']' | b'}') => {
@@ -268,149 +267,6 @@ impl Parser<'_> {
         self.report(Diagnostic::error(code::SUBJECT_ORDER, span, message).with_hint(hint));
     }
 
-    /// Mends `(a-->`, where the strokes were read as part of the name, since names may hold dashes: closes the node
-    /// before them, so that the path goes on. Tells whether that was it.
-    fn give_back_arrow(&mut self, id: usize) -> bool {
-        let Some(name) = self.nodes.last_mut().filter(|last| last.kind == Kind::Identifier) else { return false };
-        let span = Span::new(name.start, name.end);
-        let text = span.of(self.source);
-        let stem = text.trim_end_matches('-');
-        if stem.len() == text.len() || stem.is_empty() || span.end as usize != self.pos {
-            return false;
-        }
-        let end = span.start + offset(stem.len());
-        name.end = end;
-        self.bump_to(end as usize);
-        let hint = format!("names may hold dashes, so this was read as the name `{text}`; write `({stem})-->`");
-        let mut found =
-            Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")
-                .with_hint(hint);
-        if let Some(Open { at, .. }) = self.open.pop() {
-            found = found.with_related(self.span(at, at + 1), "this `(` is not closed");
-        }
-        self.report(found);
-        self.set_flag(id, Flags::UNCLOSED);
-        self.finish(id, self.pos);
-        true
-    }
-
-    // Arrows.
-
-    /// Guesses whether strokes inside a node are the arrow after it, so that only its `)` is missing.
-    fn starts_arrow_of_path(&self) -> bool {
-        let in_node = self.open.last().is_some_and(|open| open.closer == b')');
-        in_node && matches!(self.byte(self.pos + 1), b'-' | b'=' | b'~' | b'[')
-    }
-
-    fn at_unicode_arrow(&self) -> bool {
-        let first = self.source.get(self.pos..).and_then(|rest| rest.chars().next());
-        matches!(first, Some('→' | '←' | '↔' | '⇒' | '⇐' | '⇔' | '–' | '—'))
-    }
-
-    /// Reads an arrow, however it is spelt. The next byte is one that starts arrows.
-    fn arrow(&mut self) {
-        let start = self.pos;
-        let id = self.start(Kind::Arrow);
-        if self.at_unicode_arrow() {
-            let end = self.word_end(start);
-            self.bump_to(end);
-            let span = self.span(start, end);
-            let message = format!("`{}` is not an arrow", span.of(self.source));
-            self.report(Diagnostic::error(code::ARROW, span, message).with_hint("write `-->`, `<--`, `<-->` or `--`"));
-            return self.finish(id, self.token_end);
-        }
-        let points_left = self.peek() == b'<';
-        self.bump(usize::from(points_left));
-        let family = self.peek();
-        if !matches!(family, b'-' | b'=' | b'~') {
-            self.malformed_arrow(start, "write `<--`, `<-->`, or close the node before it");
-            return self.finish(id, self.token_end);
-        }
-        self.bump(1);
-        self.trivia();
-        if self.peek() == b'[' {
-            self.arrow_subject();
-            self.trivia();
-        }
-        if self.peek() == family {
-            self.bump(1);
-            if self.peek() == b'>' {
-                self.bump(1);
-            }
-        } else {
-            self.pos = self.token_end;
-            let line = char::from(family);
-            let hint = match (points_left, self.peek() == b'>') {
-                (false, true) => format!("an arrow has two strokes: `{line}{line}>`"),
-                (true, false) => format!("an arrow has two strokes: `<{line}{line}`"),
-                (true, true) => format!("an arrow has two strokes: `<{line}{line}>`"),
-                (false, false) => {
-                    format!("an arrow is one of `{line}{line}`, `{line}{line}>`, `<{line}{line}`, `<{line}{line}>`")
-                }
-            };
-            self.malformed_arrow(start, hint);
-        }
-        if matches!(self.peek(), b'-' | b'=' | b'~' | b'>') {
-            self.malformed_arrow(start, "an arrow has two strokes, as in `-->`");
-        }
-        self.finish(id, self.token_end);
-    }
-
-    /// Consumes the rest of the strokes and reports the whole.
-    fn malformed_arrow(&mut self, start: usize, hint: impl Into<std::borrow::Cow<'static, str>>) {
-        let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
-        let rest = self.rest(self.pos).iter().take_while(strokes).count();
-        self.bump(rest);
-        let span = self.span(start, self.token_end.max(start + 1));
-        let message = format!("{} is not an arrow", quoted(span.of(self.source)));
-        self.report(Diagnostic::error(code::ARROW, span, message).with_hint(hint));
-    }
-
-    fn arrow_subject(&mut self) {
-        if self.too_deep() {
-            return;
-        }
-        // The brackets are part of the arrow; its subject's parts become its children.
-        let opener = self.pos;
-        self.enter(b']');
-        self.subject();
-        loop {
-            self.trivia();
-            if self.peek() == b']' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
-                break;
-            }
-        }
-        let scratch = self.start_at(Kind::Error, opener);
-        self.leave(scratch);
-        self.nodes.truncate(scratch);
-    }
-
-    fn missing_node(&mut self) {
-        let start = self.pos;
-        let message = format!("expected a node after the arrow, found {}", self.found());
-        let mut found = Diagnostic::error(code::PATH_END, self.found_span(), message);
-        match self.peek() {
-            b'[' if !self.starts_line(start) => {
-                found.hint = Some("only nodes can be joined by arrows: write `(name)`".into());
-                self.report(found);
-                let id = self.start(Kind::Error);
-                self.bracket();
-                self.finish(id, self.token_end);
-            }
-            byte if is_name_start(byte) => {
-                let end = self.symbol_end(start);
-                let name = self.span(start, end).of(self.source);
-                found.hint = Some(format!("write `({name})`").into());
-                self.report(found);
-                self.token(Kind::Error, end);
-            }
-            _ => {
-                found.hint = Some("a path is nodes joined by arrows: `(a)-->(b)`".into());
-                self.report(found);
-            }
-        }
-    }
-
     // Bracket patterns.
 
     /// Reads a bracket pattern. The next byte is `[`.
@@ -463,7 +319,7 @@ impl Parser<'_> {
         self.starts_line(self.pos) && self.starts_line(opener) && self.open.len() == 1
     }
 
-    fn elements(&mut self, opener: usize) {
+    pub(super) fn elements(&mut self, opener: usize) {
         let bar = self.token_end.saturating_sub(1);
         self.trivia();
         if self.peek() == b']' {
@@ -519,7 +375,7 @@ impl Parser<'_> {
         }
         self.finish(id, self.token_end);
         let name = self.span(start, self.token_end).of(self.source);
-        let hint = format!("an element with a subject needs brackets: `({})`", quoted(name).trim_matches('`'));
+        let hint = format!("an element with a subject needs brackets: `({})`", short(name));
         let found = Diagnostic::error(
             code::REFERENCE,
             self.span(more, self.token_end),
@@ -538,140 +394,7 @@ impl Parser<'_> {
         }
     }
 
-    // Annotations.
-
-    /// Reads annotations and the pattern they describe. The next byte is `@`.
-    pub(super) fn annotated(&mut self) {
-        let start = self.pos;
-        let id = self.start(Kind::Annotated);
-        self.annotations();
-        match self.peek() {
-            b'(' => self.path(),
-            b'[' => self.bracket(),
-            _ => {
-                let message = format!("expected a pattern after the annotation, found {}", self.found());
-                let found = Diagnostic::error(code::ANNOTATES_NOTHING, self.found_span(), message)
-                    .with_related(self.span(start, start + 1), "the annotation starts here")
-                    .with_hint("an annotation describes the node, path or bracket pattern that follows it");
-                self.report(found);
-            }
-        }
-        self.finish(id, self.token_end);
-    }
-
-    fn annotations(&mut self) {
-        let mut count = 0_usize;
-        while self.peek() == b'@' {
-            if self.byte(self.pos + 1) == b'@' {
-                self.header(count);
-            } else {
-                self.annotation();
-            }
-            count += 1;
-            self.trivia();
-        }
-    }
-
-    /// Reads `@@id:Label`.
-    fn header(&mut self, before: usize) {
-        let start = self.pos;
-        let id = self.start(Kind::Header);
-        self.bump(2);
-        self.trivia();
-        let named = self.identifier(Kind::Identifier);
-        self.trivia();
-        let labelled = self.peek() == b':';
-        while self.peek() == b':' {
-            self.label();
-            self.trivia();
-        }
-        self.finish(id, self.token_end);
-        let span = self.span(start, start + 2);
-        if !named && !labelled {
-            let found = Diagnostic::error(code::ANNOTATION, span, "`@@` needs a name or a label")
-                .with_hint("write `@@name`, `@@:Label` or `@@name:Label`");
-            self.report(found);
-        }
-        if before > 0 {
-            let found =
-                Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation, and the only one")
-                    .with_hint("write it before the `@key(value)` annotations");
-            self.report(found);
-        }
-    }
-
-    /// Reads `@key(value)`.
-    fn annotation(&mut self) {
-        let start = self.pos;
-        let id = self.start(Kind::Annotation);
-        self.bump(1);
-        self.trivia();
-        if is_name_start(self.peek()) {
-            let end = self.symbol_end(self.pos);
-            self.token(Kind::Key, end);
-        } else {
-            if self.peek() == b'`' {
-                self.quoted_text(Kind::Key);
-            }
-            let found = Diagnostic::error(
-                code::ANNOTATION,
-                self.span(start, self.token_end),
-                "an annotation needs a plain key",
-            )
-            .with_hint("write `@key(value)`, with a key of ASCII letters, digits and `_ . - @`");
-            self.report(found);
-        }
-        self.trivia();
-        if self.peek() == b'(' && !self.too_deep() {
-            self.annotation_value();
-        } else {
-            let found =
-                Diagnostic::error(code::ANNOTATION, self.span(start, self.token_end), "this annotation has no value")
-                    .with_hint("write `@key(value)`, or `@@name` for a name");
-            self.report(found);
-        }
-        self.finish(id, self.token_end);
-    }
-
-    fn annotation_value(&mut self) {
-        let opener = self.pos;
-        self.enter(b')');
-        self.trivia();
-        let before = self.token_end;
-        if !self.value(Place::Property) {
-            let span = self.span(before, before);
-            self.report(Diagnostic::error(code::MISSING_VALUE, span, "missing value of the annotation"));
-        }
-        loop {
-            self.trivia();
-            match self.peek() {
-                b')' | b'(' | b'[' | b'@' | b'{' => break,
-                0 if self.at_end() => break,
-                byte @ (b']' | b'}') => {
-                    if self.closes_outer(byte) {
-                        break;
-                    }
-                    self.unmatched_closer();
-                }
-                _ => self.junk(),
-            }
-        }
-        let scratch = self.start_at(Kind::Error, opener);
-        self.leave(scratch);
-        self.nodes.truncate(scratch);
-    }
-
-    // Misplaced parts.
-
-    fn misplaced_annotations(&mut self, message: &'static str) {
-        let start = self.pos;
-        let id = self.start(Kind::Error);
-        self.annotations();
-        self.finish(id, self.token_end);
-        let found = Diagnostic::error(code::MISPLACED_ANNOTATION, self.span(start, self.token_end), message)
-            .with_hint("put it before the pattern at the top level");
-        self.report(found);
-    }
+    // What stands where no pattern can.
 
     /// Reads a record that stands where a pattern should.
     pub(super) fn misplaced_record(&mut self) {
@@ -691,19 +414,6 @@ impl Parser<'_> {
         )
         .with_hint("put it in a node: `({…})`");
         self.report(found);
-    }
-
-    fn arrow_without_node(&mut self) {
-        let start = self.pos;
-        let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
-        let length = self.rest(start).iter().take_while(strokes).count();
-        self.bump(length.max(1));
-        let span = self.span(start, self.pos);
-        let message = format!("the arrow {} has no node before it", quoted(span.of(self.source)));
-        let found =
-            Diagnostic::error(code::ARROW, span, message).with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
-        self.report_junk(found);
-        self.junk_node(start, self.pos);
     }
 
     /// Deals with a token that cannot start a pattern at the top level.
@@ -728,7 +438,7 @@ impl Parser<'_> {
                     self.span(start, end),
                     format!("the bare name {} can stand only among elements", quoted(name)),
                 )
-                .with_hint(format!("write `({name})` for a node"));
+                .with_hint(format!("write `({})` for a node", short(name)));
                 self.report_junk(found);
                 self.bump_to(end);
                 self.junk_node(start, end);

@@ -1,6 +1,6 @@
 //! Records and maps.
 
-use super::lex::{is_name_start, quoted};
+use super::lex::{is_name_start, quoted, short};
 use super::separator::{After, Unexpected};
 use super::value::Place;
 use super::{Parser, Skip};
@@ -175,7 +175,7 @@ impl<'s> Parser<'s> {
         self.bump_to(start + line.trim_end().len());
         let text = self.span(value_start, self.pos);
         let found = Diagnostic::error(code::UNQUOTED, text, "text of several words needs quotes")
-            .with_hint(format!("write \"{}\"", text.of(self.source).replace('"', "\\\"")));
+            .with_hint(format!("write \"{}\"", short(text.of(self.source)).replace('"', "\\\"")));
         self.report(found);
         self.junk_node(start, self.pos);
     }

@@ -113,9 +113,9 @@ impl Writer<'_> {
                 self.annotations();
             }
             if self.random.chance(50) {
-                self.path()
+                self.path();
             } else {
-                self.bracket(3)
+                self.bracket(3);
             }
             self.trivia();
         }
@@ -229,9 +229,9 @@ impl Writer<'_> {
             self.push(colon);
             self.trivia();
             if self.random.chance(80) {
-                self.symbol()
+                self.symbol();
             } else {
-                self.quoted('`')
+                self.quoted('`');
             }
             self.trivia();
         }
@@ -318,9 +318,9 @@ impl Writer<'_> {
                 self.trivia();
             }
             if extended {
-                self.value(depth)
+                self.value(depth);
             } else {
-                self.scalar()
+                self.scalar();
             }
             self.trivia();
         }

@@ -11,6 +11,7 @@
 
 mod corpus;
 mod generate;
+mod hostile;
 mod mistakes;
 mod oracle;
 mod properties;

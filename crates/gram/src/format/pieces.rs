@@ -1,0 +1,94 @@
+//! Pieces of text that the tree does not spell out.
+
+use crate::pattern::label_text;
+use crate::{Kind, Span, Syntax, Tree};
+
+/// Returns name and labels, without blanks.
+pub(super) fn head(item: Syntax<'_>) -> String {
+    let mut head = String::new();
+    for part in item.children() {
+        match part.kind() {
+            Kind::Identifier => head.push_str(part.text()),
+            Kind::Label => {
+                head.push_str(if part.text().starts_with("::") { "::" } else { ":" });
+                head.push_str(label_text(part));
+            }
+            _ => break,
+        }
+    }
+    head
+}
+
+/// Returns the colon of a property, as it is written.
+pub(super) fn colon(property: Syntax<'_>) -> &'static str {
+    let key_end = property.child(Kind::Key).map_or(property.span().start, |key| key.span().end);
+    let rest = skip_trivia(property.tree(), key_end);
+    if rest.starts_with("::") { "::" } else { ":" }
+}
+
+/// Returns both halves of an arrow.
+pub(super) fn strokes(arrow: Syntax<'_>) -> (&'static str, &'static str) {
+    let text = arrow.text();
+    let points_left = text.starts_with('<');
+    let points_right = text.ends_with('>');
+    match text.bytes().find(|byte| *byte != b'<') {
+        Some(b'=') => (if points_left { "<=" } else { "=" }, if points_right { "=>" } else { "=" }),
+        Some(b'~') => (if points_left { "<~" } else { "~" }, if points_right { "~>" } else { "~" }),
+        _ => (if points_left { "<-" } else { "-" }, if points_right { "->" } else { "-" }),
+    }
+}
+
+/// Tells whether an arrow has a bracket with something in it; empty ones are left out.
+pub(super) fn has_brackets(arrow: Syntax<'_>) -> bool {
+    arrow.children().next().is_some()
+}
+
+pub(super) fn has_comment(item: Syntax<'_>) -> bool {
+    let comments = item.tree().comment_spans();
+    let first = comments.partition_point(|comment| comment.start < item.span().start);
+    comments.get(first).is_some_and(|comment| item.span().contains(*comment))
+}
+
+/// Returns the bar of a bracket pattern that has elements.
+pub(super) fn bar(bracket: Syntax<'_>) -> Option<Span> {
+    bracket.children().find(|child| child.kind().is_pattern())?;
+    let subject = bracket.children().take_while(|child| !child.kind().is_pattern());
+    let from = subject.last().map_or(bracket.span().start + 1, |part| part.span().end);
+    let rest = skip_trivia(bracket.tree(), from);
+    let at = crate::span::offset(bracket.tree().source().len() - rest.len());
+    Some(Span::new(at, at + 1))
+}
+
+/// Returns the source from the first token at or after `from`.
+pub(super) fn skip_trivia(tree: &Tree, from: u32) -> &str {
+    let mut rest = tree.source().get(from as usize..).unwrap_or_default().trim_start();
+    while rest.starts_with('/') {
+        let at = crate::span::offset(tree.source().len() - rest.len());
+        let comments = tree.comment_spans();
+        let index = comments.partition_point(|comment| comment.start < at);
+        let Some(comment) = comments.get(index).filter(|comment| comment.start == at) else { break };
+        rest = tree.source().get(comment.end as usize..).unwrap_or_default().trim_start();
+    }
+    rest
+}
+
+/// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.
+pub(super) fn lists_in(item: Syntax<'_>) -> Vec<Span> {
+    let mut lists: Vec<_> = item.children().filter(|part| is_list(part.kind())).map(Syntax::span).collect();
+    match item.kind() {
+        kind if is_list(kind) => lists.push(item.span()),
+        Kind::Bracket => lists.extend(bar(item).map(|bar| Span::new(bar.start, item.span().end))),
+        _ => {}
+    }
+    lists
+}
+
+/// Tells whether syntax takes care of the comments inside it.
+pub(super) fn is_list(kind: Kind) -> bool {
+    matches!(kind, Kind::Record | Kind::Array | Kind::Map | Kind::Fence | Kind::Tagged | Kind::Range)
+}
+
+/// Returns what is between the brackets.
+pub(super) fn inner(span: Span) -> Span {
+    Span::new(span.start + 1, span.end - 1)
+}

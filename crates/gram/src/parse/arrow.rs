@@ -1,0 +1,167 @@
+//! Arrows between nodes.
+
+use super::lex::{is_name_start, quoted, short};
+use super::pattern::Subject;
+use super::{Open, Parser};
+use crate::tree::Flags;
+use crate::{Diagnostic, Kind, Span, code, span::offset};
+
+impl Parser<'_> {
+    /// Guesses whether strokes inside a node are the arrow after it, so that only its `)` is missing.
+    pub(super) fn starts_arrow_of_path(&self) -> bool {
+        let in_node = self.open.last().is_some_and(|open| open.closer == b')');
+        in_node && matches!(self.byte(self.pos + 1), b'-' | b'=' | b'~' | b'[')
+    }
+
+    pub(super) fn at_unicode_arrow(&self) -> bool {
+        let first = self.source.get(self.pos..).and_then(|rest| rest.chars().next());
+        matches!(first, Some('→' | '←' | '↔' | '⇒' | '⇐' | '⇔' | '–' | '—'))
+    }
+
+    /// Reads an arrow, however it is spelt. The next byte is one that starts arrows.
+    pub(super) fn arrow(&mut self) {
+        let start = self.pos;
+        let id = self.start(Kind::Arrow);
+        if self.at_unicode_arrow() {
+            let end = self.word_end(start);
+            self.bump_to(end);
+            let span = self.span(start, end);
+            let message = format!("`{}` is not an arrow", span.of(self.source));
+            self.report(Diagnostic::error(code::ARROW, span, message).with_hint("write `-->`, `<--`, `<-->` or `--`"));
+            return self.finish(id, self.token_end);
+        }
+        let points_left = self.peek() == b'<';
+        self.bump(usize::from(points_left));
+        let family = self.peek();
+        if !matches!(family, b'-' | b'=' | b'~') {
+            self.malformed_arrow(start, "write `<--`, `<-->`, or close the node before it");
+            return self.finish(id, self.token_end);
+        }
+        self.bump(1);
+        self.trivia();
+        if self.peek() == b'[' {
+            self.arrow_subject();
+            self.trivia();
+        }
+        if self.peek() == family {
+            self.bump(1);
+            if self.peek() == b'>' {
+                self.bump(1);
+            }
+        } else {
+            self.pos = self.token_end;
+            let line = char::from(family);
+            let hint = match (points_left, self.peek() == b'>') {
+                (false, true) => format!("an arrow has two strokes: `{line}{line}>`"),
+                (true, false) => format!("an arrow has two strokes: `<{line}{line}`"),
+                (true, true) => format!("an arrow has two strokes: `<{line}{line}>`"),
+                (false, false) => {
+                    format!("an arrow is one of `{line}{line}`, `{line}{line}>`, `<{line}{line}`, `<{line}{line}>`")
+                }
+            };
+            self.malformed_arrow(start, hint);
+        }
+        if matches!(self.peek(), b'-' | b'=' | b'~' | b'>') {
+            self.malformed_arrow(start, "an arrow has two strokes, as in `-->`");
+        }
+        self.finish(id, self.token_end);
+    }
+
+    /// Consumes the rest of the strokes and reports the whole.
+    fn malformed_arrow(&mut self, start: usize, hint: impl Into<std::borrow::Cow<'static, str>>) {
+        let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
+        let rest = self.rest(self.pos).iter().take_while(strokes).count();
+        self.bump(rest);
+        let span = self.span(start, self.token_end.max(start + 1));
+        let message = format!("{} is not an arrow", quoted(span.of(self.source)));
+        self.report(Diagnostic::error(code::ARROW, span, message).with_hint(hint));
+    }
+
+    fn arrow_subject(&mut self) {
+        if self.too_deep() {
+            return;
+        }
+        // The brackets are part of the arrow; its subject's parts become its children.
+        let opener = self.pos;
+        self.enter(b']');
+        self.subject();
+        loop {
+            self.trivia();
+            if self.peek() == b']' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
+                break;
+            }
+        }
+        let scratch = self.start_at(Kind::Error, opener);
+        self.leave(scratch);
+        self.nodes.truncate(scratch);
+    }
+
+    pub(super) fn missing_node(&mut self) {
+        let start = self.pos;
+        let message = format!("expected a node after the arrow, found {}", self.found());
+        let mut found = Diagnostic::error(code::PATH_END, self.found_span(), message);
+        match self.peek() {
+            b'[' if !self.starts_line(start) => {
+                found.hint = Some("only nodes can be joined by arrows: write `(name)`".into());
+                self.report(found);
+                let id = self.start(Kind::Error);
+                self.bracket();
+                self.finish(id, self.token_end);
+            }
+            byte if is_name_start(byte) => {
+                let end = self.symbol_end(start);
+                let name = self.span(start, end).of(self.source);
+                found.hint = Some(format!("write `({})`", short(name)).into());
+                self.report(found);
+                self.token(Kind::Error, end);
+            }
+            _ => {
+                found.hint = Some("a path is nodes joined by arrows: `(a)-->(b)`".into());
+                self.report(found);
+            }
+        }
+    }
+
+    pub(super) fn arrow_without_node(&mut self) {
+        let start = self.pos;
+        let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
+        let length = self.rest(start).iter().take_while(strokes).count();
+        self.bump(length.max(1));
+        let span = self.span(start, self.pos);
+        let message = format!("the arrow {} has no node before it", quoted(span.of(self.source)));
+        let found =
+            Diagnostic::error(code::ARROW, span, message).with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
+        self.report_junk(found);
+        self.junk_node(start, self.pos);
+    }
+
+    /// Mends `(a-->`, where the strokes were read as part of the name, since names may hold dashes: closes the node
+    /// before them, so that the path goes on. Tells whether that was it.
+    pub(super) fn give_back_arrow(&mut self, id: usize) -> bool {
+        let Some(name) = self.nodes.last_mut().filter(|last| last.kind == Kind::Identifier) else { return false };
+        let span = Span::new(name.start, name.end);
+        let text = span.of(self.source);
+        let stem = text.trim_end_matches('-');
+        if stem.len() == text.len() || stem.is_empty() || span.end as usize != self.pos {
+            return false;
+        }
+        let end = span.start + offset(stem.len());
+        name.end = end;
+        self.bump_to(end as usize);
+        let hint = format!(
+            "names may hold dashes, so this was read as the name {}; write `({})-->`",
+            quoted(text),
+            short(stem)
+        );
+        let mut found =
+            Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")
+                .with_hint(hint);
+        if let Some(Open { at, .. }) = self.open.pop() {
+            found = found.with_related(self.span(at, at + 1), "this `(` is not closed");
+        }
+        self.report(found);
+        self.set_flag(id, Flags::UNCLOSED);
+        self.finish(id, self.pos);
+        true
+    }
+}
