@@ -226,21 +226,24 @@ fn splice_list(list: Syntax<'_>, changes: &ListEdit, splices: &mut Vec<Splice>) 
     let mut erase = |span: Span| splices.push(Splice { span: with_line(tree, span), text: String::new() });
 
     for (index, item) in items.iter().enumerate().filter(|(_, item)| is_removed(item)) {
-        erase(item.span());
+        // An item goes with the comma after it.
         let next = items.get(index + 1);
-        // Of the commas around a run of removed items one stays, if items stay on both sides.
-        let keeps_comma = items.iter().take(index).any(|before| !is_removed(before))
-            && items.iter().skip(index).any(|after| !is_removed(after))
-            && next.is_some_and(|next| !is_removed(next));
-        if let Some(next) = next
-            && !keeps_comma
-            && let Some(comma) = punctuation(tree, b',', item.span().end, next.span().start)
-        {
-            erase(comma);
+        let comma = next.and_then(|next| punctuation(tree, b',', item.span().end, next.span().start));
+        match comma {
+            Some(comma) if is_blank(tree, item.span().end, comma.start) => {
+                erase(Span::new(item.span().start, comma.end));
+            }
+            Some(comma) => {
+                erase(item.span());
+                erase(comma);
+            }
+            None => erase(item.span()),
         }
-        let is_run_start = index > 0 && items.get(index - 1).is_some_and(|before| !is_removed(before));
-        if is_run_start
-            && let Some(before) = items.get(index - 1)
+        // Where no item is left after it, the one before loses its comma.
+        let is_tail = items.iter().skip(index).all(is_removed);
+        if is_tail
+            && let Some(before) = index.checked_sub(1).and_then(|before| items.get(before))
+            && !is_removed(before)
             && let Some(comma) = punctuation(tree, b',', before.span().end, item.span().start)
         {
             erase(comma);
@@ -281,8 +284,12 @@ fn insert_items(
     };
     let gap = Span::new(before, last.span().start).of(tree.source());
     let Some(line) = gap.rfind('\n') else {
-        let comma = if all_removed { "" } else { ", " };
-        return put(end, format!("{comma}{}", added.join(", ")));
+        let separator = match (all_removed, list.kind()) {
+            (false, _) => ", ",
+            (true, Kind::Bracket) => " ",
+            (true, _) => "",
+        };
+        return put(end, format!("{separator}{}", added.join(", ")));
     };
     let indent: String = gap.get(line + 1..).unwrap_or_default().chars().take_while(|c| c.is_whitespace()).collect();
     let separator = format!(",\n{indent}");
@@ -334,21 +341,28 @@ fn line_comment_end(tree: &Tree, from: u32) -> u32 {
     end
 }
 
-/// Widens the span of removed text: over the whole line where nothing else stands on it, else over the blanks before.
+fn is_blank(tree: &Tree, from: u32, to: u32) -> bool {
+    Span::new(from, to).of(tree.source()).bytes().all(|byte| matches!(byte, b' ' | b'\t'))
+}
+
+/// Widens the span of removed text: over the whole line where nothing else stands on it, else over the blanks before
+/// it, or after it where it starts the line.
 fn with_line(tree: &Tree, span: Span) -> Span {
-    let source = tree.source();
-    let before = source.get(..span.start as usize).unwrap_or_default();
-    let after = source.get(span.end as usize..).unwrap_or_default();
-    let blanks_before = before.len() - before.trim_end_matches([' ', '\t']).len();
-    let start = span.start - offset(blanks_before);
-    let starts_line = before.trim_end_matches([' ', '\t']).ends_with('\n');
-    // A comma after it is removed on its own.
-    let rest = after.trim_start_matches([' ', '\t', ',']);
-    if starts_line && (rest.starts_with('\n') || rest.starts_with("\r\n")) {
-        let line_break = if before.trim_end_matches([' ', '\t']).ends_with("\r\n") { 2 } else { 1 };
-        return Span::new(start - line_break, span.end);
+    const BLANKS: [char; 2] = [' ', '\t'];
+    let before = tree.source().get(..span.start as usize).unwrap_or_default();
+    let after = tree.source().get(span.end as usize..).unwrap_or_default();
+    let line_before = before.trim_end_matches(BLANKS);
+    let start = offset(line_before.len());
+    let rest = after.trim_start_matches(BLANKS);
+    let end = span.end + offset(after.len() - rest.len());
+    match (line_before.ends_with('\n'), rest.starts_with('\n') || rest.starts_with("\r\n")) {
+        (true, true) => {
+            let line_break = if line_before.ends_with("\r\n") { 2 } else { 1 };
+            Span::new(start - line_break, span.end)
+        }
+        (true, false) => Span::new(span.start, end),
+        (false, _) => Span::new(start, span.end),
     }
-    if starts_line { span } else { Span::new(start, span.end) }
 }
 
 /// Applies splices. Where one lies within another, the outer one wins.
@@ -364,16 +378,19 @@ fn spliced(tree: &Tree, mut splices: Vec<Splice>) -> (String, Vec<(u32, u8)>) {
         foreign.extend(inside.map(|(place, byte)| (place - kept.start + offset(source.len()), *byte)));
         source.push_str(kept.of(tree.source()));
     };
+    let mut erases = false;
     for splice in splices {
         if splice.span.start < at {
-            // Spans of neighbouring removals may share blanks; what is left of this one still goes.
-            if splice.text.is_empty() {
+            // What is erased may reach over blanks to the next change, which still counts; what is replaced may not.
+            if erases {
+                source.push_str(&splice.text);
                 at = at.max(splice.span.end);
             }
             continue;
         }
         keep(&mut source, &mut foreign, Span::new(at, splice.span.start));
         source.push_str(&splice.text);
+        erases = splice.text.is_empty();
         at = splice.span.end;
     }
     keep(&mut source, &mut foreign, Span::new(at, offset(tree.source().len())));

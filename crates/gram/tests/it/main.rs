@@ -9,9 +9,12 @@
     reason = "tests"
 )]
 
+mod cases;
 mod corpus;
+mod edits;
 mod generate;
 mod hostile;
+mod layout;
 mod mistakes;
 mod oracle;
 mod properties;

@@ -1,0 +1,192 @@
+//! Edits, by example: what changes, and that nothing else does.
+
+use patter_gram::{Edit, EditError, Pattern, Value, parse};
+
+/// Applies changes to the first pattern of a text.
+fn check(source: &str, change: impl for<'t> Fn(&mut Edit<'t>, Pattern<'t>), expected: &str) {
+    let (tree, _) = parse(source);
+    let pattern = tree.patterns().next().unwrap();
+    let mut edit = tree.edit();
+    change(&mut edit, pattern);
+    assert!(edit.refused().is_empty(), "{:?}", edit.refused());
+    let (edited, diagnostics) = edit.apply();
+    assert_eq!(edited.to_string(), expected);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+}
+
+fn set(key: &'static str, value: impl Into<Value>) -> impl for<'t> Fn(&mut Edit<'t>, Pattern<'t>) {
+    let value = value.into();
+    move |edit, pattern| {
+        edit.set_property(pattern, key, &value);
+    }
+}
+
+#[test]
+fn a_property_is_changed_in_place() {
+    check("(a {x : 'old' /** why */, y:2})", set("x", "new"), "(a {x : \"new\" /** why */, y:2})");
+    check("(a {`x`: [1,\n 2]})", set("x", 3), "(a {`x`: 3})");
+}
+
+#[test]
+fn a_new_property_follows_the_others() {
+    check("(a)", set("x", 1), "(a {x: 1})");
+    check("()", set("x", 1), "( {x: 1})");
+    check(
+        "(a:A)-->(b)",
+        |edit, path| {
+            edit.set_property(path.elements().next().unwrap(), "x", &1.into());
+        },
+        "(a:A {x: 1})-->(b)",
+    );
+    check("(a {})", set("x", 1), "(a {x: 1})");
+    check("(a {y: 2})", set("x", 1), "(a {y: 2, x: 1})");
+    check("(a {y: 2, z: 3 // last\n})", set("x", 1), "(a {y: 2, z: 3, x: 1 // last\n})");
+    check(
+        "[a {\n  y: 2, // two\n  z: 3 // three\n} | b]",
+        set("x", 1),
+        "[a {\n  y: 2, // two\n  z: 3, // three\n  x: 1\n} | b]",
+    );
+    check("[a {\n    y: 2\n}]", set("new key", true), "[a {\n    y: 2,\n    `new key`: true\n}]");
+}
+
+#[test]
+fn a_property_is_removed_with_its_comma() {
+    let remove = |edit: &mut Edit<'_>, pattern: Pattern<'_>| {
+        edit.remove_property(pattern, "x");
+    };
+    check("(a {x: 1, y: 2})", remove, "(a { y: 2})");
+    check("(a {y: 2, x: 1})", remove, "(a {y: 2})");
+    check("(a {x: 1})", remove, "(a {})");
+    check("(a {\n  y: 2,\n  x: 1, // one\n  z: 3\n})", remove, "(a {\n  y: 2,\n  // one\n  z: 3\n})");
+    check("(a {\n  y: 2,\n  x: 1,\n  z: 3\n})", remove, "(a {\n  y: 2,\n  z: 3\n})");
+    check("(a {\n  y: 2,\n  x: 1\n})", remove, "(a {\n  y: 2\n})");
+    check("(a {y: 2})", remove, "(a {y: 2})");
+}
+
+#[test]
+fn names_and_labels_change_alone() {
+    check(
+        "(a:A /** note */ {x: 1})",
+        |edit, node| {
+            edit.rename(node, "over there");
+        },
+        "(`over there`:A /** note */ {x: 1})",
+    );
+    check(
+        "(:A)",
+        |edit, node| {
+            edit.rename(node, "a");
+        },
+        "(a:A)",
+    );
+    check(
+        "(a:A {x: 1})",
+        |edit, node| {
+            edit.add_label(node, "Maybe Int");
+        },
+        "(a:A:`Maybe Int` {x: 1})",
+    );
+    check(
+        "({x: 1})",
+        |edit, node| {
+            edit.add_label(node, "B");
+        },
+        "(:B{x: 1})",
+    );
+    check(
+        "(a:A::B)",
+        |edit, node| {
+            edit.remove_label(node, "A");
+        },
+        "(a::B)",
+    );
+    check(
+        "(a:A)",
+        |edit, node| {
+            edit.add_label(node, "A");
+        },
+        "(a:A)",
+    );
+}
+
+#[test]
+fn elements_come_and_go() {
+    let element = |index: usize| {
+        move |edit: &mut Edit<'_>, bracket: Pattern<'_>| {
+            edit.remove_element(bracket, bracket.elements().nth(index).unwrap());
+        }
+    };
+    check(
+        "[a]",
+        |edit, bracket| {
+            edit.push_element(bracket, "(b)");
+        },
+        "[a | (b)]",
+    );
+    check(
+        "[a | b]",
+        |edit, bracket| {
+            edit.push_element(bracket, "(c)");
+            edit.push_element(bracket, "d");
+        },
+        "[a | b, (c), d]",
+    );
+    check(
+        "[a |\n  b // last\n]",
+        |edit, bracket| {
+            edit.push_element(bracket, "c");
+        },
+        "[a |\n  b, // last\n  c\n]",
+    );
+    check("[a | b, c, d]", element(1), "[a | b, d]");
+    check("[a | b, c]", element(0), "[a | c]");
+    check("[a | b, c]", element(1), "[a | b]");
+    check("[a | b]", element(0), "[a]");
+    check("[a |\n  b, // first\n  c\n]", element(0), "[a |\n  // first\n  c\n]");
+}
+
+#[test]
+fn several_changes_go_together() {
+    check(
+        "[a | b, c, d]",
+        |edit, bracket| {
+            for element in bracket.elements() {
+                edit.remove_element(bracket, element);
+            }
+            edit.push_element(bracket, "e").rename(bracket, "z").add_label(bracket, "Z");
+        },
+        "[z:Z | e]",
+    );
+    check(
+        "(a {x: 1})",
+        |edit, node| {
+            edit.set_property(node, "x", &2.into()).set_property(node, "x", &3.into());
+        },
+        "(a {x: 3})",
+    );
+}
+
+#[test]
+fn what_has_no_subject_is_refused() {
+    let (tree, _) = parse("[a | b, (c)-->(d)]");
+    let bracket = tree.patterns().next().unwrap();
+    let elements: Vec<_> = bracket.elements().collect();
+    let mut edit = tree.edit();
+    edit.set_property(elements[0], "x", &1.into());
+    edit.add_label(elements[1], "X");
+    edit.push_element(elements[0], "y");
+    let spans = (elements[0].span(), elements[1].span());
+    assert_eq!(
+        edit.refused(),
+        [EditError::NoSubject(spans.0), EditError::NoSubject(spans.1), EditError::NotABracket(spans.0)]
+    );
+    assert_eq!(edit.apply().0.to_string(), "[a | b, (c)-->(d)]");
+}
+
+#[test]
+fn bytes_that_are_not_utf8_survive_an_edit() {
+    let (tree, _) = patter_gram::parse_bytes(b"(a) // caf\xe9\n(b) // \xff", patter_gram::Dialect::Patter);
+    let mut edit = tree.edit();
+    edit.rename(tree.patterns().nth(1).unwrap(), "longer");
+    assert_eq!(edit.apply().0.to_bytes(), b"(a) // caf\xe9\n(longer) // \xff");
+}
