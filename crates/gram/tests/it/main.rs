@@ -17,4 +17,5 @@ mod hostile;
 mod layout;
 mod mistakes;
 mod oracle;
+mod promises;
 mod properties;

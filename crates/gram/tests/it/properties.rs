@@ -1,74 +1,9 @@
 //! What holds for every text.
 
 use crate::generate::{Flavour, Random, document, mutated};
-use patter_gram::{
-    Diagnostic, Dialect, LineIndex, Rendering, Tree, Value, format, from_json, outline, parse, parse_bytes, render,
-    to_json, to_sexp,
-};
+use crate::promises::{check_any, comments};
+use patter_gram::{Diagnostic, Value, parse};
 use proptest::prelude::*;
-
-/// What must hold for any bytes. The fuzz target checks the same.
-pub(crate) fn check_any(bytes: &[u8]) {
-    for dialect in [Dialect::Patter, Dialect::Portable] {
-        let (tree, diagnostics) = parse_bytes(bytes, dialect);
-        assert_eq!(tree.to_bytes(), bytes, "printing gives the bytes back");
-        check_spans(&tree);
-        check_diagnostics(&tree, &diagnostics);
-        to_sexp(&tree);
-        outline(&tree);
-        to_json(&tree);
-        if dialect == Dialect::Patter && !diagnostics.iter().any(Diagnostic::is_error) {
-            check_format(tree.source());
-            let json = to_json(&tree);
-            let back = from_json(&json).unwrap_or_else(|error| panic!("{error}\n{:?}\n{json}", tree.source()));
-            assert_eq!(back, tree, "the JSON form keeps the meaning");
-        }
-    }
-}
-
-/// Spans lie on character boundaries, within their parents, in order.
-fn check_spans(tree: &Tree) {
-    for syntax in tree.root().descendants() {
-        let span = syntax.span();
-        assert!(tree.source().get(span.range()).is_some(), "{syntax:?} is not text");
-        let mut at = span.start;
-        for child in syntax.children() {
-            assert!(span.contains(child.span()) && at <= child.span().start, "{child:?} in {syntax:?}");
-            at = child.span().end;
-        }
-    }
-}
-
-fn check_diagnostics(tree: &Tree, diagnostics: &[Diagnostic]) {
-    let index = LineIndex::new(tree.source());
-    assert!(diagnostics.is_sorted_by_key(|diagnostic| diagnostic.span.start), "diagnostics come in order");
-    for diagnostic in diagnostics.iter().take(20) {
-        assert!(tree.source().get(diagnostic.span.range()).is_some(), "{diagnostic:?}");
-        for related in &diagnostic.related {
-            assert!(tree.source().get(related.span.range()).is_some(), "{related:?}");
-        }
-        render(diagnostic, tree.source(), &index, "x.gram", Rendering::Plain);
-    }
-    let has_error_node = tree.root().descendants().any(|part| part.kind() == patter_gram::Kind::Error);
-    assert!(!has_error_node || diagnostics.iter().any(Diagnostic::is_error), "an error is silent");
-}
-
-/// Formatting keeps meaning and comments, and is idempotent.
-fn check_format(source: &str) {
-    let (tree, _) = parse(source);
-    let formatted = format(source).unwrap();
-    let (again, diagnostics) = parse(&formatted);
-    assert!(!diagnostics.iter().any(Diagnostic::is_error), "{source:?}\n{formatted}\n{diagnostics:?}");
-    assert_eq!(tree, again, "the meaning changed\n{source:?}\n{formatted}");
-    assert_eq!(comments(&tree), comments(&again), "the comments changed\n{source:?}\n{formatted}");
-    assert_eq!(format(&formatted).unwrap(), formatted, "formatting twice differs\n{source:?}");
-}
-
-fn comments(tree: &Tree) -> Vec<String> {
-    let mut comments: Vec<_> = tree.comments().map(|comment| comment.text.trim_end().to_owned()).collect();
-    comments.sort();
-    comments
-}
 
 #[test]
 fn well_formed_documents_keep_all_promises() {

@@ -1,0 +1,101 @@
+//! What the documents show is run: every `gram` block is read and formatted, every `console` block is typed.
+//!
+//! A `gram` block whose first line is `// file: NAME` is written to that file, for the commands after it. In a
+//! `console` block each line after `$ ` is a command; the lines up to the next one are all that it prints. A block
+//! marked `gram,broken` shows a mistake.
+
+use crate::folder::{Folder, PATTER};
+use std::path::Path;
+use std::process::Command;
+
+struct Block {
+    language: String,
+    text: String,
+}
+
+/// Reads the fenced blocks of a Markdown text.
+fn blocks(markdown: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut fence: Option<(String, Block)> = None;
+    for line in markdown.lines() {
+        match &mut fence {
+            Some((closing, _)) if line.trim() == closing => blocks.push(fence.take().unwrap().1),
+            Some((_, block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            None => {
+                let ticks: String = line.chars().take_while(|c| *c == '`').collect();
+                if ticks.len() >= 3 {
+                    let language = line[ticks.len()..].trim().to_owned();
+                    fence = Some((ticks, Block { language, text: String::new() }));
+                }
+            }
+        }
+    }
+    blocks
+}
+
+/// Types the commands of a `console` block and compares what they print.
+fn type_commands(folder: &Folder, text: &str, document: &str) {
+    let bin = Path::new(PATTER).parent().unwrap().display().to_string();
+    let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+    for session in format!("\n{text}").split("\n$ ").skip(1) {
+        let (command, expected) = session.split_once('\n').unwrap_or((session, ""));
+        let output = Command::new("sh")
+            .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let found = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(found.trim_end(), expected.trim_end(), "{document} shows other output for `{command}`\n{found}");
+    }
+}
+
+fn check(document: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let folder = Folder::new();
+    let mut checked = 0;
+    for block in blocks(&std::fs::read_to_string(path).unwrap()) {
+        match block.language.as_str() {
+            "gram" => {
+                let formatted = patter::gram::format(&block.text)
+                    .unwrap_or_else(|found| panic!("{document} shows gram with mistakes: {found:?}\n{}", block.text));
+                assert_eq!(formatted, block.text, "{document} shows gram that is not formatted");
+            }
+            "gram,broken" => assert!(patter::gram::format(&block.text).is_err(), "{}", block.text),
+            "console" => type_commands(&folder, &block.text, document),
+            _ => continue,
+        }
+        if let Some(name) = block.text.lines().next().and_then(|line| line.strip_prefix("// file: ")) {
+            folder.write(name, &block.text);
+        }
+        checked += 1;
+    }
+    assert!(checked > 0, "{document} has nothing to check");
+}
+
+#[test]
+fn readme() {
+    check("README.md");
+}
+
+#[test]
+fn gram_reference() {
+    check("docs/gram.md");
+}
+
+#[test]
+fn cli_reference() {
+    check("docs/cli.md");
+}
+
+#[test]
+fn the_readme_names_the_test_command_that_ci_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let ci = std::fs::read_to_string(root.join(".ci/run")).unwrap();
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let command = ci.lines().last().unwrap();
+    assert!(readme.contains(&format!("    {command}\n")) || readme.contains(&format!("\n{command}\n")), "{command}");
+}

@@ -1,0 +1,65 @@
+//! A folder of its own for each test, and the program run in it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub(crate) const PATTER: &str = env!("CARGO_BIN_EXE_patter");
+
+/// An empty folder that goes away with the test.
+pub(crate) struct Folder {
+    folder: tempfile::TempDir,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file, with the folders above it.
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    /// Runs `patter` and returns everything it said, in a form for snapshots.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        self.run_with(arguments, "")
+    }
+
+    /// Runs `patter` with text on stdin.
+    pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str) -> String {
+        let output = self.output(arguments, stdin);
+        let code = output.status.code().unwrap();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        format!("exit {code}\n--- stdout\n{stdout}--- stderr\n{stderr}")
+    }
+
+    pub(crate) fn output(&self, arguments: &[&str], stdin: &str) -> Output {
+        let mut child = self.command().args(arguments).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Returns the program, ready to run here and free of what the environment says.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(PATTER);
+        command.current_dir(self.path()).env_clear();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}

@@ -1,0 +1,15 @@
+//! Tests of the program from outside, in one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    missing_docs,
+    reason = "tests"
+)]
+
+mod architecture;
+mod docs;
+mod folder;
+mod notation;

@@ -1,0 +1,143 @@
+//! `patter parse` and `patter fmt`.
+
+use crate::folder::Folder;
+use std::os::unix::fs::PermissionsExt;
+
+const AGENT: &str =
+    "[hello:Agent {model: 'demo'} | // tools\n  [sayHello:Tool {description: 'Greets'} | (name::Text)==>(::Text)]\n]\n";
+
+macro_rules! snapshot {
+    ($name:literal, $output:expr) => {
+        insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!($name, $output) })
+    };
+}
+
+#[test]
+fn help_is_worth_reading() {
+    let folder = Folder::new();
+    snapshot!("help", folder.run(&["--help"]));
+    snapshot!("help_parse", folder.run(&["parse", "--help"]));
+    snapshot!("help_fmt", folder.run(&["fmt", "--help"]));
+    assert!(folder.run(&[]).starts_with("exit 2"));
+}
+
+#[test]
+fn parse_prints_the_tree_in_three_forms() {
+    let folder = Folder::new();
+    folder.write("agent.gram", AGENT);
+    snapshot!("parse_tree", folder.run(&["parse", "agent.gram"]));
+    snapshot!("parse_json", folder.run(&["parse", "agent.gram", "--format", "json"]));
+    snapshot!("parse_sexp", folder.run_with(&["parse", "-", "--format", "sexp"], AGENT));
+}
+
+#[test]
+fn parse_reports_every_mistake_and_fails() {
+    let folder = Folder::new();
+    snapshot!(
+        "parse_mistakes",
+        folder.run_with(&["parse", "-", "--format", "sexp"], "(a)->(b)\n[c | (d {x: 1, x: 2})\n")
+    );
+    snapshot!(
+        "parse_limit",
+        folder.run_with(&["parse", "-", "--format", "sexp", "--max-errors", "1"], "(a)->(b)->(c)->(d)")
+    );
+    let warned = folder.run_with(&["parse", "-"], "({x: 1, x: 2})");
+    assert!(warned.starts_with("exit 0") && warned.ends_with("<stdin>: 1 warning\n"), "{warned}");
+}
+
+#[test]
+fn parse_portable_refuses_the_extension() {
+    let folder = Folder::new();
+    assert!(folder.run_with(&["parse", "-"], "({x: []})").starts_with("exit 0"));
+    snapshot!("parse_portable", folder.run_with(&["parse", "-", "--format", "sexp", "--portable"], "({x: []})"));
+}
+
+#[test]
+fn parse_says_what_it_cannot_read() {
+    let folder = Folder::new();
+    folder.write("folder/x.gram", "(a)");
+    folder.write("latin1.gram", b"(a) // caf\xe9\n");
+    snapshot!("parse_missing", folder.run(&["parse", "missing.gram"]));
+    snapshot!("parse_folder", folder.run(&["parse", "folder"]));
+    snapshot!("parse_latin1", folder.run(&["parse", "latin1.gram"]));
+    snapshot!("parse_usage", folder.run(&["parse", "x.gram", "--format", "xml"]));
+}
+
+#[test]
+fn colours_come_only_where_they_are_wanted() {
+    let folder = Folder::new();
+    let stderr = |arguments: &[&str]| String::from_utf8(folder.output(arguments, "(a").stderr).unwrap();
+    assert!(!stderr(&["parse", "-"]).contains('\u{1b}'));
+    assert!(stderr(&["parse", "-", "--color", "always"]).contains('\u{1b}'));
+    assert!(!stderr(&["parse", "-", "--color", "never"]).contains('\u{1b}'));
+}
+
+#[test]
+fn fmt_formats_folders_in_place() {
+    let folder = Folder::new();
+    folder.write("b/agent.gram", "( a )");
+    folder.write("a.gram", "(a)\n");
+    folder.write("broken.gram", "(a");
+    folder.write("ignored/x.gram", "( x )");
+    folder.write(".hidden/x.gram", "( x )");
+    folder.write(".gitignore", "ignored\n");
+    folder.write("notes.txt", "( x )");
+    snapshot!("fmt_folder", folder.run(&["fmt"]));
+    assert_eq!(folder.read("b/agent.gram"), "(a)\n");
+    assert_eq!(folder.read("broken.gram"), "(a");
+    assert_eq!(folder.read("ignored/x.gram"), "( x )");
+    assert_eq!(folder.read(".hidden/x.gram"), "( x )");
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("b")).unwrap().collect();
+    assert_eq!(left.len(), 1, "a temporary file was left");
+}
+
+#[test]
+fn fmt_check_and_diff_write_nothing() {
+    let folder = Folder::new();
+    folder.write("one.gram", "( a )\n(b)\n");
+    folder.write("two.gram", "(b)\n");
+    snapshot!("fmt_check", folder.run(&["fmt", "--check"]));
+    snapshot!("fmt_diff", folder.run(&["fmt", "--diff", "one.gram"]));
+    assert!(folder.run(&["fmt", "--check", "--diff"]).starts_with("exit 1"));
+    assert!(folder.run(&["fmt", "--check", "two.gram"]).starts_with("exit 0"));
+    assert_eq!(folder.read("one.gram"), "( a )\n(b)\n");
+}
+
+#[test]
+fn fmt_reads_stdin_and_writes_stdout() {
+    let folder = Folder::new();
+    assert_eq!(folder.run_with(&["fmt", "-"], "( a )"), "exit 0\n--- stdout\n(a)\n--- stderr\n");
+    let broken = folder.run_with(&["fmt", "-"], "( a ");
+    assert!(broken.starts_with("exit 1\n--- stdout\n--- stderr\nerror[G002]"), "{broken}");
+    assert!(folder.run_with(&["fmt", "-", "--check"], "( a )").starts_with("exit 1\n--- stdout\n<stdin>\n"));
+}
+
+#[test]
+fn fmt_says_what_it_cannot_format() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    snapshot!("fmt_missing", folder.run(&["fmt", "missing", "empty"]));
+}
+
+#[test]
+fn fmt_keeps_permissions_and_links() {
+    let folder = Folder::new();
+    let path = folder.write("real.gram", "( a )");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("real.gram", folder.path().join("link.gram")).unwrap();
+    assert!(folder.run(&["fmt", "link.gram"]).starts_with("exit 0"));
+    assert_eq!(folder.read("real.gram"), "(a)\n");
+    assert!(folder.path().join("link.gram").is_symlink());
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let folder = Folder::new();
+    folder.write("large.gram", "(a)\n".repeat(100_000));
+    let mut child = folder.command().args(["parse", "large.gram"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
