@@ -5,4 +5,10 @@
 //!
 //! The notation that agents are written in has a crate of its own, [`gram`].
 
+pub mod rule;
+pub mod schema;
+pub mod signature;
+mod suggest;
+
 pub use patter_gram as gram;
+pub use suggest::nearest;

@@ -1,0 +1,89 @@
+//! The rules of the static check: a stable code, a level and a title for each. `docs/rules/` has a page for each.
+
+use patter_gram::{Diagnostic, Severity, Span};
+use std::borrow::Cow;
+
+/// A rule of the static check.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The code, such as `P021`. It never changes its meaning.
+    pub code: &'static str,
+    /// How grave a breach is.
+    pub level: Severity,
+    /// What the rule is about, in a few words.
+    pub title: &'static str,
+}
+
+impl Rule {
+    /// Makes a diagnostic of a breach.
+    pub(crate) fn at(&self, span: Span, message: impl Into<Cow<'static, str>>) -> Diagnostic {
+        match self.level {
+            Severity::Error => Diagnostic::error(self.code, span, message),
+            Severity::Warning => Diagnostic::warning(self.code, span, message),
+        }
+    }
+}
+
+macro_rules! rules {
+    ($($name:ident = $code:literal $level:ident $title:literal;)*) => {
+        $(pub(crate) static $name: Rule = Rule { code: $code, level: Severity::$level, title: $title };)*
+
+        /// All rules about declarations, in the order of their codes.
+        pub static RULES: &[&Rule] = &[$(&$name),*];
+    };
+}
+
+rules! {
+    UNNAMED = "P001" Error "a declaration without a name";
+    MISSING_PROPERTY = "P002" Error "a required property is missing";
+    EMPTY_PROPERTY = "P003" Error "a required property is empty";
+    UNKNOWN_PROPERTY = "P004" Error "a property that nothing reads";
+    WRONG_VALUE = "P005" Error "a property with a value of the wrong type";
+    OUT_OF_BOUNDS = "P006" Error "a setting outside of its bounds";
+    DUPLICATE_TOOL = "P007" Error "two tools of an agent with one name";
+    NO_SIGNATURE = "P008" Error "a tool without a signature";
+    SEVERAL_SIGNATURES = "P009" Error "a tool with several signatures";
+    MISPLACED = "P010" Error "an element that cannot stand there";
+    UNKNOWN_DECLARATION = "P011" Warning "a pattern that declares nothing";
+    DUPLICATE_DECLARATION = "P012" Error "two declarations with one name";
+    NAME_PROPERTY = "P013" Error "a name given as a property";
+    OLD_LABEL = "P014" Warning "the old label of a tool";
+
+    UNKNOWN_TYPE = "P020" Error "a type that does not exist";
+    MISSING_TYPE = "P021" Error "a parameter without a type";
+    ANONYMOUS_PARAMETER = "P022" Error "a parameter without a name";
+    DUPLICATE_PARAMETER = "P023" Error "two parameters with one name";
+    MISSING_RESULT = "P024" Error "a signature without a result";
+    SEVERAL_TYPES = "P025" Error "a parameter with several types";
+    BAD_DEFAULT = "P026" Error "a default that its type does not allow";
+    BAD_ENUM = "P027" Error "a list of allowed values that its type does not allow";
+    BAD_RANGE = "P028" Error "a range that makes no sense";
+    BAD_PATTERN = "P029" Error "a pattern that is no regular expression";
+    BAD_FIELDS = "P030" Error "fields that cannot be read";
+    BAD_ELEMENT_TYPE = "P031" Error "an array without the type of its elements";
+    MISAPPLIED = "P032" Error "a property that does not fit the type";
+    EMPTY_PARAMETER = "P033" Error "an empty node among parameters";
+    OPTIONAL_RESULT = "P034" Warning "a result with what only parameters have";
+    ENDLESS_RECORD = "P035" Error "a record type that no value can have";
+    BAD_SCHEMA = "P036" Error "a schema value that is no JSON Schema";
+
+    UNDEFINED = "P040" Warning "a reference to nothing in the project";
+    AMBIGUOUS = "P041" Error "a reference to several declarations";
+    DELEGATE_CYCLE = "P042" Error "agents that delegate in a circle";
+    NOT_CALLABLE = "P043" Error "a reference to something that cannot be called";
+    UNUSED = "P044" Warning "a declaration that no agent uses";
+
+    MALFORMED_MODEL = "P050" Error "a model that is not provider/name";
+    UNKNOWN_PROVIDER = "P051" Error "a provider that does not exist";
+    NOT_ON_WIRE = "P052" Error "a name that providers do not take";
+
+    MISSING_TOOL = "P060" Warning "an instruction that names a tool the agent does not have";
+    UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
+    TWO_TYPES = "P062" Warning "one parameter name with two types";
+    NOT_EXPRESSIBLE = "P063" Warning "a schema that the provider cannot take as it is";
+}
+
+/// Returns the rule with a code.
+pub fn rule(code: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.code == code).copied()
+}

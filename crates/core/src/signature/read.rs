@@ -1,0 +1,578 @@
+//! Signatures from patterns.
+
+use super::value::{integer_number, json_of};
+use super::{Bounds, Facets, Field, Presence, Record, Records, Shape, Signature, Type};
+use crate::{nearest, rule};
+use patter_gram::{Diagnostic, Kind, Number as GramNumber, Pattern, PatternKind, Property, Span, Syntax, Value, parse};
+use serde_json::{Number, Value as Json};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The types that need no declaration, and their other names.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("Text", "String"),
+    ("Int", "Integer"),
+    ("Double", "Number"),
+    ("Bool", "Boolean"),
+    ("Object", "Object"),
+    ("Array", "Array"),
+    ("Any", "Any"),
+];
+
+/// The properties that a type may have.
+const PROPERTIES: &[&str] = &[
+    "paramName",
+    "default",
+    "optional",
+    "description",
+    "enum",
+    "range",
+    "pattern",
+    "format",
+    "fields",
+    "elementType",
+    "schema",
+];
+
+/// Why a text is no signature: everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureError {
+    /// What is wrong, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl fmt::Display for SignatureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages: Vec<_> = self.diagnostics.iter().map(|diagnostic| diagnostic.message.as_ref()).collect();
+        write!(f, "not a signature: {}", messages.join("; "))
+    }
+}
+
+impl std::error::Error for SignatureError {}
+
+impl Signature {
+    /// Reads a signature from text, without record types.
+    pub fn parse(text: &str) -> Result<Self, SignatureError> {
+        let (tree, mut diagnostics) = parse(text);
+        diagnostics.retain(Diagnostic::is_error);
+        if !diagnostics.is_empty() {
+            return Err(SignatureError { diagnostics });
+        }
+        let mut patterns = tree.patterns();
+        match (patterns.next(), patterns.next()) {
+            (Some(path), None) => Self::read(path, &Records::default()),
+            (_, extra) => {
+                let span = extra.map_or(Span::at(0), Pattern::span);
+                let message = "a signature is one path, `(name::Text)==>(::Text)`";
+                Err(SignatureError { diagnostics: vec![rule::NO_SIGNATURE.at(span, message)] })
+            }
+        }
+    }
+
+    /// Reads a signature from a path. Its types are built in or among the record types.
+    pub fn read(path: Pattern<'_>, records: &Records) -> Result<Self, SignatureError> {
+        let is_record = |name: &str| records.get(name).is_some();
+        let mut reader = Reader::new(&is_record);
+        let signature = reader.signature(path);
+        let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
+        match signature {
+            Some(signature) if !failed => Ok(signature),
+            _ => Err(SignatureError { diagnostics: reader.diagnostics }),
+        }
+    }
+}
+
+impl Record {
+    /// Reads a record type from its declaration, `[Name:Object | (field::Type), …]`.
+    pub fn read(pattern: Pattern<'_>, records: &Records) -> Result<Self, SignatureError> {
+        let is_record = |name: &str| records.get(name).is_some();
+        let mut reader = Reader::new(&is_record);
+        let record = reader.record(pattern);
+        let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
+        if failed { Err(SignatureError { diagnostics: reader.diagnostics }) } else { Ok(record) }
+    }
+}
+
+/// Where a type stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Parameter,
+    Field,
+    Element,
+    Result,
+}
+
+/// Reads types and notes everything that is wrong with them.
+pub(crate) struct Reader<'r> {
+    /// Tells whether a name is that of a record type.
+    is_record: &'r dyn Fn(&str) -> bool,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl<'r> Reader<'r> {
+    pub(crate) fn new(is_record: &'r dyn Fn(&str) -> bool) -> Self {
+        Self { is_record, diagnostics: Vec::new() }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reads a signature. What cannot be read becomes `Any`, so that all mistakes are found.
+    pub(crate) fn signature(&mut self, path: Pattern<'_>) -> Option<Signature> {
+        if path.kind() != PatternKind::Path {
+            let found = rule::NO_SIGNATURE.at(path.span(), "a signature joins its parameters and its result by arrows");
+            self.report(found.with_hint("write `(name::Text)==>(::Text)`, or `()==>(::Text)` without parameters"));
+            return None;
+        }
+        let mut nodes = path.elements();
+        let result = nodes.next_back()?;
+        let parameters: Vec<_> = nodes.collect();
+        let takes_none = parameters.len() == 1 && parameters.iter().all(|node| is_empty(*node));
+        let fields = if takes_none { Vec::new() } else { self.fields(&parameters, Place::Parameter) };
+        let returns = match self.type_of_node(result, Place::Result) {
+            Some((ty, _)) => ty,
+            None => Type::new(Shape::Any),
+        };
+        Some(Signature { parameters: fields, returns })
+    }
+
+    /// Reads a record type: `[Name:Object | (field::Type), …]`.
+    pub(crate) fn record(&mut self, pattern: Pattern<'_>) -> Record {
+        let mut nodes = Vec::new();
+        for element in pattern.elements() {
+            if element.kind() == PatternKind::Node {
+                nodes.push(element);
+            } else {
+                let found = rule::BAD_FIELDS.at(element.span(), "a field of a record type is a node");
+                self.report(found.with_hint("write `(name::Text)`"));
+            }
+        }
+        let description = pattern.get("description").and_then(Syntax::read_text).map(Cow::into_owned);
+        Record { description, fields: self.fields(&nodes, Place::Field) }
+    }
+
+    /// Reads nodes as named parts, and reports names that are given twice.
+    fn fields(&mut self, nodes: &[Pattern<'_>], place: Place) -> Vec<Field> {
+        let mut fields: Vec<(Field, Span)> = Vec::new();
+        for node in nodes {
+            if is_empty(*node) {
+                let found = rule::EMPTY_PARAMETER.at(node.span(), "an empty node among other parameters");
+                self.report(found.with_hint("remove it, or give it a name and a type: `(name::Text)`"));
+                continue;
+            }
+            let Some((ty, presence)) = self.type_of_node(*node, place) else { continue };
+            let Some((name, span)) = self.name_of(*node, place) else { continue };
+            self.add_field(&mut fields, Field { name, ty, presence }, span);
+        }
+        fields.into_iter().map(|(field, _)| field).collect()
+    }
+
+    fn add_field(&mut self, fields: &mut Vec<(Field, Span)>, field: Field, span: Span) {
+        if let Some((_, first)) = fields.iter().find(|(other, _)| other.name == field.name) {
+            let found = rule::DUPLICATE_PARAMETER.at(span, format!("the name `{}` is used twice", field.name));
+            let found = found.with_related(*first, "first used here");
+            return self.report(found.with_hint("give one of the two another name"));
+        }
+        fields.push((field, span));
+    }
+
+    /// Returns the name of a parameter: its identifier, or the property `paramName`.
+    fn name_of(&mut self, node: Pattern<'_>, place: Place) -> Option<(String, Span)> {
+        let named = node.get("paramName").filter(|_| place == Place::Parameter);
+        let identifier = node.identifier();
+        match (identifier, named.and_then(|value| Some((value.read_text()?, value.span())))) {
+            (Some(identifier), None) => Some((identifier.unquoted().into_owned(), identifier.span())),
+            (None, Some((name, span))) if !name.is_empty() => Some((name.into_owned(), span)),
+            (Some(identifier), Some((_, span))) => {
+                let found = rule::NAME_PROPERTY.at(span, "this parameter has two names");
+                let found = found.with_related(identifier.span(), "its identifier names it");
+                self.report(found.with_hint("remove `paramName`"));
+                Some((identifier.unquoted().into_owned(), identifier.span()))
+            }
+            _ => {
+                let label = node.labels().next().unwrap_or(Cow::Borrowed("Text"));
+                let what = if place == Place::Field { "field" } else { "parameter" };
+                let found = rule::ANONYMOUS_PARAMETER.at(node.span(), format!("this {what} has no name"));
+                self.report(found.with_hint(format!("write the name before the type: `(name::{label})`")));
+                None
+            }
+        }
+    }
+
+    fn type_of_node(&mut self, node: Pattern<'_>, place: Place) -> Option<(Type, Presence)> {
+        let mut labels = node.syntax().children().filter(|part| part.kind() == Kind::Label);
+        let properties: Vec<_> = node.properties().collect();
+        let (Some(label), extra) = (labels.next(), labels.next()) else {
+            let found = match place {
+                Place::Result => rule::MISSING_RESULT
+                    .at(node.span(), "this signature has no result type")
+                    .with_hint("write the type of the result last: `==>(::Text)`"),
+                _ => {
+                    let name = node.name().unwrap_or(Cow::Borrowed("name"));
+                    rule::MISSING_TYPE
+                        .at(node.span(), "this parameter has no type")
+                        .with_hint(format!("write the type after the name: `({name}::Text)`"))
+                }
+            };
+            self.report(found);
+            return None;
+        };
+        if let Some(extra) = extra {
+            let found = rule::SEVERAL_TYPES.at(extra.span(), "a parameter has one type");
+            self.report(found.with_related(label.span(), "its type").with_hint("remove one of the labels"));
+        }
+        let name = node.labels().next().unwrap_or_default();
+        Some(self.type_named(&name, label.span(), &properties, place))
+    }
+
+    /// Reads a type from its name and its properties.
+    fn type_named(&mut self, name: &str, span: Span, properties: &[Property<'_>], place: Place) -> (Type, Presence) {
+        self.unknown_properties(properties, place);
+        let (maybe, name) = match name.trim().strip_prefix("Maybe ") {
+            Some(inner) => (true, inner.trim()),
+            None => (false, name.trim()),
+        };
+        let property = |key: &str| properties.iter().rev().find(|property| property.key() == key).copied();
+        let shape = self.shape(name, span, &property);
+        let mut ty = Type { shape, facets: Facets::default() };
+        self.facets(&mut ty, &property);
+        let presence = self.presence(&ty, &property, maybe, place);
+        ty.facets.nullable = maybe && matches!(place, Place::Element | Place::Result);
+        (ty, presence)
+    }
+
+    fn unknown_properties(&mut self, properties: &[Property<'_>], place: Place) {
+        for property in properties {
+            let key = property.key();
+            let is_known = PROPERTIES.contains(&key.as_ref()) && (key != "paramName" || place == Place::Parameter);
+            let is_spec = matches!(key.as_ref(), "name" | "type") && place != Place::Parameter;
+            if is_known || is_spec {
+                continue;
+            }
+            let span = property.key_syntax().map_or(property.syntax().span(), Syntax::span);
+            let mut found = rule::UNKNOWN_PROPERTY.at(span, format!("a type has no property `{key}`"));
+            found.hint = Some(match nearest(&key, PROPERTIES.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?").into(),
+                None => format!("it may have {}", PROPERTIES.join(", ")).into(),
+            });
+            self.report(found);
+        }
+    }
+
+    fn shape<'t>(&mut self, name: &str, span: Span, property: &impl Fn(&str) -> Option<Property<'t>>) -> Shape {
+        match name {
+            "Text" | "String" => Shape::Text,
+            "Int" | "Integer" => Shape::Integer,
+            "Double" | "Number" => Shape::Number,
+            "Bool" | "Boolean" => Shape::Boolean,
+            "Any" => match property("schema") {
+                Some(schema) => self.schema(schema),
+                None => Shape::Any,
+            },
+            "Object" => Shape::Object(property("fields").map_or_else(Vec::new, |fields| self.object_fields(fields))),
+            "Array" => self.array(span, property),
+            name if (self.is_record)(name) => Shape::Record(name.to_owned()),
+            name => {
+                let names = BUILT_IN.iter().flat_map(|(name, other)| [*name, *other]);
+                let mut found = rule::UNKNOWN_TYPE.at(span, format!("there is no type `{name}`"));
+                found.hint = Some(match nearest(name, names) {
+                    Some(near) => format!("did you mean `{near}`?").into(),
+                    None => format!(
+                        "types are Text, Int, Double, Bool, Object, Array, Any and record types, `[{name}:Object | (field::Text)]`"
+                    )
+                    .into(),
+                });
+                self.report(found);
+                Shape::Any
+            }
+        }
+    }
+
+    fn schema(&mut self, property: Property<'_>) -> Shape {
+        let text = property.value().and_then(|value| match Value::read(value)? {
+            Value::Tagged { tag, text } if tag == "json" => Some(text),
+            _ => None,
+        });
+        let schema = text.and_then(|text| serde_json::from_str::<Json>(&text).ok());
+        match schema.filter(|schema| schema.is_object() || schema.is_boolean()) {
+            Some(schema) if jsonschema::meta::is_valid(&schema) => Shape::Schema(schema),
+            _ => {
+                let found = rule::BAD_SCHEMA.at(property.syntax().span(), "this is not a JSON Schema");
+                self.report(found.with_hint("write it as tagged text: schema: json`{\"type\":\"string\"}`"));
+                Shape::Any
+            }
+        }
+    }
+
+    fn array<'t>(&mut self, span: Span, property: &impl Fn(&str) -> Option<Property<'t>>) -> Shape {
+        let element = property("elementType").and_then(Property::value);
+        let item = match element.map(|value| (value, Value::read(value))) {
+            Some((value, Some(Value::String(name) | Value::Symbol(name)))) => {
+                // An object's fields stand beside the element type.
+                let fields: Vec<_> = property("fields").into_iter().collect();
+                self.type_named(&name, value.span(), &fields, Place::Element).0
+            }
+            Some((value, Some(Value::Map(_)))) => {
+                let properties: Vec<_> = value.properties().collect();
+                let named = properties.iter().find(|property| property.key() == "type").and_then(|ty| ty.value());
+                match named.and_then(|ty| Some((ty.span(), type_text(ty)?))) {
+                    Some((span, name)) => self.type_named(&name, span, &properties, Place::Element).0,
+                    None => {
+                        let found = rule::BAD_ELEMENT_TYPE.at(value.span(), "this element type names no type");
+                        self.report(found.with_hint("write `elementType: { type: \"Text\" }`"));
+                        Type::new(Shape::Any)
+                    }
+                }
+            }
+            _ => {
+                let found = rule::BAD_ELEMENT_TYPE.at(span, "an array needs the type of its elements");
+                self.report(found.with_hint("write `Array {elementType: \"Text\"}`"));
+                Type::new(Shape::Any)
+            }
+        };
+        Shape::Array(Box::new(item))
+    }
+
+    /// Reads `fields`: maps with `name` and `type`, or one map from names to types.
+    fn object_fields(&mut self, property: Property<'_>) -> Vec<Field> {
+        let mut fields = Vec::new();
+        match property.value() {
+            Some(value) if value.kind() == Kind::Array => {
+                for item in value.children() {
+                    self.listed_field(item, &mut fields);
+                }
+            }
+            Some(value) if value.kind() == Kind::Map => {
+                for entry in value.properties() {
+                    self.mapped_field(entry, &mut fields);
+                }
+            }
+            _ => {
+                let found = rule::BAD_FIELDS.at(property.syntax().span(), "fields are a list or a map");
+                self.report(
+                    found.with_hint("write `fields: [{name: \"age\", type: \"Int\"}]` or `fields: {age: \"Int\"}`"),
+                );
+            }
+        }
+        fields.into_iter().map(|(field, _)| field).collect()
+    }
+
+    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Vec<(Field, Span)>) {
+        let properties: Vec<_> = item.properties().filter(|_| item.kind() == Kind::Map).collect();
+        let text = |key: &str| {
+            let value = properties.iter().find(|property| property.key() == key)?.value()?;
+            Some((type_text(value)?, value.span()))
+        };
+        let (Some((name, name_span)), Some((type_name, type_span))) = (text("name"), text("type")) else {
+            let found = rule::BAD_FIELDS.at(item.span(), "a field needs a name and a type");
+            return self.report(found.with_hint("write `{name: \"age\", type: \"Int\"}`"));
+        };
+        let (ty, presence) = self.type_named(&type_name, type_span, &properties, Place::Field);
+        self.add_field(fields, Field { name, ty, presence }, name_span);
+    }
+
+    fn mapped_field(&mut self, entry: Property<'_>, fields: &mut Vec<(Field, Span)>) {
+        let span = entry.key_syntax().map_or(entry.syntax().span(), Syntax::span);
+        let Some((value, type_name)) = entry.value().and_then(|value| Some((value, type_text(value)?))) else {
+            let found = rule::BAD_FIELDS.at(entry.syntax().span(), "the type of a field is a text");
+            return self.report(found.with_hint("write `fields: {age: \"Int\"}`"));
+        };
+        let (ty, presence) = self.type_named(&type_name, value.span(), &[], Place::Field);
+        self.add_field(fields, Field { name: entry.key().into_owned(), ty, presence }, span);
+    }
+
+    fn facets<'t>(&mut self, ty: &mut Type, property: &impl Fn(&str) -> Option<Property<'t>>) {
+        ty.facets.description = self.text(property("description"));
+        ty.facets.format = self.text(property("format"));
+        ty.facets.pattern = self.pattern(ty, property("pattern"));
+        ty.facets.range = self.range(ty, property("range"));
+        let misapplied = [
+            ("fields", matches!(&ty.shape, Shape::Object(_)) || is_array_of_objects(&ty.shape)),
+            ("elementType", matches!(&ty.shape, Shape::Array(_))),
+            ("schema", matches!(&ty.shape, Shape::Any | Shape::Schema(_))),
+            ("format", matches!(&ty.shape, Shape::Text | Shape::Any)),
+        ];
+        for (key, fits) in misapplied {
+            if let Some(property) = property(key).filter(|_| !fits) {
+                let span = property.syntax().span();
+                let found = rule::MISAPPLIED.at(span, format!("`{key}` does not fit the type {ty}"));
+                self.report(found.with_hint("remove it, or change the type"));
+            }
+        }
+        ty.facets.allowed = self.allowed(ty, property("enum"));
+    }
+
+    fn text(&mut self, property: Option<Property<'_>>) -> Option<String> {
+        let property = property?;
+        let text = property.value().and_then(Syntax::read_text);
+        if text.is_none() {
+            let message = format!("`{}` must be a text", property.key());
+            self.report(rule::WRONG_VALUE.at(property.syntax().span(), message));
+        }
+        text.map(Cow::into_owned)
+    }
+
+    fn pattern(&mut self, ty: &Type, property: Option<Property<'_>>) -> Option<String> {
+        let pattern = self.text(property)?;
+        let span = property?.syntax().span();
+        if !matches!(ty.shape, Shape::Text) {
+            let found = rule::MISAPPLIED.at(span, format!("`pattern` does not fit the type {ty}"));
+            self.report(found.with_hint("only Text has a pattern"));
+            return None;
+        }
+        if let Err(error) = regex::Regex::new(&pattern) {
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            self.report(rule::BAD_PATTERN.at(span, format!("this is no regular expression: {reason}")));
+            return None;
+        }
+        Some(pattern)
+    }
+
+    fn range(&mut self, ty: &Type, property: Option<Property<'_>>) -> Option<Bounds> {
+        let property = property?;
+        let span = property.syntax().span();
+        let Some(Value::Range { lower, upper }) = property.value().and_then(Value::read) else {
+            let found = rule::BAD_RANGE.at(span, "`range` must be a range");
+            self.report(found.with_hint("write `range: 1..10`, `range: 1...` or `range: ...10`"));
+            return None;
+        };
+        let number = |bound: Option<GramNumber>| bound.map(|bound| json_number(&bound));
+        let (lower, upper) = (number(lower), number(upper));
+        let counts = matches!(ty.shape, Shape::Text | Shape::Array(_));
+        let is_whole = |bound: &Option<Option<Number>>| match bound {
+            Some(Some(number)) => number.is_u64() || !counts && (matches!(ty.shape, Shape::Number) || number.is_i64()),
+            Some(None) => false,
+            None => true,
+        };
+        if !matches!(ty.shape, Shape::Integer | Shape::Number | Shape::Text | Shape::Array(_)) {
+            let found = rule::MISAPPLIED.at(span, format!("`range` does not fit the type {ty}"));
+            self.report(found.with_hint("numbers, texts (their length) and arrays (their items) have a range"));
+            return None;
+        }
+        if !is_whole(&lower) || !is_whole(&upper) {
+            let message = match ty.shape {
+                Shape::Integer => "the range of an Int has whole numbers for ends",
+                Shape::Number => "the range of a Double has numbers for ends",
+                _ => "this range counts, so its ends are whole numbers from 0",
+            };
+            self.report(rule::BAD_RANGE.at(span, message));
+            return None;
+        }
+        let bounds = Bounds { lower: lower.flatten(), upper: upper.flatten() };
+        if let (Some(lower), Some(upper)) = (&bounds.lower, &bounds.upper)
+            && lower.as_f64() > upper.as_f64()
+        {
+            let found = rule::BAD_RANGE.at(span, format!("the range is empty: {lower} is more than {upper}"));
+            self.report(found.with_hint(format!("write `{upper}..{lower}`")));
+            return None;
+        }
+        Some(bounds)
+    }
+
+    fn allowed(&mut self, ty: &Type, property: Option<Property<'_>>) -> Option<Vec<Json>> {
+        let property = property?;
+        let value = property.value();
+        let items = match value.and_then(Value::read) {
+            Some(Value::Array(items)) if !items.is_empty() => items,
+            _ => {
+                let found = rule::BAD_ENUM.at(property.syntax().span(), "`enum` must be a list of values");
+                self.report(found.with_hint("write `enum: [\"low\", \"high\"]`"));
+                return None;
+            }
+        };
+        let mut allowed: Vec<Json> = Vec::new();
+        for (item, syntax) in items.iter().zip(value.into_iter().flat_map(Syntax::children)) {
+            let json = json_of(item).filter(|json| ty.allows_shallow(json));
+            match json {
+                Some(json) if allowed.contains(&json) => {
+                    self.report(rule::BAD_ENUM.at(syntax.span(), format!("{item} is listed twice")));
+                }
+                Some(json) => allowed.push(json),
+                None => {
+                    let message = format!("{item} is {}, but the type is {ty}", a(item.type_name()));
+                    self.report(rule::BAD_ENUM.at(syntax.span(), message));
+                }
+            }
+        }
+        Some(allowed)
+    }
+
+    fn presence<'t>(
+        &mut self,
+        ty: &Type,
+        property: &impl Fn(&str) -> Option<Property<'t>>,
+        maybe: bool,
+        place: Place,
+    ) -> Presence {
+        let optional = property("optional").map(|property| (property, property.value().and_then(Value::read)));
+        let is_optional = match optional {
+            Some((_, Some(Value::Boolean(optional)))) => optional,
+            Some((property, _)) => {
+                let found = rule::WRONG_VALUE.at(property.syntax().span(), "`optional` must be true or false");
+                self.report(found);
+                false
+            }
+            None => false,
+        };
+        if matches!(place, Place::Result | Place::Element) {
+            for property in ["default", "optional"].into_iter().filter_map(property) {
+                let message = format!("`{}` says nothing here", property.key());
+                let found = rule::OPTIONAL_RESULT.at(property.syntax().span(), message);
+                self.report(found.with_hint("only parameters and fields have it; remove it"));
+            }
+            return Presence::Required;
+        }
+        let Some(default) = property("default") else {
+            return if maybe || is_optional { Presence::Optional } else { Presence::Required };
+        };
+        let Some(value) = default.value().and_then(Value::read) else { return Presence::Optional };
+        let span = default.value().map_or(default.syntax().span(), Syntax::span);
+        let Some(json) = json_of(&value) else {
+            let message = format!("a {} cannot be a default", value.type_name());
+            self.report(rule::BAD_DEFAULT.at(span, message));
+            return Presence::Optional;
+        };
+        // Record types may not be known yet; a default of theirs is checked when all are.
+        if let Err(mismatches) = ty.check(&json, &Records::default())
+            && !ty.mentions_record()
+        {
+            let reason = mismatches.first().map_or_else(String::new, ToString::to_string);
+            let found =
+                rule::BAD_DEFAULT.at(span, format!("the default {value} is not {}: {reason}", a(&ty.to_string())));
+            self.report(found);
+        }
+        Presence::Default(json)
+    }
+}
+
+fn is_empty(node: Pattern<'_>) -> bool {
+    node.syntax().children().next().is_none()
+}
+
+fn is_array_of_objects(shape: &Shape) -> bool {
+    matches!(shape, Shape::Array(item) if matches!(item.shape, Shape::Object(_)))
+}
+
+fn type_text(value: Syntax<'_>) -> Option<String> {
+    match Value::read(value)? {
+        Value::String(text) | Value::Symbol(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns a number of a range as JSON; a measurement has none.
+fn json_number(number: &GramNumber) -> Option<Number> {
+    match number {
+        GramNumber::Integer(integer) => integer_number(integer),
+        GramNumber::Decimal(decimal) => Number::from_f64(decimal.to_f64()),
+        GramNumber::Measurement { .. } => None,
+    }
+}
+
+/// Puts the article before a noun.
+pub(crate) fn a(noun: &str) -> String {
+    let article = if noun.starts_with(['A', 'E', 'I', 'O', 'U', 'a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
+}

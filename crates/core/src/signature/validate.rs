@@ -1,0 +1,263 @@
+//! Whether a value is of a type.
+
+use super::read::a;
+use super::{Bounds, Facets, Field, Presence, Records, Shape, Signature, Type};
+use serde_json::{Map, Value as Json};
+use std::fmt;
+
+/// A place where a value is not what its type says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The way to the place, from the outside in.
+    pub path: Vec<Step>,
+    /// What the type says.
+    pub expected: String,
+    /// What there is.
+    pub found: String,
+}
+
+/// A step into a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// To a named part.
+    Key(String),
+    /// To an item, counted from 0.
+    Index(usize),
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            f.write_str("`")?;
+            for (index, step) in self.path.iter().enumerate() {
+                match step {
+                    Step::Key(key) if index == 0 => f.write_str(key)?,
+                    Step::Key(key) => write!(f, ".{key}")?,
+                    Step::Index(at) => write!(f, "[{at}]")?,
+                }
+            }
+            f.write_str("`: ")?;
+        }
+        write!(f, "expected {}, found {}", self.expected, self.found)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl Signature {
+    /// Checks the arguments of a call, and puts in the defaults of what was left out.
+    ///
+    /// ```
+    /// use patter_core::signature::{Records, Signature};
+    /// use serde_json::json;
+    /// let signature = Signature::parse("(name::Text)==>(age::Int {default: 18})==>(::Text)").unwrap();
+    /// let records = Records::default();
+    /// assert_eq!(signature.arguments(json!({"name": "Ada"}), &records), Ok(json!({"name": "Ada", "age": 18})));
+    /// let mismatches = signature.arguments(json!({"age": "old"}), &records).unwrap_err();
+    /// assert_eq!(mismatches[0].to_string(), "`name`: expected a Text, found nothing");
+    /// assert_eq!(mismatches[1].to_string(), "`age`: expected an Int, found \"old\"");
+    /// ```
+    pub fn arguments(&self, mut arguments: Json, records: &Records) -> Result<Json, Vec<Mismatch>> {
+        let mut check = Check { records, path: Vec::new(), mismatches: Vec::new() };
+        match &mut arguments {
+            Json::Object(object) => {
+                inject(&self.parameters, object, records);
+                check.fields(&self.parameters, object);
+            }
+            other => check.mismatch("an object with the arguments".to_owned(), other),
+        }
+        if check.mismatches.is_empty() { Ok(arguments) } else { Err(check.mismatches) }
+    }
+}
+
+impl Type {
+    /// Checks a value, and tells all that is wrong with it.
+    pub fn check(&self, value: &Json, records: &Records) -> Result<(), Vec<Mismatch>> {
+        let mut check = Check { records, path: Vec::new(), mismatches: Vec::new() };
+        check.value(self, value);
+        if check.mismatches.is_empty() { Ok(()) } else { Err(check.mismatches) }
+    }
+
+    /// Tells whether a value has the shape of the type, whatever narrows it, and whatever is inside.
+    pub(crate) fn allows_shallow(&self, value: &Json) -> bool {
+        match &self.shape {
+            Shape::Any => true,
+            Shape::Text => value.is_string(),
+            Shape::Integer => is_integer(value),
+            Shape::Number => value.is_number(),
+            Shape::Boolean => value.is_boolean(),
+            Shape::Array(_) => value.is_array(),
+            Shape::Object(_) | Shape::Record(_) => value.is_object(),
+            Shape::Schema(schema) => jsonschema::is_valid(schema, value),
+        }
+    }
+
+    /// Tells whether a record type is part of the type.
+    pub(crate) fn mentions_record(&self) -> bool {
+        match &self.shape {
+            Shape::Record(_) => true,
+            Shape::Array(item) => item.mentions_record(),
+            Shape::Object(fields) => fields.iter().any(|field| field.ty.mentions_record()),
+            _ => false,
+        }
+    }
+}
+
+/// Puts defaults in, also inside of objects that are there.
+fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) {
+    for field in fields {
+        match (object.get_mut(&field.name), &field.presence) {
+            (Some(value), _) => inject_inside(&field.ty, value, records),
+            (None, Presence::Default(default)) => {
+                object.insert(field.name.clone(), default.clone());
+            }
+            (None, Presence::Required | Presence::Optional) => {}
+        }
+    }
+}
+
+fn inject_inside(ty: &Type, value: &mut Json, records: &Records) {
+    match (&ty.shape, value) {
+        (Shape::Object(fields), Json::Object(object)) => inject(fields, object, records),
+        (Shape::Record(name), Json::Object(object)) => {
+            if let Some(record) = records.get(name) {
+                inject(&record.fields, object, records);
+            }
+        }
+        (Shape::Array(item), Json::Array(items)) => {
+            for value in items {
+                inject_inside(item, value, records);
+            }
+        }
+        _ => {}
+    }
+}
+
+struct Check<'r> {
+    records: &'r Records,
+    path: Vec<Step>,
+    mismatches: Vec<Mismatch>,
+}
+
+impl Check<'_> {
+    fn mismatch(&mut self, expected: String, found: &Json) {
+        self.mismatches.push(Mismatch { path: self.path.clone(), expected, found: shown(found) });
+    }
+
+    fn value(&mut self, ty: &Type, value: &Json) {
+        if ty.facets.nullable && value.is_null() {
+            return;
+        }
+        if let Shape::Schema(schema) = &ty.shape {
+            if let Err(error) = jsonschema::validate(schema, value) {
+                self.mismatch(format!("what the schema allows ({error})"), value);
+                return;
+            }
+        } else if !ty.allows_shallow(value) {
+            return self.mismatch(a(&ty.to_string()), value);
+        }
+        self.facets(&ty.facets, value);
+        match (&ty.shape, value) {
+            (Shape::Array(item), Json::Array(items)) => {
+                for (index, value) in items.iter().enumerate() {
+                    self.path.push(Step::Index(index));
+                    self.value(item, value);
+                    self.path.pop();
+                }
+            }
+            (Shape::Object(fields), Json::Object(object)) => self.fields(fields, object),
+            (Shape::Record(name), Json::Object(object)) => match self.records.get(name) {
+                Some(record) => self.fields(&record.fields, object),
+                None => self.mismatch(format!("the record type {name}, which is not declared"), value),
+            },
+            _ => {}
+        }
+    }
+
+    fn fields(&mut self, fields: &[Field], object: &Map<String, Json>) {
+        for field in fields {
+            self.path.push(Step::Key(field.name.clone()));
+            match object.get(&field.name) {
+                Some(value) => self.value(&field.ty, value),
+                None if field.presence == Presence::Required => self.mismatches.push(Mismatch {
+                    path: self.path.clone(),
+                    expected: a(&field.ty.to_string()),
+                    found: "nothing".to_owned(),
+                }),
+                None => {}
+            }
+            self.path.pop();
+        }
+    }
+
+    fn facets(&mut self, facets: &Facets, value: &Json) {
+        if let Some(allowed) = &facets.allowed
+            && !allowed.iter().any(|allowed| same(allowed, value))
+        {
+            let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+            self.mismatch(format!("one of {}", list.join(", ")), value);
+        }
+        if let Some(bounds) = &facets.range {
+            self.range(bounds, value);
+        }
+        if let (Some(pattern), Json::String(text)) = (&facets.pattern, value)
+            && !regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
+        {
+            self.mismatch(format!("a Text that matches `{pattern}`"), value);
+        }
+    }
+
+    fn range(&mut self, bounds: &Bounds, value: &Json) {
+        let (size, what) = match value {
+            Json::Number(number) => (number.as_f64(), "a number"),
+            Json::String(text) => (Some(text.chars().count() as f64), "a Text with a length"),
+            Json::Array(items) => (Some(items.len() as f64), "an Array with a number of items"),
+            _ => return,
+        };
+        let Some(size) = size else { return };
+        let below = bounds.lower.as_ref().and_then(serde_json::Number::as_f64).is_some_and(|lower| size < lower);
+        let above = bounds.upper.as_ref().and_then(serde_json::Number::as_f64).is_some_and(|upper| size > upper);
+        if below || above {
+            let range = match (&bounds.lower, &bounds.upper) {
+                (Some(lower), Some(upper)) => format!("from {lower} to {upper}"),
+                (Some(lower), None) => format!("from {lower}"),
+                (None, Some(upper)) => format!("up to {upper}"),
+                (None, None) => return,
+            };
+            self.mismatch(format!("{what} {range}"), value);
+        }
+    }
+}
+
+/// Tells whether two values are equal as JSON Schema has it: numbers by what they are worth.
+pub(crate) fn same(left: &Json, right: &Json) -> bool {
+    match (left, right) {
+        (Json::Number(left), Json::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Json::Array(left), Json::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Json::Object(left), Json::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+        }
+        _ => left == right,
+    }
+}
+
+/// Tells whether a value is a whole number; `1.0` is one.
+fn is_integer(value: &Json) -> bool {
+    match value {
+        Json::Number(number) => number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|f| f.fract() == 0.0),
+        _ => false,
+    }
+}
+
+/// Shows a value in a message, shortened where it is long.
+fn shown(value: &Json) -> String {
+    const LONGEST: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

@@ -1,0 +1,250 @@
+//! Signatures and their schemas: what the source documents name, and what the table of types says.
+
+use patter_core::schema::{input_schema, output_schema};
+use patter_core::signature::{Records, Signature};
+use serde_json::{Value as Json, json};
+
+fn signature(text: &str) -> Signature {
+    Signature::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Checks the schema of the arguments, byte for byte, and that it is a JSON Schema.
+fn check(text: &str, expected: &Json) {
+    let schema = input_schema(&signature(text), &Records::default());
+    assert_eq!(schema.to_string(), expected.to_string(), "{text}");
+    assert!(jsonschema::meta::is_valid(&schema), "{schema}");
+}
+
+/// Checks the schema of a single parameter `p`.
+fn check_type(written: &str, expected: &Json) {
+    check(
+        &format!("(p{written})==>(::Text)"),
+        &json!({ "type": "object", "properties": { "p": expected }, "required": ["p"] }),
+    );
+}
+
+/// Checks that a text is no signature, and why.
+fn refuse(text: &str, code: &str, message: &str) {
+    let error = Signature::parse(text).expect_err(text);
+    let found: Vec<_> = error.diagnostics.iter().map(|found| (found.code, found.message.as_ref())).collect();
+    assert!(found.contains(&(code, message)), "{text}: {found:?}");
+}
+
+#[test]
+fn a_simple_function_takes_no_parameters() {
+    check("()==>(::String)", &json!({ "type": "object", "properties": {} }));
+}
+
+#[test]
+fn a_parameter_is_named_by_its_identifier() {
+    let expected =
+        json!({ "type": "object", "properties": { "personName": { "type": "string" } }, "required": ["personName"] });
+    check("(personName::Text)==>(::String)", &expected);
+}
+
+#[test]
+fn a_parameter_is_named_by_its_param_name() {
+    let expected = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
+    check("(::Text {paramName:\"name\"})==>(::String)", &expected);
+    assert_eq!(signature("(::Text {paramName:\"name\"})==>(::String)").to_string(), "(name::Text)==>(::Text)");
+}
+
+#[test]
+fn an_optional_parameter_is_not_required() {
+    for text in [
+        "(name::Text)==>(age::Int {optional:true})==>(::String)",
+        "(name::Text)==>(age::`Maybe Int`)==>(::String)",
+        "(::Text {paramName:\"name\"})==>(::Int {paramName:\"age\", optional:true})==>(::String)",
+    ] {
+        let properties = json!({ "name": { "type": "string" }, "age": { "type": "integer" } });
+        check(text, &json!({ "type": "object", "properties": properties, "required": ["name"] }));
+    }
+}
+
+#[test]
+fn a_default_makes_a_parameter_optional_and_is_in_the_schema() {
+    check(
+        "(personName::Text)==>(age::Int {default:18})==>(::String)",
+        &json!({
+            "type": "object",
+            "properties": { "personName": { "type": "string" }, "age": { "type": "integer", "default": 18 } },
+            "required": ["personName"]
+        }),
+    );
+}
+
+#[test]
+fn chains_of_two_three_and_eight_parameters_keep_their_order() {
+    for count in [2, 3, 8] {
+        let names: Vec<_> = (0..count).map(|index| format!("p{}", count - index)).collect();
+        let nodes: Vec<_> = names.iter().map(|name| format!("({name}::Int)==>")).collect();
+        let schema = input_schema(&signature(&format!("{}(::Text)", nodes.concat())), &Records::default());
+        let found: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(found, names);
+    }
+}
+
+#[test]
+fn every_type_of_the_table_has_its_schema() {
+    for name in ["Text", "String"] {
+        check_type(&format!("::{name}"), &json!({ "type": "string" }));
+    }
+    for name in ["Int", "Integer"] {
+        check_type(&format!("::{name}"), &json!({ "type": "integer" }));
+    }
+    for name in ["Double", "Number"] {
+        check_type(&format!("::{name}"), &json!({ "type": "number" }));
+    }
+    for name in ["Bool", "Boolean"] {
+        check_type(&format!("::{name}"), &json!({ "type": "boolean" }));
+    }
+    check_type("::Any", &json!({}));
+    check_type("::Object", &json!({ "type": "object", "properties": {} }));
+    check_type("::Array {elementType: 'Text'}", &json!({ "type": "array", "items": { "type": "string" } }));
+}
+
+#[test]
+fn every_property_of_the_table_has_its_keyword() {
+    check_type("::Text {description: 'who'}", &json!({ "type": "string", "description": "who" }));
+    check_type("::Text {enum: [low, 'high']}", &json!({ "type": "string", "enum": ["low", "high"] }));
+    check_type("::Int {range: 1..10}", &json!({ "type": "integer", "minimum": 1, "maximum": 10 }));
+    check_type("::Double {range: 0.5...}", &json!({ "type": "number", "minimum": 0.5 }));
+    check_type("::Text {range: 1..80}", &json!({ "type": "string", "minLength": 1, "maxLength": 80 }));
+    check_type(
+        "::Array {elementType: 'Int', range: ...3}",
+        &json!({ "type": "array", "maxItems": 3, "items": { "type": "integer" } }),
+    );
+    check_type("::Text {pattern: '^a+$'}", &json!({ "type": "string", "pattern": "^a+$" }));
+    check_type("::Text {format: 'uri'}", &json!({ "type": "string", "format": "uri" }));
+}
+
+#[test]
+fn a_record_parameter_has_fields_in_both_forms() {
+    let expected = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string" }, "age": { "type": "integer" } },
+        "required": ["name", "age"]
+    });
+    check_type("::Object {fields:[{name:\"name\", type:\"Text\"}, {name:\"age\", type:\"Int\"}]}", &expected);
+    check_type("::Object {fields:{name:\"Text\", age:\"Int\"}}", &expected);
+}
+
+#[test]
+fn records_nest() {
+    check_type(
+        "::Object {fields:[{name:\"address\", type:\"Object\", optional:true, fields:[{name:\"city\", type:\"Text\", default:\"Rome\"}]}]}",
+        &json!({
+            "type": "object",
+            "properties": {
+                "address": { "type": "object", "properties": { "city": { "type": "string", "default": "Rome" } } }
+            }
+        }),
+    );
+}
+
+#[test]
+fn arrays_hold_records_and_arrays() {
+    check_type(
+        "::Array {elementType:\"Object\", fields:[{name:\"id\", type:\"Int\"}]}",
+        &json!({
+            "type": "array",
+            "items": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] }
+        }),
+    );
+    check_type(
+        "::Array {elementType: {type: 'Array', elementType: {type: 'Text', enum: ['a']}}}",
+        &json!({ "type": "array", "items": { "type": "array", "items": { "type": "string", "enum": ["a"] } } }),
+    );
+}
+
+#[test]
+fn a_schema_says_what_types_cannot() {
+    check_type(
+        "::Any {schema: json`{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}`, description: 'either'}",
+        &json!({ "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "either" }),
+    );
+}
+
+#[test]
+fn the_result_has_a_schema_too() {
+    let check = |written: &str, expected: Json| {
+        let schema = output_schema(&signature(&format!("()==>({written})")), &Records::default());
+        assert_eq!(schema, expected, "{written}");
+    };
+    check("::String", json!({ "type": "string" }));
+    check("::`Maybe Int`", json!({ "type": ["integer", "null"] }));
+    check(
+        "::Object {fields:{tempC:\"Double\"}}",
+        json!({ "type": "object", "properties": { "tempC": { "type": "number" } }, "required": ["tempC"] }),
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_rule() {
+    refuse("(a::Txt)==>(::Text)", "P020", "there is no type `Txt`");
+    refuse("(a)==>(::Text)", "P021", "this parameter has no type");
+    refuse("(::Text)==>(::Text)", "P022", "this parameter has no name");
+    refuse("(a::Text)==>(a::Int)==>(::Text)", "P023", "the name `a` is used twice");
+    refuse("(a::Text)==>()", "P024", "this signature has no result type");
+    refuse("(a:Text:Int)==>(::Text)", "P025", "a parameter has one type");
+    refuse(
+        "(a::Int {default: 'x'})==>(::Text)",
+        "P026",
+        "the default \"x\" is not an Int: expected an Int, found \"x\"",
+    );
+    refuse(
+        "(a::Int {range: 1..3, default: 5})==>(::Text)",
+        "P026",
+        "the default 5 is not an Int: expected a number from 1 to 3, found 5",
+    );
+    refuse("(a::Text {enum: [1]})==>(::Text)", "P027", "1 is an integer, but the type is Text");
+    refuse("(a::Int {range: 5..1})==>(::Text)", "P028", "the range is empty: 5 is more than 1");
+    refuse("(a::Text {pattern: '('})==>(::Text)", "P029", "this is no regular expression: unclosed group");
+    refuse("(a::Object {fields: 'x'})==>(::Text)", "P030", "fields are a list or a map");
+    refuse("(a::Array)==>(::Text)", "P031", "an array needs the type of its elements");
+    refuse("(a::Bool {range: 1..2})==>(::Text)", "P032", "`range` does not fit the type Bool");
+    refuse("(a::Text)==>()==>(::Text)", "P033", "an empty node among other parameters");
+    refuse("(a::Text {defalt: 'x'})==>(::Text)", "P004", "a type has no property `defalt`");
+    refuse("(a::Any {schema: 'x'})==>(::Text)", "P036", "this is not a JSON Schema");
+    refuse("(a::Text)", "P008", "a signature joins its parameters and its result by arrows");
+    refuse("(a::Text", "G002", "expected `)`, found the end of the file");
+}
+
+#[test]
+fn arguments_are_checked_with_path_expectation_and_finding() {
+    let signature = signature(
+        "(user::Object {fields:[{name:'name', type:'Text'}, {name:'tags', type:'Array', elementType:'Text', optional:true}]})==>(limit::Int {default:10, range:1..100})==>(::Text)",
+    );
+    let check = |arguments: Json, expected: &[&str]| {
+        let found = signature.arguments(arguments, &Records::default());
+        let messages: Vec<_> = found.err().unwrap_or_default().iter().map(ToString::to_string).collect();
+        assert_eq!(messages, expected);
+    };
+    check(json!({ "user": { "name": "Ada" } }), &[]);
+    check(json!({}), &["`user`: expected an Object, found nothing"]);
+    check(
+        json!({ "user": { "name": 5, "tags": ["a", 7] }, "limit": 0 }),
+        &[
+            "`user.name`: expected a Text, found 5",
+            "`user.tags[1]`: expected a Text, found 7",
+            "`limit`: expected a number from 1 to 100, found 0",
+        ],
+    );
+    check(json!([1]), &["expected an object with the arguments, found [1]"]);
+    let filled = signature.arguments(json!({ "user": { "name": "Ada" } }), &Records::default()).unwrap();
+    assert_eq!(filled, json!({ "user": { "name": "Ada" }, "limit": 10 }));
+}
+
+#[test]
+fn printing_and_reading_a_signature_gives_the_same() {
+    for text in [
+        "()==>(::Text)",
+        "(personName::Text { default: \"world\" })==>(::Text)",
+        "(a::Int { range: 1..10 })==>(b::Array { elementType: \"Maybe Text\" })==>(::`Maybe Int`)",
+        "(o::Object { fields: [{ name: \"x\", type: \"Int\", optional: true }] })==>(::Any)",
+        "(x::Any { schema: json`{\"type\":\"string\"}` })==>(::Bool)",
+        "(l::Array { elementType: { type: \"Array\", elementType: { type: \"Text\", enum: [\"a\"] } } })==>(::Double)",
+    ] {
+        assert_eq!(signature(text).to_string(), text);
+    }
+}
