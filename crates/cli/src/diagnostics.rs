@@ -1,7 +1,7 @@
 //! Telling people what is wrong.
 
-use crate::Outcome;
 use crate::source::Input;
+use crate::{Outcome, or_closed};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use patter::gram::{Diagnostic, LineIndex, Rendering, render};
@@ -24,6 +24,10 @@ pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, name: &str, limit: 
     if diagnostics.is_empty() {
         return Ok(());
     }
+    or_closed(write_all(diagnostics, source, name, limit))
+}
+
+fn write_all(diagnostics: &[Diagnostic], source: &str, name: &str, limit: Limit) -> io::Result<()> {
     let index = LineIndex::new(source);
     let mut stderr = anstream::stderr().lock();
     let most = if limit.max_errors == 0 { diagnostics.len() } else { limit.max_errors };
@@ -50,12 +54,13 @@ fn counted(count: usize, noun: &str) -> Option<String> {
 
 /// Says that something went wrong that is not about a place in a text.
 pub(crate) fn error(message: &str, hint: Option<&str>) -> io::Result<()> {
-    let mut stderr = anstream::stderr().lock();
-    writeln!(stderr, "{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}")?;
-    if let Some(hint) = hint {
-        writeln!(stderr, "  {HELP}help{HELP:#}: {hint}")?;
-    }
-    Ok(())
+    let hint = hint.map_or_else(String::new, |hint| format!("\n  {HELP}help{HELP:#}: {hint}"));
+    say(&format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}{hint}"))
+}
+
+/// Writes a line to stderr.
+pub(crate) fn say(line: &str) -> io::Result<()> {
+    or_closed(writeln!(anstream::stderr().lock(), "{line}"))
 }
 
 /// Says that an input cannot be read.

@@ -62,8 +62,6 @@ fn main() -> ExitCode {
     match outcome {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::Failure) => ExitCode::FAILURE,
-        // Whoever read our output has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing more can be told if stderr is gone too.
             let _ = diagnostics::error(&error.to_string(), None);
@@ -75,6 +73,13 @@ fn main() -> ExitCode {
 /// Writes a result to stdout.
 fn print(text: &str) -> io::Result<()> {
     let mut stdout = anstream::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+    or_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Takes a reader that has seen enough for no error: the work goes on, and the exit code tells how it ended.
+fn or_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
 }

@@ -49,23 +49,26 @@ impl Source {
     }
 }
 
-/// Finds the gram files that a path stands for: itself, or all `*.gram` below a folder, in a stable order.
+/// Finds the gram files that a path stands for: itself, or all `*.gram` below a folder, in a stable order. What cannot
+/// be searched is returned beside them.
 ///
-/// Hidden files and what `.gitignore` names are passed over.
-pub(crate) fn gram_files(path: &Path) -> Result<Vec<PathBuf>, ignore::Error> {
+/// Hidden files and what `.gitignore` names are passed over, and so is what is no file, such as a pipe.
+pub(crate) fn gram_files(path: &Path) -> (Vec<PathBuf>, Vec<ignore::Error>) {
     if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
+        return (vec![path.to_owned()], Vec::new());
     }
-    let mut files = Vec::new();
+    let (mut files, mut errors) = (Vec::new(), Vec::new());
     let walk = ignore::WalkBuilder::new(path).require_git(false).sort_by_file_name(OsStr::cmp).build();
     for entry in walk {
-        let entry = entry?;
-        let is_file = entry.file_type().is_some_and(|kind| !kind.is_dir());
-        if is_file && entry.path().extension() == Some(OsStr::new("gram")) {
-            files.push(strip_dot(entry.into_path()));
+        match entry {
+            Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) && entry.path().is_file() => {
+                files.push(strip_dot(entry.into_path()));
+            }
+            Ok(_) => {}
+            Err(error) => errors.push(error),
         }
     }
-    Ok(files)
+    (files, errors)
 }
 
 /// Names files below the current folder without the `./` before them.

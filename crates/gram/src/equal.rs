@@ -1,7 +1,7 @@
 //! Semantic equality: what two texts say, not how they say it.
 
 use crate::pattern::label_name;
-use crate::{Arrow, Kind, Pattern, Syntax, Value};
+use crate::{Arrow, Integer, Kind, Pattern, Syntax, Value};
 
 /// Tells whether two pieces of syntax mean the same.
 pub(crate) fn same(a: Syntax<'_>, b: Syntax<'_>) -> bool {
@@ -41,7 +41,10 @@ fn same_head(a: Syntax<'_>, b: Syntax<'_>) -> bool {
         return false;
     }
     match kind {
-        Kind::Identifier | Kind::Reference => is_integer(a) == is_integer(b) && a.unquoted() == b.unquoted(),
+        Kind::Identifier | Kind::Reference => match (integer(a), integer(b)) {
+            (None, None) => a.unquoted() == b.unquoted(),
+            (a, b) => a == b,
+        },
         Kind::Label => label_name(a) == label_name(b),
         Kind::Key => a.unquoted() == b.unquoted(),
         Kind::Arrow => {
@@ -53,9 +56,9 @@ fn same_head(a: Syntax<'_>, b: Syntax<'_>) -> bool {
     }
 }
 
-/// Tells whether a name is written as a number; `` `42` `` is a name like any other.
-fn is_integer(name: Syntax<'_>) -> bool {
-    name.text().starts_with(|c: char| c == '-' || c.is_ascii_digit())
+/// Returns a name that is written as a number; `` `42` `` is a name like any other.
+fn integer(name: Syntax<'_>) -> Option<Integer> {
+    name.text().starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| Integer::parse(name.text()))?
 }
 
 /// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.

@@ -40,7 +40,9 @@ fn shown(syntax: Syntax<'_>) -> Option<String> {
     {
         return None;
     }
-    let text = syntax.text().replace('\n', "⏎");
+    let text: String = syntax.text().chars().map(|c| if c == '\n' { '⏎' } else { c }).collect();
+    // Control characters of a hostile text must not reach a terminal.
+    let text = text.replace(|c: char| c.is_control() && c != '\t', "␦");
     Some(match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,

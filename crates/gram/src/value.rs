@@ -90,6 +90,23 @@ impl Value {
         })
     }
 
+    /// Reads a value from text; `None` where the text is not exactly one value.
+    ///
+    /// ```
+    /// use patter_gram::Value;
+    /// assert_eq!(Value::parse("42"), Some(Value::from(42)));
+    /// assert_eq!(Value::parse("two words"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Value> {
+        let wrapped = format!("{{v: {text}\n}}");
+        let (tree, diagnostics) = crate::parse(&wrapped);
+        let record = tree.record()?;
+        let mut properties = record.properties();
+        let (Some(only), None) = (properties.next(), properties.next()) else { return None };
+        let is_whole = diagnostics.is_empty() && record.span().end as usize == wrapped.len();
+        Value::read(only.value()?).filter(|_| is_whole)
+    }
+
     /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(text) = self { Some(text) } else { None }

@@ -63,14 +63,12 @@ impl Fmt {
     }
 
     fn format_path(&self, path: &Path, tally: &mut Tally) -> io::Result<()> {
-        let files = match gram_files(path) {
-            Ok(files) => files,
-            Err(error) => {
-                tally.failed += 1;
-                return diagnostics::error(&error.to_string(), None);
-            }
-        };
-        if files.is_empty() {
+        let (files, errors) = gram_files(path);
+        for error in &errors {
+            tally.failed += 1;
+            diagnostics::error(&error.to_string(), None)?;
+        }
+        if files.is_empty() && errors.is_empty() {
             tally.failed += 1;
             let message = format!("there are no *.gram files in `{}`", path.display());
             return diagnostics::error(&message, Some("name a file or another folder"));
@@ -97,6 +95,12 @@ impl Fmt {
             }
         };
         let is_changed = old != new;
+        if let (Input::Path(path), true, false) = (input, is_changed, self.check || self.diff)
+            && let Err(error) = replace(path, &new)
+        {
+            tally.failed += 1;
+            return diagnostics::error(&format!("cannot write `{}`: {error}", source.name), None);
+        }
         if is_changed {
             tally.changed += 1;
         } else {
@@ -110,10 +114,6 @@ impl Fmt {
             _ if self.check && is_changed => print(&format!("{}\n", source.name)),
             _ if self.check => Ok(()),
             Input::Stdin => print(&new),
-            Input::Path(path) if is_changed => replace(path, &new).or_else(|error| {
-                tally.failed += 1;
-                diagnostics::error(&format!("cannot write `{}`: {error}", source.name), None)
-            }),
             Input::Path(_) => Ok(()),
         }
     }
@@ -134,7 +134,7 @@ impl Fmt {
         if tally.failed > 0 {
             parts.push(format!("{} failed", tally.failed));
         }
-        writeln!(anstream::stderr(), "{}", parts.join(", "))
+        diagnostics::say(&parts.join(", "))
     }
 }
 

@@ -140,4 +140,20 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    // But what is wrong is still told, and the exit code is that of the work.
+    folder.write("broken.gram", "(a\n".repeat(10_000));
+    let mut child = folder.command().args(["parse", "broken.gram"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().ends_with("broken.gram: 10000 errors\n"));
+}
+
+#[test]
+fn a_pipe_with_the_name_of_a_file_does_not_hang() {
+    let folder = Folder::new();
+    folder.write("a.gram", "(a)\n");
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe.gram")).status().unwrap();
+    assert!(made.success());
+    assert_eq!(folder.run(&["fmt"]), "exit 0\n--- stdout\n--- stderr\n1 file unchanged\n");
 }

@@ -9,7 +9,7 @@ mod pieces;
 
 use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
 use flat::Flat;
-use pieces::{bar, colon, has_brackets, head, inner, lists_in, strokes};
+use pieces::{bar, colon, has_brackets, head, inner, is_list, lists_in, strokes};
 
 /// How many characters fit on a line.
 pub const LINE_WIDTH: usize = 100;
@@ -45,7 +45,7 @@ fn format_tree(tree: &Tree) -> String {
 }
 
 /// Returns the line break to write: that of the source, as its layout shows it first.
-fn line_break(tree: &Tree) -> &'static str {
+pub(crate) fn line_break(tree: &Tree) -> &'static str {
     let fences =
         tree.root().descendants().filter(|part| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range));
     let mut verbatim: Vec<_> = fences.map(Syntax::span).chain(tree.comment_spans().iter().copied()).collect();
@@ -185,7 +185,7 @@ impl<'t> Writer<'t> {
 
     /// Returns the comments in the midst of an item: those that no list inside it takes care of.
     fn strays(&self, item: Syntax<'t>) -> Vec<Span> {
-        if self.comments_in(item.span()).is_empty() {
+        if is_list(item.kind()) || self.comments_in(item.span()).is_empty() {
             return Vec::new();
         }
         let item = match item.kind() {

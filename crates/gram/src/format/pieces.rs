@@ -75,10 +75,8 @@ pub(super) fn skip_trivia(tree: &Tree, from: u32) -> &str {
 /// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.
 pub(super) fn lists_in(item: Syntax<'_>) -> Vec<Span> {
     let mut lists: Vec<_> = item.children().filter(|part| is_list(part.kind())).map(Syntax::span).collect();
-    match item.kind() {
-        kind if is_list(kind) => lists.push(item.span()),
-        Kind::Bracket => lists.extend(bar(item).map(|bar| Span::new(bar.start, item.span().end))),
-        _ => {}
+    if item.kind() == Kind::Bracket {
+        lists.extend(bar(item).map(|bar| Span::new(bar.start, item.span().end)));
     }
     lists
 }

@@ -1,7 +1,7 @@
 //! From the JSON form to a tree.
 
 use super::decimal_from_f64;
-use crate::{Decimal, Diagnostic, Integer, Number, Tree, Value, format, is_symbol, parse, quote_name};
+use crate::{Decimal, Diagnostic, Integer, MAX_DEPTH, Number, Tree, Value, format, is_symbol, parse, quote_name};
 use serde_json::{Map, Value as Json};
 use std::fmt;
 use std::fmt::Write;
@@ -103,13 +103,24 @@ impl<'j> Writer<'j> {
     }
 
     fn pattern(&mut self, json: &'j Json) -> Written {
-        const KNOWN: &[&str] = &["kind", "annotations", "id", "labels", "properties", "elements", "nodes", "arrows"];
-        let pattern = self.object(json, KNOWN)?;
+        let kind = json.get("kind").and_then(Json::as_str);
+        let known: &[&str] = match kind {
+            Some("node") => &["kind", "annotations", "id", "labels", "properties"],
+            Some("bracket") => &["kind", "annotations", "id", "labels", "properties", "elements"],
+            Some("path") => &["kind", "annotations", "nodes", "arrows"],
+            Some("reference") => &["kind", "id"],
+            _ if json.is_object() => return self.fail("`kind` must be node, path, bracket or reference"),
+            _ => return self.fail("expected an object"),
+        };
+        let pattern = self.object(json, known)?;
+        if self.pointer.len() > 2 * MAX_DEPTH + 2 {
+            return self.fail(format!("patterns nest deeper than {MAX_DEPTH} levels"));
+        }
         if pattern.contains_key("annotations") {
             self.list(pattern, "annotations", "\n", Self::annotation)?;
             self.out.push('\n');
         }
-        match pattern.get("kind").and_then(Json::as_str) {
+        match kind {
             Some("node") => {
                 self.out.push('(');
                 self.subject(pattern)?;
@@ -130,8 +141,7 @@ impl<'j> Writer<'j> {
                 Some(id) => self.at(Step::Key("id"), |writer| writer.id(id)),
                 None => self.fail("a reference needs an `id`"),
             },
-            Some("path") => self.path(pattern),
-            _ => self.fail("`kind` must be node, path, bracket or reference"),
+            _ => self.path(pattern),
         }
     }
 
@@ -143,6 +153,10 @@ impl<'j> Writer<'j> {
             return self.fail("a path needs at least two nodes, and an arrow between any two");
         }
         for (index, node) in nodes.iter().enumerate() {
+            let is_node = node.get("kind").and_then(Json::as_str) == Some("node") && node.get("annotations").is_none();
+            if !is_node {
+                return self.fail("the nodes of a path are nodes without annotations");
+            }
             self.at(Step::Key("nodes"), |writer| writer.at(Step::Index(index), |writer| writer.pattern(node)))?;
             if let Some(arrow) = arrows.get(index) {
                 self.at(Step::Key("arrows"), |writer| writer.at(Step::Index(index), |writer| writer.arrow(arrow)))?;
@@ -168,11 +182,15 @@ impl<'j> Writer<'j> {
     }
 
     fn annotation(&mut self, json: &'j Json) -> Written {
-        let annotation = self.object(json, &["key", "value", "id", "labels"])?;
-        let Some(key) = annotation.get("key") else {
+        let Some(key) = json.get("key") else {
+            let header = self.object(json, &["id", "labels"])?;
+            if header.is_empty() {
+                return self.fail("an annotation needs a `key`, an `id` or `labels`");
+            }
             self.out.push_str("@@");
-            return self.subject(annotation);
+            return self.subject(header);
         };
+        let annotation = self.object(json, &["key", "value"])?;
         match key.as_str().filter(|key| is_symbol(key)) {
             Some(key) => {
                 let _ = write!(self.out, "@{key}(");
@@ -245,7 +263,9 @@ impl<'j> Writer<'j> {
             let [Json::String(key), value] = pair else {
                 return self.fail("expected keys and values in turn");
             };
+            self.pointer.push(Step::Key(key));
             entries.push((key.clone(), self.value_of(value)?));
+            self.pointer.pop();
         }
         Ok(entries)
     }
@@ -257,6 +277,9 @@ impl<'j> Writer<'j> {
     }
 
     fn value_of(&mut self, json: &'j Json) -> Result<Value, JsonError> {
+        if self.pointer.len() > 3 * MAX_DEPTH {
+            return self.fail(format!("values nest deeper than {MAX_DEPTH} levels"));
+        }
         Ok(match json {
             Json::Null => return self.fail("gram has no null"),
             Json::Bool(boolean) => Value::Boolean(*boolean),
@@ -292,6 +315,10 @@ impl<'j> Writer<'j> {
 
     /// Reads the values that JSON has no form for.
     fn special(&mut self, object: &'j Map<String, Json>) -> Result<Value, JsonError> {
+        let is_tagged = object.len() == 2 && object.contains_key("$tag") && object.contains_key("$text");
+        if object.len() != 1 && !is_tagged {
+            return self.fail("a value with a `$` key has no other keys; write a map as `$map`");
+        }
         let text = |key: &str| object.get(key).and_then(Json::as_str);
         let found = if let Some(symbol) = text("$symbol") {
             Some(Value::Symbol(symbol.into())).filter(|_| is_symbol(symbol) && !matches!(symbol, "true" | "false"))
@@ -300,10 +327,7 @@ impl<'j> Writer<'j> {
         } else if let Some(decimal) = text("$decimal") {
             Decimal::parse(decimal).map(Value::Decimal)
         } else if let Some(measurement) = text("$measurement") {
-            read_number(measurement).and_then(|number| match number {
-                Number::Measurement { amount, unit } => Some(Value::Measurement { amount, unit }),
-                _ => None,
-            })
+            Value::parse(measurement).filter(|value| matches!(value, Value::Measurement { .. }))
         } else if let (Some(tag), Some(text)) = (text("$tag"), text("$text")) {
             let needs_fence = matches!(tag, "true" | "false");
             let fits_fence = !text.contains("```") && !text.ends_with('`');
@@ -338,12 +362,4 @@ impl<'j> Writer<'j> {
         let (lower, upper) = (bound(lower)?, bound(upper)?);
         (lower.is_some() || upper.is_some()).then_some(Value::Range { lower, upper })
     }
-}
-
-/// Reads a number by the rules of the notation.
-fn read_number(text: &str) -> Option<Number> {
-    let wrapped = format!("{{n: {text}}}");
-    let (tree, diagnostics) = parse(&wrapped);
-    let value = tree.record()?.properties().next()?.value()?;
-    (diagnostics.is_empty() && value.text() == text).then(|| Number::read(value)).flatten()
 }

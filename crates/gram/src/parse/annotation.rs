@@ -112,6 +112,7 @@ impl Parser<'_> {
             self.trivia();
             match self.peek() {
                 b')' | b'(' | b'[' | b'@' | b'{' => break,
+                b',' => self.several_annotation_values(),
                 0 if self.at_end() => break,
                 byte @ (b']' | b'}') => {
                     if self.closes_outer(byte) {
@@ -125,6 +126,17 @@ impl Parser<'_> {
         let scratch = self.start_at(Kind::Error, opener);
         self.leave(scratch);
         self.nodes.truncate(scratch);
+    }
+
+    fn several_annotation_values(&mut self) {
+        let start = self.pos;
+        let belongs = |byte: &&u8| !b")\n".contains(byte);
+        let length = self.rest(start).iter().take_while(belongs).count();
+        self.bump(length);
+        let found = Diagnostic::error(code::ANNOTATION, self.span(start, start + 1), "an annotation has one value")
+            .with_hint("write several as an array: `@key([1, 2])`");
+        self.report(found);
+        self.junk_node(start, self.pos);
     }
 
     pub(super) fn misplaced_annotations(&mut self, message: &'static str) {

@@ -3,7 +3,7 @@
 use super::lex::{is_name_start, quoted, short};
 use super::pattern::Subject;
 use super::{Open, Parser};
-use crate::tree::Flags;
+use crate::tree::{Flags, Raw};
 use crate::{Diagnostic, Kind, Span, code, span::offset};
 
 impl Parser<'_> {
@@ -38,9 +38,11 @@ impl Parser<'_> {
             return self.finish(id, self.token_end);
         }
         self.bump(1);
+        let mut read = (self.comments.len(), self.diagnostics.len());
         self.trivia();
         if self.peek() == b'[' {
             self.arrow_subject();
+            read = (self.comments.len(), self.diagnostics.len());
             self.trivia();
         }
         if self.peek() == family {
@@ -49,7 +51,10 @@ impl Parser<'_> {
                 self.bump(1);
             }
         } else {
+            // What was read after the last token will be read again.
             self.pos = self.token_end;
+            self.comments.truncate(read.0);
+            self.diagnostics.truncate(read.1);
             let line = char::from(family);
             let hint = match (points_left, self.peek() == b'>') {
                 (false, true) => format!("an arrow has two strokes: `{line}{line}>`"),
@@ -108,8 +113,20 @@ impl Parser<'_> {
                 self.bracket();
                 self.finish(id, self.token_end);
             }
+            b'>' => {
+                found.message = "the parts of an arrow must touch".into();
+                found.hint = Some("write `-->`".into());
+                self.report(found);
+                self.bump(1);
+                self.trivia();
+                if self.peek() == b'(' {
+                    self.node();
+                }
+            }
             byte if is_name_start(byte) => {
-                let end = self.symbol_end(start);
+                let word = self.span(start, self.symbol_end(start)).of(self.source);
+                // Names may hold dashes, but here they are the next arrow.
+                let end = start + word.trim_end_matches('-').len();
                 let name = self.span(start, end).of(self.source);
                 found.hint = Some(format!("write `({})`", short(name)).into());
                 self.report(found);
@@ -138,7 +155,12 @@ impl Parser<'_> {
     /// Mends `(a-->`, where the strokes were read as part of the name, since names may hold dashes: closes the node
     /// before them, so that the path goes on. Tells whether that was it.
     pub(super) fn give_back_arrow(&mut self, id: usize) -> bool {
-        let Some(name) = self.nodes.last_mut().filter(|last| last.kind == Kind::Identifier) else { return false };
+        let before = self.nodes.len().checked_sub(2).and_then(|index| self.nodes.get(index));
+        if before.is_some_and(|before| before.kind == Kind::Error && before.next as usize == self.nodes.len()) {
+            return false;
+        }
+        let is_name = |last: &&mut Raw| matches!(last.kind, Kind::Identifier | Kind::Label);
+        let Some(name) = self.nodes.last_mut().filter(is_name) else { return false };
         let span = Span::new(name.start, name.end);
         let text = span.of(self.source);
         let stem = text.trim_end_matches('-');

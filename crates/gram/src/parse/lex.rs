@@ -296,8 +296,10 @@ pub(super) fn quoted(text: &str) -> String {
 /// Shortens source text for a message or a hint.
 pub(super) fn short(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
+    let shortened: Cow<'_, str> = match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
         None => text.into(),
-    }
+    };
+    // A message is one line.
+    if shortened.contains(['\n', '\r']) { shortened.replace(['\n', '\r'], " ").into() } else { shortened }
 }

@@ -40,13 +40,9 @@ impl Parser<'_> {
     pub(super) fn number(&mut self) -> Option<(Kind, usize)> {
         let start = self.pos;
         let (kind, end) = self.number_at(start)?;
-        let runs_on = match self.byte(end) {
-            b'.' => self.byte(end + 1) != b'.',
-            b'@' | b'-' => false,
-            _ => self.word_end(end) > end,
-        };
-        if runs_on {
-            let end = self.word_end(end);
+        let run_end = self.run_on(end);
+        if run_end > end {
+            let end = run_end;
             self.bump_to(end);
             let found = self.malformed_number(start, end);
             self.report(found);
@@ -56,6 +52,17 @@ impl Parser<'_> {
         Some((kind, end))
     }
 
+    /// Returns the end of the text that a number runs on into: `1815-12-10`, `5km/h`, `50%`.
+    fn run_on(&self, end: usize) -> usize {
+        let is_range = self.rest(end).starts_with(b"..");
+        let is_comment = matches!(self.rest(end), [b'/', b'/' | b'*', ..]);
+        if is_range || is_comment {
+            return end;
+        }
+        let belongs = |byte: &&u8| !b" \t\r\n\x0b\x0c,;}])|\"'`{[(\0".contains(byte);
+        end + self.rest(end).iter().take_while(belongs).count()
+    }
+
     pub(super) fn malformed_number(&self, start: usize, end: usize) -> Diagnostic {
         let span = self.span(start, end);
         let text = span.of(self.source);
@@ -63,7 +70,9 @@ impl Parser<'_> {
         let digits = text.trim_start_matches(['-', '+']);
         let is_exponent = digits.contains(['e', 'E'])
             && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'-' | b'+'));
-        let hint = if is_exponent {
+        let hint = if text.starts_with("..") {
+            "a range without a lower end has three dots, as in `...5`"
+        } else if is_exponent && digits.bytes().all(|byte| byte != b'-' && byte != b'+') || is_signed_exponent(digits) {
             "gram has no exponents; write the number out, as in `1500.0`"
         } else if digits.contains('_') {
             "gram has no digit separators; write the digits without `_`"
@@ -78,8 +87,15 @@ impl Parser<'_> {
         } else if digits.contains('.') && digits.ends_with(|last: char| last.is_ascii_alphabetic()) {
             "a measurement is a whole number and a unit, as in `1500m`"
         } else {
-            "a number is `42`, `-3.14`, `0xFF`, `042` or `5km`; other text needs quotes"
+            "put quotes around text; a number is `42`, `-3.14`, `0xFF`, `042` or `5km`"
         };
         Diagnostic::error(code::NUMBER, span, message).with_hint(hint)
     }
+}
+
+/// Tells whether a text is a number with an exponent that has a sign, such as `1.5e-3`.
+fn is_signed_exponent(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.split_once(['e', 'E'])
+        .is_some_and(|(mantissa, exponent)| digits(mantissa) && exponent.strip_prefix(['-', '+']).is_some_and(digits))
 }

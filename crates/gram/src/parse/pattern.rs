@@ -112,7 +112,10 @@ impl Parser<'_> {
             byte if is_digit(byte) || byte == b'-' && is_digit(self.byte(start + 1)) => {
                 let integer = self.number_at(start).filter(|(kind, _)| *kind == Kind::Integer);
                 match integer {
-                    Some((_, end)) if self.word_end(end) == end => self.token(kind, end),
+                    // Names hold `@` and `-`, but integers end before them.
+                    Some((_, end)) if matches!(self.byte(end), b'@' | b'-') || self.word_end(end) == end => {
+                        self.token(kind, end);
+                    }
                     _ => {
                         let end = self.word_end(start + 1);
                         let span = self.span(start, end);
@@ -390,6 +393,7 @@ impl Parser<'_> {
             b'(' | b'[' | b'@' if self.ends_unclosed(opener) => Unexpected::EndsList,
             b'(' | b'[' | b'`' | b'@' | b'{' => Unexpected::StartsItem,
             byte if is_name_start(byte) || is_digit(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
+            b'|' | b';' => Unexpected::WrongSeparator,
             _ => Unexpected::Junk,
         }
     }

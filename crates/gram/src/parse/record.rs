@@ -44,6 +44,7 @@ impl<'s> Parser<'s> {
             b'|' | b'(' | b'[' | b'@' | b'{' => Unexpected::EndsList,
             b'"' | b'`' | b'\'' => Unexpected::StartsItem,
             byte if is_name_start(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
+            b';' => Unexpected::WrongSeparator,
             _ => Unexpected::Junk,
         }
     }
@@ -159,6 +160,18 @@ impl<'s> Parser<'s> {
         let value_end = self.token_end;
         self.trivia();
         let is_text = is_name_start(self.peek()) || self.is_foreign(self.peek());
+        let quote = self.byte(value_start);
+        if is_text && self.pos == value_end && matches!(quote, b'"' | b'\'') && self.byte(value_end - 1) == quote {
+            return self.quote_inside_text(quote);
+        }
+        if self.diagnostics.last().is_some_and(|last| last.code == code::RANGE && last.span.end as usize == value_end) {
+            let end = self.word_end(self.pos);
+            if end > self.pos && !self.on_new_line() {
+                self.junk_node(self.pos, end);
+                self.bump_to(end);
+            }
+            return;
+        }
         if !is_text || self.on_new_line() || value_end == value_start {
             return;
         }
@@ -176,6 +189,20 @@ impl<'s> Parser<'s> {
         let text = self.span(value_start, self.pos);
         let found = Diagnostic::error(code::UNQUOTED, text, "text of several words needs quotes")
             .with_hint(format!("write \"{}\"", short(text.of(self.source)).replace('"', "\\\"")));
+        self.report(found);
+        self.junk_node(start, self.pos);
+    }
+
+    /// Reports a quote in the midst of text, which ended the text early: `'It's nice'`.
+    fn quote_inside_text(&mut self, quote: u8) {
+        let start = self.pos;
+        let line = self.bytes.get(start..self.line_end(start)).unwrap_or_default();
+        let length =
+            line.iter().position(|byte| *byte == quote).map_or_else(|| self.word_end(start) - start, |at| at + 1);
+        self.bump(length);
+        let (mark, other) = if quote == b'"' { ('"', '\'') } else { ('\'', '"') };
+        let found = Diagnostic::error(code::ESCAPE, self.span(start - 1, start), "this quote ends the text")
+            .with_hint(format!("write `\\{mark}` for a quote inside, or put {other} around the text"));
         self.report(found);
         self.junk_node(start, self.pos);
     }
@@ -203,7 +230,8 @@ impl<'s> Parser<'s> {
             let first = if keys.len() <= FEW {
                 keys.iter().take(index).find(|first| self.key_name(first) == name)
             } else {
-                seen.insert(name.clone(), key)
+                let first = *seen.entry(name.clone()).or_insert(key);
+                (first.start != key.start).then_some(first)
             };
             if let Some(first) = first {
                 let message = format!("the key {} is given twice", quoted(&name));

@@ -19,6 +19,8 @@ pub(super) enum Unexpected {
     StartsItem,
     /// It belongs to what is around the list, so the list ends here.
     EndsList,
+    /// It stands where a comma should.
+    WrongSeparator,
     /// It is in the way.
     Junk,
 }
@@ -41,6 +43,11 @@ impl Parser<'_> {
                 _ => match judge(self) {
                     Unexpected::EndsList => return After::End,
                     Unexpected::Junk => self.junk(),
+                    Unexpected::WrongSeparator => return self.wrong_separator(closer, items),
+                    Unexpected::StartsItem if self.unterminated_end == Some(self.token_end) => {
+                        // The text that does not end has taken the comma with it.
+                        return After::Item;
+                    }
                     Unexpected::StartsItem => {
                         let at = self.span(self.token_end, self.token_end);
                         let message = format!("missing `,` between {items}");
@@ -65,6 +72,18 @@ impl Parser<'_> {
             return After::End;
         }
         self.extra_commas(items);
+        if self.at_end() || self.peek() == closer { After::End } else { After::Item }
+    }
+
+    /// Reads what somebody wrote for a comma, and tells what follows it.
+    fn wrong_separator(&mut self, closer: u8, items: &'static str) -> After {
+        let start = self.pos;
+        let message = format!("expected `,` between {items}, found {}", self.found());
+        self.bump(1);
+        let found = Diagnostic::error(code::MISSING_COMMA, self.span(start, self.pos), message);
+        self.report(found.with_hint("write `,`"));
+        self.junk_node(start, self.pos);
+        self.trivia();
         if self.at_end() || self.peek() == closer { After::End } else { After::Item }
     }
 

@@ -1,6 +1,6 @@
 //! Values of properties and annotations.
 
-use super::lex::{is_digit, is_name_start, quoted};
+use super::lex::{is_digit, is_name_start, quoted, short};
 use super::separator::{After, Unexpected};
 use super::{Parser, Skip};
 use crate::tree::Flags;
@@ -21,6 +21,7 @@ impl Parser<'_> {
     /// Reads a value. Tells whether there was one, well-formed or not.
     pub(super) fn value(&mut self, place: Place) -> bool {
         match self.peek() {
+            b'"' if self.rest(self.pos).starts_with(b"\"\"\"") => self.triple_quoted(),
             b'"' | b'\'' => self.quoted_text(Kind::String),
             b'`' if self.rest(self.pos).starts_with(b"```") => self.fence(),
             b'`' => self.quoted_text(Kind::String),
@@ -63,14 +64,28 @@ impl Parser<'_> {
         true
     }
 
+    /// Reads text in three double quotes, as other languages have it.
+    fn triple_quoted(&mut self) {
+        let start = self.pos;
+        let close = memchr::memmem::find(self.rest(start + 3), b"\"\"\"").map(|at| start + 3 + at + 3);
+        let end = close.unwrap_or_else(|| self.line_end(start));
+        let found = Diagnostic::error(code::FENCE, self.span(start, start + 3), "gram has no `\"\"\"`")
+            .with_hint("use a fence of three backticks for text of several lines");
+        self.report_junk(found);
+        self.token(Kind::Error, end);
+    }
+
     /// Reads text in typographic quotes, which a word processor put there. Tells whether there was any.
     fn curly_quoted(&mut self) -> bool {
+        /// The closing quote is looked for this far.
+        const NEAR: usize = 400;
         let start = self.pos;
-        let line = self.span(start, self.line_end(start)).of(self.source);
-        if !line.starts_with(['“', '”', '„', '‘', '’', '«', '»']) {
+        let rest = self.source.get(start..).unwrap_or_default();
+        if !rest.starts_with(['“', '”', '„', '‘', '’', '«', '»']) {
             return false;
         }
-        let inside = line.char_indices().skip(1);
+        let line = rest.get(..rest.floor_char_boundary(NEAR)).unwrap_or_default();
+        let inside = line.char_indices().skip(1).take_while(|(_, c)| *c != '\n');
         let close = inside.into_iter().find(|(_, c)| matches!(c, '“' | '”' | '‘' | '’' | '«' | '»'));
         let end = close.map_or_else(|| self.word_end(start), |(at, c)| start + at + c.len_utf8());
         let found = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes do not quote")
@@ -95,6 +110,12 @@ impl Parser<'_> {
             self.leaf(Kind::Symbol, start, end, Flags::default());
             return self.bump_to(end);
         }
+        if self.rest(end).starts_with(b"://") {
+            return self.unquoted_url(start);
+        }
+        if matches!(self.peek(), b'"' | b'\'') {
+            return self.tag_with_wrong_quotes(start, end);
+        }
         // Comments may stand between a tag and its text, so trivia is read before it is clear what the word is.
         self.trivia();
         let is_boolean = matches!(self.bytes.get(start..end), Some(b"true" | b"false"));
@@ -103,6 +124,30 @@ impl Parser<'_> {
         }
         let kind = if is_boolean { Kind::Boolean } else { Kind::Symbol };
         self.leaf(kind, start, end, Flags::default());
+    }
+
+    /// Reads `https://…` without quotes, whose `//` would else start a comment.
+    fn unquoted_url(&mut self, start: usize) {
+        let belongs = |byte: &&u8| !b" \t\r\n,}])\"'`".contains(byte);
+        let end = start + self.rest(start).iter().take_while(belongs).count();
+        let span = self.span(start, end);
+        let found = Diagnostic::error(code::UNQUOTED, span, "an address needs quotes: `//` starts a comment")
+            .with_hint(format!("write \"{}\"", short(span.of(self.source))));
+        self.report(found);
+        self.leaf(Kind::Symbol, start, end, Flags::default());
+        self.bump_to(end);
+    }
+
+    fn tag_with_wrong_quotes(&mut self, start: usize, tag_end: usize) {
+        let id = self.start_at(Kind::Error, start);
+        self.leaf(Kind::Tag, start, tag_end, Flags::default());
+        self.quoted_text(Kind::String);
+        self.finish(id, self.pos);
+        let tag = short(self.span(start, tag_end).of(self.source));
+        let found =
+            Diagnostic::error(code::UNQUOTED, self.span(start, self.pos), "a tagged string stands in backticks")
+                .with_hint(format!("write {tag}`…`"));
+        self.report(found);
     }
 
     fn tagged(&mut self, start: usize, tag_end: usize) {
@@ -220,6 +265,10 @@ impl Parser<'_> {
                 if !self.value(Place::Array) && self.peek() == b'@' {
                     self.junk();
                 }
+                self.trivia();
+                if self.peek() == b':' {
+                    self.key_in_array(start);
+                }
                 if self.after_item(b']', "values", Self::judge_in_array) == After::End || self.pos == before {
                     break;
                 }
@@ -228,12 +277,27 @@ impl Parser<'_> {
         self.leave(id);
     }
 
+    /// Reads the value of `key: value` in an array, where only values may stand.
+    fn key_in_array(&mut self, opener: usize) {
+        let id = self.start(Kind::Error);
+        let start = self.pos;
+        self.bump(1);
+        self.trivia();
+        self.value(Place::Array);
+        self.finish(id, self.token_end);
+        let found = Diagnostic::error(code::KEY, self.span(start, start + 1), "an array has values, not keys")
+            .with_related(self.span(opener, opener + 1), "the array starts here")
+            .with_hint("write a map, `{key: value}`");
+        self.report(found);
+    }
+
     fn judge_in_array(&self) -> Unexpected {
         match self.peek() {
             b'"' | b'\'' | b'`' | b'[' | b'{' => Unexpected::StartsItem,
             b'|' | b'@' | b'(' | b':' => Unexpected::EndsList,
             byte if is_name_start(byte) || is_digit(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
             b'-' if is_digit(self.byte(self.pos + 1)) => Unexpected::StartsItem,
+            b';' => Unexpected::WrongSeparator,
             _ => Unexpected::Junk,
         }
     }

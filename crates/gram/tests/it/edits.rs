@@ -54,7 +54,7 @@ fn a_property_is_removed_with_its_comma() {
     let remove = |edit: &mut Edit<'_>, pattern: Pattern<'_>| {
         edit.remove_property(pattern, "x");
     };
-    check("(a {x: 1, y: 2})", remove, "(a { y: 2})");
+    check("(a {x: 1, y: 2})", remove, "(a {y: 2})");
     check("(a {y: 2, x: 1})", remove, "(a {y: 2})");
     check("(a {x: 1})", remove, "(a {})");
     check("(a {\n  y: 2,\n  x: 1, // one\n  z: 3\n})", remove, "(a {\n  y: 2,\n  // one\n  z: 3\n})");
@@ -164,6 +164,78 @@ fn several_changes_go_together() {
         },
         "(a {x: 3})",
     );
+}
+
+#[test]
+fn changes_may_come_in_any_order_and_the_later_counts() {
+    check(
+        "(a)",
+        |edit, node| {
+            edit.set_property(node, "x", &1.into()).add_label(node, "L").set_property(node, "y", &2.into());
+        },
+        "(a:L {x: 1, y: 2})",
+    );
+    check(
+        "()",
+        |edit, node| {
+            edit.add_label(node, "L").rename(node, "n").rename(node, "m").add_label(node, "L");
+        },
+        "(m:L)",
+    );
+    check(
+        "(:L)",
+        |edit, node| {
+            edit.rename(node, "n").remove_label(node, "L");
+        },
+        "(n)",
+    );
+    check(
+        "(a {z: 1})",
+        |edit, node| {
+            edit.remove_property(node, "z").set_property(node, "z", &5.into());
+        },
+        "(a {z: 5})",
+    );
+    check(
+        "[a | b]",
+        |edit, bracket| {
+            edit.set_property(bracket, "x", &1.into());
+            edit.remove_element(bracket, bracket.elements().next().unwrap());
+        },
+        "[a {x: 1}]",
+    );
+    check(
+        "[a |\n  b, // c\n  d\n]",
+        |edit, bracket| {
+            edit.remove_element(bracket, bracket.elements().nth(1).unwrap()).push_element(bracket, "x");
+        },
+        "[a |\n  b, // c\n  x\n]",
+    );
+}
+
+#[test]
+fn commas_do_not_move_into_comments() {
+    let remove = |edit: &mut Edit<'_>, pattern: Pattern<'_>| {
+        edit.remove_property(pattern, "d");
+    };
+    check("(a {\n  b: 1,\n  // about d\n  d: 2,\n  e: 3\n})", remove, "(a {\n  b: 1,\n  // about d\n  e: 3\n})");
+    check("(a {\n  b: 1, // b\n  d: 2 // d\n})", remove, "(a {\n  b: 1 // b\n  // d\n})");
+}
+
+#[test]
+fn line_breaks_are_those_of_the_file() {
+    check("(a {\r\n  b: 1,\r\n  c: 2\r\n})", set("x", 1), "(a {\r\n  b: 1,\r\n  c: 2,\r\n  x: 1\r\n})");
+}
+
+#[test]
+fn values_that_cannot_be_written_are_refused() {
+    let (tree, _) = parse("(a)");
+    let node = tree.patterns().next().unwrap();
+    let mut edit = tree.edit();
+    edit.set_property(node, "x", &Value::Symbol("two words".into()));
+    edit.set_property(node, "y", &Value::Range { lower: None, upper: None });
+    edit.set_property_text(node, "z", "1, w: 2");
+    assert_eq!(edit.refused(), ["x", "y", "z"].map(|key| EditError::NotAValue(key.to_owned())));
 }
 
 #[test]

@@ -121,6 +121,24 @@ mistakes! {
     hash_comment: "# about\n(a)";
     semicolon: "(a);";
     stray_text: "(a) % (b)";
+    missing_quote_before_the_next_property: "(a {\n  text: \"x,\n  more: 1\n})";
+    apostrophe_in_single_quotes: "({text: 'It's nice', x: 1})";
+    triple_quotes: "({text: \"\"\"\n  Hello\n\"\"\"})";
+    bar_between_elements: "[a | b | c]";
+    semicolon_between_properties: "({x: 1; y: 2})";
+    arrow_inside_the_label: "(a:L-->(b)";
+    path_of_bare_names: "(a)-->b-->(c)";
+    blank_in_an_arrow: "(a) -- > (b)";
+    keys_in_an_array: "({k: [a: 1, b: 2]})";
+    url_without_quotes: "({url: http://example.com/x, y: 1})";
+    date_without_quotes: "({born: 1815-12-10})";
+    time_without_quotes: "({at: 10:30})";
+    unit_with_a_slash: "({speed: 5km/h})";
+    percentage: "({share: 50%})";
+    range_to_a_word: "({x: 1..a})";
+    range_with_two_dots_before: "({x: ..5})";
+    tag_before_double_quotes: "({born: date\"1815\"})";
+    annotation_with_two_values: "@key(1, 2) (a)";
     tabs_and_wide_characters: "\t(数 {名: 1})";
 }
 

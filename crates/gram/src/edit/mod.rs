@@ -1,0 +1,291 @@
+//! Changes to a tree that leave everything else as it is.
+
+mod list;
+
+use crate::parse::{Dialect, parse_shared};
+use crate::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, Tree, Value, quote_name, span::offset};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// A set of changes to a tree. Nothing happens before [`Edit::apply`].
+///
+/// Each change touches only the bytes it must: comments, layout, quoting and order of everything else stay. Changes may
+/// come in any order; where two speak of the same thing, the later one counts.
+///
+/// ```
+/// let (tree, _) = patter_gram::parse("[a:Agent { // note\n  model: 'x'\n} | b]");
+/// let agent = tree.patterns().next().unwrap();
+/// let mut edit = tree.edit();
+/// edit.rename(agent, "greeter");
+/// edit.set_property(agent, "temperature", &"low".into());
+/// edit.push_element(agent, "(c)");
+/// let (tree, diagnostics) = edit.apply();
+/// assert!(diagnostics.is_empty());
+/// assert_eq!(
+///     tree.to_string(),
+///     "[greeter:Agent { // note\n  model: 'x',\n  temperature: \"low\"\n} | b, (c)]"
+/// );
+/// ```
+#[derive(Debug, Clone)]
+pub struct Edit<'t> {
+    tree: &'t Tree,
+    subjects: BTreeMap<SyntaxId, SubjectEdit>,
+    replaced: BTreeMap<SyntaxId, Splice>,
+    refused: Vec<EditError>,
+}
+
+/// What happens to one pattern.
+#[derive(Debug, Clone, Default)]
+struct SubjectEdit {
+    name: Option<String>,
+    /// Labels, and whether they are to be there.
+    labels: Vec<(String, bool)>,
+    /// Keys, and the text of their values; `None` removes them.
+    properties: Vec<(String, Option<String>)>,
+    removed_elements: HashSet<SyntaxId>,
+    added_elements: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Splice {
+    span: Span,
+    text: String,
+}
+
+/// Why a change could not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditError {
+    /// A reference or a path has no subject of its own: no labels, no record.
+    NoSubject(Span),
+    /// Only bracket patterns have elements.
+    NotABracket(Span),
+    /// The value of a property cannot be written as gram.
+    NotAValue(String),
+}
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EditError::NoSubject(_) => f.write_str("a reference or a path has no labels and no record"),
+            EditError::NotABracket(_) => f.write_str("only a bracket pattern has elements"),
+            EditError::NotAValue(key) => write!(f, "the value for `{key}` cannot be written as gram"),
+        }
+    }
+}
+
+impl std::error::Error for EditError {}
+
+impl Tree {
+    /// Starts a set of changes.
+    pub fn edit(&self) -> Edit<'_> {
+        Edit { tree: self, subjects: BTreeMap::new(), replaced: BTreeMap::new(), refused: Vec::new() }
+    }
+}
+
+impl Edit<'_> {
+    /// Sets a property, in place where it exists, else after the others.
+    pub fn set_property(&mut self, pattern: Pattern<'_>, key: &str, value: &Value) -> &mut Self {
+        let text = value.to_string();
+        if Value::parse(&text).as_ref() != Some(value) {
+            return self.refuse(EditError::NotAValue(key.to_owned()));
+        }
+        self.change_property(pattern, key, Some(text))
+    }
+
+    /// Sets a property to a value written as gram, such as a fenced string.
+    pub fn set_property_text(&mut self, pattern: Pattern<'_>, key: &str, value: &str) -> &mut Self {
+        if Value::parse(value).is_none() {
+            return self.refuse(EditError::NotAValue(key.to_owned()));
+        }
+        self.change_property(pattern, key, Some(value.to_owned()))
+    }
+
+    /// Removes a property, if it exists: all of them, where a key is given twice.
+    pub fn remove_property(&mut self, pattern: Pattern<'_>, key: &str) -> &mut Self {
+        self.change_property(pattern, key, None)
+    }
+
+    /// Gives a pattern another name, or its first one.
+    pub fn rename(&mut self, pattern: Pattern<'_>, name: &str) -> &mut Self {
+        if pattern.kind() == PatternKind::Path {
+            return self.refuse(EditError::NoSubject(pattern.span()));
+        }
+        self.subject(pattern).name = Some(quote_name(name).into_owned());
+        self
+    }
+
+    /// Adds a label after the others, unless the pattern has it.
+    pub fn add_label(&mut self, pattern: Pattern<'_>, label: &str) -> &mut Self {
+        self.change_label(pattern, label, true)
+    }
+
+    /// Removes a label, if the pattern has it.
+    pub fn remove_label(&mut self, pattern: Pattern<'_>, label: &str) -> &mut Self {
+        self.change_label(pattern, label, false)
+    }
+
+    /// Adds an element, written as gram, after the others of a bracket pattern.
+    pub fn push_element(&mut self, pattern: Pattern<'_>, element: &str) -> &mut Self {
+        if pattern.kind() != PatternKind::Bracket {
+            return self.refuse(EditError::NotABracket(pattern.span()));
+        }
+        self.subject(pattern).added_elements.push(element.to_owned());
+        self
+    }
+
+    /// Removes an element of a bracket pattern.
+    pub fn remove_element(&mut self, pattern: Pattern<'_>, element: Pattern<'_>) -> &mut Self {
+        if pattern.kind() != PatternKind::Bracket {
+            return self.refuse(EditError::NotABracket(pattern.span()));
+        }
+        self.subject(pattern).removed_elements.insert(element.syntax().id());
+        self
+    }
+
+    /// Replaces a pattern, annotations included, by text. Other changes inside it go with it.
+    pub fn replace(&mut self, pattern: Pattern<'_>, text: &str) -> &mut Self {
+        let splice = Splice { span: pattern.span(), text: text.to_owned() };
+        self.replaced.insert(pattern.syntax().id(), splice);
+        self
+    }
+
+    /// Returns the changes that could not be noted, and why. [`Edit::apply`] leaves them out.
+    pub fn refused(&self) -> &[EditError] {
+        &self.refused
+    }
+
+    /// Makes the changes and parses the result.
+    ///
+    /// Diagnostics tell of text that was put in and is not well-formed, and of mistakes that were there before.
+    pub fn apply(self) -> (Tree, Vec<Diagnostic>) {
+        let mut splices: Vec<_> = self.replaced.into_values().collect();
+        for (id, changes) in &self.subjects {
+            if let Some(pattern) = self.tree.get(*id).and_then(Pattern::cast) {
+                splice_subject(pattern, changes, &mut splices);
+            }
+        }
+        let (source, foreign) = spliced(self.tree, splices);
+        parse_shared(Arc::from(source), Dialect::Patter, foreign)
+    }
+
+    fn subject(&mut self, pattern: Pattern<'_>) -> &mut SubjectEdit {
+        self.subjects.entry(pattern.syntax().id()).or_default()
+    }
+
+    fn change_property(&mut self, pattern: Pattern<'_>, key: &str, value: Option<String>) -> &mut Self {
+        if !has_subject(pattern) {
+            return self.refuse(EditError::NoSubject(pattern.span()));
+        }
+        let properties = &mut self.subject(pattern).properties;
+        properties.retain(|(other, _)| other != key);
+        properties.push((key.to_owned(), value));
+        self
+    }
+
+    fn change_label(&mut self, pattern: Pattern<'_>, label: &str, is_there: bool) -> &mut Self {
+        if !has_subject(pattern) {
+            return self.refuse(EditError::NoSubject(pattern.span()));
+        }
+        let labels = &mut self.subject(pattern).labels;
+        labels.retain(|(other, _)| other != label);
+        labels.push((label.to_owned(), is_there));
+        self
+    }
+
+    fn refuse(&mut self, error: EditError) -> &mut Self {
+        self.refused.push(error);
+        self
+    }
+}
+
+fn has_subject(pattern: Pattern<'_>) -> bool {
+    matches!(pattern.kind(), PatternKind::Node | PatternKind::Bracket)
+}
+
+/// Works out the splices that change one pattern.
+fn splice_subject(pattern: Pattern<'_>, changes: &SubjectEdit, splices: &mut Vec<Splice>) {
+    let syntax = pattern.syntax();
+    let inside = syntax.span().start + 1;
+    // Insertions at one place keep their order: name, labels, record.
+    if let Some(name) = &changes.name {
+        let span = pattern.identifier().map_or(Span::at(inside), Syntax::span);
+        splices.push(Splice { span, text: name.clone() });
+    }
+    let head = syntax.children().take_while(|part| matches!(part.kind(), Kind::Identifier | Kind::Label));
+    let head_end = head.last().map_or(inside, |part| part.span().end);
+    for (label, is_there) in &changes.labels {
+        if !is_there {
+            let labels = syntax.children().filter(|part| part.kind() == Kind::Label);
+            let same = labels.filter(|part| crate::pattern::label_name(*part) == *label);
+            splices.extend(same.map(|part| Splice { span: part.span(), text: String::new() }));
+        } else if !pattern.has_label(label) {
+            splices.push(Splice { span: Span::at(head_end), text: format!(":{}", quote_name(label)) });
+        }
+    }
+    splice_properties(pattern, changes, head_end, splices);
+    if !changes.removed_elements.is_empty() || !changes.added_elements.is_empty() {
+        list::splice_items(syntax, &changes.removed_elements, &changes.added_elements, splices);
+    }
+}
+
+fn splice_properties(pattern: Pattern<'_>, changes: &SubjectEdit, head_end: u32, splices: &mut Vec<Splice>) {
+    let mut removed = HashSet::new();
+    let mut added = Vec::new();
+    for (key, value) in &changes.properties {
+        let written = |value: &str| format!("{}: {value}", quote_name(key));
+        match (value, pattern.property(key)) {
+            (None, _) => {
+                let same = pattern.properties().filter(|property| property.key() == *key);
+                removed.extend(same.map(|property| property.syntax().id()));
+            }
+            (Some(value), Some(property)) => splices.push(match property.value() {
+                Some(old) => Splice { span: old.span(), text: value.clone() },
+                None => Splice { span: property.syntax().span(), text: written(value) },
+            }),
+            (Some(value), None) => added.push(written(value)),
+        }
+    }
+    match pattern.record() {
+        Some(record) if !removed.is_empty() || !added.is_empty() => {
+            list::splice_items(record, &removed, &added, splices);
+        }
+        None if !added.is_empty() => {
+            splices.push(Splice { span: Span::at(head_end), text: format!(" {{{}}}", added.join(", ")) });
+        }
+        _ => {}
+    }
+}
+
+/// Applies splices. Where one lies within another, the outer one wins.
+fn spliced(tree: &Tree, mut splices: Vec<Splice>) -> (String, Vec<(u32, u8)>) {
+    // Stable, so that insertions at one place keep their order. They come before what is changed or erased there, and
+    // of changes the longest comes first.
+    splices.sort_by_key(|splice| (splice.span.start, !splice.span.is_empty(), std::cmp::Reverse(splice.span.end)));
+    let mut source = String::with_capacity(tree.source().len());
+    let mut foreign = Vec::new();
+    let mut at = 0;
+    let keep = |source: &mut String, foreign: &mut Vec<(u32, u8)>, kept: Span| {
+        let first = tree.foreign().partition_point(|(place, _)| *place < kept.start);
+        let inside = tree.foreign().iter().skip(first).take_while(|(place, _)| *place < kept.end);
+        foreign.extend(inside.map(|(place, byte)| (place - kept.start + offset(source.len()), *byte)));
+        source.push_str(kept.of(tree.source()));
+    };
+    let mut erases = false;
+    for splice in splices {
+        if splice.span.start < at {
+            // What is erased may reach over blanks to the next change, which still counts; what is replaced may not.
+            if erases {
+                source.push_str(&splice.text);
+                at = at.max(splice.span.end);
+            }
+            continue;
+        }
+        keep(&mut source, &mut foreign, Span::new(at, splice.span.start));
+        source.push_str(&splice.text);
+        erases = splice.text.is_empty() && !splice.span.is_empty();
+        at = splice.span.end;
+    }
+    keep(&mut source, &mut foreign, Span::new(at, offset(tree.source().len())));
+    (source, foreign)
+}
