@@ -5,6 +5,10 @@
 //!
 //! The notation that agents are written in has a crate of its own, [`gram`].
 
+pub mod check;
+pub mod declare;
+pub mod name;
+pub mod project;
 pub mod rule;
 pub mod schema;
 pub mod signature;

@@ -12,6 +12,8 @@ pub use read::SignatureError;
 pub use validate::{Mismatch, Step};
 pub use value::{json_of, value_of};
 
+pub(crate) use read::{Reader, a};
+
 use indexmap::IndexMap;
 use serde_json::{Number, Value as Json};
 

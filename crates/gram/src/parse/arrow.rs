@@ -172,8 +172,8 @@ impl Parser<'_> {
         self.bump_to(end as usize);
         let hint = format!(
             "names may hold dashes, so this was read as the name {}; write `({})-->`",
-            quoted(text),
-            short(stem)
+            quoted(text.trim_start_matches(':')),
+            short(stem.trim_start_matches(':'))
         );
         let mut found =
             Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")

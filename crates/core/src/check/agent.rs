@@ -1,0 +1,95 @@
+//! Agents: what they must have, and what they may call.
+
+use super::{Checker, Takes, head};
+use crate::declare::{Agent, Declares};
+use crate::name::ModelError;
+use crate::project::called;
+use crate::{nearest, rule};
+use patter_gram::{Pattern, PatternKind, Syntax};
+use std::collections::HashMap;
+
+/// The properties of an agent.
+pub(super) const PROPERTIES: &[(&str, Takes)] = &[
+    ("description", Takes::Text),
+    ("instruction", Takes::Text),
+    ("model", Takes::Text),
+    ("temperature", Takes::Number { least: 0.0, most: 2.0 }),
+    ("topP", Takes::Number { least: 0.0, most: 1.0 }),
+    ("topK", Takes::Integer { least: 1 }),
+    ("maxTokens", Takes::Integer { least: 1 }),
+    ("stop", Takes::Texts),
+    ("seed", Takes::Integer { least: 0 }),
+    ("reasoningEffort", Takes::Word(&["none", "minimal", "low", "medium", "high"])),
+    ("returns", Takes::Text),
+    ("maxTurns", Takes::Integer { least: 1 }),
+    ("maxToolCalls", Takes::Integer { least: 1 }),
+    ("timeout", Takes::Duration),
+    ("allow", Takes::Texts),
+    ("ask", Takes::Texts),
+    ("deny", Takes::Texts),
+];
+
+impl<'p> Checker<'p> {
+    pub(super) fn agent(&mut self, pattern: Pattern<'p>) {
+        self.name(pattern, "agent");
+        self.required_text(pattern, "agent", "instruction");
+        self.required_text(pattern, "agent", "model");
+        self.properties(pattern, "agent", PROPERTIES);
+        let Some(agent) = Agent::cast(pattern) else { return };
+        self.model(pattern, &agent);
+        self.elements(pattern);
+        self.instruction(pattern, &agent);
+    }
+
+    fn model(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+        let (Some(Err(error)), Some(value)) = (agent.model(), pattern.get("model")) else { return };
+        let is_empty = value.read_text().is_some_and(|text| text.trim().is_empty());
+        let rule = match &error {
+            ModelError::Malformed(_) if is_empty => return,
+            ModelError::Malformed(_) => &rule::MALFORMED_MODEL,
+            ModelError::UnknownProvider(_) => &rule::UNKNOWN_PROVIDER,
+        };
+        let mut found = rule.at(value.span(), error.to_string());
+        found.hint = error.hint().map(Into::into);
+        self.report(found);
+    }
+
+    fn elements(&mut self, pattern: Pattern<'p>) {
+        let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
+        for element in pattern.elements() {
+            match (element.kind(), Declares::of(element)) {
+                (PatternKind::Reference, _) => {}
+                (_, Some(Declares::Agent)) => self.agent(element),
+                (_, Some(Declares::Tool)) => self.tool(element),
+                _ => {
+                    self.misplaced_element(element);
+                    continue;
+                }
+            }
+            let Some(name) = element.name() else { continue };
+            let span = element.identifier().map_or(element.span(), Syntax::span);
+            if let Some(first) = names.get(name.as_ref()) {
+                let first = first.identifier().map_or(first.span(), Syntax::span);
+                let message = format!("the agent {} has two tools `{name}`", called(pattern));
+                let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
+                self.report(
+                    found.with_hint("a model can tell tools apart only by their names; rename one or remove it"),
+                );
+            } else {
+                names.insert(name.into_owned(), element);
+            }
+        }
+    }
+
+    fn misplaced_element(&mut self, element: Pattern<'p>) {
+        let near = element.labels().find_map(|label| nearest(&label, ["Tool", "Agent"]));
+        let found = rule::MISPLACED.at(head(element), "an agent has tools and other agents for elements, nothing else");
+        self.report(found.with_hint(match (near, element.kind()) {
+            (Some(label), _) => format!("did you mean the label `{label}`?"),
+            (None, PatternKind::Path) => {
+                "a signature stands in a tool: `[name:Tool {description: \"…\"} | (a::Text)==>(::Text)]`".to_owned()
+            }
+            _ => "write `[name:Tool {…} | …]`, or the name of a tool".to_owned(),
+        }));
+    }
+}

@@ -1,0 +1,165 @@
+//! The static check: everything that can be known of a project before a token is spent.
+
+mod agent;
+mod instruction;
+mod property;
+mod reference;
+mod tool;
+
+use crate::declare::Declares;
+use crate::project::{Declaration, Finding, Project};
+use crate::{nearest, rule};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
+use property::Takes;
+use std::collections::HashMap;
+
+/// What a check should know beyond the files.
+#[derive(Debug, Clone, Default)]
+pub struct Options<'o> {
+    /// Tools that the library has, so that agents may refer to them.
+    pub library: &'o [&'o str],
+}
+
+/// Checks a project. Findings come in the order of files and places.
+///
+/// ```
+/// use patter_core::{check::{Options, check}, project::Project};
+/// let project = Project::read([("a.gram", "[hi:Agent {instruction: 'Greet.', modle: 'demo'}]")]);
+/// let findings = check(&project, &Options::default());
+/// let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
+/// assert_eq!(messages, ["the agent `hi` has no `model`", "an agent has no property `modle`"]);
+/// ```
+pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
+    let mut checker = Checker { project, options, findings: project.record_findings().to_vec(), file: 0 };
+    for (file, source) in project.files().iter().enumerate() {
+        checker.file = file;
+        for diagnostic in &source.diagnostics {
+            checker.report(diagnostic.clone());
+        }
+        for pattern in source.tree.patterns() {
+            checker.top_level(pattern);
+        }
+    }
+    checker.duplicates();
+    checker.references();
+    checker.parameter_types();
+    let mut findings = checker.findings;
+    findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start, finding.diagnostic.code));
+    findings.dedup();
+    findings
+}
+
+struct Checker<'p> {
+    project: &'p Project,
+    options: &'p Options<'p>,
+    findings: Vec<Finding>,
+    /// The file that is being checked.
+    file: usize,
+}
+
+impl<'p> Checker<'p> {
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.findings.push(Finding { file: self.file, diagnostic });
+    }
+
+    fn report_at(&mut self, declaration: &Declaration, diagnostic: Diagnostic) {
+        self.findings.push(Finding { file: declaration.file, diagnostic });
+    }
+
+    fn top_level(&mut self, pattern: Pattern<'p>) {
+        match Declares::of(pattern) {
+            Some(Declares::Agent) => self.agent(pattern),
+            Some(Declares::Tool) => self.tool(pattern),
+            Some(Declares::Toolbox) => self.toolbox(pattern),
+            Some(Declares::Record) => self.record(pattern),
+            Some(Declares::Implementation) => {
+                let found = rule::MISPLACED.at(head(pattern), "a tool with an implementation stands in a toolbox");
+                self.report(found.with_hint("write `[name:Toolbox | …]` around it"));
+            }
+            None => self.declares_nothing(pattern),
+        }
+    }
+
+    fn declares_nothing(&mut self, pattern: Pattern<'p>) {
+        let near = pattern.labels().find_map(|label| nearest(&label, Declares::LABELS));
+        let found = rule::UNKNOWN_DECLARATION.at(head(pattern), "this pattern declares nothing");
+        self.report(found.with_hint(match (near, pattern.kind()) {
+            (Some(label), _) => format!("did you mean the label `{label}`?"),
+            (None, PatternKind::Bracket) => "declarations have the label Agent, Tool, Toolbox or Object".to_owned(),
+            (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
+        }));
+    }
+
+    /// Reports a declaration without a name, or with one that is not allowed.
+    fn name(&mut self, pattern: Pattern<'p>, noun: &str) {
+        match pattern.name() {
+            Some(name) if !name.trim().is_empty() => {}
+            _ => {
+                let found = rule::UNNAMED.at(head(pattern), format!("this {noun} has no name"));
+                self.report(
+                    found.with_hint(format!("write the name before the label: `[name:{}…`", label_of(pattern))),
+                );
+            }
+        }
+        if let Some(property) = pattern.property("name") {
+            let found = rule::NAME_PROPERTY
+                .at(property.syntax().span(), format!("the name of {} is no property", a_noun(noun)));
+            self.report(found.with_hint("write it before the label, and remove this"));
+        }
+    }
+
+    fn record(&mut self, pattern: Pattern<'p>) {
+        self.name(pattern, "record type");
+        self.known_properties(pattern, "record type", &["description"]);
+        let name = pattern.name().unwrap_or_default();
+        if reference::is_endless(&name, self.project.records()) {
+            let found = rule::ENDLESS_RECORD
+                .at(head(pattern), format!("no value can be {}: it always holds another", a_noun(&name)));
+            self.report(found.with_hint("make a field that leads back to it optional, or an array"));
+        }
+    }
+
+    /// Reports names that are declared twice, among agents and tools, and among record types.
+    fn duplicates(&mut self) {
+        let mut first: HashMap<(bool, &str), &Declaration> = HashMap::new();
+        let project = self.project;
+        for declaration in project.declarations().iter().filter(|declaration| !declaration.name.is_empty()) {
+            let is_type = declaration.declares == Declares::Record;
+            let key = (is_type, declaration.name.as_str());
+            let Some(earlier) = first.get(&key) else {
+                first.insert(key, declaration);
+                continue;
+            };
+            let message = format!("the name `{}` is declared twice", declaration.name);
+            let pattern = project.pattern(declaration);
+            let span = pattern.and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
+            let mut found = rule::DUPLICATE_DECLARATION.at(span, message);
+            if earlier.file == declaration.file {
+                let span = project.pattern(earlier).and_then(Pattern::identifier).map_or(earlier.span, Syntax::span);
+                found = found.with_related(span, "first declared here");
+            }
+            let place = project.place(earlier.file, earlier.span);
+            self.report_at(
+                declaration,
+                found.with_hint(format!("it is declared in {place} too; rename one of the two")),
+            );
+        }
+    }
+}
+
+/// Returns what to mark for a whole declaration: its name and labels.
+fn head(pattern: Pattern<'_>) -> Span {
+    let span = pattern.syntax().span();
+    let parts = pattern.syntax().children();
+    let head = parts.take_while(|part| matches!(part.kind(), patter_gram::Kind::Identifier | patter_gram::Kind::Label));
+    Span::new(span.start, head.last().map_or(span.start + 1, |last| last.span().end))
+}
+
+fn label_of(pattern: Pattern<'_>) -> String {
+    pattern.labels().next().unwrap_or_default().into_owned()
+}
+
+/// Puts the article before a noun.
+fn a_noun(noun: &str) -> String {
+    crate::signature::a(noun)
+}

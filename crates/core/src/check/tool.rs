@@ -1,0 +1,132 @@
+//! Tools and toolboxes.
+
+use super::{Checker, Takes, head};
+use crate::declare::{Declares, ToolSpec};
+use crate::name::WireName;
+use crate::rule;
+use crate::signature::{Reader, Signature};
+use patter_gram::{Pattern, PatternKind, Span, Syntax};
+use std::collections::HashMap;
+
+/// The properties of a declared tool.
+const PROPERTIES: &[(&str, Takes)] =
+    &[("description", Takes::Text), ("exact", Takes::Boolean), ("idempotent", Takes::Boolean)];
+
+impl<'p> Checker<'p> {
+    pub(super) fn tool(&mut self, pattern: Pattern<'p>) {
+        self.name(pattern, "tool");
+        self.wire_name(pattern, "");
+        self.required_text(pattern, "tool", "description");
+        self.properties(pattern, "tool", PROPERTIES);
+        self.signature(pattern);
+        if pattern.has_label("ToolSpecification") {
+            let found = rule::OLD_LABEL.at(head(pattern), "`ToolSpecification` is the old label of a tool");
+            self.report(found.with_hint("write `Tool`"));
+        }
+    }
+
+    pub(super) fn toolbox(&mut self, pattern: Pattern<'p>) {
+        self.name(pattern, "toolbox");
+        let namespace = pattern.name().unwrap_or_default().into_owned();
+        let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
+        for element in pattern.elements() {
+            if !matches!(Declares::of(element), Some(Declares::Tool | Declares::Implementation)) {
+                let found = rule::MISPLACED.at(head(element), "a toolbox has tools for elements, nothing else");
+                self.report(found.with_hint("write `[name:Http {…} | …]` or `[name:Command {…} | …]`"));
+                continue;
+            }
+            self.name(element, "tool");
+            self.wire_name(element, &namespace);
+            self.required_text(element, "tool", "description");
+            self.signature(element);
+            let Some(name) = element.name() else { continue };
+            if let Some(first) = names.insert(name.into_owned(), element) {
+                let span = element.identifier().map_or(element.span(), Syntax::span);
+                let first = first.identifier().map_or(first.span(), Syntax::span);
+                let message =
+                    format!("the toolbox `{namespace}` has two tools `{}`", element.name().unwrap_or_default());
+                self.report(rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one"));
+            }
+        }
+    }
+
+    fn wire_name(&mut self, pattern: Pattern<'p>, namespace: &str) {
+        let Some(identifier) = pattern.identifier() else { return };
+        let name = identifier.unquoted();
+        let full = if namespace.is_empty() { name.into_owned() } else { format!("{namespace}/{name}") };
+        if let Err(error) = WireName::of(&full) {
+            self.report(rule::NOT_ON_WIRE.at(identifier.span(), error.to_string()));
+        }
+    }
+
+    /// Checks the signature, and that there is exactly one.
+    fn signature(&mut self, pattern: Pattern<'p>) {
+        let mut elements = pattern.elements();
+        let Some(first) = elements.next() else {
+            return self.report(crate::declare::no_signature(head(pattern)));
+        };
+        for extra in elements {
+            let found = rule::SEVERAL_SIGNATURES.at(extra.span(), "a tool has one signature");
+            let found = found.with_related(first.span(), "its signature");
+            self.report(found.with_hint("join all parameters by arrows: `(a::Text)==>(b::Int)==>(::Text)`"));
+        }
+        self.read_signature(first);
+    }
+
+    /// Reads a signature and reports what is wrong with it.
+    fn read_signature(&mut self, path: Pattern<'p>) -> Option<Signature> {
+        let records = self.project.records();
+        let is_record = |name: &str| records.get(name).is_some();
+        let mut reader = Reader::new(&is_record);
+        let signature = reader.signature(path);
+        for diagnostic in reader.diagnostics {
+            self.report(diagnostic);
+        }
+        signature
+    }
+
+    /// Reports parameters that have one name and two types across the project.
+    pub(super) fn parameter_types(&mut self) {
+        let project = self.project;
+        let mut first: HashMap<String, Seen> = HashMap::new();
+        for (file, source) in project.files().iter().enumerate() {
+            self.file = file;
+            for tool in source.tree.walk().filter(|pattern| Declares::of(*pattern) == Some(Declares::Tool)) {
+                self.compare_parameters(tool, &mut first);
+            }
+        }
+    }
+
+    fn compare_parameters(&mut self, tool: Pattern<'p>, first: &mut HashMap<String, Seen>) {
+        let Some(spec) = ToolSpec::cast(tool) else { return };
+        let Some(path) = tool.elements().next().filter(|path| path.kind() == PatternKind::Path) else { return };
+        let Ok(signature) = spec.signature(self.project.records()) else { return };
+        for parameter in &signature.parameters {
+            let ty = parameter.ty.to_string();
+            let span = named(path, &parameter.name).map_or(path.span(), Pattern::span);
+            let Some(seen) = first.get(&parameter.name) else {
+                first.insert(parameter.name.clone(), Seen { ty, file: self.file, span });
+                continue;
+            };
+            if seen.ty != ty {
+                let place = self.project.place(seen.file, seen.span);
+                let (here, there) = (super::a_noun(&ty), super::a_noun(&seen.ty));
+                let message = format!("`{}` is {here} here, and {there} in {place}", parameter.name);
+                let found = rule::TWO_TYPES.at(span, message);
+                self.report(found.with_hint("models do better where one name means one thing; rename one of the two"));
+            }
+        }
+    }
+}
+
+/// Where a parameter name was first used, and with what type.
+struct Seen {
+    ty: String,
+    file: usize,
+    span: Span,
+}
+
+/// Returns the parameter with a name.
+fn named<'p>(path: Pattern<'p>, name: &str) -> Option<Pattern<'p>> {
+    path.elements().find(|node| node.name().as_deref() == Some(name))
+}

@@ -1,0 +1,231 @@
+//! Agents.
+
+use super::{Declares, Place, ToolSpec, written};
+use crate::name::{ModelError, ModelRef};
+use patter_gram::{Pattern, PatternKind, Span, Tree, Value, format, parse, quote_name};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The declaration of an agent: a name, an instruction, a model, and what it may call.
+///
+/// ```
+/// use patter_core::{declare::Agent, gram::parse};
+/// let (tree, _) = parse("[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello] // the first");
+/// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
+/// assert_eq!(agent.instruction().as_deref(), Some("Greet."));
+/// let changed = agent.with_model("OpenAI/gpt-5");
+/// assert_eq!(
+///     changed.tree().to_string(),
+///     "[hi:Agent {instruction: 'Greet.', model: \"OpenAI/gpt-5\"} | sayHello] // the first"
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    place: Place,
+}
+
+/// What an agent is made of, to declare one in Rust.
+#[derive(Debug, Clone, Default)]
+pub struct AgentParts<'p> {
+    /// The name.
+    pub name: &'p str,
+    /// What it is for.
+    pub description: Option<&'p str>,
+    /// What it is told.
+    pub instruction: &'p str,
+    /// The model, such as `OpenAI/gpt-4o-mini`.
+    pub model: &'p str,
+    /// Its tools.
+    pub tools: &'p [ToolSpec],
+}
+
+/// What an agent may call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Element {
+    /// A tool, declared in place.
+    Tool(ToolSpec),
+    /// An agent, declared in place.
+    Agent(Agent),
+    /// A tool or an agent, declared elsewhere.
+    Reference {
+        /// Its name.
+        name: String,
+        /// Where it is referred to.
+        span: Span,
+    },
+}
+
+impl Agent {
+    /// Declares an agent from its parts.
+    ///
+    /// ```
+    /// use patter_core::declare::{Agent, AgentParts, ToolSpec};
+    /// let tools = [ToolSpec::new("sayHello", "Greets", "(name::Text)==>(::Text)").unwrap()];
+    /// let parts = AgentParts { name: "hi", instruction: "Greet people.", model: "demo", tools: &tools, ..Default::default() };
+    /// let agent = Agent::new(&parts);
+    /// assert_eq!(agent.name().as_deref(), Some("hi"));
+    /// assert_eq!(agent.elements().count(), 1);
+    /// ```
+    pub fn new(parts: &AgentParts<'_>) -> Self {
+        let mut properties = Vec::new();
+        if let Some(description) = parts.description {
+            properties.push(format!("description: {}", written(description, "  ")));
+        }
+        properties.push(format!("instruction: {}", written(parts.instruction, "  ")));
+        properties.push(format!("model: {}", Value::from(parts.model)));
+        let tools: Vec<_> = parts.tools.iter().map(ToString::to_string).collect();
+        let elements = if tools.is_empty() { String::new() } else { format!(" | {}", tools.join(", ")) };
+        let text = format!("[{}:Agent {{ {} }}{elements}]", quote_name(parts.name), properties.join(", "));
+        let (tree, _) = parse(&format(&text).unwrap_or(text));
+        Self { place: Place::first_of(tree) }
+    }
+
+    /// Views a pattern as an agent, if it has the label.
+    pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
+        (Declares::of(pattern) == Some(Declares::Agent)).then(|| Self { place: Place::of(pattern) })
+    }
+
+    /// Returns the pattern.
+    pub fn pattern(&self) -> Option<Pattern<'_>> {
+        self.place.pattern()
+    }
+
+    /// Returns the file that it stands in.
+    pub fn tree(&self) -> &Tree {
+        self.place.tree()
+    }
+
+    /// Returns where it stands in its file.
+    pub fn span(&self) -> Span {
+        self.pattern().map_or(Span::at(0), Pattern::span)
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        self.pattern()?.name()
+    }
+
+    /// Returns the description.
+    pub fn description(&self) -> Option<Cow<'_, str>> {
+        self.place.text("description")
+    }
+
+    /// Returns the instruction.
+    pub fn instruction(&self) -> Option<Cow<'_, str>> {
+        self.place.text("instruction")
+    }
+
+    /// Reads the model; `None` where there is none.
+    pub fn model(&self) -> Option<Result<ModelRef, ModelError>> {
+        self.place.text("model").map(|model| model.parse())
+    }
+
+    /// Iterates over what it may call, in order.
+    pub fn elements(&self) -> impl Iterator<Item = Element> {
+        let elements: Vec<_> =
+            self.pattern().into_iter().flat_map(Pattern::elements).filter_map(Element::cast).collect();
+        elements.into_iter()
+    }
+
+    /// Iterates over the tools that are declared in place.
+    pub fn tools(&self) -> impl Iterator<Item = ToolSpec> {
+        self.elements().filter_map(|element| if let Element::Tool(tool) = element { Some(tool) } else { None })
+    }
+
+    /// Returns the agent with another name.
+    #[must_use]
+    pub fn with_name(&self, name: &str) -> Self {
+        Self {
+            place: self.place.edited(|edit, pattern| {
+                edit.rename(pattern, name);
+            }),
+        }
+    }
+
+    /// Returns the agent with another description.
+    #[must_use]
+    pub fn with_description(&self, description: &str) -> Self {
+        self.with_text("description", description)
+    }
+
+    /// Returns the agent with another instruction.
+    #[must_use]
+    pub fn with_instruction(&self, instruction: &str) -> Self {
+        self.with_text("instruction", instruction)
+    }
+
+    /// Returns the agent with another model.
+    #[must_use]
+    pub fn with_model(&self, model: &str) -> Self {
+        self.with_text("model", model)
+    }
+
+    /// Returns the agent with one tool more.
+    #[must_use]
+    pub fn with_tool(&self, tool: &ToolSpec) -> Self {
+        Self {
+            place: self.place.edited(|edit, pattern| {
+                edit.push_element(pattern, &tool.to_string());
+            }),
+        }
+    }
+
+    /// Returns the agent without the tools and references of a name.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        Self {
+            place: self.place.edited(|edit, pattern| {
+                for element in pattern.elements().filter(|element| element.name().as_deref() == Some(name)) {
+                    edit.remove_element(pattern, element);
+                }
+            }),
+        }
+    }
+
+    fn with_text(&self, key: &str, text: &str) -> Self {
+        let value = written(text, "  ");
+        Self {
+            place: self.place.edited(|edit, pattern| {
+                edit.set_property_text(pattern, key, &value);
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
+    }
+}
+
+impl Element {
+    /// Views an element of an agent; `None` for what cannot be called.
+    pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
+        match (pattern.kind(), Declares::of(pattern)) {
+            (PatternKind::Reference, _) => {
+                Some(Element::Reference { name: pattern.name()?.into_owned(), span: pattern.span() })
+            }
+            (_, Some(Declares::Agent)) => Agent::cast(pattern).map(Element::Agent),
+            (_, Some(Declares::Tool | Declares::Implementation)) => ToolSpec::cast(pattern).map(Element::Tool),
+            _ => None,
+        }
+    }
+
+    /// Returns the name by which it is called.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Element::Tool(tool) => tool.name(),
+            Element::Agent(agent) => agent.name(),
+            Element::Reference { name, .. } => Some(Cow::Borrowed(name)),
+        }
+    }
+
+    /// Returns where it stands in its file.
+    pub fn span(&self) -> Span {
+        match self {
+            Element::Tool(tool) => tool.span(),
+            Element::Agent(agent) => agent.span(),
+            Element::Reference { span, .. } => *span,
+        }
+    }
+}

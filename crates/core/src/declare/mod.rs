@@ -1,0 +1,133 @@
+//! Declarations: typed views over patterns.
+//!
+//! The pattern is the only truth. A getter reads it each time; a setter returns a changed declaration and keeps all that
+//! it does not touch, comments and the rest of the file included. Declarations made in Rust are patterns too: they are
+//! written and read like those in files.
+
+mod agent;
+mod tool;
+
+pub use agent::{Agent, AgentParts, Element};
+pub use tool::{ToolSpec, ToolSpecError};
+
+pub(crate) use tool::no_signature;
+
+use patter_gram::{Pattern, PatternKind, Syntax, SyntaxId, Tree};
+use std::borrow::Cow;
+
+/// What a pattern declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Declares {
+    /// An agent.
+    Agent,
+    /// A tool, to be bound.
+    Tool,
+    /// A tool with an implementation, as a toolbox holds them.
+    Implementation,
+    /// A namespace of tools.
+    Toolbox,
+    /// A record type.
+    Record,
+}
+
+impl Declares {
+    /// The labels that declare something.
+    pub const LABELS: [&'static str; 7] =
+        ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Object"];
+
+    /// Tells what a pattern declares, by its labels.
+    ///
+    /// ```
+    /// use patter_core::{declare::Declares, gram::parse};
+    /// let (tree, _) = parse("[a:Agent] [b]");
+    /// let found: Vec<_> = tree.patterns().map(Declares::of).collect();
+    /// assert_eq!(found, [Some(Declares::Agent), None]);
+    /// ```
+    pub fn of(pattern: Pattern<'_>) -> Option<Self> {
+        if pattern.kind() != PatternKind::Bracket {
+            return None;
+        }
+        pattern.labels().find_map(|label| match label.as_ref() {
+            "Agent" => Some(Declares::Agent),
+            "Tool" | "ToolSpecification" => Some(Declares::Tool),
+            "Http" | "Command" => Some(Declares::Implementation),
+            "Toolbox" => Some(Declares::Toolbox),
+            "Object" => Some(Declares::Record),
+            _ => None,
+        })
+    }
+
+    /// Names the sort of declaration, for messages.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Declares::Agent => "agent",
+            Declares::Tool | Declares::Implementation => "tool",
+            Declares::Toolbox => "toolbox",
+            Declares::Record => "record type",
+        }
+    }
+}
+
+/// A pattern in a tree that it keeps alive.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    tree: Tree,
+    id: SyntaxId,
+}
+
+impl Place {
+    pub(crate) fn of(pattern: Pattern<'_>) -> Self {
+        Self { tree: pattern.syntax().tree().clone(), id: pattern.syntax().id() }
+    }
+
+    /// Returns the place of the first pattern of a tree.
+    pub(crate) fn first_of(tree: Tree) -> Self {
+        let id = tree.patterns().next().map_or(tree.root().id(), |pattern| pattern.syntax().id());
+        Self { tree, id }
+    }
+
+    /// Returns the pattern, if the tree has it; a place made by [`Place::of`] always has.
+    pub(crate) fn pattern(&self) -> Option<Pattern<'_>> {
+        self.tree.get(self.id).and_then(Pattern::cast)
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Returns the property of the pattern as a text.
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.pattern()?.get(key).and_then(Syntax::read_text)
+    }
+
+    /// Changes the pattern, and finds it again: a change does not move it among the patterns of the file.
+    pub(crate) fn edited(&self, change: impl FnOnce(&mut patter_gram::Edit<'_>, Pattern<'_>)) -> Self {
+        let Some(pattern) = self.pattern() else { return self.clone() };
+        let ordinal = self.tree.walk().position(|other| other.syntax().id() == self.id);
+        let mut edit = self.tree.edit();
+        change(&mut edit, pattern);
+        let (tree, _) = edit.apply();
+        let id = ordinal.and_then(|ordinal| tree.walk().nth(ordinal)).map(|pattern| pattern.syntax().id());
+        match id {
+            Some(id) => Self { tree, id },
+            None => self.clone(),
+        }
+    }
+}
+
+/// Semantic equality of the patterns, wherever they stand.
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.pattern() == other.pattern()
+    }
+}
+
+/// Writes a text as a value: fenced where it has several lines, else in quotes.
+pub(crate) fn written(text: &str, indent: &str) -> String {
+    if !text.contains('\n') || text.contains("```") || text.ends_with('`') || text != patter_gram::dedent(text) {
+        return patter_gram::quote(text);
+    }
+    let lines: Vec<_> =
+        text.lines().map(|line| if line.is_empty() { String::new() } else { format!("{indent}  {line}") }).collect();
+    format!("```\n{}\n{indent}```", lines.join("\n"))
+}

@@ -1,0 +1,189 @@
+//! Tools as agents declare them.
+
+use super::Place;
+use crate::rule;
+use crate::schema::input_schema;
+use crate::signature::{Records, Signature, SignatureError};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, parse, quote, quote_name};
+use serde_json::{Value as Json, json};
+use std::borrow::Cow;
+use thiserror::Error;
+
+/// The declaration of a tool: a name, a description and a signature.
+///
+/// ```
+/// use patter_core::declare::ToolSpec;
+/// let spec = ToolSpec::new("sayHello", "Returns a greeting", "(name::Text)==>(::Text)").unwrap();
+/// assert_eq!(spec.name().as_deref(), Some("sayHello"));
+/// assert_eq!(spec.to_string(), "[sayHello:Tool { description: \"Returns a greeting\" } | (name::Text)==>(::Text)]");
+/// assert_eq!(spec.with_description("Greets").description().as_deref(), Some("Greets"));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    place: Place,
+}
+
+/// Why parts make no tool.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ToolSpecError {
+    /// The name is empty.
+    #[error("a tool needs a name")]
+    Unnamed,
+    /// The description is empty.
+    #[error("the tool `{0}` needs a description")]
+    Undescribed(String),
+    /// The signature is none.
+    #[error("the tool `{name}` has no signature: {error}")]
+    Signature {
+        /// The tool.
+        name: String,
+        /// What is wrong with its signature.
+        error: SignatureError,
+    },
+    /// The JSON form lacks something.
+    #[error("a tool in JSON has `name`, `description` and `typeSignature`, all text")]
+    Json,
+}
+
+impl ToolSpec {
+    /// Declares a tool from its parts.
+    pub fn new(name: &str, description: &str, signature: &str) -> Result<Self, ToolSpecError> {
+        if name.trim().is_empty() {
+            return Err(ToolSpecError::Unnamed);
+        }
+        if description.trim().is_empty() {
+            return Err(ToolSpecError::Undescribed(name.to_owned()));
+        }
+        let failed = |error| ToolSpecError::Signature { name: name.to_owned(), error };
+        Signature::parse(signature).map_err(failed)?;
+        let text =
+            format!("[{}:Tool {{ description: {} }} | {}]", quote_name(name), quote(description), signature.trim());
+        let (tree, _) = parse(&text);
+        match tree.patterns().next() {
+            Some(pattern) => Ok(Self { place: Place::of(pattern) }),
+            None => Err(ToolSpecError::Unnamed),
+        }
+    }
+
+    /// Views a pattern as the declaration of a tool, if it has the label of one.
+    pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
+        let is_tool = pattern.kind() == PatternKind::Bracket
+            && pattern
+                .labels()
+                .any(|label| matches!(label.as_ref(), "Tool" | "ToolSpecification" | "Http" | "Command"));
+        is_tool.then(|| Self { place: Place::of(pattern) })
+    }
+
+    /// Returns the pattern.
+    pub fn pattern(&self) -> Option<Pattern<'_>> {
+        self.place.pattern()
+    }
+
+    /// Returns where it stands in its file.
+    pub fn span(&self) -> Span {
+        self.pattern().map_or(Span::at(0), Pattern::span)
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        self.pattern()?.name()
+    }
+
+    /// Returns the description.
+    pub fn description(&self) -> Option<Cow<'_, str>> {
+        self.place.text("description")
+    }
+
+    /// Reads the signature.
+    pub fn signature(&self, records: &Records) -> Result<Signature, SignatureError> {
+        match self.signature_pattern() {
+            Some(path) => Signature::read(path, records),
+            None => Err(SignatureError { diagnostics: vec![no_signature(self.span())] }),
+        }
+    }
+
+    /// Returns the pattern of the signature.
+    pub fn signature_pattern(&self) -> Option<Pattern<'_>> {
+        self.pattern()?.elements().next()
+    }
+
+    /// Returns the schema of the arguments.
+    pub fn schema(&self, records: &Records) -> Result<Json, SignatureError> {
+        Ok(input_schema(&self.signature(records)?, records))
+    }
+
+    /// Returns the tool with another name.
+    #[must_use]
+    pub fn with_name(&self, name: &str) -> Self {
+        Self {
+            place: self.place.edited(|edit, pattern| {
+                edit.rename(pattern, name);
+            }),
+        }
+    }
+
+    /// Returns the tool with another description.
+    #[must_use]
+    pub fn with_description(&self, description: &str) -> Self {
+        Self {
+            place: self.place.edited(|edit, pattern| {
+                edit.set_property(pattern, "description", &description.into());
+            }),
+        }
+    }
+
+    /// Returns the tool with another signature.
+    pub fn with_signature(&self, signature: &str) -> Result<Self, SignatureError> {
+        Signature::parse(signature)?;
+        Ok(Self {
+            place: self.place.edited(|edit, pattern| match pattern.elements().next() {
+                Some(old) => {
+                    edit.replace(old, signature.trim());
+                }
+                None => {
+                    edit.push_element(pattern, signature.trim());
+                }
+            }),
+        })
+    }
+
+    /// Returns the JSON form. The schema is derived; `typeSignature` is the truth.
+    ///
+    /// ```
+    /// use patter_core::{declare::ToolSpec, signature::Records};
+    /// let spec = ToolSpec::new("sayHello", "Greets", "(name::Text)==>(::String)").unwrap();
+    /// let json = spec.to_json(&Records::default()).unwrap();
+    /// assert_eq!(json["typeSignature"], "(name::Text)==>(::String)");
+    /// assert_eq!(json["schema"]["required"][0], "name");
+    /// assert_eq!(ToolSpec::from_json(&json).unwrap(), spec);
+    /// ```
+    pub fn to_json(&self, records: &Records) -> Result<Json, SignatureError> {
+        let schema = self.schema(records)?;
+        let signature = self.signature_pattern().map_or("", |path| path.syntax().text());
+        Ok(json!({
+            "name": self.name(),
+            "description": self.description(),
+            "typeSignature": signature,
+            "schema": schema,
+        }))
+    }
+
+    /// Declares a tool from its JSON form.
+    pub fn from_json(json: &Json) -> Result<Self, ToolSpecError> {
+        let text = |key: &str| json.get(key).and_then(Json::as_str).ok_or(ToolSpecError::Json);
+        Self::new(text("name")?, text("description")?, text("typeSignature")?)
+    }
+}
+
+impl std::fmt::Display for ToolSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
+    }
+}
+
+/// Reports that a tool has no signature.
+pub(crate) fn no_signature(span: Span) -> Diagnostic {
+    rule::NO_SIGNATURE
+        .at(span, "this tool has no signature")
+        .with_hint("write what it takes and gives after a bar: `| (name::Text)==>(::Text)`")
+}

@@ -1,0 +1,193 @@
+//! A project: the files of a team, read together.
+
+use crate::declare::{Agent, Declares, ToolSpec};
+use crate::signature::{Reader, Record, Records};
+use indexmap::IndexMap;
+use patter_gram::{Diagnostic, Dialect, Pattern, PatternKind, Span, Tree, parse_bytes};
+use std::borrow::Cow;
+
+/// Files that are read together: what one declares, the others may use.
+///
+/// ```
+/// use patter_core::project::Project;
+/// let project = Project::read([
+///     ("a.gram", "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello]"),
+///     ("tools.gram", "[sayHello:Tool {description: 'Greets'} | (name::Text)==>(::Text)]"),
+/// ]);
+/// assert_eq!(project.agents().count(), 1);
+/// assert_eq!(project.find("sayHello").len(), 1);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Project {
+    files: Vec<File>,
+    declarations: Vec<Declaration>,
+    /// Agents and tools at the top level, by name.
+    callable: IndexMap<String, Vec<usize>>,
+    records: Records,
+    record_findings: Vec<Finding>,
+}
+
+/// A file of a project.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// How people call it.
+    pub path: String,
+    /// What it says.
+    pub tree: Tree,
+    /// What is wrong with it as gram.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A declaration at the top level of a file.
+#[derive(Debug, Clone)]
+pub struct Declaration {
+    /// The file, by its place in [`Project::files`].
+    pub file: usize,
+    /// What is declared.
+    pub declares: Declares,
+    /// Its name; empty where there is none.
+    pub name: String,
+    /// Where it stands.
+    pub span: Span,
+    id: patter_gram::SyntaxId,
+}
+
+/// Something that is wrong in a file of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The file, by its place in [`Project::files`].
+    pub file: usize,
+    /// What is wrong.
+    pub diagnostic: Diagnostic,
+}
+
+impl Project {
+    /// Reads files, given by name and content, in Patter's gram.
+    pub fn read<N: Into<String>, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (N, B)>) -> Self {
+        Self::read_dialect(files, Dialect::Patter)
+    }
+
+    /// Reads files in a dialect.
+    pub fn read_dialect<N: Into<String>, B: AsRef<[u8]>>(
+        files: impl IntoIterator<Item = (N, B)>,
+        dialect: Dialect,
+    ) -> Self {
+        let files = files.into_iter().map(|(path, content)| {
+            let (tree, diagnostics) = parse_bytes(content.as_ref(), dialect);
+            File { path: path.into(), tree, diagnostics }
+        });
+        let mut project = Self {
+            files: files.collect(),
+            declarations: Vec::new(),
+            callable: IndexMap::new(),
+            records: Records::default(),
+            record_findings: Vec::new(),
+        };
+        project.index();
+        project.read_records();
+        project
+    }
+
+    /// Returns the files, in the order in which they were given.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Returns everything that is declared at the top level, in order.
+    pub fn declarations(&self) -> &[Declaration] {
+        &self.declarations
+    }
+
+    /// Returns the record types.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Iterates over the agents at the top level, with their declarations.
+    pub fn agents(&self) -> impl Iterator<Item = (&Declaration, Agent)> {
+        self.declarations.iter().filter_map(|declaration| Some((declaration, Agent::cast(self.pattern(declaration)?)?)))
+    }
+
+    /// Iterates over the tools at the top level, with their declarations.
+    pub fn tools(&self) -> impl Iterator<Item = (&Declaration, ToolSpec)> {
+        let tools = self.declarations.iter().filter(|declaration| declaration.declares == Declares::Tool);
+        tools.filter_map(|declaration| Some((declaration, ToolSpec::cast(self.pattern(declaration)?)?)))
+    }
+
+    /// Returns the agents and tools at the top level that have a name.
+    pub fn find(&self, name: &str) -> Vec<&Declaration> {
+        let found = self.callable.get(name).into_iter().flatten();
+        found.filter_map(|index| self.declarations.get(*index)).collect()
+    }
+
+    /// Iterates over the names of all agents and tools at the top level.
+    pub fn callable_names(&self) -> impl Iterator<Item = &str> {
+        self.callable.keys().map(String::as_str)
+    }
+
+    /// Returns the pattern of a declaration.
+    pub fn pattern(&self, declaration: &Declaration) -> Option<Pattern<'_>> {
+        self.files.get(declaration.file)?.tree.get(declaration.id).and_then(Pattern::cast)
+    }
+
+    /// Names a place for people: `file:line:column`.
+    pub fn place(&self, file: usize, span: Span) -> String {
+        let Some(file) = self.files.get(file) else { return String::new() };
+        let (line, column) = patter_gram::LineIndex::new(file.tree.source()).line_column(span.start);
+        format!("{}:{line}:{column}", file.path)
+    }
+
+    /// Returns what is wrong with the record types.
+    pub(crate) fn record_findings(&self) -> &[Finding] {
+        &self.record_findings
+    }
+
+    fn index(&mut self) {
+        for (file, source) in self.files.iter().enumerate() {
+            for pattern in source.tree.patterns() {
+                let Some(declares) = Declares::of(pattern) else { continue };
+                let name = pattern.name().unwrap_or_default().into_owned();
+                if matches!(declares, Declares::Agent | Declares::Tool) && !name.is_empty() {
+                    self.callable.entry(name.clone()).or_default().push(self.declarations.len());
+                }
+                let id = pattern.syntax().id();
+                self.declarations.push(Declaration { file, declares, name, span: pattern.span(), id });
+            }
+        }
+    }
+
+    /// Reads the record types. All their names are known first, since they may name one another.
+    fn read_records(&mut self) {
+        let names: std::collections::HashSet<_> = self
+            .declarations
+            .iter()
+            .filter(|declaration| declaration.declares == Declares::Record)
+            .map(|declaration| declaration.name.clone())
+            .collect();
+        let mut records = Records::default();
+        let mut findings = Vec::new();
+        for declaration in self.declarations.iter().filter(|declaration| declaration.declares == Declares::Record) {
+            let Some(pattern) = self.pattern(declaration) else { continue };
+            let (record, found) = read_record(pattern, &|name| names.contains(name));
+            let file = declaration.file;
+            findings.extend(found.into_iter().map(|diagnostic| Finding { file, diagnostic }));
+            if !declaration.name.is_empty() && records.get(&declaration.name).is_none() {
+                records.insert(declaration.name.clone(), record);
+            }
+        }
+        self.records = records;
+        self.record_findings = findings;
+    }
+}
+
+fn read_record(pattern: Pattern<'_>, is_record: &dyn Fn(&str) -> bool) -> (Record, Vec<Diagnostic>) {
+    let mut reader = Reader::new(is_record);
+    let record = reader.record(pattern);
+    (record, reader.diagnostics)
+}
+
+/// Returns the name of a pattern, or what to call it where it has none.
+pub(crate) fn called(pattern: Pattern<'_>) -> Cow<'_, str> {
+    let nameless = if pattern.kind() == PatternKind::Bracket { "this declaration" } else { "this pattern" };
+    pattern.name().map_or(Cow::Borrowed(nameless), |name| Cow::Owned(format!("`{name}`")))
+}

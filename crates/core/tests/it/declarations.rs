@@ -1,0 +1,144 @@
+//! Agents and tools as typed views: what is read, what a change keeps, and that Rust and text meet in the same pattern.
+
+use patter_core::declare::{Agent, AgentParts, Element, ToolSpec};
+use patter_core::gram::{Tree, parse};
+use patter_core::signature::Records;
+use serde_json::json;
+
+const HELLO: &str = "// The first agent.
+[hello_world_agent:Agent {
+  description: \"Greets people by name\",
+  instruction: ```
+    You are friendly.
+    Use `sayHello`.
+  ```, // how to behave
+  model: \"OpenAI/gpt-4o-mini\"
+} |
+  // greets
+  [sayHello:Tool { description: \"Returns a greeting\" } |
+    (personName::Text { default: \"world\" })==>(::String)
+  ]
+]
+
+(other) // stays
+";
+
+fn tree(text: &str) -> Tree {
+    let (tree, diagnostics) = parse(text);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    tree
+}
+
+fn agent(text: &str) -> Agent {
+    Agent::cast(tree(text).patterns().next().unwrap()).unwrap()
+}
+
+#[test]
+fn an_agent_has_a_name_a_description_a_model_an_instruction_and_tools() {
+    let agent = agent(HELLO);
+    assert_eq!(agent.name().as_deref(), Some("hello_world_agent"));
+    assert_eq!(agent.description().as_deref(), Some("Greets people by name"));
+    assert_eq!(agent.model().unwrap().unwrap().to_string(), "OpenAI/gpt-4o-mini");
+    assert_eq!(agent.instruction().as_deref(), Some("You are friendly.\nUse `sayHello`."));
+    let tools: Vec<_> = agent.tools().collect();
+    assert_eq!(tools[0].name().as_deref(), Some("sayHello"));
+    assert_eq!(tools[0].description().as_deref(), Some("Returns a greeting"));
+}
+
+#[test]
+fn a_tool_free_agent_is_supported() {
+    assert_eq!(agent("[a:Agent {instruction: 'x', model: 'demo'}]").elements().count(), 0);
+}
+
+#[test]
+fn a_setter_changes_one_thing_and_keeps_all_else() {
+    let agent = agent(HELLO);
+    let check = |changed: Agent, old: &str, new: &str| {
+        assert_eq!(changed.tree().to_string(), HELLO.replacen(old, new, 1));
+    };
+    check(agent.with_name("greeter"), "hello_world_agent", "greeter");
+    check(agent.with_model("Anthropic/claude"), "OpenAI/gpt-4o-mini", "Anthropic/claude");
+    check(agent.with_description("Greets"), "Greets people by name", "Greets");
+    check(agent.with_instruction("Be kind."), "```\n    You are friendly.\n    Use `sayHello`.\n  ```", "\"Be kind.\"");
+    let changed = agent.with_model("demo").with_name("b");
+    assert_eq!(changed.name().as_deref(), Some("b"));
+    assert_eq!(agent.name().as_deref(), Some("hello_world_agent"), "the view that was changed stays as it was");
+}
+
+#[test]
+fn an_instruction_of_several_lines_is_written_as_a_fence_and_reads_the_same() {
+    let text = "First.\n\n  - indented\nLast.";
+    assert_eq!(agent(HELLO).with_instruction(text).instruction().as_deref(), Some(text));
+    assert_eq!(agent(HELLO).with_instruction("a ``` b\nc").instruction().as_deref(), Some("a ``` b\nc"));
+}
+
+#[test]
+fn tools_are_added_and_removed() {
+    let tool = ToolSpec::new("add", "Adds", "(a::Int)==>(b::Int)==>(::Int)").unwrap();
+    let with = agent(HELLO).with_tool(&tool);
+    let names: Vec<_> = with.elements().filter_map(|element| element.name().map(String::from)).collect();
+    assert_eq!(names, ["sayHello", "add"]);
+    assert_eq!(with.without("add"), agent(HELLO));
+    assert!(with.tree().to_string().contains("// greets"));
+}
+
+#[test]
+fn rust_and_text_meet_in_the_same_pattern() {
+    let tool =
+        ToolSpec::new("sayHello", "Returns a greeting", "(personName::Text {default:\"world\"})==>(::String)").unwrap();
+    let made = Agent::new(&AgentParts {
+        name: "hello_world_agent",
+        description: Some("Greets people by name"),
+        instruction: "You are friendly.\nUse `sayHello`.",
+        model: "OpenAI/gpt-4o-mini",
+        tools: std::slice::from_ref(&tool),
+    });
+    assert_eq!(made, agent(HELLO), "{made}");
+    assert_eq!(agent(HELLO).tools().next().unwrap(), tool);
+}
+
+#[test]
+fn tool_creation_needs_a_name_a_description_and_a_signature() {
+    let refuse = |name: &str, description: &str, signature: &str, message: &str| {
+        assert_eq!(ToolSpec::new(name, description, signature).unwrap_err().to_string(), message);
+    };
+    refuse("", "x", "()==>(::Text)", "a tool needs a name");
+    refuse("a", " ", "()==>(::Text)", "the tool `a` needs a description");
+    refuse(
+        "a",
+        "x",
+        "(b)",
+        "the tool `a` has no signature: not a signature: a signature joins its parameters and its result by arrows",
+    );
+    assert!(ToolSpec::new("a", "x", "() (b)").is_err());
+}
+
+#[test]
+fn a_tool_specification_goes_to_json_and_back() {
+    let text = "[sayHello:ToolSpecification {description: \"Returns a friendly greeting message for the given name\"} | (::Text {paramName:\"name\"})==>(::String)]";
+    let tree = tree(text);
+    let spec = ToolSpec::cast(tree.patterns().next().unwrap()).unwrap();
+    let json = spec.to_json(&Records::default()).unwrap();
+    assert_eq!(
+        json,
+        json!({
+            "name": "sayHello",
+            "description": "Returns a friendly greeting message for the given name",
+            "typeSignature": "(::Text {paramName:\"name\"})==>(::String)",
+            "schema": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] }
+        })
+    );
+    let back = ToolSpec::from_json(&json).unwrap();
+    assert_eq!(back.name(), spec.name());
+    assert_eq!(back.schema(&Records::default()), spec.schema(&Records::default()));
+}
+
+#[test]
+fn elements_are_tools_agents_and_references() {
+    let agent = agent("[a:Agent | [t:Tool | ()==>(::Int)], [b:Agent {model: 'demo'}], c, (d)]");
+    let elements: Vec<_> = agent.elements().collect();
+    assert!(matches!(&elements[0], Element::Tool(tool) if tool.name().as_deref() == Some("t")));
+    assert!(matches!(&elements[1], Element::Agent(agent) if agent.name().as_deref() == Some("b")));
+    assert!(matches!(&elements[2], Element::Reference { name, .. } if name == "c"));
+    assert_eq!(elements.len(), 3);
+}
