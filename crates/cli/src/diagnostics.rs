@@ -44,7 +44,8 @@ fn write_all(diagnostics: &[Diagnostic], source: &str, name: &str, limit: Limit)
     writeln!(stderr, "{BOLD}{name}: {}{BOLD:#}", counts.join(", "))
 }
 
-fn counted(count: usize, noun: &str) -> Option<String> {
+/// Returns a number with its noun, or nothing for none.
+pub(crate) fn counted(count: usize, noun: &str) -> Option<String> {
     match count {
         0 => None,
         1 => Some(format!("1 {noun}")),

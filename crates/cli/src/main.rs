@@ -28,6 +28,9 @@ struct Cli {
 enum Command {
     Parse(command::parse::Parse),
     Fmt(command::fmt::Fmt),
+    Check(command::check::Check),
+    Show(command::show::Show),
+    Schema(command::schema::Schema),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -58,6 +61,9 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Parse(parse) => parse.run(),
         Command::Fmt(fmt) => fmt.run(),
+        Command::Check(check) => check.run(),
+        Command::Show(show) => show.run(),
+        Command::Schema(schema) => schema.run(),
     };
     match outcome {
         Ok(Outcome::Success) => ExitCode::SUCCESS,

@@ -1,9 +1,9 @@
 //! Where text comes from: files, folders of files, stdin.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What a user named on the command line.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,31 +47,4 @@ impl Source {
         };
         Ok(Self { name: input.to_string(), bytes })
     }
-}
-
-/// Finds the gram files that a path stands for: itself, or all `*.gram` below a folder, in a stable order. What cannot
-/// be searched is returned beside them.
-///
-/// Hidden files and what `.gitignore` names are passed over, and so is what is no file, such as a pipe.
-pub(crate) fn gram_files(path: &Path) -> (Vec<PathBuf>, Vec<ignore::Error>) {
-    if !path.is_dir() {
-        return (vec![path.to_owned()], Vec::new());
-    }
-    let (mut files, mut errors) = (Vec::new(), Vec::new());
-    let walk = ignore::WalkBuilder::new(path).require_git(false).sort_by_file_name(OsStr::cmp).build();
-    for entry in walk {
-        match entry {
-            Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) && entry.path().is_file() => {
-                files.push(strip_dot(entry.into_path()));
-            }
-            Ok(_) => {}
-            Err(error) => errors.push(error),
-        }
-    }
-    (files, errors)
-}
-
-/// Names files below the current folder without the `./` before them.
-fn strip_dot(path: PathBuf) -> PathBuf {
-    path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
 }

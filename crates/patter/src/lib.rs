@@ -9,4 +9,6 @@
 //! assert_eq!(tree.patterns().count(), 1);
 //! ```
 
-pub use patter_core::gram;
+pub mod project;
+
+pub use patter_core::{check, declare, gram, name, nearest, rule, schema, signature};

@@ -1,11 +1,12 @@
 //! `patter fmt`: brings gram files into the one canonical layout.
 
 use crate::diagnostics::{self, Limit};
-use crate::source::{Input, Source, gram_files};
+use crate::source::{Input, Source};
 use crate::{Outcome, print};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use patter::gram::{self, Diagnostic, Dialect};
+use patter::project::gram_files;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -63,12 +64,13 @@ impl Fmt {
     }
 
     fn format_path(&self, path: &Path, tally: &mut Tally) -> io::Result<()> {
-        let (files, errors) = gram_files(path);
-        for error in &errors {
+        let mut unreadable = Vec::new();
+        let files = gram_files(path, &mut unreadable);
+        for (folder, error) in &unreadable {
             tally.failed += 1;
-            diagnostics::error(&error.to_string(), None)?;
+            diagnostics::unreadable(&Input::Path(folder.clone()), error)?;
         }
-        if files.is_empty() && errors.is_empty() {
+        if files.is_empty() && unreadable.is_empty() {
             tally.failed += 1;
             let message = format!("there are no *.gram files in `{}`", path.display());
             return diagnostics::error(&message, Some("name a file or another folder"));

@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::declare::Agent;
 use crate::{nearest, rule};
-use patter_gram::{Pattern, Syntax};
+use patter_gram::{Pattern, Span, Syntax};
 
 impl<'p> Checker<'p> {
     pub(super) fn instruction(&mut self, pattern: Pattern<'p>, agent: &Agent) {
@@ -29,12 +29,24 @@ impl<'p> Checker<'p> {
                 continue;
             }
             let found = rule::MISSING_TOOL
-                .at(value.span(), format!("the instruction names `{word}`, which the agent does not have"));
+                .at(place_of(value, word), format!("the instruction names `{word}`, which the agent does not have"));
             self.report(found.with_hint(match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `{word}` to the elements of the agent"),
             }));
         }
+    }
+}
+
+/// Returns the place of a word in backticks within an instruction; the whole where it is written in another way.
+fn place_of(instruction: Syntax<'_>, word: &str) -> Span {
+    let span = instruction.span();
+    match instruction.text().find(&format!("`{word}`")) {
+        Some(at) => {
+            let start = span.start + u32::try_from(at + 1).unwrap_or(0);
+            Span::new(start, start + u32::try_from(word.len()).unwrap_or(0))
+        }
+        None => span,
     }
 }
 

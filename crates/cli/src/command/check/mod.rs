@@ -1,0 +1,129 @@
+//! `patter check`: finds mistakes before a token is spent.
+
+mod report;
+
+use crate::diagnostics::{self, Limit};
+use crate::source::Input;
+use crate::{Outcome, print};
+use clap::{Args, ValueEnum};
+use patter::check::{Options, check};
+use patter::gram::{Dialect, Severity};
+use patter::project::{Config, Finding, LoadError, Loaded, Project, find_root};
+use std::io;
+use std::path::PathBuf;
+
+/// Check agents and tools, and everything they refer to
+///
+/// Finds what can be known before a token is spent: missing and misspelt properties, unknown types and models, wrong
+/// defaults, references to nothing, agents that delegate in a circle, and more. `patter explain CODE` says more about a
+/// rule. Within a project (a folder with a patter.toml) all its files are read, since they may refer to one another.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter check                        everything here and below\n  \
+                        patter check agents --deny-warnings for CI: exit 1 on warnings too\n  \
+                        patter check --format sarif > check.sarif")]
+pub(crate) struct Check {
+    /// Files and folders
+    #[arg(value_name = "PATH", default_value = ".")]
+    paths: Vec<PathBuf>,
+
+    /// How to report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Accept plain gram 0.6.1 only: point at each use of Patter's extension
+    #[arg(long)]
+    portable: bool,
+
+    /// Exit 1 on warnings too
+    #[arg(long)]
+    deny_warnings: bool,
+
+    #[command(flatten)]
+    limit: Limit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, on stderr
+    Text,
+    /// One JSON document
+    Json,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> io::Result<Outcome> {
+        let root = find_root(&std::env::current_dir()?);
+        let config = match Config::read(root.as_deref()) {
+            Ok(config) => config.check,
+            Err(error) => return failed(&error),
+        };
+        let is_portable = self.portable || config.portable;
+        let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
+        let loaded = match Loaded::read(&self.paths, root.as_deref(), dialect) {
+            Ok(loaded) => loaded,
+            Err(error) => return failed(&error),
+        };
+        for (path, error) in &loaded.unreadable {
+            diagnostics::unreadable(&Input::Path(path.clone()), error)?;
+        }
+        let mut findings = check(&loaded.project, &Options::default());
+        findings.retain(|finding| {
+            loaded.selected.contains(&finding.file) && !config.ignore.iter().any(|code| code == finding.diagnostic.code)
+        });
+        match self.format {
+            Format::Text => self.show(&loaded, &findings)?,
+            Format::Json => print(&report::json(&loaded, &findings))?,
+            Format::Sarif => print(&report::sarif(&loaded.project, &findings))?,
+        }
+        let denied = |finding: &Finding| {
+            finding.diagnostic.severity == Severity::Error || self.deny_warnings || config.deny_warnings
+        };
+        let is_failure = !loaded.unreadable.is_empty() || findings.iter().any(denied);
+        Ok(if is_failure { Outcome::Failure } else { Outcome::Success })
+    }
+
+    fn show(&self, loaded: &Loaded, findings: &[Finding]) -> io::Result<()> {
+        for chunk in findings.chunk_by(|a, b| a.file == b.file) {
+            let Some(file) = chunk.first().and_then(|first| loaded.project.files().get(first.file)) else { continue };
+            let diagnostics: Vec<_> = chunk.iter().map(|finding| finding.diagnostic.clone()).collect();
+            diagnostics::show(&diagnostics, file.tree.source(), &file.path, self.limit)?;
+        }
+        diagnostics::say(&summary(loaded, findings))
+    }
+}
+
+/// Says in a line what was checked and how it went.
+fn summary(loaded: &Loaded, findings: &[Finding]) -> String {
+    let in_files = |declares| count_declared(&loaded.project, loaded, declares);
+    let checked = [
+        diagnostics::counted(loaded.selected.len(), "file"),
+        diagnostics::counted(in_files(patter::declare::Declares::Agent), "agent"),
+        diagnostics::counted(in_files(patter::declare::Declares::Tool), "tool"),
+    ];
+    let checked = checked.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
+    let found = [diagnostics::counted(errors, "error"), diagnostics::counted(findings.len() - errors, "warning")];
+    let found = found.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let found = if found.is_empty() { "all is well".to_owned() } else { found };
+    format!("checked {checked}: {found}")
+}
+
+/// Counts declarations in the files that were asked for, also those inside of others.
+fn count_declared(project: &Project, loaded: &Loaded, declares: patter::declare::Declares) -> usize {
+    let files = project.files().iter().enumerate().filter(|(index, _)| loaded.selected.contains(index));
+    let patterns = files.flat_map(|(_, file)| file.tree.walk());
+    patterns.filter(|pattern| patter::declare::Declares::of(*pattern) == Some(declares)).count()
+}
+
+/// Says why a project cannot be read.
+pub(crate) fn failed(error: &LoadError) -> io::Result<Outcome> {
+    let hint = match error {
+        LoadError::Config { .. } => Some("the section [check] may have ignore, deny-warnings and portable"),
+        LoadError::Empty(_) => Some("name a file or another folder"),
+    };
+    diagnostics::error(&error.to_string(), hint)?;
+    Ok(Outcome::Failure)
+}

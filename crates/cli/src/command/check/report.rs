@@ -1,0 +1,148 @@
+//! Findings for machines.
+
+use patter::gram::{Diagnostic, LineIndex, Severity, Span};
+use patter::project::{Finding, Loaded, Project};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+/// Returns the findings as one JSON document.
+pub(super) fn json(loaded: &Loaded, findings: &[Finding]) -> String {
+    let indexes = indexes(&loaded.project, findings);
+    let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
+    let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
+    let document = json!({
+        "version": 1,
+        "findings": found,
+        "summary": { "files": loaded.selected.len(), "errors": errors, "warnings": findings.len() - errors },
+    });
+    format!("{document:#}\n")
+}
+
+/// Returns the findings as SARIF 2.1.0.
+pub(super) fn sarif(project: &Project, findings: &[Finding]) -> String {
+    let indexes = indexes(project, findings);
+    let mut rules: BTreeMap<&str, String> = BTreeMap::new();
+    for finding in findings {
+        let code = finding.diagnostic.code;
+        rules.entry(code).or_insert_with(|| title(code).unwrap_or_default().to_owned());
+    }
+    let codes: Vec<_> = rules.keys().copied().collect();
+    let rules: Vec<_> =
+        rules.iter().map(|(code, title)| json!({ "id": code, "shortDescription": { "text": title } })).collect();
+    let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, finding)).collect();
+    let document = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {
+                "driver": { "name": "patter", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules }
+            },
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    format!("{document:#}\n")
+}
+
+fn result(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, codes: &[&str], finding: &Finding) -> Json {
+    let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
+    let text = match hint {
+        Some(hint) => format!("{message}. {hint}"),
+        None => message.to_string(),
+    };
+    let location = |span: Span| physical(project, indexes, finding.file, span);
+    let mut result = json!({
+        "ruleId": code,
+        "ruleIndex": codes.iter().position(|other| other == code),
+        "level": level(*severity),
+        "message": { "text": text },
+        "locations": [{ "physicalLocation": location(*span) }],
+    });
+    if !related.is_empty() {
+        let places: Vec<_> = related
+            .iter()
+            .enumerate()
+            .map(|(id, related)| {
+                json!({ "id": id, "physicalLocation": location(related.span), "message": { "text": related.message } })
+            })
+            .collect();
+        if let Json::Object(result) = &mut result {
+            result.insert("relatedLocations".into(), places.into());
+        }
+    }
+    result
+}
+
+fn physical(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> Json {
+    let path = project.files().get(file).map_or("", |file| file.path.as_str());
+    let (start, end) = places(indexes, file, span);
+    json!({
+        "artifactLocation": { "uri": uri(path) },
+        "region": { "startLine": start.0, "startColumn": start.1, "endLine": end.0, "endColumn": end.1 },
+    })
+}
+
+fn finding_json(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, finding: &Finding) -> Json {
+    let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
+    let place = |span: Span| {
+        let (start, end) = places(indexes, finding.file, span);
+        json!({
+            "start": { "line": start.0, "column": start.1, "offset": span.start },
+            "end": { "line": end.0, "column": end.1, "offset": span.end },
+        })
+    };
+    let related: Vec<_> =
+        related.iter().map(|related| json!({ "message": related.message, "span": place(related.span) })).collect();
+    json!({
+        "code": code,
+        "level": level(*severity),
+        "message": message,
+        "hint": hint,
+        "file": project.files().get(finding.file).map(|file| &file.path),
+        "span": place(*span),
+        "related": related,
+    })
+}
+
+fn places(indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> ((usize, usize), (usize, usize)) {
+    match indexes.get(&file) {
+        Some(index) => (index.line_column(span.start), index.line_column(span.end)),
+        None => ((1, 1), (1, 1)),
+    }
+}
+
+/// Finds the lines of every file that something was found in, once.
+fn indexes<'p>(project: &'p Project, findings: &[Finding]) -> BTreeMap<usize, LineIndex<'p>> {
+    let mut indexes = BTreeMap::new();
+    for finding in findings {
+        if let Some(file) = project.files().get(finding.file) {
+            indexes.entry(finding.file).or_insert_with(|| LineIndex::new(file.tree.source()));
+        }
+    }
+    indexes
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+fn title(code: &str) -> Option<&'static str> {
+    let of_gram = patter::gram::RULES.iter().find(|(other, _)| *other == code).map(|(_, title)| *title);
+    of_gram.or_else(|| patter::rule::rule(code).map(|rule| rule.title))
+}
+
+/// Writes a path as a relative URI.
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}

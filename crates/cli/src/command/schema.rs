@@ -1,0 +1,78 @@
+//! `patter schema`: the JSON Schemas of tools.
+
+use super::show::read_file;
+use crate::{Outcome, diagnostics, print};
+use clap::Args;
+use patter::declare::{Declares, ToolSpec};
+use patter::project::Project;
+use patter::schema::{input_schema, output_schema};
+use serde_json::{Map, Value as Json};
+use std::io;
+use std::path::PathBuf;
+
+/// Print the JSON Schema of what tools take, or give
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter schema agent.gram             all tools, by name\n  \
+                        patter schema agent.gram sayHello\n  \
+                        patter schema agent.gram sayHello --output")]
+pub(crate) struct Schema {
+    /// File with agents or tools
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+
+    /// Tool to print; without one all are printed, by name
+    #[arg(value_name = "TOOL")]
+    tool: Option<String>,
+
+    /// Print what the tool gives instead of what it takes
+    #[arg(long)]
+    output: bool,
+}
+
+impl Schema {
+    pub(crate) fn run(self) -> io::Result<Outcome> {
+        let Some(project) = read_file(&self.path)? else { return Ok(Outcome::Failure) };
+        let Some(file) = project.files().first() else { return Ok(Outcome::Failure) };
+        let is_tool = |declares| matches!(declares, Some(Declares::Tool | Declares::Implementation));
+        let tools: Vec<_> =
+            file.tree.walk().filter(|pattern| is_tool(Declares::of(*pattern))).filter_map(ToolSpec::cast).collect();
+        let Some(wanted) = &self.tool else {
+            let mut schemas = Map::new();
+            for tool in &tools {
+                match self.schema(&project, tool) {
+                    Ok(schema) => schemas.insert(tool.name().unwrap_or_default().into_owned(), schema),
+                    Err(message) => return fail(&message, None),
+                };
+            }
+            print(&format!("{:#}\n", Json::Object(schemas)))?;
+            return Ok(Outcome::Success);
+        };
+        let Some(tool) = tools.iter().find(|tool| tool.name().as_deref() == Some(wanted)) else {
+            let names: Vec<_> = tools.iter().filter_map(ToolSpec::name).collect();
+            let hint = match patter::nearest(wanted, names.iter().map(AsRef::as_ref)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its tools are {}", names.join(", ")),
+            };
+            return fail(&format!("`{}` has no tool `{wanted}`", file.path), Some(&hint));
+        };
+        match self.schema(&project, tool) {
+            Ok(schema) => print(&format!("{schema:#}\n"))?,
+            Err(message) => return fail(&message, Some("`patter check` says more")),
+        }
+        Ok(Outcome::Success)
+    }
+
+    fn schema(&self, project: &Project, tool: &ToolSpec) -> Result<Json, String> {
+        let records = project.records();
+        let signature = tool
+            .signature(records)
+            .map_err(|error| format!("the tool `{}` has no schema: {error}", tool.name().unwrap_or_default()))?;
+        Ok(if self.output { output_schema(&signature, records) } else { input_schema(&signature, records) })
+    }
+}
+
+fn fail(message: &str, hint: Option<&str>) -> io::Result<Outcome> {
+    diagnostics::error(message, hint)?;
+    Ok(Outcome::Failure)
+}

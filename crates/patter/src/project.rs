@@ -1,0 +1,142 @@
+//! Projects on disk: `patter.toml`, and the gram files around it.
+
+use ignore::WalkBuilder;
+use patter_core::gram::Dialect;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+pub use patter_core::project::{Declaration, File, Finding, Project};
+
+/// The name of the file that marks the root of a project.
+pub const CONFIG: &str = "patter.toml";
+
+/// What `patter.toml` says. All of it is optional.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How to check.
+    pub check: CheckConfig,
+}
+
+/// The section `[check]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CheckConfig {
+    /// Rules that are not reported, by code.
+    pub ignore: Vec<String>,
+    /// Whether a warning is a failure.
+    pub deny_warnings: bool,
+    /// Whether to accept plain gram only.
+    pub portable: bool,
+}
+
+/// A project that was read from disk.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The files, read together.
+    pub project: Project,
+    /// The files that were asked for, by their place in the project.
+    pub selected: BTreeSet<usize>,
+    /// What could not be read.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+/// Why a project cannot be read.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// `patter.toml` is malformed.
+    #[error("cannot read `{}`: {message}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A folder has no gram files.
+    #[error("there are no *.gram files in `{}`", .0.display())]
+    Empty(PathBuf),
+}
+
+/// Finds the root of the project that a folder is part of: the nearest folder above, or it itself, with a `patter.toml`.
+pub fn find_root(from: &Path) -> Option<PathBuf> {
+    from.ancestors().find(|folder| folder.join(CONFIG).is_file()).map(Path::to_owned)
+}
+
+impl Config {
+    /// Reads the configuration of a project; the defaults where there is none.
+    pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
+        let Some(path) = root.map(|root| root.join(CONFIG)) else { return Ok(Self::default()) };
+        let failed = |message: String| LoadError::Config { path: path.clone(), message };
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        toml::from_str(&text).map_err(|error| failed(error.to_string().trim_end().to_owned()))
+    }
+}
+
+impl Loaded {
+    /// Reads what paths stand for. Within a project (one with a `patter.toml`) all its files are read, since they may
+    /// refer to one another; else only those that were named.
+    pub fn read(paths: &[PathBuf], root: Option<&Path>, dialect: Dialect) -> Result<Self, LoadError> {
+        let mut unreadable = Vec::new();
+        let mut named = Vec::new();
+        for path in paths {
+            let found = gram_files(path, &mut unreadable);
+            if found.is_empty() && path.is_dir() {
+                return Err(LoadError::Empty(path.clone()));
+            }
+            named.extend(found);
+        }
+        let mut files = named.clone();
+        if let Some(root) = root {
+            let known: BTreeSet<_> = named.iter().filter_map(|path| path.canonicalize().ok()).collect();
+            let others = gram_files(root, &mut unreadable).into_iter();
+            files.extend(others.filter(|path| !path.canonicalize().is_ok_and(|path| known.contains(&path))));
+        }
+        let mut contents = Vec::new();
+        let mut selected = BTreeSet::new();
+        for (index, path) in files.iter().enumerate() {
+            match std::fs::read(path) {
+                Ok(bytes) => {
+                    if index < named.len() {
+                        selected.insert(contents.len());
+                    }
+                    contents.push((path.display().to_string(), bytes));
+                }
+                Err(error) => unreadable.push((path.clone(), error)),
+            }
+        }
+        Ok(Self { project: Project::read_dialect(contents, dialect), selected, unreadable })
+    }
+}
+
+/// Finds the gram files that a path stands for: itself, or all `*.gram` below a folder, in a stable order.
+///
+/// Hidden files and what `.gitignore` names are passed over, and so is what is no file, such as a pipe. What cannot be
+/// searched is added to `unreadable`.
+pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    let mut files = Vec::new();
+    for entry in WalkBuilder::new(path).require_git(false).sort_by_file_name(OsStr::cmp).build() {
+        match entry {
+            Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) && entry.path().is_file() => {
+                files.push(strip_dot(entry.into_path()));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let message = error.to_string();
+                unreadable.push((path.to_owned(), error.into_io_error().unwrap_or_else(|| io::Error::other(message))));
+            }
+        }
+    }
+    files
+}
+
+/// Names files below the current folder without the `./` before them.
+fn strip_dot(path: PathBuf) -> PathBuf {
+    path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
+}
