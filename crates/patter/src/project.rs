@@ -61,15 +61,20 @@ pub enum LoadError {
     Empty(PathBuf),
 }
 
-/// Finds the root of the project that a folder is part of: the nearest folder above, or it itself, with a `patter.toml`.
-pub fn find_root(from: &Path) -> Option<PathBuf> {
-    from.ancestors().find(|folder| folder.join(CONFIG).is_file()).map(Path::to_owned)
+/// Finds the root of the project that the current folder is part of: it itself, or the nearest folder above, with a
+/// `patter.toml`. The current folder is called `.`, so that files in it have short names.
+pub fn find_root() -> Option<PathBuf> {
+    if Path::new(CONFIG).is_file() {
+        return Some(PathBuf::from("."));
+    }
+    let current = std::env::current_dir().ok()?;
+    current.ancestors().find(|folder| folder.join(CONFIG).is_file()).map(Path::to_owned)
 }
 
 impl Config {
     /// Reads the configuration of a project; the defaults where there is none.
     pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
-        let Some(path) = root.map(|root| root.join(CONFIG)) else { return Ok(Self::default()) };
+        let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
         let failed = |message: String| LoadError::Config { path: path.clone(), message };
         let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         toml::from_str(&text).map_err(|error| failed(error.to_string().trim_end().to_owned()))

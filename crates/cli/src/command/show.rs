@@ -57,7 +57,7 @@ impl Show {
 
 /// Reads a file as the first of its project; says why where it cannot.
 pub(crate) fn read_file(path: &Path) -> io::Result<Option<Project>> {
-    let root = find_root(&std::env::current_dir()?);
+    let root = find_root();
     let loaded = match Loaded::read(&[path.to_owned()], root.as_deref(), Dialect::Patter) {
         Ok(loaded) => loaded,
         Err(error) => return super::check::failed(&error).map(|_| None),

@@ -10,6 +10,7 @@
 )]
 
 mod architecture;
+mod declarations;
 mod docs;
 mod folder;
 mod notation;

@@ -55,7 +55,7 @@ enum Format {
 
 impl Check {
     pub(crate) fn run(self) -> io::Result<Outcome> {
-        let root = find_root(&std::env::current_dir()?);
+        let root = find_root();
         let config = match Config::read(root.as_deref()) {
             Ok(config) => config.check,
             Err(error) => return failed(&error),

@@ -1,0 +1,143 @@
+//! `patter check`, `patter show` and `patter schema`.
+
+use crate::folder::Folder;
+use serde_json::Value as Json;
+
+const HELLO: &str = include_str!("../../../../examples/hello.gram");
+
+const BROKEN: &str = "[hi:Agent { instruction: \"Use `sayHallo`.\", modle: \"demo\" } |
+  [sayHello:Tool { description: \"Greets\" } | (name::Txt)==>(::Text)]
+]
+";
+
+macro_rules! snapshot {
+    ($name:literal, $output:expr) => {
+        insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!($name, $output) })
+    };
+}
+
+#[test]
+fn check_says_what_is_wrong_and_fails() {
+    let folder = Folder::new();
+    folder.write("hello.gram", HELLO);
+    assert_eq!(
+        folder.run(&["check"]),
+        "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent, 1 tool: all is well\n"
+    );
+    folder.write("broken.gram", BROKEN);
+    snapshot!("check_text", folder.run(&["check"]));
+    snapshot!("check_json", folder.run(&["check", "broken.gram", "--format", "json"]));
+    snapshot!("check_sarif", folder.run(&["check", "broken.gram", "--format", "sarif"]));
+}
+
+#[test]
+fn check_takes_warnings_for_errors_where_asked() {
+    let folder = Folder::new();
+    folder.write("a.gram", "[hi:Agent { instruction: 'Greet.', model: 'demo' } | sayHello]\n");
+    assert!(folder.run(&["check"]).starts_with("exit 0"));
+    assert!(folder.run(&["check", "--deny-warnings"]).starts_with("exit 1"));
+    folder.write("patter.toml", "[check]\ndeny-warnings = true\n");
+    assert!(folder.run(&["check"]).starts_with("exit 1"));
+    folder.write("patter.toml", "[check]\ndeny-warnings = true\nignore = [\"P040\", \"P061\"]\n");
+    assert!(folder.run(&["check"]).starts_with("exit 0"));
+}
+
+#[test]
+fn check_reads_the_whole_project_and_reports_what_was_asked_for() {
+    let folder = Folder::new();
+    folder.write("agents/a.gram", "[hi:Agent { instruction: 'Use sayHello.', model: 'demo' } | sayHello]\n");
+    folder.write("tools/t.gram", "[sayHello:Tool { description: 'Greets' } | (name::Text)==>(::Text)]\n[x:Tool]\n");
+    let alone = folder.run(&["check", "agents", "--deny-warnings"]);
+    assert!(alone.contains("`sayHello` is not declared in this project"), "{alone}");
+    folder.write("patter.toml", "");
+    let together = folder.run(&["check", "agents", "--deny-warnings"]);
+    assert_eq!(together, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent: all is well\n");
+}
+
+#[test]
+fn check_portable_points_at_the_extension() {
+    let folder = Folder::new();
+    folder.write(
+        "a.gram",
+        "[t:Tool { description: 'x' } | (a::Object { fields: [{ name: 'x', type: 'Int' }] })==>(::Text)]\n",
+    );
+    assert!(folder.run(&["check"]).starts_with("exit 0"));
+    assert!(folder.run(&["check", "--portable"]).contains("error[G034]: a map in an array is not plain gram"));
+}
+
+#[test]
+fn check_says_what_it_cannot_read() {
+    let folder = Folder::new();
+    snapshot!("check_missing", folder.run(&["check", "missing.gram"]));
+    snapshot!("check_empty", folder.run(&["check"]));
+    folder.write("patter.toml", "[chekc]\n");
+    snapshot!("check_config", folder.run(&["check"]));
+}
+
+#[test]
+fn sarif_is_what_its_schema_says() {
+    let folder = Folder::new();
+    folder.write("broken.gram", BROKEN);
+    let output = folder.output(&["check", "--format", "sarif"], "");
+    let sarif: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let schema: Json = serde_json::from_str(&std::fs::read_to_string(sarif_schema()).unwrap()).unwrap();
+    let errors: Vec<_> =
+        jsonschema::validator_for(&schema).unwrap().iter_errors(&sarif).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 5);
+}
+
+/// Returns the published schema of SARIF 2.1.0, which comes with a crate that the tests depend on.
+fn sarif_schema() -> std::path::PathBuf {
+    // Only what this machine builds has been fetched.
+    let version = std::process::Command::new("rustc").arg("-vV").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let metadata: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let package = packages.iter().find(|package| package["name"] == "serde-sarif").unwrap();
+    let manifest = std::path::Path::new(package["manifest_path"].as_str().unwrap());
+    manifest.parent().unwrap().join("src/schema.json")
+}
+
+#[test]
+fn show_is_an_agent_at_a_glance() {
+    let folder = Folder::new();
+    folder.write("hello.gram", HELLO);
+    snapshot!("show_hello", folder.run(&["show", "hello.gram"]));
+    folder.write(
+        "team.gram",
+        "[lead:Agent { description: 'Leads', instruction: 'Ask `helper`.', model: 'Anthropic/claude' } |
+  helper, [add:Tool { description: 'Adds' } | (a::Int)==>(b::Int { optional: true })==>(::Int)], weather
+]
+[helper:Agent { description: 'Helps', instruction: 'Help.', model: 'demo' }]\n",
+    );
+    snapshot!("show_team", folder.run(&["show", "team.gram", "lead"]));
+    snapshot!("show_wrong", folder.run(&["show", "team.gram", "laed"]));
+}
+
+#[test]
+fn schema_prints_what_a_tool_takes_or_gives() {
+    let folder = Folder::new();
+    folder.write("hello.gram", HELLO);
+    snapshot!("schema_all", folder.run(&["schema", "hello.gram"]));
+    snapshot!("schema_output", folder.run(&["schema", "hello.gram", "sayHello", "--output"]));
+    snapshot!("schema_wrong", folder.run(&["schema", "hello.gram", "sayHelo"]));
+    folder.write("broken.gram", BROKEN);
+    snapshot!("schema_broken", folder.run(&["schema", "broken.gram", "sayHello"]));
+}
+
+#[test]
+fn the_examples_pass_without_a_warning() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = Folder::new();
+    let checked = folder.run(&["check", "--deny-warnings", examples.to_str().unwrap()]);
+    assert!(checked.starts_with("exit 0"), "{checked}");
+    let formatted = folder.run(&["fmt", "--check", examples.to_str().unwrap()]);
+    assert!(formatted.starts_with("exit 0"), "{formatted}");
+}
