@@ -80,7 +80,10 @@ fn sarif_is_what_its_schema_says() {
     folder.write("broken.gram", BROKEN);
     let output = folder.output(&["check", "--format", "sarif"], "");
     let sarif: Json = serde_json::from_slice(&output.stdout).unwrap();
-    let schema: Json = serde_json::from_str(&std::fs::read_to_string(sarif_schema()).unwrap()).unwrap();
+    let schema = std::fs::read_to_string(sarif_schema()).unwrap();
+    // The published schema has a pattern for languages that is no regular expression.
+    let schema = schema.replace("^[a-zA-Z]{2}|^[a-zA-Z]{2}-[a-zA-Z]{2}]?$", "^[a-zA-Z]{2}(-[a-zA-Z]{2})?$");
+    let schema: Json = serde_json::from_str(&schema).unwrap();
     let errors: Vec<_> =
         jsonschema::validator_for(&schema).unwrap().iter_errors(&sarif).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
