@@ -5,6 +5,7 @@
 //!
 //! The notation that agents are written in has a crate of its own, [`gram`].
 
+mod keyword;
 pub mod rule;
 pub mod schema;
 pub mod signature;
