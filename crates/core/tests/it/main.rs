@@ -9,4 +9,6 @@
     reason = "tests"
 )]
 
+mod from_schema;
+mod generate;
 mod signatures;
