@@ -5,6 +5,7 @@
 //!
 //! The notation that agents are written in has a crate of its own, [`gram`].
 
+pub mod compatible;
 mod keyword;
 pub mod rule;
 pub mod schema;

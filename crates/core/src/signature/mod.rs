@@ -15,6 +15,7 @@ mod value;
 pub use from_schema::{FromSchemas, SchemaError};
 pub use read::SignatureError;
 pub use validate::{Mismatch, Step};
+pub(crate) use validate::{compare, same};
 pub use value::{json_of, value_of};
 
 use indexmap::IndexMap;

@@ -107,12 +107,11 @@ impl Type {
 /// Puts defaults in, also inside of objects that are there.
 fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) {
     for field in fields {
-        match (object.get_mut(&field.name), &field.presence) {
-            (Some(value), _) => inject_inside(&field.ty, value, records),
-            (None, Presence::Default(default)) => {
-                object.insert(field.name.clone(), default.clone());
-            }
-            (None, Presence::Required | Presence::Optional) => {}
+        if let (Presence::Default(default), false) = (&field.presence, object.contains_key(&field.name)) {
+            object.insert(field.name.clone(), default.clone());
+        }
+        if let Some(value) = object.get_mut(&field.name) {
+            inject_inside(&field.ty, value, records);
         }
     }
 }

@@ -280,3 +280,92 @@ pub(crate) fn object(fields: &[Field], depth: u32) -> BoxedStrategy<Json> {
         })
         .boxed()
 }
+
+/// A small change of a type somewhere inside of it: wider, narrower, or neither.
+pub(crate) fn changed(ty: Type) -> BoxedStrategy<Type> {
+    let other = self::ty(Place::Named, 0);
+    (any::<prop::sample::Index>(), 0..14_u8, other, whole())
+        .prop_map(move |(at, change, other, bound)| {
+            let mut ty = ty.clone();
+            let count = parts(&mut ty).len();
+            change_part(parts(&mut ty).swap_remove(at.index(count)), change, other, bound);
+            ty
+        })
+        .boxed()
+}
+
+/// Returns a type and the types inside of it, without what is inside of those.
+fn parts(ty: &mut Type) -> Vec<&mut Type> {
+    let has_parts =
+        matches!(&ty.shape, Shape::Array(_)) || matches!(&ty.shape, Shape::Object(fields) if !fields.is_empty());
+    if !has_parts || ty.facets.description.is_some() {
+        return vec![ty];
+    }
+    match &mut ty.shape {
+        Shape::Array(item) => vec![item],
+        Shape::Object(fields) => fields.iter_mut().map(|field| &mut field.ty).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn change_part(ty: &mut Type, change: u8, other: Type, bound: Number) {
+    match (change, &mut ty.shape) {
+        (0, _) => ty.facets.allowed = None,
+        (1, _) => ty.facets.range = None,
+        (2, _) => ty.facets.pattern = None,
+        (3, _) => ty.shape = Shape::Any,
+        (4, _) => ty.facets.nullable = !ty.facets.nullable,
+        (5, Shape::Integer) => ty.shape = Shape::Number,
+        (5, Shape::Number) => ty.shape = Shape::Integer,
+        (6, Shape::Object(fields)) => drop(fields.pop()),
+        (7, Shape::Object(fields)) if fields.iter().all(|field| field.name != "new") => {
+            fields.push(Field { name: "new".into(), ty: other, presence: Presence::Optional });
+        }
+        (8, Shape::Object(fields)) => fields.iter_mut().for_each(|field| field.presence = Presence::Required),
+        (9, Shape::Object(fields)) => fields.iter_mut().for_each(|field| field.presence = Presence::Optional),
+        (10, Shape::Integer | Shape::Number) => ty.facets.range = Some(Bounds { lower: Some(bound), upper: None }),
+        (11, _) => *ty = other,
+        (12, _) => {
+            if let Some(allowed) = ty.facets.allowed.as_mut().filter(|allowed| allowed.len() > 1) {
+                allowed.pop();
+            }
+        }
+        (13, Shape::Record(name)) => {
+            let fields = records().get(name).map(|record| record.fields.clone());
+            ty.shape = Shape::Object(fields.unwrap_or_default());
+        }
+        _ => ty.facets.description = None,
+    }
+}
+
+/// Two types, most of them close to each other.
+pub(crate) fn two_types() -> BoxedStrategy<(Type, Type)> {
+    ty(Place::Bare, 2)
+        .prop_flat_map(|first| {
+            let near = changed(first.clone()).prop_flat_map(changed);
+            let second = prop_oneof![2 => changed(first.clone()), 2 => near, 1 => ty(Place::Bare, 2)];
+            (Just(first), second, any::<bool>())
+        })
+        .prop_map(|(first, second, swap)| if swap { (second, first) } else { (first, second) })
+        .boxed()
+}
+
+/// Two signatures, most of them close to each other.
+pub(crate) fn two_signatures() -> BoxedStrategy<(Signature, Signature)> {
+    let whole = |signature: Signature| Type::new(Shape::Object(signature.parameters));
+    let back = |ty: Type, returns: Type| match ty.shape {
+        Shape::Object(parameters) => Signature { parameters, returns },
+        _ => Signature { parameters: Vec::new(), returns },
+    };
+    (signature(), any::<bool>())
+        .prop_flat_map(move |(first, swap)| {
+            let parameters = changed(whole(first.clone())).prop_flat_map(changed);
+            let returns = prop_oneof![2 => Just(first.returns.clone()), 1 => changed(first.returns.clone())];
+            (Just(first), parameters, returns, Just(swap))
+        })
+        .prop_map(move |(first, parameters, returns, swap)| {
+            let second = back(parameters, returns);
+            if swap { (second, first) } else { (first, second) }
+        })
+        .boxed()
+}

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod compatibility;
 mod from_schema;
 mod generate;
 mod signatures;
