@@ -6,7 +6,9 @@
 //! The notation that agents are written in has a crate of its own, [`gram`].
 
 pub mod check;
+pub mod compatible;
 pub mod declare;
+mod keyword;
 pub mod name;
 pub mod project;
 pub mod rule;

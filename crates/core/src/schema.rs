@@ -1,6 +1,8 @@
 //! JSON Schemas of signatures: stable, in declared order.
 
+use crate::keyword::{free_name, is_definitions, map_references, pointer, reference_to, references, unescaped};
 use crate::signature::{Facets, Field, Presence, Records, Shape, Signature, Type};
+use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashSet;
 
@@ -50,12 +52,14 @@ struct Writer<'r> {
     recursive: HashSet<&'r str>,
     /// Those of them that are used, in order.
     used: Vec<&'r str>,
+    /// Definitions of schemas that no other type can say, as they came with all they need, and as they go.
+    moved: IndexMap<String, (Json, Json)>,
 }
 
 impl<'r> Writer<'r> {
     fn new(records: &'r Records) -> Self {
         let recursive = records.iter().map(|(name, _)| name).filter(|name| contains_itself(name, records));
-        Self { records, recursive: recursive.collect(), used: Vec::new() }
+        Self { records, recursive: recursive.collect(), used: Vec::new(), moved: IndexMap::new() }
     }
 
     /// Adds the definitions that the schema refers to.
@@ -70,6 +74,7 @@ impl<'r> Writer<'r> {
                 definitions.insert(name.to_owned(), Json::Object(definition));
             }
         }
+        definitions.extend(self.moved.into_iter().map(|(name, (_, definition))| (name, definition)));
         if !definitions.is_empty() {
             schema.insert("$defs".into(), Json::Object(definitions));
         }
@@ -99,7 +104,7 @@ impl<'r> Writer<'r> {
                 return nullable(schema, ty);
             }
             Shape::Schema(Json::Object(known)) => {
-                schema.extend(known.clone());
+                schema.extend(self.embedded(known));
                 return nullable(schema, ty);
             }
             Shape::Schema(other) if ty.facets == Facets::default() => return other.clone(),
@@ -122,6 +127,9 @@ impl<'r> Writer<'r> {
                 Presence::Required => required.push(Json::from(field.name.as_str())),
                 Presence::Optional => {}
                 Presence::Default(default) => {
+                    if let Json::Bool(_) = property {
+                        property = json!({ "allOf": [property] });
+                    }
                     if let Json::Object(property) = &mut property {
                         property.insert("default".into(), default.clone());
                     }
@@ -135,12 +143,52 @@ impl<'r> Writer<'r> {
         }
     }
 
+    /// Returns a schema as it can stand inside of another. A reference counts from the root of the whole, so what it
+    /// points to moves there, under a name that is free.
+    fn embedded(&mut self, schema: &Map<String, Json>) -> Map<String, Json> {
+        let whole = Json::Object(schema.clone());
+        let mut found = Vec::new();
+        references(&whole, &mut found);
+        if found.is_empty() {
+            return schema.clone();
+        }
+        let mut names: IndexMap<String, String> = IndexMap::new();
+        let mut open: Vec<_> = found.into_iter().filter_map(pointer).collect();
+        open.reverse();
+        while let Some(target) = open.pop() {
+            let Some(definition) = whole.pointer(&target).filter(|_| !names.contains_key(&target)) else { continue };
+            let original = json!([closure(&whole, &target), target]);
+            let wanted = match target.rsplit('/').next().unwrap_or_default() {
+                "" => "Schema".to_owned(),
+                token => unescaped(token),
+            };
+            let is_free = |name: &str| {
+                !self.recursive.contains(name) && self.moved.get(name).is_none_or(|(other, _)| *other == original)
+            };
+            let name = free_name(&wanted, is_free);
+            self.moved.entry(name.clone()).or_insert((original, Json::Null));
+            names.insert(target, name);
+            let mut found = Vec::new();
+            references(definition, &mut found);
+            open.extend(found.into_iter().rev().filter_map(pointer));
+        }
+        for (target, name) in &names {
+            if let (Some((_, place)), Some(definition)) = (self.moved.get_mut(name), whole.pointer(target)) {
+                *place = renamed(definition, &names);
+            }
+        }
+        match renamed(&whole, &names) {
+            Json::Object(schema) => schema,
+            _ => Map::new(),
+        }
+    }
+
     fn record(&mut self, name: &str, schema: &mut Map<String, Json>) {
         if let Some(name) = self.recursive.get(name).copied() {
             if !self.used.contains(&name) {
                 self.used.push(name);
             }
-            schema.insert("$ref".into(), format!("#/$defs/{}", pointer_token(name)).into());
+            schema.insert("$ref".into(), reference_to(name).into());
         } else if let Some(record) = self.records.get(name) {
             self.record_object(record, schema);
         }
@@ -152,6 +200,32 @@ impl<'r> Writer<'r> {
             schema.insert("description".into(), description.as_str().into());
         }
     }
+}
+
+/// Returns all that a reference needs: its target, and what that refers to in turn.
+fn closure(whole: &Json, target: &str) -> Map<String, Json> {
+    let mut needed = Map::new();
+    let mut open = vec![target.to_owned()];
+    while let Some(target) = open.pop() {
+        let Some(definition) = whole.pointer(&target).filter(|_| !needed.contains_key(&target)) else { continue };
+        needed.insert(target, definition.clone());
+        let mut found = Vec::new();
+        references(definition, &mut found);
+        open.extend(found.into_iter().filter_map(pointer));
+    }
+    needed
+}
+
+/// Returns a schema that refers to definitions by their new names, without definitions of its own.
+fn renamed(schema: &Json, names: &IndexMap<String, String>) -> Json {
+    let mut schema = map_references(schema, &mut |reference| {
+        let name = pointer(reference).and_then(|target| names.get(&target));
+        name.map_or_else(|| reference.to_owned(), |name| reference_to(name))
+    });
+    if let Json::Object(map) = &mut schema {
+        map.retain(|keyword, _| !is_definitions(keyword));
+    }
+    schema
 }
 
 fn put_type(schema: &mut Map<String, Json>, name: &str, facets: &Facets) {
@@ -225,17 +299,4 @@ pub(crate) fn mentions<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
         Shape::Object(fields) => fields.iter().for_each(|field| mentions(&field.ty, into)),
         _ => {}
     }
-}
-
-/// Writes a name as part of a reference: a JSON pointer in a URI fragment.
-fn pointer_token(name: &str) -> String {
-    let mut token = String::new();
-    for byte in name.replace('~', "~0").replace('/', "~1").bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            token.push(char::from(byte));
-        } else {
-            token.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    token
 }

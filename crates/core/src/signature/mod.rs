@@ -3,13 +3,19 @@
 //! A signature is written as a path, `(name::Text)==>(age::Int {default: 18})==>(::Text)`: parameters, then the result.
 //! [`Signature::read`] reads it from a pattern, [`Signature::parse`] from text; [`std::fmt::Display`] writes it back.
 
+mod from_schema;
+mod modern;
+mod narrow;
+mod opaque;
 mod print;
 mod read;
 mod validate;
 mod value;
 
+pub use from_schema::{FromSchemas, SchemaError};
 pub use read::SignatureError;
 pub use validate::{Mismatch, Step};
+pub(crate) use validate::{compare, same};
 pub use value::{json_of, value_of};
 
 pub(crate) use read::{Reader, a};

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// The types that need no declaration, and their other names.
-const BUILT_IN: &[(&str, &str)] = &[
+pub(super) const BUILT_IN: &[(&str, &str)] = &[
     ("Text", "String"),
     ("Int", "Integer"),
     ("Double", "Number"),
@@ -296,7 +296,7 @@ impl<'r> Reader<'r> {
         });
         let schema = text.and_then(|text| serde_json::from_str::<Json>(&text).ok());
         match schema.filter(|schema| schema.is_object() || schema.is_boolean()) {
-            Some(schema) if jsonschema::meta::is_valid(&schema) => Shape::Schema(schema),
+            Some(schema) if jsonschema::validator_for(&schema).is_ok() => Shape::Schema(schema),
             _ => {
                 let found = rule::BAD_SCHEMA.at(property.syntax().span(), "this is not a JSON Schema");
                 self.report(found.with_hint("write it as tagged text: schema: json`{\"type\":\"string\"}`"));

@@ -2,7 +2,8 @@
 
 use super::read::a;
 use super::{Bounds, Facets, Field, Presence, Records, Shape, Signature, Type};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Number, Value as Json, json};
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A place where a value is not what its type says.
@@ -88,7 +89,7 @@ impl Type {
             Shape::Boolean => value.is_boolean(),
             Shape::Array(_) => value.is_array(),
             Shape::Object(_) | Shape::Record(_) => value.is_object(),
-            Shape::Schema(schema) => jsonschema::is_valid(schema, value),
+            Shape::Schema(schema) => jsonschema::validator_for(schema).is_ok_and(|schema| schema.is_valid(value)),
         }
     }
 
@@ -106,18 +107,19 @@ impl Type {
 /// Puts defaults in, also inside of objects that are there.
 fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) {
     for field in fields {
-        match (object.get_mut(&field.name), &field.presence) {
-            (Some(value), _) => inject_inside(&field.ty, value, records),
-            (None, Presence::Default(default)) => {
-                object.insert(field.name.clone(), default.clone());
-            }
-            (None, Presence::Required | Presence::Optional) => {}
+        if let (Presence::Default(default), false) = (&field.presence, object.contains_key(&field.name)) {
+            object.insert(field.name.clone(), default.clone());
+        }
+        if let Some(value) = object.get_mut(&field.name) {
+            inject_inside(&field.ty, value, records);
         }
     }
 }
 
 fn inject_inside(ty: &Type, value: &mut Json, records: &Records) {
     match (&ty.shape, value) {
+        // A value that must be one of a list is one as it came, or not at all.
+        _ if ty.facets.allowed.is_some() => {}
         (Shape::Object(fields), Json::Object(object)) => inject(fields, object, records),
         (Shape::Record(name), Json::Object(object)) => {
             if let Some(record) = records.get(name) {
@@ -149,9 +151,11 @@ impl Check<'_> {
             return;
         }
         if let Shape::Schema(schema) = &ty.shape {
-            if let Err(error) = jsonschema::validate(schema, value) {
-                self.mismatch(format!("what the schema allows ({error})"), value);
-                return;
+            // A schema that came from elsewhere may be broken; then it allows nothing.
+            let checked = jsonschema::validator_for(schema);
+            let checked = checked.as_ref().map_err(ToString::to_string);
+            if let Err(error) = checked.and_then(|schema| schema.validate(value).map_err(|error| error.to_string())) {
+                return self.mismatch(format!("what the schema allows ({error})"), value);
             }
         } else if !ty.allows_shallow(value) {
             return self.mismatch(a(&ty.to_string()), value);
@@ -201,7 +205,7 @@ impl Check<'_> {
             self.range(bounds, value);
         }
         if let (Some(pattern), Json::String(text)) = (&facets.pattern, value)
-            && !regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
+            && !matches(pattern, text)
         {
             self.mismatch(format!("a Text that matches `{pattern}`"), value);
         }
@@ -209,14 +213,13 @@ impl Check<'_> {
 
     fn range(&mut self, bounds: &Bounds, value: &Json) {
         let (size, what) = match value {
-            Json::Number(number) => (number.as_f64(), "a number"),
-            Json::String(text) => (Some(text.chars().count() as f64), "a Text with a length"),
-            Json::Array(items) => (Some(items.len() as f64), "an Array with a number of items"),
+            Json::Number(number) => (number.clone(), "a number"),
+            Json::String(text) => (text.chars().count().into(), "a Text with a length"),
+            Json::Array(items) => (items.len().into(), "an Array with a number of items"),
             _ => return,
         };
-        let Some(size) = size else { return };
-        let below = bounds.lower.as_ref().and_then(serde_json::Number::as_f64).is_some_and(|lower| size < lower);
-        let above = bounds.upper.as_ref().and_then(serde_json::Number::as_f64).is_some_and(|upper| size > upper);
+        let below = bounds.lower.as_ref().is_some_and(|lower| compare(&size, lower) == Some(Ordering::Less));
+        let above = bounds.upper.as_ref().is_some_and(|upper| compare(&size, upper) == Some(Ordering::Greater));
         if below || above {
             let range = match (&bounds.lower, &bounds.upper) {
                 (Some(lower), Some(upper)) => format!("from {lower} to {upper}"),
@@ -232,7 +235,7 @@ impl Check<'_> {
 /// Tells whether two values are equal as JSON Schema has it: numbers by what they are worth.
 pub(crate) fn same(left: &Json, right: &Json) -> bool {
     match (left, right) {
-        (Json::Number(left), Json::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Json::Number(left), Json::Number(right)) => compare(left, right) == Some(Ordering::Equal),
         (Json::Array(left), Json::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
@@ -242,6 +245,28 @@ pub(crate) fn same(left: &Json, right: &Json) -> bool {
         }
         _ => left == right,
     }
+}
+
+/// Compares two numbers by what they are worth, exactly: a float holds no whole number beyond 2⁵³ for sure.
+pub(crate) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
+    match (left.as_i128(), right.as_i128()) {
+        (Some(left), Some(right)) => Some(left.cmp(&right)),
+        (Some(left), None) => compare_mixed(left, right.as_f64()?),
+        (None, Some(right)) => compare_mixed(right, left.as_f64()?).map(Ordering::reverse),
+        (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+    }
+}
+
+fn compare_mixed(whole: i128, float: f64) -> Option<Ordering> {
+    // Beyond the range of 64 bits the cast saturates, which keeps the order.
+    let floor = float.floor();
+    let order = whole.cmp(&(floor as i128));
+    Some(if order == Ordering::Equal && floor < float { Ordering::Less } else { order })
+}
+
+/// Tells whether a text matches a pattern somewhere. Patterns are those of JSON Schema, so `\d` is `[0-9]`.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    jsonschema::validator_for(&json!({ "pattern": pattern })).is_ok_and(|schema| schema.is_valid(&text.into()))
 }
 
 /// Tells whether a value is a whole number; `1.0` is one.

@@ -9,5 +9,8 @@
     reason = "tests"
 )]
 
+mod compatibility;
 mod declarations;
+mod from_schema;
+mod generate;
 mod signatures;

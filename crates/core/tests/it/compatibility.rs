@@ -1,0 +1,291 @@
+//! Whether a tool may serve a declaration.
+
+use crate::generate::{Place, cases, object, records, signature, two_signatures, two_types, ty, value};
+use patter_core::compatible::{Contract, compatible, exact, is_narrower};
+use patter_core::gram::parse;
+use patter_core::signature::{Record, Records, Shape, Signature, Type};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value as Json, json};
+
+/// Reads declarations of record types, which may name each other.
+fn declared(texts: &[&str]) -> Records {
+    let mut records = Records::default();
+    for _ in 0..2 {
+        for text in texts {
+            let (tree, _) = parse(text);
+            let pattern = tree.patterns().next().unwrap();
+            let name = pattern.name().unwrap().into_owned();
+            records.insert(name.clone(), Record { description: None, fields: Vec::new() });
+            if let Ok(record) = Record::read(pattern, &records) {
+                records.insert(name, record);
+            }
+        }
+    }
+    records
+}
+
+fn read(text: &str, records: &Records) -> Signature {
+    let (tree, _) = parse(text);
+    Signature::read(tree.patterns().next().unwrap(), records).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Checks the reasons why a tool cannot serve a declaration; none if it can.
+fn check(declared: &str, tool: &str, expected: &[&str]) {
+    check_with(&Records::default(), declared, &Records::default(), tool, expected);
+}
+
+fn check_with(own: &Records, declared: &str, others: &Records, tool: &str, expected: &[&str]) {
+    let found = compatible((&read(declared, own), own), (&read(tool, others), others));
+    let messages: Vec<_> = found.err().unwrap_or_default().iter().map(ToString::to_string).collect();
+    assert_eq!(messages, expected, "{declared} served by {tool}");
+}
+
+/// Checks what the type of a parameter `p` may be served by.
+fn check_parameter(declared: &str, tool: &str, expected: &[&str]) {
+    check(&format!("(p::{declared})==>(::Any)"), &format!("(p::{tool})==>(::Any)"), expected);
+}
+
+#[test]
+fn a_tool_may_take_more_and_wider_and_give_narrower() {
+    check("(a::Int)==>(::Double)", "(a::Double)==>(b::Text {optional: true})==>(::Int)", &[]);
+    check("(a::Int)==>(b::Text)==>(::Any)", "(a::Any)==>(::Text)", &[]);
+    check("(a::Int {default: 3})==>(::Text)", "(a::Int)==>(::Text)", &[]);
+    check("(a::Int)==>(::`Maybe Int`)", "(a::Int {optional: true})==>(::Int)", &[]);
+    check_parameter("Int {range: 2..5}", "Double {range: 1.5...}", &[]);
+    check_parameter("Text {enum: [a, b]}", "Text {enum: [c, b, a]}", &[]);
+    check_parameter("Text {enum: ['ab', 'b']}", "Text {pattern: 'b$', range: 1..2}", &[]);
+    check_parameter("Double {enum: [1.0, 2]}", "Int", &[]);
+    check_parameter("Bool", "Any {enum: [true, false]}", &[]);
+    check_parameter("Text {format: 'date'}", "Text {format: 'uri', range: 0...}", &[]);
+    check_parameter("Object {fields: {a: 'Int', b: 'Text'}}", "Object {fields: {a: 'Double'}}", &[]);
+    check_parameter("Object {fields: [{name: 'a', type: 'Int', default: 1}]}", "Object {fields: {a: 'Int'}}", &[]);
+    check_parameter("Object {fields: {}}", "Object {fields: [{name: 'a', type: 'Any', optional: true}]}", &[]);
+    check_parameter("Array {elementType: 'Int', range: 1..2}", "Array {elementType: 'Double', range: 0..3}", &[]);
+    check_parameter("Any {schema: json`{\"not\":{}}`}", "Any {schema: json`{\"not\":{}}`}", &[]);
+    check_parameter("Any {schema: json`{\"not\":{}}`}", "Any {schema: json`{}`}", &[]);
+}
+
+#[test]
+fn each_reason_is_one_that_a_person_understands() {
+    check("(age::Int)==>(::Any)", "(age::Text)==>(::Any)", &["`age` is declared Int, the tool takes Text"]);
+    check("()==>(::Any)", "(zip::Text)==>(::Any)", &["the tool requires `zip`, which is not declared"]);
+    check(
+        "(zip::Text {optional: true})==>(::Any)",
+        "(zip::Text)==>(::Any)",
+        &["the tool requires `zip`, which may be left out"],
+    );
+    check("()==>(::Text)", "()==>(::Int)", &["the result is declared Text, the tool returns Int"]);
+    check("()==>(::Text)", "()==>(::`Maybe Text`)", &["the result is declared Text, the tool returns Maybe Text"]);
+    check_parameter("Double", "Int", &["`p` is declared Double, the tool takes Int"]);
+    check_parameter("Any", "Text", &["`p` is declared Any, the tool takes Text"]);
+    check_parameter("Int", "Int {range: 1...}", &["`p` is declared Int, the tool takes Int from 1"]);
+    check_parameter(
+        "Int {range: 0..5}",
+        "Int {range: 1..9}",
+        &["`p` is declared Int from 0 to 5, the tool takes Int from 1 to 9"],
+    );
+    check_parameter(
+        "Text {enum: [a, b]}",
+        "Text {enum: [b, c]}",
+        &[r#"`p` is declared Text out of "a", "b", the tool takes Text out of "b", "c""#],
+    );
+    check_parameter(
+        "Text {pattern: 'a'}",
+        "Text {pattern: 'b', range: ...3}",
+        &["`p` is declared Text that matches `a`, the tool takes Text with a length up to 3 that matches `b`"],
+    );
+    check_parameter(
+        "Array {elementType: 'Text'}",
+        "Array {elementType: 'Int', range: ...3}",
+        &[
+            "`p` is declared Array of Text, the tool takes Array of Int with a number of items up to 3",
+            "`p[]` is declared Text, the tool takes Int",
+        ],
+    );
+    check_parameter(
+        "Any {schema: json`{\"not\":{}}`}",
+        "Any {schema: json`{\"type\":\"null\"}`}",
+        &[
+            r#"`p` is declared what the schema {"not":{}} allows, the tool takes what the schema {"type":"null"} allows"#,
+        ],
+    );
+    check_parameter(
+        "Object {fields: {a: 'Text', c: 'Text'}}",
+        "Object {fields: [{name: 'a', type: 'Int'}, {name: 'b', type: 'Int'}, {name: 'd', type: 'Int', optional: true}]}",
+        &[
+            "the tool requires `p.b`, which is not declared",
+            "`p.d` is not declared and may be anything, the tool takes Int",
+            "`p.a` is declared Text, the tool takes Int",
+        ],
+    );
+    check(
+        "()==>(::Object {fields: [{name: 'a', type: 'Int'}, {name: 'b', type: 'Int'}, {name: 'c', type: 'Int', optional: true}]})",
+        "()==>(::Object {fields: [{name: 'b', type: 'Int', default: 1}]})",
+        &[
+            "`a` of the result is declared, the tool does not return it",
+            "`b` of the result is declared, the tool may leave it out",
+            "`c` of the result is declared Int, the tool may return anything",
+        ],
+    );
+}
+
+#[test]
+fn record_types_are_compared_by_what_is_in_them() {
+    let own = declared(&["[Tree:Object | (value::Int), (children::Array {elementType: 'Tree'})]"]);
+    let wider = declared(&["[Node:Object | (value::Double), (children::Array {elementType: 'Node'})]"]);
+    let unrolled = declared(&[
+        "[A:Object | (value::Int), (children::Array {elementType: 'B'})]",
+        "[B:Object | (value::Int), (children::Array {elementType: 'A'})]",
+    ]);
+    let broken = declared(&[
+        "[A:Object | (value::Int), (children::Array {elementType: 'B'})]",
+        "[B:Object | (value::Text), (children::Array {elementType: 'A'})]",
+    ]);
+    check_with(&own, "(t::Tree)==>(::Any)", &wider, "(t::Node)==>(::Any)", &[]);
+    check_with(&own, "(t::Tree)==>(::Tree)", &unrolled, "(t::B)==>(::A)", &[]);
+    check_with(
+        &own,
+        "(t::Tree)==>(::Any)",
+        &broken,
+        "(t::A)==>(::Any)",
+        &["`t.children[].value` is declared Int, the tool takes Text"],
+    );
+    check_with(
+        &wider,
+        "(t::Node)==>(::Any)",
+        &own,
+        "(t::Tree)==>(::Any)",
+        &["`t.value` is declared Double, the tool takes Int"],
+    );
+}
+
+#[test]
+fn long_chains_of_record_types_need_no_deep_stack() {
+    let mut records = Records::default();
+    let count = 20_000;
+    for index in 0..count {
+        let next = Type::new(Shape::Record(format!("R{}", (index + 1) % count)));
+        let field = patter_core::signature::Field {
+            name: "next".into(),
+            ty: next,
+            presence: patter_core::signature::Presence::Optional,
+        };
+        records.insert(format!("R{index}"), Record { description: None, fields: vec![field] });
+    }
+    let first = Type::new(Shape::Record("R0".into()));
+    assert!(is_narrower((&first, &records), (&first, &records)));
+}
+
+#[test]
+fn an_exact_tool_has_the_name_the_description_and_the_schemas() {
+    let records = Records::default();
+    let contract = |name, description, signature| Contract { name, description, signature, records: &records };
+    let messages = |declared: Contract<'_>, tool: Contract<'_>| -> Vec<String> {
+        exact(declared, tool).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    };
+    let own = read("(a::Int)==>(::String)", &records);
+    let same = read("(::Integer {paramName: 'a'})==>(::Text)", &records);
+    let wider = read("(a::Double)==>(::Any)", &records);
+    assert_eq!(messages(contract("f", "does", &own), contract("f", "does", &same)), Vec::<String>::new());
+    assert_eq!(
+        messages(contract("f", "does", &own), contract("g", "Does", &wider)),
+        [
+            "the name is declared `f`, the tool has `g`",
+            r#"the description is declared "does", the tool has "Does""#,
+            r#"the input schema is declared {"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}, the tool has {"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}"#,
+            r#"the output schema is declared {"type":"string"}, the tool has {}"#,
+        ]
+    );
+}
+
+fn without_undeclared(mut arguments: Json, signature: &Signature) -> Json {
+    if let Json::Object(map) = &mut arguments {
+        map.retain(|name, _| signature.parameter(name).is_some());
+    }
+    arguments
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn every_value_of_a_narrower_type_is_one_of_the_wider(
+        (narrow, wide, values) in two_types().prop_flat_map(|(narrow, wide)| {
+            let values = prop::collection::vec(value(&narrow, 2), 12);
+            (Just(narrow), Just(wide), values)
+        })
+    ) {
+        let records = records();
+        if is_narrower((&narrow, &records), (&wide, &records)) {
+            for value in values.iter().filter(|value| narrow.check(value, &records).is_ok()) {
+                prop_assert_eq!(wide.check(value, &records), Ok(()), "{}", value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_compatible_tool_takes_all_arguments_and_gives_only_results_that_are_declared(
+        (declared, tool, arguments, results) in two_signatures().prop_flat_map(|(declared, tool)| {
+            let arguments = prop::collection::vec(object(&declared.parameters, 2), 8);
+            let results = prop::collection::vec(value(&tool.returns, 2), 8);
+            (Just(declared), Just(tool), arguments, results)
+        })
+    ) {
+        let records = records();
+        if compatible((&declared, &records), (&tool, &records)).is_ok() {
+            for arguments in arguments {
+                let arguments = without_undeclared(arguments, &declared);
+                if let Ok(filled) = declared.arguments(arguments, &records) {
+                    let taken = tool.arguments(filled.clone(), &records);
+                    prop_assert!(taken.is_ok(), "{} {:?}\n{}\n{}", filled, taken, declared, tool);
+                }
+            }
+            for result in results.iter().filter(|result| tool.returns.check(result, &records).is_ok()) {
+                prop_assert_eq!(declared.returns.check(result, &records), Ok(()), "{}", result);
+            }
+        }
+    }
+
+    #[test]
+    fn every_type_is_as_narrow_as_itself(ty in ty(Place::Bare, 2)) {
+        prop_assert!(is_narrower((&ty, &records()), (&ty, &records())));
+    }
+
+    #[test]
+    fn every_tool_serves_its_own_declaration(signature in signature()) {
+        prop_assert_eq!(compatible((&signature, &records()), (&signature, &records())), Ok(()));
+    }
+}
+
+/// The properties above would also hold if nothing, or nothing but equal types, were ever judged compatible.
+#[test]
+fn the_judgement_is_not_vacuous() {
+    let mut runner = TestRunner::deterministic();
+    let records = records();
+    let (mut fits, mut fits_unequal, mut refused, mut witnessed) = (0, 0, 0, 0);
+    for _ in 0..600 {
+        let (narrow, wide) = two_types().new_tree(&mut runner).unwrap().current();
+        if is_narrower((&narrow, &records), (&wide, &records)) {
+            fits += 1;
+            fits_unequal += u32::from(narrow != wide);
+            continue;
+        }
+        refused += 1;
+        let mut values = (0..30).map(|_| value(&narrow, 2).new_tree(&mut runner).unwrap().current());
+        let is_witness = |value: Json| narrow.check(&value, &records).is_ok() && wide.check(&value, &records).is_err();
+        witnessed += u32::from(values.any(is_witness));
+    }
+    println!("{fits} fit, {fits_unequal} of them unequal; {refused} refused, {witnessed} of them with a witness");
+    assert!(fits_unequal > 100 && refused > 150, "{fits_unequal} {refused}");
+    // Nearly every refusal can be shown to be right.
+    assert!(witnessed * 10 > refused * 8, "{witnessed} of {refused}");
+}
+
+#[test]
+fn an_undeclared_record_type_fits_nothing() {
+    let ty = Type::new(Shape::Record("Nowhere".into()));
+    assert!(!is_narrower((&ty, &Records::default()), (&ty, &Records::default())));
+    assert!(ty.check(&json!({}), &Records::default()).is_err());
+}
