@@ -10,4 +10,5 @@
 )]
 
 mod declarations;
+mod rules;
 mod signatures;
