@@ -1,35 +1,23 @@
-//! The rules of the static check: a stable code, a level and a title for each. `docs/rules/` has a page for each.
+//! The rules of the static check: a stable code, a level, a title and a page for each.
 
-use patter_gram::{Diagnostic, Severity, Span};
-use std::borrow::Cow;
+pub use patter_gram::Rule;
 
-/// A rule of the static check.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// The code, such as `P021`. It never changes its meaning.
-    pub code: &'static str,
-    /// How grave a breach is.
-    pub level: Severity,
-    /// What the rule is about, in a few words.
-    pub title: &'static str,
-}
-
-impl Rule {
-    /// Makes a diagnostic of a breach.
-    pub(crate) fn at(&self, span: Span, message: impl Into<Cow<'static, str>>) -> Diagnostic {
-        match self.level {
-            Severity::Error => Diagnostic::error(self.code, span, message),
-            Severity::Warning => Diagnostic::warning(self.code, span, message),
-        }
-    }
-}
+use patter_gram::Severity;
 
 macro_rules! rules {
     ($($name:ident = $code:literal $level:ident $title:literal;)*) => {
         $(pub(crate) static $name: Rule = Rule { code: $code, level: Severity::$level, title: $title };)*
 
-        /// All rules about declarations, in the order of their codes.
+        /// The rules about declarations, in the order of their codes.
         pub static RULES: &[&Rule] = &[$(&$name),*];
+
+        static PAGES: &[Page] = &pages![$($code)*];
+    };
+}
+
+macro_rules! pages {
+    ($($code:literal)*) => {
+        [$(Page { code: $code, text: include_str!(concat!("../rules/", $code, ".md")) }),*]
     };
 }
 
@@ -83,7 +71,37 @@ rules! {
     NOT_EXPRESSIBLE = "P063" Warning "a schema that the provider cannot take as it is";
 }
 
+/// The pages of the rules of the notation, which has none itself: it knows nothing of agents, and its pages show them.
+static GRAM_PAGES: &[Page] = &pages![
+    "G001" "G002" "G003" "G004" "G005" "G006" "G007" "G008" "G009" "G010"
+    "G011" "G012" "G013" "G014" "G015" "G016" "G017" "G018" "G019" "G020"
+    "G021" "G022" "G023" "G024" "G025" "G026" "G027" "G028" "G029" "G030"
+    "G031" "G032" "G033" "G034" "G035" "G036" "G037"
+];
+
+struct Page {
+    code: &'static str,
+    text: &'static str,
+}
+
+/// Iterates over all rules, those of the notation first, in the order of their codes.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    patter_gram::RULES.iter().chain(RULES.iter().copied())
+}
+
 /// Returns the rule with a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.code == code).copied()
+    all().find(|rule| rule.code == code)
+}
+
+/// Returns the page of a rule, in Markdown: what is wrong, a file that breaks the rule, and the same file mended.
+///
+/// ```
+/// use patter_core::rule;
+/// assert!(rule::page("P020").unwrap().starts_with("# P020: a type that does not exist\n"));
+/// assert!(rule::all().all(|rule| rule::page(rule.code).is_some()));
+/// ```
+pub fn page(code: &str) -> Option<&'static str> {
+    let mut pages = GRAM_PAGES.iter().chain(PAGES);
+    pages.find(|page| page.code == code).map(|page| page.text)
 }

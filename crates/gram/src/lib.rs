@@ -43,7 +43,7 @@ mod text;
 mod tree;
 mod value;
 
-pub use code::RULES;
+pub use code::{RULES, Rule};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use edit::{Edit, EditError};
 pub use format::{LINE_WIDTH, format};

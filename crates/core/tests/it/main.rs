@@ -13,4 +13,5 @@ mod compatibility;
 mod declarations;
 mod from_schema;
 mod generate;
+mod rules;
 mod signatures;

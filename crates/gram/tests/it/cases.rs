@@ -177,7 +177,7 @@ fn what_follows_a_mistake_is_still_read() {
 
 #[test]
 fn every_rule_has_a_code_of_its_own() {
-    let mut codes: Vec<_> = patter_gram::RULES.iter().map(|(code, _)| *code).collect();
+    let mut codes: Vec<_> = patter_gram::RULES.iter().map(|rule| rule.code).collect();
     let count = codes.len();
     codes.dedup();
     assert_eq!(codes.len(), count);
