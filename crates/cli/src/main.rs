@@ -29,8 +29,10 @@ enum Command {
     Parse(command::parse::Parse),
     Fmt(command::fmt::Fmt),
     Check(command::check::Check),
+    Explain(command::explain::Explain),
     Show(command::show::Show),
     Schema(command::schema::Schema),
+    Diff(command::diff::Diff),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -48,6 +50,8 @@ enum Outcome {
     Success,
     /// There is something to mend.
     Failure,
+    /// The arguments make no sense together.
+    Usage,
 }
 
 fn main() -> ExitCode {
@@ -62,12 +66,15 @@ fn main() -> ExitCode {
         Command::Parse(parse) => parse.run(),
         Command::Fmt(fmt) => fmt.run(),
         Command::Check(check) => check.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Show(show) => show.run(),
         Command::Schema(schema) => schema.run(),
+        Command::Diff(diff) => diff.run(),
     };
     match outcome {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::Failure) => ExitCode::FAILURE,
+        Ok(Outcome::Usage) => ExitCode::from(2),
         Err(error) => {
             // Nothing more can be told if stderr is gone too.
             let _ = diagnostics::error(&error.to_string(), None);

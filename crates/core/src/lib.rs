@@ -8,6 +8,7 @@
 pub mod check;
 pub mod compatible;
 pub mod declare;
+pub mod diff;
 mod keyword;
 pub mod name;
 pub mod project;

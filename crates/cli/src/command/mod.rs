@@ -1,6 +1,8 @@
 //! One file for each verb.
 
 pub(crate) mod check;
+pub(crate) mod diff;
+pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod parse;
 pub(crate) mod schema;

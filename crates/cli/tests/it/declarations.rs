@@ -144,3 +144,78 @@ fn the_examples_pass_without_a_warning() {
     let formatted = folder.run(&["fmt", "--check", examples.to_str().unwrap()]);
     assert!(formatted.starts_with("exit 0"), "{formatted}");
 }
+
+#[test]
+fn explain_says_more_about_a_rule() {
+    let folder = Folder::new();
+    snapshot!("explain", folder.run(&["explain", "P026"]));
+    assert_eq!(folder.run(&["explain", "g021"]), folder.run(&["explain", "G021"]));
+    snapshot!("explain_wrong", folder.run(&["explain", "P2"]));
+    let all = folder.run(&["explain"]);
+    assert!(all.contains("P020  error    a type that does not exist\n"), "{all}");
+}
+
+const CHANGED: &str = "// The smallest agent with a tool.
+[hello_world_agent:Agent {
+  description: \"Greets people by name\",
+  instruction: ```
+    You are a kind assistant. When the user greets you, use the `sayHello` tool.
+  ```,
+  model: \"OpenAI/gpt-5\"
+} |
+  [sayHello:Tool { description: \"Returns a friendly greeting for the given name\" } |
+    (personName::Text)==>(language::Text)==>(::String)
+  ]
+]
+";
+
+#[test]
+fn diff_judges_what_has_changed() {
+    let folder = Folder::new();
+    folder.write("old.gram", HELLO);
+    folder.write("new.gram", CHANGED);
+    snapshot!("diff_text", folder.run(&["diff", "old.gram", "new.gram"]));
+    snapshot!("diff_json", folder.run(&["diff", "old.gram", "new.gram", "--format", "json"]));
+    assert_eq!(folder.run(&["diff", "old.gram", "old.gram"]), "exit 0\n--- stdout\nnothing has changed\n--- stderr\n");
+    snapshot!("diff_usage", folder.run(&["diff", "old.gram"]));
+    snapshot!("diff_missing", folder.run(&["diff", "old.gram", "missing.gram"]));
+}
+
+#[test]
+fn diff_compares_folders() {
+    let folder = Folder::new();
+    folder.write("old/a.gram", "[a:Agent { instruction: 'x', model: 'demo' }]\n");
+    folder.write("new/b.gram", "[a:Agent { instruction: 'x', model: 'demo' }]\n");
+    folder.write("new/c.gram", "[c:Agent { instruction: 'x', model: 'demo' }]\n");
+    let found = folder.run(&["diff", "old", "new"]);
+    assert_eq!(found, "exit 0\n--- stdout\ncompatible  agent `c` is new  new/c.gram:1:1\n1 compatible\n--- stderr\n");
+}
+
+#[test]
+fn diff_drives_git() {
+    let folder = Folder::new();
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git")
+            .args(["-c", "user.name=x", "-c", "user.email=x@example.com"])
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    folder.write(".gitattributes", "*.gram diff=patter\n");
+    folder.write("hello.gram", HELLO);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    git(&["config", "diff.patter.command", &format!("{} diff --git", crate::folder::PATTER)]);
+    folder.write("hello.gram", CHANGED);
+    let shown = git(&["diff"]);
+    assert!(shown.starts_with("patter diff hello.gram\n"), "{shown}");
+    assert!(shown.contains("takes the new parameter `language`, which is required"), "{shown}");
+    // A file that is new or gone has `/dev/null` for its other version.
+    std::fs::remove_file(folder.path().join("hello.gram")).unwrap();
+    assert!(git(&["diff"]).contains("agent `hello_world_agent` is gone"));
+}

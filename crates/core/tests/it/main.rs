@@ -11,6 +11,7 @@
 
 mod compatibility;
 mod declarations;
+mod differences;
 mod from_schema;
 mod generate;
 mod rules;

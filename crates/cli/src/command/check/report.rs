@@ -24,7 +24,9 @@ pub(super) fn sarif(project: &Project, findings: &[Finding]) -> String {
     let mut rules: BTreeMap<&str, String> = BTreeMap::new();
     for finding in findings {
         let code = finding.diagnostic.code;
-        rules.entry(code).or_insert_with(|| title(code).unwrap_or_default().to_owned());
+        rules
+            .entry(code)
+            .or_insert_with(|| patter::rule::rule(code).map_or_else(String::new, |rule| rule.title.to_owned()));
     }
     let codes: Vec<_> = rules.keys().copied().collect();
     let rules: Vec<_> =
@@ -127,11 +129,6 @@ fn level(severity: Severity) -> &'static str {
         Severity::Error => "error",
         Severity::Warning => "warning",
     }
-}
-
-fn title(code: &str) -> Option<&'static str> {
-    let of_gram = patter::gram::RULES.iter().find(|(other, _)| *other == code).map(|(_, title)| *title);
-    of_gram.or_else(|| patter::rule::rule(code).map(|rule| rule.title))
 }
 
 /// Writes a path as a relative URI.
