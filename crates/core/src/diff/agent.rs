@@ -29,13 +29,13 @@ impl Differ<'_> {
     }
 
     fn element(&mut self, subject: &Subject, old: &Element, new: &Element) {
-        let inner = |noun: &str, name: Option<Cow<'_, str>>| Subject {
-            name: format!("{noun} `{}` of {}", name.unwrap_or_default(), subject.name),
-            ..subject.clone()
+        let inner = |noun: &str| {
+            let name = new.name().unwrap_or_default();
+            subject.inner(noun, &name, Some(old.span()), Some(new.span()))
         };
         match (old, new) {
-            (Element::Tool(old), Element::Tool(new)) => self.tool(&inner("tool", new.name()), old, new),
-            (Element::Agent(old), Element::Agent(new)) => self.agent(&inner("agent", new.name()), old, new),
+            (Element::Tool(old), Element::Tool(new)) => self.tool(&inner("tool"), old, new),
+            (Element::Agent(old), Element::Agent(new)) => self.agent(&inner("agent"), old, new),
             (Element::Reference { .. }, Element::Reference { .. }) => {}
             (_, new) => {
                 let name = new.name().unwrap_or_default();
@@ -70,14 +70,14 @@ impl Differ<'_> {
         };
         let (before, after) = (tools(old), tools(new));
         for (name, tool) in &after {
-            let inner = Subject { name: format!("tool `{name}` of {}", subject.name), ..subject.clone() };
+            let inner = subject.inner("tool", name, before.get(name).map(ToolSpec::span), Some(tool.span()));
             match before.get(name) {
                 Some(earlier) => self.tool(&inner, earlier, tool),
                 None => self.push(&inner, Judgement::Compatible, "is new"),
             }
         }
-        for name in before.keys().filter(|name| !after.contains_key(*name)) {
-            let inner = Subject { name: format!("tool `{name}` of {}", subject.name), ..subject.clone() };
+        for (name, tool) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
+            let inner = subject.inner("tool", name, Some(tool.span()), None);
             self.push(&inner, Judgement::Breaking, "is gone");
         }
     }

@@ -107,8 +107,33 @@ struct Differ<'p> {
 #[derive(Clone)]
 struct Subject {
     name: String,
-    old: Option<Location>,
-    new: Option<Location>,
+    old: Option<Spot>,
+    new: Option<Spot>,
+}
+
+/// A place in a version: a file of it, and a span there.
+#[derive(Clone, Copy)]
+struct Spot {
+    file: usize,
+    span: Span,
+}
+
+impl Spot {
+    fn of(declaration: &Declaration) -> Option<Self> {
+        Some(Self { file: declaration.file, span: declaration.span })
+    }
+}
+
+impl Subject {
+    /// Returns something inside this one.
+    fn inner(&self, noun: &str, name: &str, old: Option<Span>, new: Option<Span>) -> Self {
+        let within = |spot: Option<Spot>, span: Option<Span>| Some(Spot { span: span?, ..spot? });
+        Self {
+            name: format!("{noun} `{name}` of {}", self.name),
+            old: within(self.old, old),
+            new: within(self.new, new),
+        }
+    }
 }
 
 impl<'p> Differ<'p> {
@@ -117,8 +142,8 @@ impl<'p> Differ<'p> {
             judgement,
             subject: subject.name.clone(),
             what: what.into(),
-            old: subject.old.clone(),
-            new: subject.new.clone(),
+            old: subject.old.and_then(|spot| location(self.old, spot)),
+            new: subject.new.and_then(|spot| location(self.new, spot)),
             texts: None,
         });
     }
@@ -133,8 +158,8 @@ impl<'p> Differ<'p> {
     fn declaration(&mut self, before: &'p Declaration, after: &'p Declaration) {
         let subject = Subject {
             name: format!("{} `{}`", after.declares.noun(), after.name),
-            old: location(self.old, before.file, before.span),
-            new: location(self.new, after.file, after.span),
+            old: Spot::of(before),
+            new: Spot::of(after),
         };
         let (Some(old), Some(new)) = (self.old.pattern(before), self.new.pattern(after)) else { return };
         match after.declares {
@@ -157,7 +182,7 @@ impl<'p> Differ<'p> {
         let subject = Subject {
             name: format!("{} `{}`", declaration.declares.noun(), declaration.name),
             old: None,
-            new: location(self.new, declaration.file, declaration.span),
+            new: Spot::of(declaration),
         };
         self.push(&subject, Judgement::Compatible, "is new");
     }
@@ -165,7 +190,7 @@ impl<'p> Differ<'p> {
     fn removed(&mut self, declaration: &Declaration) {
         let subject = Subject {
             name: format!("{} `{}`", declaration.declares.noun(), declaration.name),
-            old: location(self.old, declaration.file, declaration.span),
+            old: Spot::of(declaration),
             new: None,
         };
         self.push(&subject, Judgement::Breaking, "is gone");
@@ -183,8 +208,8 @@ impl<'p> Differ<'p> {
     }
 }
 
-fn location(project: &Project, file: usize, span: Span) -> Option<Location> {
-    let file = project.files().get(file)?;
-    let (line, column) = LineIndex::new(file.tree.source()).line_column(span.start);
+fn location(project: &Project, spot: Spot) -> Option<Location> {
+    let file = project.files().get(spot.file)?;
+    let (line, column) = LineIndex::new(file.tree.source()).line_column(spot.span.start);
     Some(Location { file: file.path.clone(), line, column })
 }
