@@ -7,6 +7,7 @@
 
 pub mod compatible;
 mod keyword;
+pub mod provider;
 pub mod rule;
 pub mod schema;
 pub mod signature;

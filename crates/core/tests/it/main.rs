@@ -12,4 +12,5 @@
 mod compatibility;
 mod from_schema;
 mod generate;
+mod provider_views;
 mod signatures;
