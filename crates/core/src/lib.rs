@@ -12,6 +12,7 @@ pub mod diff;
 mod keyword;
 pub mod name;
 pub mod project;
+pub mod provider;
 pub mod rule;
 pub mod schema;
 pub mod signature;

@@ -18,7 +18,7 @@ const DEEPEST_SCHEMA: usize = 100;
 /// The keywords of an object that can be a list of fields.
 const OBJECT: &[&str] = &["type", "properties", "required", "additionalProperties"];
 /// How many parts of a schema become types. The rest stays as it is, so that references cannot multiply for ever.
-const MOST_PARTS: usize = 20_000;
+const MOST_PARTS: usize = 5_000;
 
 /// A signature made from JSON Schemas.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,12 @@ pub struct FromSchemas {
 }
 
 /// Why a schema cannot be read.
+///
+/// ```
+/// use patter_core::signature::{SchemaError, Signature};
+/// let error = Signature::from_schemas(&serde_json::json!({ "type": "strng" }), None).unwrap_err();
+/// assert!(matches!(error, SchemaError::Invalid(_)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SchemaError {
     /// It is not a JSON Schema.
@@ -144,13 +150,15 @@ struct Reader<'d> {
     named: IndexMap<String, String>,
     /// What pointers lead to, by where they start.
     reach: HashMap<String, HashSet<String>>,
+    /// Whether pointers lead back to themselves.
+    circular: HashMap<String, bool>,
     parts: usize,
 }
 
 impl<'d> Reader<'d> {
     fn new(document: &'d Json, taken: &'d Records) -> Self {
-        let (named, reach) = (IndexMap::new(), HashMap::new());
-        Self { document, opaque: Opaque::new(document), taken, named, reach, parts: 0 }
+        let (named, reach, circular) = (IndexMap::new(), HashMap::new(), HashMap::new());
+        Self { document, opaque: Opaque::new(document), taken, named, reach, circular, parts: 0 }
     }
 
     /// Reads the record types that were named on the way.
@@ -250,6 +258,15 @@ impl<'d> Reader<'d> {
 
     /// Tells whether a reference leads back to itself.
     fn contains_itself(&mut self, target: &str) -> bool {
+        if let Some(known) = self.circular.get(target) {
+            return *known;
+        }
+        let found = self.leads_back(target);
+        self.circular.insert(target.to_owned(), found);
+        found
+    }
+
+    fn leads_back(&mut self, target: &str) -> bool {
         let mut seen = HashSet::new();
         let mut open = vec![target.to_owned()];
         while let Some(next) = open.pop() {

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
 /// How many schemas are carried along, over all.
-const MOST_CARRIED: usize = 200_000;
+const MOST_CARRIED: usize = 100_000;
 
 /// Cuts schemas out of a document.
 pub(super) struct Opaque<'d> {

@@ -164,7 +164,7 @@ fn record_types_are_compared_by_what_is_in_them() {
 #[test]
 fn long_chains_of_record_types_need_no_deep_stack() {
     let mut records = Records::default();
-    let count = 20_000;
+    let count = 10_000;
     for index in 0..count {
         let next = Type::new(Shape::Record(format!("R{}", (index + 1) % count)));
         let field = patter_core::signature::Field {
@@ -208,7 +208,7 @@ fn without_undeclared(mut arguments: Json, signature: &Signature) -> Json {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(160))]
 
     #[test]
     fn every_value_of_a_narrower_type_is_one_of_the_wider(
@@ -265,7 +265,7 @@ fn the_judgement_is_not_vacuous() {
     let mut runner = TestRunner::deterministic();
     let records = records();
     let (mut fits, mut fits_unequal, mut refused, mut witnessed) = (0, 0, 0, 0);
-    for _ in 0..600 {
+    for _ in 0..400 {
         let (narrow, wide) = two_types().new_tree(&mut runner).unwrap().current();
         if is_narrower((&narrow, &records), (&wide, &records)) {
             fits += 1;
@@ -278,7 +278,7 @@ fn the_judgement_is_not_vacuous() {
         witnessed += u32::from(values.any(is_witness));
     }
     println!("{fits} fit, {fits_unequal} of them unequal; {refused} refused, {witnessed} of them with a witness");
-    assert!(fits_unequal > 100 && refused > 150, "{fits_unequal} {refused}");
+    assert!(fits_unequal > 60 && refused > 100, "{fits_unequal} {refused}");
     // Nearly every refusal can be shown to be right.
     assert!(witnessed * 10 > refused * 8, "{witnessed} of {refused}");
 }

@@ -37,7 +37,7 @@ fn reparsed(signature: &Signature, records: &Records) -> Signature {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(128))]
 
     #[test]
     fn a_signature_survives_the_way_through_its_schemas(signature in signature()) {
@@ -185,7 +185,7 @@ fn small_value() -> BoxedStrategy<Json> {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(128))]
 
     #[test]
     fn any_schema_and_its_signature_allow_the_same_values(
@@ -432,9 +432,9 @@ fn references_that_multiply_do_not_explode() {
     }
     definitions.insert("L40".to_owned(), json!({ "type": "string" }));
     let input = json!({ "type": "object", "properties": { "p": { "$ref": "#/$defs/L0" } }, "$defs": definitions });
-    let started = std::time::Instant::now();
-    let _ = Signature::from_schemas(&input, None);
-    assert!(started.elapsed().as_secs() < 5);
+    // Written out it would be a million million types.
+    let made = Signature::from_schemas(&input, None);
+    assert!(made.is_ok_and(|made| made.signature.to_string().len() < 5_000_000));
 }
 
 #[test]

@@ -14,5 +14,6 @@ mod declarations;
 mod differences;
 mod from_schema;
 mod generate;
+mod provider_views;
 mod rules;
 mod signatures;

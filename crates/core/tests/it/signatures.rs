@@ -1,7 +1,7 @@
 //! Signatures and their schemas: what the source documents name, and what the table of types says.
 
 use patter_core::schema::{input_schema, output_schema};
-use patter_core::signature::{Records, Signature};
+use patter_core::signature::{Records, Shape, Signature, Type};
 use serde_json::{Value as Json, json};
 
 fn signature(text: &str) -> Signature {
@@ -246,5 +246,37 @@ fn printing_and_reading_a_signature_gives_the_same() {
         "(l::Array { elementType: { type: \"Array\", elementType: { type: \"Text\", enum: [\"a\"] } } })==>(::Double)",
     ] {
         assert_eq!(signature(text).to_string(), text);
+    }
+}
+
+#[test]
+fn defaults_are_put_into_defaults_but_not_into_listed_values() {
+    let field = "fields: [{name: 'x', type: 'Int', default: 1}]";
+    let inside = signature(&format!("(p::Object {{{field}, default: {{}}}})==>(::Any)"));
+    assert_eq!(inside.arguments(json!({}), &Records::default()), Ok(json!({ "p": { "x": 1 } })));
+    let listed = signature(&format!("(p::Object {{{field}, enum: [{{y: 2}}]}})==>(::Any)"));
+    assert_eq!(listed.arguments(json!({ "p": { "y": 2 } }), &Records::default()), Ok(json!({ "p": { "y": 2 } })));
+}
+
+#[test]
+fn big_whole_numbers_are_compared_exactly() {
+    let signature = signature("(p::Int {range: ...9007199254740992})==>(::Any)");
+    assert!(signature.arguments(json!({ "p": 9_007_199_254_740_992_u64 }), &Records::default()).is_ok());
+    assert!(signature.arguments(json!({ "p": 9_007_199_254_740_993_u64 }), &Records::default()).is_err());
+}
+
+#[test]
+fn patterns_mean_what_json_schema_says() {
+    let signature = signature("(p::Text {pattern: '^\\\\d$'})==>(::Any)");
+    assert!(signature.arguments(json!({ "p": "7" }), &Records::default()).is_ok());
+    assert!(signature.arguments(json!({ "p": "\u{0667}" }), &Records::default()).is_err());
+}
+
+#[test]
+fn a_broken_schema_is_refused_and_allows_nothing() {
+    for schema in ["{\"$schema\":\"http://example.com/x\"}", "{\"$ref\":\"#/nope\"}", "{\"type\":1}"] {
+        refuse(&format!("(p::Any {{schema: json`{schema}`}})==>(::Any)"), "P036", "this is not a JSON Schema");
+        let ty = Type::new(Shape::Schema(serde_json::from_str(schema).unwrap()));
+        assert!(ty.check(&json!(1), &Records::default()).is_err());
     }
 }
