@@ -128,7 +128,13 @@ impl Parser<'_> {
                 // Names may hold dashes, but here they are the next arrow.
                 let end = start + word.trim_end_matches('-').len();
                 let name = self.span(start, end).of(self.source);
-                found.hint = Some(format!("write `({})`", short(name)).into());
+                // Labels are mostly capitalized, names mostly not.
+                let hint = if name.starts_with(|first: char| first.is_ascii_uppercase()) {
+                    format!("write `(:{0})` for a label, or `({0})` for a name", short(name))
+                } else {
+                    format!("write `({})`", short(name))
+                };
+                found.hint = Some(hint.into());
                 self.report(found);
                 self.token(Kind::Error, end);
             }
@@ -170,10 +176,11 @@ impl Parser<'_> {
         let end = span.start + offset(stem.len());
         name.end = end;
         self.bump_to(end as usize);
+        let opener = self.open.last().map_or(span.start as usize, |open| open.at + 1);
         let hint = format!(
             "names may hold dashes, so this was read as the name {}; write `({})-->`",
             quoted(text.trim_start_matches(':')),
-            short(stem.trim_start_matches(':'))
+            short(self.span(opener, self.pos).of(self.source))
         );
         let mut found =
             Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")
