@@ -9,7 +9,7 @@ mod tool;
 use crate::declare::Declares;
 use crate::project::{Declaration, Finding, Project};
 use crate::{nearest, rule};
-use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, quote_name};
 use property::Takes;
 use std::collections::HashMap;
 
@@ -92,19 +92,20 @@ impl<'p> Checker<'p> {
 
     /// Reports a declaration without a name, or with one that is not allowed.
     fn name(&mut self, pattern: Pattern<'p>, noun: &str) {
-        match pattern.name() {
-            Some(name) if !name.trim().is_empty() => {}
-            _ => {
-                let found = rule::UNNAMED.at(head(pattern), format!("this {noun} has no name"));
-                self.report(
-                    found.with_hint(format!("write the name before the label: `[name:{}…`", label_of(pattern))),
-                );
-            }
-        }
+        let is_named = pattern.name().is_some_and(|name| !name.trim().is_empty());
+        let label = label_of(pattern);
         if let Some(property) = pattern.property("name") {
-            let found = rule::NAME_PROPERTY
-                .at(property.syntax().span(), format!("the name of {} is no property", a_noun(noun)));
-            self.report(found.with_hint("write it before the label, and remove this"));
+            let name = property.value().and_then(Syntax::read_text).filter(|name| !name.trim().is_empty());
+            let name = quote_name(name.as_deref().unwrap_or("name"));
+            let message = format!("the name of {} is not a property", a_noun(noun));
+            self.report(rule::NAME_PROPERTY.at(property.syntax().span(), message).with_hint(if is_named {
+                "the name stands before the label; remove this".to_owned()
+            } else {
+                format!("write it before the label, `[{name}:{label} …`, and remove this")
+            }));
+        } else if !is_named {
+            let found = rule::UNNAMED.at(head(pattern), format!("this {noun} has no name"));
+            self.report(found.with_hint(format!("write the name before the label: `[name:{label} …`")));
         }
     }
 
@@ -136,13 +137,13 @@ impl<'p> Checker<'p> {
             let mut found = rule::DUPLICATE_DECLARATION.at(span, message);
             if earlier.file == declaration.file {
                 let span = project.pattern(earlier).and_then(Pattern::identifier).map_or(earlier.span, Syntax::span);
-                found = found.with_related(span, "first declared here");
+                found =
+                    found.with_related(span, "first declared here").with_hint("rename one of the two, or remove it");
+            } else {
+                let place = project.place(earlier.file, earlier.span);
+                found = found.with_hint(format!("the other one is in {place}; rename one of the two, or remove it"));
             }
-            let place = project.place(earlier.file, earlier.span);
-            self.report_at(
-                declaration,
-                found.with_hint(format!("it is declared in {place} too; rename one of the two")),
-            );
+            self.report_at(declaration, found);
         }
     }
 }
@@ -150,9 +151,20 @@ impl<'p> Checker<'p> {
 /// Returns what to mark for a whole declaration: its name and labels.
 fn head(pattern: Pattern<'_>) -> Span {
     let span = pattern.syntax().span();
+    if pattern.kind() != PatternKind::Bracket {
+        return span;
+    }
     let parts = pattern.syntax().children();
     let head = parts.take_while(|part| matches!(part.kind(), patter_gram::Kind::Identifier | patter_gram::Kind::Label));
     Span::new(span.start, head.last().map_or(span.start + 1, |last| last.span().end))
+}
+
+/// Names a declaration for messages.
+fn the(noun: &str, pattern: Pattern<'_>) -> String {
+    match pattern.name() {
+        Some(name) => format!("the {noun} `{name}`"),
+        None => format!("this {noun}"),
+    }
 }
 
 fn label_of(pattern: Pattern<'_>) -> String {

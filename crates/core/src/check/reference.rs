@@ -41,7 +41,8 @@ impl<'p> Checker<'p> {
                 let message = format!("`{name}` is declared in {} places", places.len());
                 let diagnostic = rule::AMBIGUOUS.at(reference.span(), message);
                 self.report(
-                    diagnostic.with_hint(format!("it may be the one in {}; rename the others", places.join(" or in "))),
+                    diagnostic
+                        .with_hint(format!("it may be the one in {}; rename all but one", places.join(" or in "))),
                 );
             }
         }
@@ -114,7 +115,7 @@ impl<'p> Checker<'p> {
             format!("agents delegate in a circle: {}", way.join(" → "))
         };
         let found = rule::DELEGATE_CYCLE.at(span, message);
-        self.report_at(declaration, found.with_hint("a run would not end; take one of them out"));
+        self.report_at(declaration, found.with_hint("a run might not end; remove one of the references"));
     }
 }
 

@@ -31,7 +31,7 @@ impl<'p> Checker<'p> {
         let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
         for element in pattern.elements() {
             if !matches!(Declares::of(element), Some(Declares::Tool | Declares::Implementation)) {
-                let found = rule::MISPLACED.at(head(element), "a toolbox has tools for elements, nothing else");
+                let found = rule::MISPLACED.at(head(element), "the elements of a toolbox are tools");
                 self.report(found.with_hint("write `[name:Http {…} | …]` or `[name:Command {…} | …]`"));
                 continue;
             }
@@ -45,7 +45,8 @@ impl<'p> Checker<'p> {
                 let first = first.identifier().map_or(first.span(), Syntax::span);
                 let message =
                     format!("the toolbox `{namespace}` has two tools `{}`", element.name().unwrap_or_default());
-                self.report(rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one"));
+                let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
+                self.report(found.with_hint("rename one of the two, or remove it"));
             }
         }
     }
@@ -55,7 +56,12 @@ impl<'p> Checker<'p> {
         let name = identifier.unquoted();
         let full = if namespace.is_empty() { name.into_owned() } else { format!("{namespace}/{name}") };
         if let Err(error) = WireName::of(&full) {
-            self.report(rule::NOT_ON_WIRE.at(identifier.span(), error.to_string()));
+            let found = rule::NOT_ON_WIRE.at(identifier.span(), error.to_string());
+            let near = WireName::near(&identifier.unquoted());
+            self.report(found.with_hint(match near.filter(|_| namespace.is_empty()) {
+                Some(near) => format!("rename it, for example to `{near}`"),
+                None => "rename it".to_owned(),
+            }));
         }
     }
 
@@ -66,7 +72,7 @@ impl<'p> Checker<'p> {
             return self.report(crate::declare::no_signature(head(pattern)));
         };
         for extra in elements {
-            let found = rule::SEVERAL_SIGNATURES.at(extra.span(), "a tool has one signature");
+            let found = rule::SEVERAL_SIGNATURES.at(extra.span(), "a tool has only one signature");
             let found = found.with_related(first.span(), "its signature");
             self.report(found.with_hint("join all parameters by arrows: `(a::Text)==>(b::Int)==>(::Text)`"));
         }
