@@ -123,6 +123,21 @@ impl Parser<'_> {
                     self.node();
                 }
             }
+            b':' => {
+                let id = self.start(Kind::Error);
+                while self.peek() == b':' {
+                    self.label();
+                    self.trivia();
+                }
+                if self.peek() == b'{' {
+                    self.record(Kind::Record);
+                }
+                self.finish(id, self.token_end);
+                found.span = self.span(start, self.token_end);
+                found.message = "expected a node after the arrow, found a label".into();
+                found.hint = Some(format!("write `({})`", short(found.span.of(self.source))).into());
+                self.report(found);
+            }
             byte if is_name_start(byte) => {
                 let word = self.span(start, self.symbol_end(start)).of(self.source);
                 // Names may hold dashes, but here they are the next arrow.
