@@ -81,7 +81,8 @@ impl<'p> Checker<'p> {
     }
 
     fn misplaced_element(&mut self, element: Pattern<'p>) {
-        let near = element.labels().find_map(|label| nearest(&label, ["Tool", "Agent"]));
+        let labels = element.labels().filter(|_| element.kind() == PatternKind::Bracket);
+        let near = labels.into_iter().find_map(|label| nearest(&label, ["Tool", "Agent"]));
         let found = rule::MISPLACED.at(head(element), "the elements of an agent are tools and other agents");
         self.report(found.with_hint(match (near, element.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),

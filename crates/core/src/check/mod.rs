@@ -1,6 +1,7 @@
 //! The static check: everything that can be known of a project before a token is spent.
 
 mod agent;
+mod broken;
 mod instruction;
 mod property;
 mod reference;
@@ -9,6 +10,7 @@ mod tool;
 use crate::declare::Declares;
 use crate::project::{Declaration, Finding, Project};
 use crate::{nearest, rule};
+use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, quote_name};
 use property::Takes;
 use std::collections::HashMap;
@@ -20,22 +22,22 @@ pub struct Options<'o> {
     pub library: &'o [&'o str],
 }
 
-/// Checks a project. Findings come in the order of files and places.
+/// Checks a project. Findings come in the order of files and places. Text that cannot be read as gram is reported as
+/// such, and nothing more is said of it.
 ///
 /// ```
 /// use patter_core::{check::{Options, check}, project::Project};
 /// let project = Project::read([("a.gram", "[hi:Agent {instruction: 'Greet.', modle: 'demo'}]")]);
 /// let findings = check(&project, &Options::default());
 /// let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
-/// assert_eq!(messages, ["the agent `hi` has no `model`", "an agent has no property `modle`"]);
+/// assert_eq!(messages, ["an agent has no property `modle`"]);
+/// assert_eq!(findings[0].diagnostic.hint.as_deref(), Some("did you mean `model`?"));
 /// ```
 pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
-    let mut checker = Checker { project, options, findings: project.record_findings().to_vec(), file: 0 };
+    let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
+    let mut checker = Checker { project, options, broken, findings: project.record_findings().to_vec(), file: 0 };
     for (file, source) in project.files().iter().enumerate() {
         checker.file = file;
-        for diagnostic in &source.diagnostics {
-            checker.report(diagnostic.clone());
-        }
         for pattern in source.tree.patterns() {
             checker.top_level(pattern);
         }
@@ -43,7 +45,11 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     checker.duplicates();
     checker.references();
     checker.parameter_types();
-    let mut findings = checker.findings;
+    let Checker { mut findings, broken, .. } = checker;
+    findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
+    for (file, source) in project.files().iter().enumerate() {
+        findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
+    }
     findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
     findings
@@ -52,6 +58,8 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
 struct Checker<'p> {
     project: &'p Project,
     options: &'p Options<'p>,
+    /// What could not be read, for each file.
+    broken: Vec<Broken>,
     findings: Vec<Finding>,
     /// The file that is being checked.
     file: usize,
@@ -64,6 +72,11 @@ impl<'p> Checker<'p> {
 
     fn report_at(&mut self, declaration: &Declaration, diagnostic: Diagnostic) {
         self.findings.push(Finding { file: declaration.file, diagnostic });
+    }
+
+    /// Tells whether a piece of the file could not be read, so that what it lacks may be there.
+    fn is_broken(&self, span: Span) -> bool {
+        self.broken.get(self.file).is_some_and(|broken| broken.overlaps(span))
     }
 
     fn top_level(&mut self, pattern: Pattern<'p>) {
@@ -81,7 +94,11 @@ impl<'p> Checker<'p> {
     }
 
     fn declares_nothing(&mut self, pattern: Pattern<'p>) {
-        let near = pattern.labels().find_map(|label| nearest(&label, Declares::LABELS));
+        if self.is_broken(pattern.span()) {
+            return;
+        }
+        let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
+        let near = labels.into_iter().find_map(|label| nearest(&label, Declares::LABELS));
         let found = rule::UNKNOWN_DECLARATION.at(head(pattern), "this pattern declares nothing");
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),

@@ -2,7 +2,7 @@
 
 use super::{Checker, a_noun, head, the};
 use crate::{nearest, rule};
-use patter_gram::{Decimal, Integer, Pattern, Property, Syntax, Value};
+use patter_gram::{Decimal, Integer, Pattern, Property, Span, Syntax, Value};
 
 /// What values a property takes.
 #[derive(Clone, Copy)]
@@ -55,6 +55,12 @@ impl<'p> Checker<'p> {
     /// Reports a required text that is missing or empty.
     pub(super) fn required_text(&mut self, pattern: Pattern<'p>, noun: &str, key: &str) {
         let Some(property) = pattern.property(key) else {
+            // A misspelt key, or a subject that cannot be read, is reported as what it is.
+            let end = pattern.elements().next().map_or(pattern.span().end, |first| first.span().start);
+            let is_misspelt = pattern.properties().any(|other| nearest(&other.key(), [key]).is_some());
+            if is_misspelt || self.is_broken(Span::new(pattern.span().start, end)) {
+                return;
+            }
             let found = rule::MISSING_PROPERTY.at(head(pattern), format!("{} has no `{key}`", the(noun, pattern)));
             return self.report(found.with_hint(format!("add `{key}: \"…\"` to its record")));
         };

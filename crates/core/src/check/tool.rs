@@ -67,11 +67,19 @@ impl<'p> Checker<'p> {
 
     /// Checks the signature, and that there is exactly one.
     fn signature(&mut self, pattern: Pattern<'p>) {
+        let is_broken = self.is_broken(pattern.span());
         let mut elements = pattern.elements();
         let Some(first) = elements.next() else {
-            return self.report(crate::declare::no_signature(head(pattern)));
+            if !is_broken {
+                self.report(crate::declare::no_signature(head(pattern)));
+            }
+            return;
         };
-        for extra in elements {
+        // What is left of a signature that cannot be read says little.
+        if is_broken && first.kind() != PatternKind::Path {
+            return;
+        }
+        for extra in elements.filter(|_| !is_broken) {
             let found = rule::SEVERAL_SIGNATURES.at(extra.span(), "a tool has only one signature");
             let found = found.with_related(first.span(), "its signature");
             self.report(found.with_hint("join all parameters by arrows: `(a::Text)==>(b::Int)==>(::Text)`"));

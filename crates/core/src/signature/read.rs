@@ -522,7 +522,7 @@ impl<'r> Reader<'r> {
                             let message = format!("{item} is {}, but the type is {ty}", a(item.type_name()));
                             rule::BAD_ENUM.at(syntax.span(), message).with_hint("change the values, or the type")
                         }
-                    })
+                    });
                 }
             }
         }
@@ -586,7 +586,8 @@ fn json_schema(text: &str) -> Result<Json, String> {
     let schema: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
     match jsonschema::meta::validate(&schema) {
         Ok(()) => Ok(schema),
-        Err(error) => Err(error.to_string()),
+        Err(error) if error.instance_path().as_str().is_empty() => Err(error.to_string()),
+        Err(error) => Err(format!("at {}, {error}", error.instance_path())),
     }
 }
 

@@ -10,5 +10,6 @@
 )]
 
 mod declarations;
+mod findings;
 mod rules;
 mod signatures;
