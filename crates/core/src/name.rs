@@ -31,7 +31,7 @@ pub enum WireNameError {
         length: usize,
     },
     /// There is something that providers refuse.
-    #[error("the name has `{character}`, and providers take only letters, digits, `_` and `-`")]
+    #[error("the name has {}, and providers take only ASCII letters, digits, `_` and `-`", shown(*.character))]
     Character {
         /// The first character that they refuse.
         character: char,
@@ -61,6 +61,13 @@ impl WireName {
         Ok(Self(wire))
     }
 
+    /// Returns a name that can go on the wire and looks like one that cannot.
+    pub(crate) fn near(name: &str) -> Option<Self> {
+        let words = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| !word.is_empty());
+        let joined: String = words.collect::<Vec<_>>().join("_").chars().take(64).collect();
+        Self::of(&joined).ok()
+    }
+
     /// Returns the name as it goes on the wire.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -76,6 +83,10 @@ impl fmt::Display for WireName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+fn shown(character: char) -> String {
+    if character.is_whitespace() { "a blank".to_owned() } else { format!("`{character}`") }
 }
 
 /// Who runs models.
@@ -140,7 +151,7 @@ pub struct ModelRef {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ModelError {
     /// It is not of the form.
-    #[error("`{0}` is not a model: a provider and a name, as in `OpenAI/gpt-4o-mini`")]
+    #[error("`{0}` is not a provider and a model")]
     Malformed(String),
     /// There is no such provider.
     #[error("there is no provider `{0}`")]
@@ -151,7 +162,7 @@ impl ModelError {
     /// Returns what to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ModelError::Malformed(_) => None,
+            ModelError::Malformed(_) => Some("write both, as in `OpenAI/gpt-4o-mini`".to_owned()),
             ModelError::UnknownProvider(name) => {
                 let names = Provider::ALL.map(Provider::name);
                 Some(match nearest(name, names) {

@@ -3,8 +3,7 @@
 use crate::declare::{Agent, Declares, ToolSpec};
 use crate::signature::{Reader, Record, Records};
 use indexmap::IndexMap;
-use patter_gram::{Diagnostic, Dialect, Pattern, PatternKind, Span, Tree, parse_bytes};
-use std::borrow::Cow;
+use patter_gram::{Diagnostic, Dialect, Pattern, Span, Tree, parse_bytes};
 
 /// Files that are read together: what one declares, the others may use.
 ///
@@ -184,10 +183,4 @@ fn read_record(pattern: Pattern<'_>, is_record: &dyn Fn(&str) -> bool) -> (Recor
     let mut reader = Reader::new(is_record);
     let record = reader.record(pattern);
     (record, reader.diagnostics)
-}
-
-/// Returns the name of a pattern, or what to call it where it has none.
-pub(crate) fn called(pattern: Pattern<'_>) -> Cow<'_, str> {
-    let nameless = if pattern.kind() == PatternKind::Bracket { "this declaration" } else { "this pattern" };
-    pattern.name().map_or(Cow::Borrowed(nameless), |name| Cow::Owned(format!("`{name}`")))
 }

@@ -1,9 +1,8 @@
 //! Agents: what they must have, and what they may call.
 
-use super::{Checker, Takes, head};
+use super::{Checker, Takes, head, the};
 use crate::declare::{Agent, Declares};
 use crate::name::ModelError;
-use crate::project::called;
 use crate::{nearest, rule};
 use patter_gram::{Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
@@ -70,7 +69,7 @@ impl<'p> Checker<'p> {
             let span = element.identifier().map_or(element.span(), Syntax::span);
             if let Some(first) = names.get(name.as_ref()) {
                 let first = first.identifier().map_or(first.span(), Syntax::span);
-                let message = format!("the agent {} has two tools `{name}`", called(pattern));
+                let message = format!("{} has two tools `{name}`", the("agent", pattern));
                 let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
                 self.report(
                     found.with_hint("a model can tell tools apart only by their names; rename one or remove it"),
@@ -82,8 +81,9 @@ impl<'p> Checker<'p> {
     }
 
     fn misplaced_element(&mut self, element: Pattern<'p>) {
-        let near = element.labels().find_map(|label| nearest(&label, ["Tool", "Agent"]));
-        let found = rule::MISPLACED.at(head(element), "an agent has tools and other agents for elements, nothing else");
+        let labels = element.labels().filter(|_| element.kind() == PatternKind::Bracket);
+        let near = labels.into_iter().find_map(|label| nearest(&label, ["Tool", "Agent"]));
+        let found = rule::MISPLACED.at(head(element), "the elements of an agent are tools and other agents");
         self.report(found.with_hint(match (near, element.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Path) => {

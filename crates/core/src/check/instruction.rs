@@ -1,26 +1,22 @@
 //! Instructions: whether they speak of the tools that the agent has.
 
 use super::Checker;
-use crate::declare::Agent;
+use crate::declare::{Agent, Declares};
 use crate::{nearest, rule};
-use patter_gram::{Pattern, Span, Syntax};
+use patter_gram::{Pattern, PatternKind, Span, Syntax};
 
 impl<'p> Checker<'p> {
     pub(super) fn instruction(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let Some(instruction) = agent.instruction() else { return };
-        let elements: Vec<_> = pattern.elements().filter(|element| element.name().is_some()).collect();
-        for element in &elements {
-            let name = element.name().unwrap_or_default();
-            if !mentions(&instruction, &name) {
-                let span = element.identifier().map_or(element.span(), Syntax::span);
-                let found = rule::UNMENTIONED_TOOL.at(span, format!("the instruction never mentions `{name}`"));
-                self.report(found.with_hint(format!("say when to use `{name}`, or remove it")));
-            }
-        }
-        let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
         let Some(value) = pattern.get("instruction") else { return };
+        let elements: Vec<_> = pattern.elements().filter(|element| element.name().is_some()).collect();
+        let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
+        // What is misspelt, among the elements or in the instruction, is reported once.
+        let meant = |name: &str| self.meant(name);
+        let mut misspelt: Vec<&str> = Vec::new();
+        let mut findings = Vec::new();
         for word in quoted_words(&instruction) {
-            if names.iter().any(|name| name == word) {
+            if names.iter().any(|name| name == word || meant(name) == Some(word)) {
                 continue;
             }
             let near = nearest(word, names.iter().map(AsRef::as_ref));
@@ -28,25 +24,39 @@ impl<'p> Checker<'p> {
             if near.is_none() && !is_declared && !is_called_tool(&instruction, word) {
                 continue;
             }
-            let found = rule::MISSING_TOOL
-                .at(place_of(value, word), format!("the instruction names `{word}`, which the agent does not have"));
-            self.report(found.with_hint(match near {
+            misspelt.extend(near);
+            let message = format!("the instruction names `{word}`, which the agent does not have");
+            findings.push(rule::MISSING_TOOL.at(place_of(word, value), message).with_hint(match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `{word}` to the elements of the agent"),
             }));
         }
+        for (element, name) in elements.iter().zip(&names) {
+            let is_mentioned = |name: &str| mentions(&instruction, name);
+            let is_callable = element.kind() == PatternKind::Reference || Declares::of(*element).is_some();
+            if !is_callable
+                || is_mentioned(name)
+                || meant(name).is_some_and(is_mentioned)
+                || misspelt.contains(&name.as_ref())
+            {
+                continue;
+            }
+            let span = element.identifier().map_or(element.span(), Syntax::span);
+            let found = rule::UNMENTIONED_TOOL.at(span, format!("the instruction never mentions `{name}`"));
+            findings.push(found.with_hint(format!("say when to use `{name}`, or remove it")));
+        }
+        findings.into_iter().for_each(|found| self.report(found));
     }
 }
 
-/// Returns the place of a word in backticks within an instruction; the whole where it is written in another way.
-fn place_of(instruction: Syntax<'_>, word: &str) -> Span {
-    let span = instruction.span();
-    match instruction.text().find(&format!("`{word}`")) {
-        Some(at) => {
-            let start = span.start + u32::try_from(at + 1).unwrap_or(0);
-            Span::new(start, start + u32::try_from(word.len()).unwrap_or(0))
-        }
-        None => span,
+/// Returns where a word in backticks stands in a value; the whole value where its text is written otherwise.
+fn place_of(word: &str, value: Syntax<'_>) -> Span {
+    let span = value.span();
+    let found = value.text().find(&format!("`{word}`")).and_then(|at| u32::try_from(at + 1).ok());
+    let length = u32::try_from(word.len()).ok();
+    match (found, length) {
+        (Some(at), Some(length)) => Span::new(span.start + at, span.start + at + length),
+        _ => span,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The static check: everything that can be known of a project before a token is spent.
 
 mod agent;
+mod broken;
 mod instruction;
 mod property;
 mod reference;
@@ -9,7 +10,8 @@ mod tool;
 use crate::declare::Declares;
 use crate::project::{Declaration, Finding, Project};
 use crate::{nearest, rule};
-use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
+use broken::Broken;
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, quote_name};
 use property::Takes;
 use std::collections::HashMap;
 
@@ -20,22 +22,22 @@ pub struct Options<'o> {
     pub library: &'o [&'o str],
 }
 
-/// Checks a project. Findings come in the order of files and places.
+/// Checks a project. Findings come in the order of files and places. Text that cannot be read as gram is reported as
+/// such, and nothing more is said of it.
 ///
 /// ```
 /// use patter_core::{check::{Options, check}, project::Project};
 /// let project = Project::read([("a.gram", "[hi:Agent {instruction: 'Greet.', modle: 'demo'}]")]);
 /// let findings = check(&project, &Options::default());
 /// let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
-/// assert_eq!(messages, ["the agent `hi` has no `model`", "an agent has no property `modle`"]);
+/// assert_eq!(messages, ["an agent has no property `modle`"]);
+/// assert_eq!(findings[0].diagnostic.hint.as_deref(), Some("did you mean `model`?"));
 /// ```
 pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
-    let mut checker = Checker { project, options, findings: project.record_findings().to_vec(), file: 0 };
+    let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
+    let mut checker = Checker { project, options, broken, findings: project.record_findings().to_vec(), file: 0 };
     for (file, source) in project.files().iter().enumerate() {
         checker.file = file;
-        for diagnostic in &source.diagnostics {
-            checker.report(diagnostic.clone());
-        }
         for pattern in source.tree.patterns() {
             checker.top_level(pattern);
         }
@@ -43,7 +45,11 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     checker.duplicates();
     checker.references();
     checker.parameter_types();
-    let mut findings = checker.findings;
+    let Checker { mut findings, broken, .. } = checker;
+    findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
+    for (file, source) in project.files().iter().enumerate() {
+        findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
+    }
     findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
     findings
@@ -52,6 +58,8 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
 struct Checker<'p> {
     project: &'p Project,
     options: &'p Options<'p>,
+    /// What could not be read, for each file.
+    broken: Vec<Broken>,
     findings: Vec<Finding>,
     /// The file that is being checked.
     file: usize,
@@ -64,6 +72,11 @@ impl<'p> Checker<'p> {
 
     fn report_at(&mut self, declaration: &Declaration, diagnostic: Diagnostic) {
         self.findings.push(Finding { file: declaration.file, diagnostic });
+    }
+
+    /// Tells whether a piece of the file could not be read, so that what it lacks may be there.
+    fn is_broken(&self, span: Span) -> bool {
+        self.broken.get(self.file).is_some_and(|broken| broken.overlaps(span))
     }
 
     fn top_level(&mut self, pattern: Pattern<'p>) {
@@ -81,7 +94,11 @@ impl<'p> Checker<'p> {
     }
 
     fn declares_nothing(&mut self, pattern: Pattern<'p>) {
-        let near = pattern.labels().find_map(|label| nearest(&label, Declares::LABELS));
+        if self.is_broken(pattern.span()) {
+            return;
+        }
+        let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
+        let near = labels.into_iter().find_map(|label| nearest(&label, Declares::LABELS));
         let found = rule::UNKNOWN_DECLARATION.at(head(pattern), "this pattern declares nothing");
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
@@ -92,19 +109,20 @@ impl<'p> Checker<'p> {
 
     /// Reports a declaration without a name, or with one that is not allowed.
     fn name(&mut self, pattern: Pattern<'p>, noun: &str) {
-        match pattern.name() {
-            Some(name) if !name.trim().is_empty() => {}
-            _ => {
-                let found = rule::UNNAMED.at(head(pattern), format!("this {noun} has no name"));
-                self.report(
-                    found.with_hint(format!("write the name before the label: `[name:{}…`", label_of(pattern))),
-                );
-            }
-        }
+        let is_named = pattern.name().is_some_and(|name| !name.trim().is_empty());
+        let label = label_of(pattern);
         if let Some(property) = pattern.property("name") {
-            let found = rule::NAME_PROPERTY
-                .at(property.syntax().span(), format!("the name of {} is no property", a_noun(noun)));
-            self.report(found.with_hint("write it before the label, and remove this"));
+            let name = property.value().and_then(Syntax::read_text).filter(|name| !name.trim().is_empty());
+            let name = quote_name(name.as_deref().unwrap_or("name"));
+            let message = format!("the name of {} is not a property", a_noun(noun));
+            self.report(rule::NAME_PROPERTY.at(property.syntax().span(), message).with_hint(if is_named {
+                "the name stands before the label; remove this".to_owned()
+            } else {
+                format!("write it before the label, `[{name}:{label} …`, and remove this")
+            }));
+        } else if !is_named {
+            let found = rule::UNNAMED.at(head(pattern), format!("this {noun} has no name"));
+            self.report(found.with_hint(format!("write the name before the label: `[name:{label} …`")));
         }
     }
 
@@ -136,13 +154,13 @@ impl<'p> Checker<'p> {
             let mut found = rule::DUPLICATE_DECLARATION.at(span, message);
             if earlier.file == declaration.file {
                 let span = project.pattern(earlier).and_then(Pattern::identifier).map_or(earlier.span, Syntax::span);
-                found = found.with_related(span, "first declared here");
+                found =
+                    found.with_related(span, "first declared here").with_hint("rename one of the two, or remove it");
+            } else {
+                let place = project.place(earlier.file, earlier.span);
+                found = found.with_hint(format!("the other one is in {place}; rename one of the two, or remove it"));
             }
-            let place = project.place(earlier.file, earlier.span);
-            self.report_at(
-                declaration,
-                found.with_hint(format!("it is declared in {place} too; rename one of the two")),
-            );
+            self.report_at(declaration, found);
         }
     }
 }
@@ -150,9 +168,20 @@ impl<'p> Checker<'p> {
 /// Returns what to mark for a whole declaration: its name and labels.
 fn head(pattern: Pattern<'_>) -> Span {
     let span = pattern.syntax().span();
+    if pattern.kind() != PatternKind::Bracket {
+        return span;
+    }
     let parts = pattern.syntax().children();
     let head = parts.take_while(|part| matches!(part.kind(), patter_gram::Kind::Identifier | patter_gram::Kind::Label));
     Span::new(span.start, head.last().map_or(span.start + 1, |last| last.span().end))
+}
+
+/// Names a declaration for messages.
+fn the(noun: &str, pattern: Pattern<'_>) -> String {
+    match pattern.name() {
+        Some(name) => format!("the {noun} `{name}`"),
+        None => format!("this {noun}"),
+    }
 }
 
 fn label_of(pattern: Pattern<'_>) -> String {

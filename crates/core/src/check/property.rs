@@ -1,8 +1,8 @@
 //! Properties: which there are, and what values they take.
 
-use super::{Checker, a_noun, head};
+use super::{Checker, a_noun, head, the};
 use crate::{nearest, rule};
-use patter_gram::{Pattern, Property, Syntax, Value};
+use patter_gram::{Decimal, Integer, Pattern, Property, Span, Syntax, Value};
 
 /// What values a property takes.
 #[derive(Clone, Copy)]
@@ -54,16 +54,24 @@ impl<'p> Checker<'p> {
 
     /// Reports a required text that is missing or empty.
     pub(super) fn required_text(&mut self, pattern: Pattern<'p>, noun: &str, key: &str) {
-        let name = pattern.name().unwrap_or_default();
         let Some(property) = pattern.property(key) else {
-            let found = rule::MISSING_PROPERTY.at(head(pattern), format!("the {noun} `{name}` has no `{key}`"));
+            // A misspelt key, or a subject that cannot be read, is reported as what it is.
+            let end = pattern.elements().next().map_or(pattern.span().end, |first| first.span().start);
+            let is_misspelt = pattern.properties().any(|other| nearest(&other.key(), [key]).is_some());
+            if is_misspelt || self.is_broken(Span::new(pattern.span().start, end)) {
+                return;
+            }
+            let found = rule::MISSING_PROPERTY.at(head(pattern), format!("{} has no `{key}`", the(noun, pattern)));
             return self.report(found.with_hint(format!("add `{key}: \"…\"` to its record")));
         };
         let text = property.value().and_then(Syntax::read_text);
         if text.is_some_and(|text| text.trim().is_empty()) {
-            let found = rule::EMPTY_PROPERTY
-                .at(property.syntax().span(), format!("the `{key}` of the {noun} `{name}` is empty"));
-            self.report(found);
+            let message = format!("the `{key}` of {} is empty", the(noun, pattern));
+            self.report(rule::EMPTY_PROPERTY.at(property.syntax().span(), message).with_hint(match key {
+                "model" => "write a provider and a model, as in `OpenAI/gpt-4o-mini`",
+                "instruction" => "say what the agent should do",
+                _ => "say what the tool does; a model knows nothing else of it",
+            }));
         }
     }
 
@@ -76,7 +84,9 @@ impl<'p> Checker<'p> {
             _ => None,
         };
         let wrong = |expected: &str| {
-            rule::WRONG_VALUE.at(syntax.span(), format!("`{key}` is {expected}, not {}", a_noun(value.type_name())))
+            let message = format!("`{key}` takes {expected}, not {}", a_noun(value.type_name()));
+            let found = rule::WRONG_VALUE.at(syntax.span(), message);
+            if is_quoted(&value, takes) { found.with_hint("remove the quotes") } else { found }
         };
         let found = match takes {
             Takes::Text if syntax.read_text().is_none() => wrong("a text").with_hint("put quotes around it"),
@@ -112,6 +122,17 @@ impl<'p> Checker<'p> {
             Takes::Text | Takes::Boolean | Takes::Texts | Takes::Duration => return,
         };
         self.report(found);
+    }
+}
+
+/// Tells whether a value would be right without its quotes.
+fn is_quoted(value: &Value, takes: Takes) -> bool {
+    let Value::String(text) = value else { return false };
+    match takes {
+        Takes::Number { .. } => Integer::parse(text).is_some() || Decimal::parse(text).is_some(),
+        Takes::Integer { .. } => Integer::parse(text).is_some(),
+        Takes::Boolean => matches!(text.as_str(), "true" | "false"),
+        Takes::Text | Takes::Word(_) | Takes::Texts | Takes::Duration => false,
     }
 }
 

@@ -18,6 +18,7 @@ impl<'p> Checker<'p> {
                 for reference in agent.elements().filter(|element| element.kind() == PatternKind::Reference) {
                     let name = reference.name().unwrap_or_default();
                     self.reference(reference, &name);
+                    used.extend(self.meant(&name).map(str::to_owned));
                     used.insert(name.into_owned());
                 }
             }
@@ -41,7 +42,8 @@ impl<'p> Checker<'p> {
                 let message = format!("`{name}` is declared in {} places", places.len());
                 let diagnostic = rule::AMBIGUOUS.at(reference.span(), message);
                 self.report(
-                    diagnostic.with_hint(format!("it may be the one in {}; rename the others", places.join(" or in "))),
+                    diagnostic
+                        .with_hint(format!("it may be the one in {}; rename all but one", places.join(" or in "))),
                 );
             }
         }
@@ -59,12 +61,19 @@ impl<'p> Checker<'p> {
             let found = rule::NOT_CALLABLE.at(reference.span(), format!("`{name}` is {what}, which cannot be called"));
             return Some(found.with_hint("an agent has tools and other agents for elements"));
         }
-        let names = self.project.callable_names().chain(self.options.library.iter().copied());
         let found = rule::UNDEFINED.at(reference.span(), format!("`{name}` is not declared in this project"));
-        Some(found.with_hint(match nearest(name, names) {
+        Some(found.with_hint(match self.meant(name) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "declare it, or have a library with it when the agent runs".to_owned(),
         }))
+    }
+
+    /// Returns what a reference to nothing most likely means.
+    pub(super) fn meant(&self, name: &str) -> Option<&'p str> {
+        if !self.project.find(name).is_empty() || self.options.library.contains(&name) {
+            return None;
+        }
+        nearest(name, self.project.callable_names().chain(self.options.library.iter().copied()))
     }
 
     /// Reports tools at the top level that no agent uses. Where there are no agents, the files are a library.
@@ -114,7 +123,7 @@ impl<'p> Checker<'p> {
             format!("agents delegate in a circle: {}", way.join(" → "))
         };
         let found = rule::DELEGATE_CYCLE.at(span, message);
-        self.report_at(declaration, found.with_hint("a run would not end; take one of them out"));
+        self.report_at(declaration, found.with_hint("a run might not end; remove a reference"));
     }
 }
 

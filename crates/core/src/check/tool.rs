@@ -31,7 +31,7 @@ impl<'p> Checker<'p> {
         let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
         for element in pattern.elements() {
             if !matches!(Declares::of(element), Some(Declares::Tool | Declares::Implementation)) {
-                let found = rule::MISPLACED.at(head(element), "a toolbox has tools for elements, nothing else");
+                let found = rule::MISPLACED.at(head(element), "the elements of a toolbox are tools");
                 self.report(found.with_hint("write `[name:Http {…} | …]` or `[name:Command {…} | …]`"));
                 continue;
             }
@@ -45,7 +45,8 @@ impl<'p> Checker<'p> {
                 let first = first.identifier().map_or(first.span(), Syntax::span);
                 let message =
                     format!("the toolbox `{namespace}` has two tools `{}`", element.name().unwrap_or_default());
-                self.report(rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one"));
+                let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
+                self.report(found.with_hint("rename one of the two, or remove it"));
             }
         }
     }
@@ -55,18 +56,31 @@ impl<'p> Checker<'p> {
         let name = identifier.unquoted();
         let full = if namespace.is_empty() { name.into_owned() } else { format!("{namespace}/{name}") };
         if let Err(error) = WireName::of(&full) {
-            self.report(rule::NOT_ON_WIRE.at(identifier.span(), error.to_string()));
+            let found = rule::NOT_ON_WIRE.at(identifier.span(), error.to_string());
+            let near = WireName::near(&identifier.unquoted());
+            self.report(found.with_hint(match near.filter(|_| namespace.is_empty()) {
+                Some(near) => format!("rename it, for example to `{near}`"),
+                None => "rename it".to_owned(),
+            }));
         }
     }
 
     /// Checks the signature, and that there is exactly one.
     fn signature(&mut self, pattern: Pattern<'p>) {
+        let is_broken = self.is_broken(pattern.span());
         let mut elements = pattern.elements();
         let Some(first) = elements.next() else {
-            return self.report(crate::declare::no_signature(head(pattern)));
+            if !is_broken {
+                self.report(crate::declare::no_signature(head(pattern)));
+            }
+            return;
         };
-        for extra in elements {
-            let found = rule::SEVERAL_SIGNATURES.at(extra.span(), "a tool has one signature");
+        // What is left of a signature that cannot be read says little.
+        if is_broken && first.kind() != PatternKind::Path {
+            return;
+        }
+        for extra in elements.filter(|_| !is_broken) {
+            let found = rule::SEVERAL_SIGNATURES.at(extra.span(), "a tool has only one signature");
             let found = found.with_related(first.span(), "its signature");
             self.report(found.with_hint("join all parameters by arrows: `(a::Text)==>(b::Int)==>(::Text)`"));
         }

@@ -102,6 +102,17 @@ enum Place {
     Result,
 }
 
+impl Place {
+    const fn noun(self) -> &'static str {
+        match self {
+            Place::Parameter => "parameter",
+            Place::Field => "field",
+            Place::Element => "element",
+            Place::Result => "result",
+        }
+    }
+}
+
 /// Reads types and notes everything that is wrong with them.
 pub(crate) struct Reader<'r> {
     /// Tells whether a name is that of a record type.
@@ -157,7 +168,8 @@ impl<'r> Reader<'r> {
         let mut fields: Vec<(Field, Span)> = Vec::new();
         for node in nodes {
             if is_empty(*node) {
-                let found = rule::EMPTY_PARAMETER.at(node.span(), "an empty node among other parameters");
+                let message = format!("an empty node among the {}s", place.noun());
+                let found = rule::EMPTY_PARAMETER.at(node.span(), message);
                 self.report(found.with_hint("remove it, or give it a name and a type: `(name::Text)`"));
                 continue;
             }
@@ -192,8 +204,7 @@ impl<'r> Reader<'r> {
             }
             _ => {
                 let label = node.labels().next().unwrap_or(Cow::Borrowed("Text"));
-                let what = if place == Place::Field { "field" } else { "parameter" };
-                let found = rule::ANONYMOUS_PARAMETER.at(node.span(), format!("this {what} has no name"));
+                let found = rule::ANONYMOUS_PARAMETER.at(node.span(), format!("this {} has no name", place.noun()));
                 self.report(found.with_hint(format!("write the name before the type: `(name::{label})`")));
                 None
             }
@@ -211,7 +222,7 @@ impl<'r> Reader<'r> {
                 _ => {
                     let name = node.name().unwrap_or(Cow::Borrowed("name"));
                     rule::MISSING_TYPE
-                        .at(node.span(), "this parameter has no type")
+                        .at(node.span(), format!("this {} has no type", place.noun()))
                         .with_hint(format!("write the type after the name: `({name}::Text)`"))
                 }
             };
@@ -219,7 +230,7 @@ impl<'r> Reader<'r> {
             return None;
         };
         if let Some(extra) = extra {
-            let found = rule::SEVERAL_TYPES.at(extra.span(), "a parameter has one type");
+            let found = rule::SEVERAL_TYPES.at(extra.span(), format!("a {} has only one type", place.noun()));
             self.report(found.with_related(label.span(), "its type").with_hint("remove one of the labels"));
         }
         let name = node.labels().next().unwrap_or_default();
@@ -294,15 +305,18 @@ impl<'r> Reader<'r> {
             Value::Tagged { tag, text } if tag == "json" => Some(text),
             _ => None,
         });
-        let schema = text.and_then(|text| serde_json::from_str::<Json>(&text).ok());
-        match schema.filter(|schema| schema.is_object() || schema.is_boolean()) {
-            Some(schema) if jsonschema::validator_for(&schema).is_ok() => Shape::Schema(schema),
-            _ => {
-                let found = rule::BAD_SCHEMA.at(property.syntax().span(), "this is not a JSON Schema");
-                self.report(found.with_hint("write it as tagged text: schema: json`{\"type\":\"string\"}`"));
-                Shape::Any
+        let found = match text.map(|text| json_schema(&text)) {
+            Some(Ok(schema)) => return Shape::Schema(schema),
+            Some(Err(reason)) => {
+                let message = format!("this is not a JSON Schema: {reason}");
+                rule::BAD_SCHEMA.at(property.syntax().span(), message)
             }
-        }
+            None => rule::BAD_SCHEMA
+                .at(property.syntax().span(), "this is not a JSON Schema")
+                .with_hint("write it as tagged text: schema: json`{\"type\":\"string\"}`"),
+        };
+        self.report(found);
+        Shape::Any
     }
 
     fn array<'t>(&mut self, span: Span, property: &impl Fn(&str) -> Option<Property<'t>>) -> Shape {
@@ -339,9 +353,15 @@ impl<'r> Reader<'r> {
         let mut fields = Vec::new();
         match property.value() {
             Some(value) if value.kind() == Kind::Array => {
+                let mut misfit: Option<Diagnostic> = None;
                 for item in value.children() {
-                    self.listed_field(item, &mut fields);
+                    let found = self.listed_field(item, &mut fields);
+                    misfit = match (misfit, found) {
+                        (Some(first), Some(other)) => Some(first.with_related(other.span, "and this")),
+                        (first, found) => first.or(found),
+                    };
                 }
+                self.diagnostics.extend(misfit);
             }
             Some(value) if value.kind() == Kind::Map => {
                 for entry in value.properties() {
@@ -358,7 +378,8 @@ impl<'r> Reader<'r> {
         fields.into_iter().map(|(field, _)| field).collect()
     }
 
-    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Vec<(Field, Span)>) {
+    /// Reads a field of a list, or tells why it is none.
+    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Vec<(Field, Span)>) -> Option<Diagnostic> {
         let properties: Vec<_> = item.properties().filter(|_| item.kind() == Kind::Map).collect();
         let text = |key: &str| {
             let value = properties.iter().find(|property| property.key() == key)?.value()?;
@@ -366,10 +387,12 @@ impl<'r> Reader<'r> {
         };
         let (Some((name, name_span)), Some((type_name, type_span))) = (text("name"), text("type")) else {
             let found = rule::BAD_FIELDS.at(item.span(), "a field needs a name and a type");
-            return self.report(found.with_hint("write `{name: \"age\", type: \"Int\"}`"));
+            let name = type_text(item).or_else(|| Some(text("name")?.0)).unwrap_or_else(|| "age".to_owned());
+            return Some(found.with_hint(format!("write `{{name: {}, type: \"Text\"}}`", patter_gram::quote(&name))));
         };
         let (ty, presence) = self.type_named(&type_name, type_span, &properties, Place::Field);
         self.add_field(fields, Field { name, ty, presence }, name_span);
+        None
     }
 
     fn mapped_field(&mut self, entry: Property<'_>, fields: &mut Vec<(Field, Span)>) {
@@ -408,7 +431,7 @@ impl<'r> Reader<'r> {
         let text = property.value().and_then(Syntax::read_text);
         if text.is_none() {
             let message = format!("`{}` must be a text", property.key());
-            self.report(rule::WRONG_VALUE.at(property.syntax().span(), message));
+            self.report(rule::WRONG_VALUE.at(property.syntax().span(), message).with_hint("put quotes around it"));
         }
         text.map(Cow::into_owned)
     }
@@ -424,7 +447,7 @@ impl<'r> Reader<'r> {
         if let Err(error) = regex::Regex::new(&pattern) {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            self.report(rule::BAD_PATTERN.at(span, format!("this is no regular expression: {reason}")));
+            self.report(rule::BAD_PATTERN.at(span, format!("this is not a regular expression: {reason}")));
             return None;
         }
         Some(pattern)
@@ -483,19 +506,27 @@ impl<'r> Reader<'r> {
             }
         };
         let mut allowed: Vec<Json> = Vec::new();
+        let mut misfit: Option<Diagnostic> = None;
         for (item, syntax) in items.iter().zip(value.into_iter().flat_map(Syntax::children)) {
             let json = json_of(item).filter(|json| ty.allows_shallow(json));
             match json {
                 Some(json) if allowed.contains(&json) => {
-                    self.report(rule::BAD_ENUM.at(syntax.span(), format!("{item} is listed twice")));
+                    let found = rule::BAD_ENUM.at(syntax.span(), format!("{item} is listed twice"));
+                    self.report(found.with_hint("remove one of the two"));
                 }
                 Some(json) => allowed.push(json),
                 None => {
-                    let message = format!("{item} is {}, but the type is {ty}", a(item.type_name()));
-                    self.report(rule::BAD_ENUM.at(syntax.span(), message));
+                    misfit = Some(match misfit {
+                        Some(first) => first.with_related(syntax.span(), "and this"),
+                        None => {
+                            let message = format!("{item} is {}, but the type is {ty}", a(item.type_name()));
+                            rule::BAD_ENUM.at(syntax.span(), message).with_hint("change the values, or the type")
+                        }
+                    });
                 }
             }
         }
+        self.diagnostics.extend(misfit);
         Some(allowed)
     }
 
@@ -518,9 +549,13 @@ impl<'r> Reader<'r> {
         };
         if matches!(place, Place::Result | Place::Element) {
             for property in ["default", "optional"].into_iter().filter_map(property) {
-                let message = format!("`{}` says nothing here", property.key());
+                let message = format!("`{}` has no effect on {}", property.key(), a(place.noun()));
                 let found = rule::OPTIONAL_RESULT.at(property.syntax().span(), message);
-                self.report(found.with_hint("only parameters and fields have it; remove it"));
+                self.report(found.with_hint(if property.key() == "optional" {
+                    format!("remove it; where the value may be missing, write the type `Maybe {ty}`")
+                } else {
+                    "remove it; only parameters and fields have a default".to_owned()
+                }));
             }
             return Presence::Required;
         }
@@ -531,7 +566,7 @@ impl<'r> Reader<'r> {
         let span = default.value().map_or(default.syntax().span(), Syntax::span);
         let Some(json) = json_of(&value) else {
             let message = format!("a {} cannot be a default", value.type_name());
-            self.report(rule::BAD_DEFAULT.at(span, message));
+            self.report(rule::BAD_DEFAULT.at(span, message).with_hint("remove it, or write another value"));
             return Presence::Optional;
         };
         // Record types may not be known yet; a default of theirs is checked when all are.
@@ -539,11 +574,21 @@ impl<'r> Reader<'r> {
             && !ty.mentions_record()
         {
             let reason = mismatches.first().map_or_else(String::new, ToString::to_string);
-            let found =
-                rule::BAD_DEFAULT.at(span, format!("the default {value} is not {}: {reason}", a(&ty.to_string())));
-            self.report(found);
+            let found = rule::BAD_DEFAULT.at(span, format!("this default does not fit its type: {reason}"));
+            self.report(found.with_hint("change the default, or the type"));
         }
         Presence::Default(json)
+    }
+}
+
+/// Reads a JSON Schema, or tells why it is none.
+fn json_schema(text: &str) -> Result<Json, String> {
+    let schema: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // Compiling it also finds an unknown `$schema` and references to nothing.
+    match jsonschema::validator_for(&schema) {
+        Ok(_) => Ok(schema),
+        Err(error) if error.instance_path().as_str().is_empty() => Err(error.to_string()),
+        Err(error) => Err(format!("at {}, {error}", error.instance_path())),
     }
 }
 

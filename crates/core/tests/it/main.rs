@@ -12,6 +12,7 @@
 mod compatibility;
 mod declarations;
 mod differences;
+mod findings;
 mod from_schema;
 mod generate;
 mod provider_views;

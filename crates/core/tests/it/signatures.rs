@@ -186,24 +186,24 @@ fn what_is_wrong_is_said_with_its_rule() {
     refuse("(::Text)==>(::Text)", "P022", "this parameter has no name");
     refuse("(a::Text)==>(a::Int)==>(::Text)", "P023", "the name `a` is used twice");
     refuse("(a::Text)==>()", "P024", "this signature has no result type");
-    refuse("(a:Text:Int)==>(::Text)", "P025", "a parameter has one type");
+    refuse("(a:Text:Int)==>(::Text)", "P025", "a parameter has only one type");
     refuse(
         "(a::Int {default: 'x'})==>(::Text)",
         "P026",
-        "the default \"x\" is not an Int: expected an Int, found \"x\"",
+        "this default does not fit its type: expected an Int, found \"x\"",
     );
     refuse(
         "(a::Int {range: 1..3, default: 5})==>(::Text)",
         "P026",
-        "the default 5 is not an Int: expected a number from 1 to 3, found 5",
+        "this default does not fit its type: expected a number from 1 to 3, found 5",
     );
     refuse("(a::Text {enum: [1]})==>(::Text)", "P027", "1 is an integer, but the type is Text");
     refuse("(a::Int {range: 5..1})==>(::Text)", "P028", "the range is empty: 5 is more than 1");
-    refuse("(a::Text {pattern: '('})==>(::Text)", "P029", "this is no regular expression: unclosed group");
+    refuse("(a::Text {pattern: '('})==>(::Text)", "P029", "this is not a regular expression: unclosed group");
     refuse("(a::Object {fields: 'x'})==>(::Text)", "P030", "fields are a list or a map");
     refuse("(a::Array)==>(::Text)", "P031", "an array needs the type of its elements");
     refuse("(a::Bool {range: 1..2})==>(::Text)", "P032", "`range` does not fit the type Bool");
-    refuse("(a::Text)==>()==>(::Text)", "P033", "an empty node among other parameters");
+    refuse("(a::Text)==>()==>(::Text)", "P033", "an empty node among the parameters");
     refuse("(a::Text {defalt: 'x'})==>(::Text)", "P004", "a type has no property `defalt`");
     refuse("(a::Any {schema: 'x'})==>(::Text)", "P036", "this is not a JSON Schema");
     refuse("(a::Text)", "P008", "a signature joins its parameters and its result by arrows");

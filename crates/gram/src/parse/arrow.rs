@@ -123,12 +123,33 @@ impl Parser<'_> {
                     self.node();
                 }
             }
+            b':' => {
+                let id = self.start(Kind::Error);
+                while self.peek() == b':' {
+                    self.label();
+                    self.trivia();
+                }
+                if self.peek() == b'{' {
+                    self.record(Kind::Record);
+                }
+                self.finish(id, self.token_end);
+                found.span = self.span(start, self.token_end);
+                found.message = "expected a node after the arrow, found a label".into();
+                found.hint = Some(format!("write `({})`", short(found.span.of(self.source))).into());
+                self.report(found);
+            }
             byte if is_name_start(byte) => {
                 let word = self.span(start, self.symbol_end(start)).of(self.source);
                 // Names may hold dashes, but here they are the next arrow.
                 let end = start + word.trim_end_matches('-').len();
                 let name = self.span(start, end).of(self.source);
-                found.hint = Some(format!("write `({})`", short(name)).into());
+                // Labels are mostly capitalized, names mostly not.
+                let hint = if name.starts_with(|first: char| first.is_ascii_uppercase()) {
+                    format!("write `(:{0})` for a label, or `({0})` for a name", short(name))
+                } else {
+                    format!("write `({})`", short(name))
+                };
+                found.hint = Some(hint.into());
                 self.report(found);
                 self.token(Kind::Error, end);
             }
@@ -170,10 +191,11 @@ impl Parser<'_> {
         let end = span.start + offset(stem.len());
         name.end = end;
         self.bump_to(end as usize);
+        let opener = self.open.last().map_or(span.start as usize, |open| open.at + 1);
         let hint = format!(
             "names may hold dashes, so this was read as the name {}; write `({})-->`",
             quoted(text.trim_start_matches(':')),
-            short(stem.trim_start_matches(':'))
+            short(self.span(opener, self.pos).of(self.source))
         );
         let mut found =
             Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")

@@ -378,7 +378,8 @@ impl Parser<'_> {
         }
         self.finish(id, self.token_end);
         let name = self.span(start, self.token_end).of(self.source);
-        let hint = format!("an element with a subject needs brackets: `({})`", short(name));
+        let reference = self.span(start, more).of(self.source).trim_end();
+        let hint = format!("write {} alone, or put it all in brackets: `[{}]`", quoted(reference), short(name));
         let found = Diagnostic::error(
             code::REFERENCE,
             self.span(more, self.token_end),
@@ -416,7 +417,11 @@ impl Parser<'_> {
                 "a record is not an element"
             },
         )
-        .with_hint("put it in a node: `({…})`");
+        .with_hint(if at_top {
+            "move it to the start of the file, or into a node: `({…})`"
+        } else {
+            "put it in a node: `({…})`"
+        });
         self.report(found);
     }
 
@@ -442,7 +447,7 @@ impl Parser<'_> {
                     self.span(start, end),
                     format!("the bare name {} can stand only among elements", quoted(name)),
                 )
-                .with_hint(format!("write `({})` for a node", short(name)));
+                .with_hint(format!("put it after a bar, `[… | {0}]`, or write `({0})` for a node", short(name)));
                 self.report_junk(found);
                 self.bump_to(end);
                 self.junk_node(start, end);

@@ -65,7 +65,8 @@ impl<'s> Parser<'s> {
             let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).of(self.source));
             let message = format!("missing value for {}", quoted(name));
             let at = self.span(self.token_end, self.token_end);
-            let found = Diagnostic::error(code::MISSING_VALUE, at, message).with_hint("write `key: value`");
+            let found =
+                Diagnostic::error(code::MISSING_VALUE, at, message).with_hint("write a value, or remove the key");
             self.report(found);
         }
         self.unquoted_words(value_start);

@@ -61,6 +61,8 @@ mistakes! {
     arrow_inside_the_name: "(a-->(b)";
     path_to_a_bracket: "(a)-->[b]";
     path_to_a_name: "(a)-->b";
+    path_to_a_capitalized_name: "(a)==>Text";
+    path_to_a_label: "[t | (a::Text)==>::Object {fields: {x: 'Int'}}]\n(b)==>:";
     path_without_an_end: "(a)-->\n";
     arrow_without_a_start: "-->(b)";
     no_elements_behind_the_bar: "[a | ]";

@@ -1,0 +1,76 @@
+//! One mistake gives one finding: what follows from it is not reported too.
+
+use patter_core::check::{Options, check};
+use patter_core::project::Project;
+
+const HELLO: &str = "[sayHello:Tool {description: 'Greets'} | (name::Text)==>(::Text)]";
+
+/// Checks that a text has one finding, with its code and its hint.
+fn one(text: &str, code: &str, hint: &str) {
+    let findings = check(&Project::read([("a.gram", text)]), &Options::default());
+    let found: Vec<_> = findings
+        .iter()
+        .map(|finding| (finding.diagnostic.code, finding.diagnostic.hint.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(found, [(code, hint)], "{text}");
+}
+
+#[test]
+fn a_misspelt_reference() {
+    for named in ["sayHello", "sayHelo"] {
+        let agent = format!("[a:Agent {{instruction: 'Use `{named}`.', model: 'demo'}} | sayHelo]");
+        one(&format!("{agent} {HELLO}"), "P040", "did you mean `sayHello`?");
+    }
+}
+
+#[test]
+fn a_misspelt_name_in_an_instruction() {
+    let agent = "[a:Agent {instruction: 'Use `sayHelo`.', model: 'demo'} | sayHello]";
+    one(&format!("{agent} {HELLO}"), "P060", "did you mean `sayHello`?");
+    let source = check(&Project::read([("a.gram", format!("{agent} {HELLO}"))]), &Options::default());
+    assert_eq!(source[0].diagnostic.span.of(agent), "sayHelo", "the word is marked, not the whole instruction");
+}
+
+#[test]
+fn a_misspelt_property() {
+    one("[a:Agent {instruction: 'x', modle: 'demo'}]", "P004", "did you mean `model`?");
+}
+
+#[test]
+fn a_name_among_the_properties() {
+    let write = "write it before the label, `[a:Agent …`, and remove this";
+    one("[:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", write);
+    let remove = "the name stands before the label; remove this";
+    one("[a:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", remove);
+}
+
+#[test]
+fn the_wrong_brackets() {
+    one("(a:Agent {instruction: 'x'})", "P011", "agents and tools are bracket patterns: `[name:Agent {…} | …]`");
+    let agent = "[a:Agent {instruction: 'x', model: 'demo'} | (t:Tool)]";
+    one(agent, "P010", "write `[name:Tool {…} | …]`, or the name of a tool");
+}
+
+#[test]
+fn text_that_cannot_be_read() {
+    one("[a {instruction: 'x', model: 'demo'}:Agent]", "G019", "write `name:Label {…}`");
+    one("[t:Tool {description: 'x'} | ]", "G024", "remove the `|`, or write the elements");
+    one("[t:Tool {description: 'x'} | (a::Text)==>::Text]", "G022", "write `(::Text)`");
+    one("[t:Tool {description: 'x'} | (a::Text) (b::Text)]", "G015", "add a `,` here");
+    one("[t:Tool {description: 'x'} | (a::)==>(::Text)]", "G011", "write a name after the colon, as in `:Person`");
+}
+
+#[test]
+fn a_value_in_quotes() {
+    one("[a:Agent {instruction: 'x', model: 'demo', maxTurns: '3'}]", "P005", "remove the quotes");
+    one("[a:Agent {instruction: 'x', model: 'demo', maxTurns: 'three'}]", "P005", "");
+}
+
+#[test]
+fn a_name_that_providers_do_not_take() {
+    for (name, near) in [("`say hello`", "say_hello"), ("a__b", "a_b"), ("`größe`", "gr_e")] {
+        let tool = format!("[{name}:Tool {{description: 'x'}} | ()==>(::Text)]");
+        one(&tool, "P052", &format!("rename it, for example to `{near}`"));
+    }
+    one("[`数`:Tool {description: 'x'} | ()==>(::Text)]", "P052", "rename it");
+}
