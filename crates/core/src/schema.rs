@@ -17,7 +17,7 @@ use std::collections::HashSet;
 /// );
 /// ```
 pub fn input_schema(signature: &Signature, records: &Records) -> Json {
-    let mut writer = Writer::new(records);
+    let mut writer = Writer::new(signature.parameters.iter().map(|parameter| &parameter.ty), records);
     let mut schema = Map::new();
     writer.object(&signature.parameters, &mut schema);
     writer.finish(schema)
@@ -39,7 +39,7 @@ pub fn output_schema(signature: &Signature, records: &Records) -> Json {
 
 /// Returns the schema of a type.
 pub fn type_schema(ty: &Type, records: &Records) -> Json {
-    let mut writer = Writer::new(records);
+    let mut writer = Writer::new([ty], records);
     match writer.ty(ty) {
         Json::Object(schema) => writer.finish(schema),
         other => other,
@@ -48,8 +48,8 @@ pub fn type_schema(ty: &Type, records: &Records) -> Json {
 
 struct Writer<'r> {
     records: &'r Records,
-    /// Record types that contain themselves, which need a name in the schema.
-    recursive: HashSet<&'r str>,
+    /// Record types that are used more than once, by themselves maybe: they are written once, and referred to.
+    shared: HashSet<&'r str>,
     /// Those of them that are used, in order.
     used: Vec<&'r str>,
     /// Definitions of schemas that no other type can say, as they came with all they need, and as they go.
@@ -57,9 +57,8 @@ struct Writer<'r> {
 }
 
 impl<'r> Writer<'r> {
-    fn new(records: &'r Records) -> Self {
-        let recursive = records.iter().map(|(name, _)| name).filter(|name| contains_itself(name, records));
-        Self { records, recursive: recursive.collect(), used: Vec::new(), moved: IndexMap::new() }
+    fn new(roots: impl IntoIterator<Item = &'r Type>, records: &'r Records) -> Self {
+        Self { records, shared: shared(roots, records), used: Vec::new(), moved: IndexMap::new() }
     }
 
     /// Adds the definitions that the schema refers to.
@@ -163,7 +162,7 @@ impl<'r> Writer<'r> {
                 token => unescaped(token),
             };
             let is_free = |name: &str| {
-                !self.recursive.contains(name) && self.moved.get(name).is_none_or(|(other, _)| *other == original)
+                !self.shared.contains(name) && self.moved.get(name).is_none_or(|(other, _)| *other == original)
             };
             let name = free_name(&wanted, is_free);
             self.moved.entry(name.clone()).or_insert((original, Json::Null));
@@ -184,7 +183,7 @@ impl<'r> Writer<'r> {
     }
 
     fn record(&mut self, name: &str, schema: &mut Map<String, Json>) {
-        if let Some(name) = self.recursive.get(name).copied() {
+        if let Some(name) = self.shared.get(name).copied() {
             if !self.used.contains(&name) {
                 self.used.push(name);
             }
@@ -271,28 +270,24 @@ fn put_facets(schema: &mut Map<String, Json>, ty: &Type) {
     }
 }
 
-/// Tells whether a record type is part of itself, directly or through others.
-pub(crate) fn contains_itself(name: &str, records: &Records) -> bool {
-    let mut seen = HashSet::new();
-    let mut open: Vec<&str> = vec![name];
-    while let Some(next) = open.pop() {
-        let Some(record) = records.get(next) else { continue };
-        let mut mentioned = Vec::new();
-        record.fields.iter().for_each(|field| mentions(&field.ty, &mut mentioned));
-        for other in mentioned {
-            if other == name {
-                return true;
-            }
-            if seen.insert(other) {
-                open.push(other);
-            }
+/// Returns the record types that types mention more than once, directly or through one another. A record type that
+/// contains itself is one of them, or contains one: the way into a circle and the way around it meet somewhere.
+fn shared<'r>(roots: impl IntoIterator<Item = &'r Type>, records: &'r Records) -> HashSet<&'r str> {
+    let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+    let mut open = Vec::new();
+    roots.into_iter().for_each(|ty| mentions(ty, &mut open));
+    while let Some(name) = open.pop() {
+        if !seen.insert(name) {
+            shared.insert(name);
+        } else if let Some(record) = records.get(name) {
+            record.fields.iter().for_each(|field| mentions(&field.ty, &mut open));
         }
     }
-    false
+    shared
 }
 
 /// Collects the record types that a type mentions.
-pub(crate) fn mentions<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
+fn mentions<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
     match &ty.shape {
         Shape::Record(name) => into.push(name),
         Shape::Array(item) => mentions(item, into),

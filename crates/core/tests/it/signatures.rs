@@ -275,8 +275,69 @@ fn patterns_mean_what_json_schema_says() {
 #[test]
 fn a_broken_schema_is_refused_and_allows_nothing() {
     for schema in ["{\"$schema\":\"http://example.com/x\"}", "{\"$ref\":\"#/nope\"}", "{\"type\":1}"] {
-        refuse(&format!("(p::Any {{schema: json`{schema}`}})==>(::Any)"), "P036", "this is not a JSON Schema");
+        let error = Signature::parse(&format!("(p::Any {{schema: json`{schema}`}})==>(::Any)")).unwrap_err();
+        assert_eq!(error.diagnostics[0].code, "P036");
+        assert!(error.diagnostics[0].message.starts_with("this is not a JSON Schema: "), "{error}");
         let ty = Type::new(Shape::Schema(serde_json::from_str(schema).unwrap()));
         assert!(ty.check(&json!(1), &Records::default()).is_err());
     }
+}
+
+/// Reads record types and a signature over them from one text.
+fn with_records(text: &str, name: &str) -> (Signature, Records) {
+    let project = patter_core::project::Project::read([("a.gram", text)]);
+    let (_, tool) = project.tools().find(|(declaration, _)| declaration.name == name).unwrap();
+    (tool.signature(project.records()).unwrap(), project.records().clone())
+}
+
+#[test]
+fn a_record_type_that_is_used_once_stands_where_it_is_used() {
+    let (signature, records) = with_records(
+        "[Address:Object {description: 'where'} | (city::Text), (zip::Text {optional: true})]
+         [t:Tool {description: 'x'} | (to::Address)==>(::Bool)]",
+        "t",
+    );
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "to": {
+                "type": "object",
+                "properties": { "city": { "type": "string" }, "zip": { "type": "string" } },
+                "required": ["city"],
+                "description": "where"
+            }
+        },
+        "required": ["to"]
+    });
+    assert_eq!(input_schema(&signature, &records).to_string(), expected.to_string());
+}
+
+#[test]
+fn record_types_that_are_used_again_or_hold_themselves_are_defined_once() {
+    let (signature, records) = with_records(
+        "[Node:Object | (name::Text), (children::Array {elementType: 'Node'})]
+         [t:Tool {description: 'x'} | (a::Node)==>(::Node)]",
+        "t",
+    );
+    let schema = input_schema(&signature, &records);
+    assert_eq!(schema["properties"]["a"], json!({ "$ref": "#/$defs/Node" }));
+    assert_eq!(schema["$defs"]["Node"]["properties"]["children"]["items"], json!({ "$ref": "#/$defs/Node" }));
+    assert!(jsonschema::meta::is_valid(&schema));
+    let tree = json!({ "a": { "name": "x", "children": [{ "name": "y", "children": [] }] } });
+    assert!(jsonschema::is_valid(&schema, &tree));
+    assert!(signature.arguments(tree, &records).is_ok());
+    let wrong = json!({ "a": { "name": "x", "children": [{ "name": 1, "children": [] }] } });
+    assert!(!jsonschema::is_valid(&schema, &wrong));
+    let message = signature.arguments(wrong, &records).unwrap_err()[0].to_string();
+    assert_eq!(message, "`a.children[0].name`: expected a Text, found 1");
+}
+
+#[test]
+fn record_types_that_multiply_do_not_make_a_schema_explode() {
+    let mut text = String::from("[t:Tool {description: 'x'} | (a::R0)==>(::Bool)] [R40:Object | (x::Int)]\n");
+    for index in 0..40 {
+        text += &format!("[R{index}:Object | (a::R{0}), (b::R{0})]\n", index + 1);
+    }
+    let (signature, records) = with_records(&text, "t");
+    assert!(input_schema(&signature, &records).to_string().len() < 10_000);
 }
