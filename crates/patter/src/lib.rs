@@ -11,4 +11,4 @@
 
 pub mod project;
 
-pub use patter_core::{check, compatible, declare, diff, gram, name, nearest, rule, schema, signature};
+pub use patter_core::{check, compatible, declare, diff, gram, name, nearest, provider, rule, schema, signature};

@@ -2,9 +2,10 @@
 
 use super::show::read_file;
 use crate::{Outcome, diagnostics, print};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use patter::declare::{Declares, ToolSpec};
 use patter::project::Project;
+use patter::provider::{Effect, SchemaView, view};
 use patter::schema::{input_schema, output_schema};
 use serde_json::{Map, Value as Json};
 use std::io;
@@ -15,7 +16,8 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
                         patter schema agent.gram             all tools, by name\n  \
                         patter schema agent.gram sayHello\n  \
-                        patter schema agent.gram sayHello --output")]
+                        patter schema agent.gram sayHello --output\n  \
+                        patter schema agent.gram sayHello --provider openai")]
 pub(crate) struct Schema {
     /// File with agents or tools
     #[arg(value_name = "FILE")]
@@ -28,6 +30,28 @@ pub(crate) struct Schema {
     /// Print what the tool gives instead of what it takes
     #[arg(long)]
     output: bool,
+
+    /// Print it as a provider takes it, and say what that changes
+    #[arg(long, value_enum)]
+    provider: Option<Provider>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Provider {
+    /// Tools of OpenAI with strict schemas
+    Openai,
+    Anthropic,
+    Gemini,
+}
+
+impl Provider {
+    fn view(self) -> SchemaView {
+        match self {
+            Provider::Openai => SchemaView::OpenAiStrict,
+            Provider::Anthropic => SchemaView::Anthropic,
+            Provider::Gemini => SchemaView::Gemini,
+        }
+    }
 }
 
 impl Schema {
@@ -68,7 +92,20 @@ impl Schema {
         let signature = tool
             .signature(records)
             .map_err(|error| format!("the tool `{}` has no schema: {error}", tool.name().unwrap_or_default()))?;
-        Ok(if self.output { output_schema(&signature, records) } else { input_schema(&signature, records) })
+        let schema = if self.output { output_schema(&signature, records) } else { input_schema(&signature, records) };
+        let Some(provider) = self.provider else { return Ok(schema) };
+        let viewed = view(&schema, provider.view());
+        let name = tool.name().unwrap_or_default();
+        for change in &viewed.changes {
+            let effect = match change.effect {
+                Effect::Kept => "kept",
+                Effect::Weakened => "weakened",
+                Effect::Inexpressible => "not expressible",
+            };
+            // What is said on stderr does not decide about the result.
+            let _ = diagnostics::say(&format!("{name}: {effect}: {change}"));
+        }
+        Ok(viewed.schema)
     }
 }
 

@@ -130,6 +130,7 @@ fn schema_prints_what_a_tool_takes_or_gives() {
     folder.write("hello.gram", HELLO);
     snapshot!("schema_all", folder.run(&["schema", "hello.gram"]));
     snapshot!("schema_output", folder.run(&["schema", "hello.gram", "sayHello", "--output"]));
+    snapshot!("schema_provider", folder.run(&["schema", "hello.gram", "sayHello", "--provider", "openai"]));
     snapshot!("schema_wrong", folder.run(&["schema", "hello.gram", "sayHelo"]));
     folder.write("broken.gram", BROKEN);
     snapshot!("schema_broken", folder.run(&["schema", "broken.gram", "sayHello"]));

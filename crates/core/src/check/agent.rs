@@ -38,6 +38,7 @@ impl<'p> Checker<'p> {
         self.model(pattern, &agent);
         self.elements(pattern);
         self.instruction(pattern, &agent);
+        self.expressible(pattern, &agent);
     }
 
     fn model(&mut self, pattern: Pattern<'p>, agent: &Agent) {
@@ -57,8 +58,11 @@ impl<'p> Checker<'p> {
         let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
         for element in pattern.elements() {
             match (element.kind(), Declares::of(element)) {
-                (PatternKind::Reference, _) => {}
-                (_, Some(Declares::Agent)) => self.agent(element),
+                (PatternKind::Reference, _) => self.delegate_name(element),
+                (_, Some(Declares::Agent)) => {
+                    self.wire_name(element, "");
+                    self.agent(element);
+                }
                 (_, Some(Declares::Tool)) => self.tool(element),
                 _ => {
                     self.misplaced_element(element);
@@ -77,6 +81,14 @@ impl<'p> Checker<'p> {
             } else {
                 names.insert(name.into_owned(), element);
             }
+        }
+    }
+
+    /// Reports an agent that is called as a tool, and has a name that no tool may have.
+    fn delegate_name(&mut self, reference: Pattern<'p>) {
+        let found = self.project.find(&reference.name().unwrap_or_default());
+        if found.iter().any(|declaration| declaration.declares == Declares::Agent) {
+            self.wire_name(reference, "");
         }
     }
 

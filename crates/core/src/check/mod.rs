@@ -2,6 +2,7 @@
 
 mod agent;
 mod broken;
+mod expressible;
 mod instruction;
 mod property;
 mod reference;
@@ -134,6 +135,9 @@ impl<'p> Checker<'p> {
             let found = rule::ENDLESS_RECORD
                 .at(head(pattern), format!("no value can be {}: it always holds another", a_noun(&name)));
             self.report(found.with_hint("make a field that leads back to it optional, or an array"));
+        }
+        if let Some(record) = self.project.records().get(&name) {
+            self.record_defaults(pattern, &record.fields);
         }
     }
 

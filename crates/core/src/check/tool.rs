@@ -4,7 +4,7 @@ use super::{Checker, Takes, head};
 use crate::declare::{Declares, ToolSpec};
 use crate::name::WireName;
 use crate::rule;
-use crate::signature::{Reader, Signature};
+use crate::signature::{Field, Presence, Reader};
 use patter_gram::{Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ impl<'p> Checker<'p> {
         }
     }
 
-    fn wire_name(&mut self, pattern: Pattern<'p>, namespace: &str) {
+    pub(super) fn wire_name(&mut self, pattern: Pattern<'p>, namespace: &str) {
         let Some(identifier) = pattern.identifier() else { return };
         let name = identifier.unquoted();
         let full = if namespace.is_empty() { name.into_owned() } else { format!("{namespace}/{name}") };
@@ -88,7 +88,7 @@ impl<'p> Checker<'p> {
     }
 
     /// Reads a signature and reports what is wrong with it.
-    fn read_signature(&mut self, path: Pattern<'p>) -> Option<Signature> {
+    fn read_signature(&mut self, path: Pattern<'p>) {
         let records = self.project.records();
         let is_record = |name: &str| records.get(name).is_some();
         let mut reader = Reader::new(&is_record);
@@ -96,7 +96,22 @@ impl<'p> Checker<'p> {
         for diagnostic in reader.diagnostics {
             self.report(diagnostic);
         }
-        signature
+        if let Some(signature) = signature {
+            self.record_defaults(path, &signature.parameters);
+        }
+    }
+
+    /// Reports defaults that a record type does not allow, now that all record types are known.
+    pub(super) fn record_defaults(&mut self, pattern: Pattern<'p>, fields: &[Field]) {
+        for field in fields.iter().filter(|field| field.ty.mentions_record()) {
+            let Presence::Default(default) = &field.presence else { continue };
+            let Err(mismatches) = field.ty.check(default, self.project.records()) else { continue };
+            let reason = mismatches.first().map_or_else(String::new, ToString::to_string);
+            let node = named(pattern, &field.name).unwrap_or(pattern);
+            let span = node.get("default").map_or(node.span(), Syntax::span);
+            let found = rule::BAD_DEFAULT.at(span, format!("this default does not fit its type: {reason}"));
+            self.report(found.with_hint("change the default, or the type"));
+        }
     }
 
     /// Reports parameters that have one name and two types across the project.

@@ -173,7 +173,7 @@ impl Reader<'_> {
             self.report(rule::BAD_DEFAULT.at(span, message).with_hint("remove it, or write another value"));
             return Presence::Optional;
         };
-        // Record types may not be known yet; a default of theirs is checked when all are.
+        // Record types may not be known yet; the check of a project looks at their defaults when all are.
         if let Err(mismatches) = ty.check(&json, &Records::default())
             && !ty.mentions_record()
         {
