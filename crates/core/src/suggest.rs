@@ -8,8 +8,12 @@
 /// assert_eq!(nearest("xyz", ["description", "model"]), None);
 /// ```
 pub fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = (wrong.chars().count() / 3).max(1);
-    let near = names.into_iter().map(|name| (distance(&wrong.to_lowercase(), &name.to_lowercase()), name));
+    let length = wrong.chars().count();
+    let limit = (length / 3).max(1);
+    let wrong = wrong.to_lowercase();
+    // Names of quite another length cannot be near, and most are of another length.
+    let candidates = names.into_iter().filter(|name| name.chars().count().abs_diff(length) <= limit);
+    let near = candidates.map(|name| (distance(&wrong, &name.to_lowercase()), name));
     near.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 

@@ -12,11 +12,11 @@ impl<'p> Checker<'p> {
         let elements: Vec<_> = pattern.elements().filter(|element| element.name().is_some()).collect();
         let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
         // What is misspelt, among the elements or in the instruction, is reported once.
-        let meant = |name: &str| self.meant(name);
+        let meant: Vec<_> = elements.iter().zip(&names).map(|(element, name)| self.meant_by(*element, name)).collect();
         let mut misspelt: Vec<&str> = Vec::new();
         let mut findings = Vec::new();
         for word in quoted_words(&instruction) {
-            if names.iter().any(|name| name == word || meant(name) == Some(word)) {
+            if names.iter().any(|name| name == word) || meant.contains(&Some(word)) {
                 continue;
             }
             let near = nearest(word, names.iter().map(AsRef::as_ref));
@@ -31,12 +31,12 @@ impl<'p> Checker<'p> {
                 None => format!("add `{word}` to the elements of the agent"),
             }));
         }
-        for (element, name) in elements.iter().zip(&names) {
+        for ((element, name), meant) in elements.iter().zip(&names).zip(&meant) {
             let is_mentioned = |name: &str| mentions(&instruction, name);
             let is_callable = element.kind() == PatternKind::Reference || Declares::of(*element).is_some();
             if !is_callable
                 || is_mentioned(name)
-                || meant(name).is_some_and(is_mentioned)
+                || meant.is_some_and(is_mentioned)
                 || misspelt.contains(&name.as_ref())
             {
                 continue;
@@ -46,6 +46,12 @@ impl<'p> Checker<'p> {
             findings.push(found.with_hint(format!("say when to use `{name}`, or remove it")));
         }
         findings.into_iter().for_each(|found| self.report(found));
+    }
+
+    /// Returns the name that a reference to nothing most likely means.
+    fn meant_by(&self, element: Pattern<'p>, name: &str) -> Option<&'p str> {
+        let is_undefined = element.kind() == PatternKind::Reference && self.project.find(name).is_empty();
+        if is_undefined { self.meant(name) } else { None }
     }
 }
 

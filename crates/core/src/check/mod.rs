@@ -10,9 +10,10 @@ mod tool;
 
 use crate::declare::Declares;
 use crate::project::{Declaration, Finding, Project};
+use crate::signature::Signature;
 use crate::{nearest, rule};
 use broken::Broken;
-use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, quote_name};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
 use property::Takes;
 use std::collections::HashMap;
 
@@ -36,7 +37,8 @@ pub struct Options<'o> {
 /// ```
 pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
-    let mut checker = Checker { project, options, broken, findings: project.record_findings().to_vec(), file: 0 };
+    let findings = project.record_findings().to_vec();
+    let mut checker = Checker { project, options, broken, findings, file: 0, signatures: HashMap::new() };
     for (file, source) in project.files().iter().enumerate() {
         checker.file = file;
         for pattern in source.tree.patterns() {
@@ -64,6 +66,8 @@ struct Checker<'p> {
     findings: Vec<Finding>,
     /// The file that is being checked.
     file: usize,
+    /// The signatures without mistakes that have been read, by the file and the place of their path.
+    signatures: HashMap<(usize, SyntaxId), Signature>,
 }
 
 impl<'p> Checker<'p> {

@@ -1,11 +1,11 @@
 //! Tools and toolboxes.
 
 use super::{Checker, Takes, head};
-use crate::declare::{Declares, ToolSpec};
+use crate::declare::Declares;
 use crate::name::WireName;
 use crate::rule;
 use crate::signature::{Field, Presence, Reader};
-use patter_gram::{Pattern, PatternKind, Span, Syntax};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
 /// The properties of a declared tool.
@@ -93,11 +93,13 @@ impl<'p> Checker<'p> {
         let is_record = |name: &str| records.get(name).is_some();
         let mut reader = Reader::new(&is_record);
         let signature = reader.signature(path);
+        let is_right = !reader.diagnostics.iter().any(Diagnostic::is_error);
         for diagnostic in reader.diagnostics {
             self.report(diagnostic);
         }
-        if let Some(signature) = signature {
+        if let Some(signature) = signature.filter(|_| is_right) {
             self.record_defaults(path, &signature.parameters);
+            self.signatures.insert((self.file, path.syntax().id()), signature);
         }
     }
 
@@ -127,9 +129,8 @@ impl<'p> Checker<'p> {
     }
 
     fn compare_parameters(&mut self, tool: Pattern<'p>, first: &mut HashMap<String, Seen>) {
-        let Some(spec) = ToolSpec::cast(tool) else { return };
         let Some(path) = tool.elements().next().filter(|path| path.kind() == PatternKind::Path) else { return };
-        let Ok(signature) = spec.signature(self.project.records()) else { return };
+        let Some(signature) = self.signatures.remove(&(self.file, path.syntax().id())) else { return };
         for parameter in &signature.parameters {
             let ty = parameter.ty.to_string();
             let span = named(path, &parameter.name).map_or(path.span(), Pattern::span);
