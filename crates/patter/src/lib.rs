@@ -12,3 +12,8 @@
 pub mod project;
 
 pub use patter_core::{check, compatible, declare, diff, gram, name, nearest, provider, rule, schema, signature};
+
+// The Rust in the documents is compiled and run as part of the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/agents.md")]
+struct AgentsGuide;

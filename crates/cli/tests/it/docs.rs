@@ -87,6 +87,11 @@ fn gram_reference() {
 }
 
 #[test]
+fn agents_guide() {
+    check("docs/agents.md");
+}
+
+#[test]
 fn cli_reference() {
     check("docs/cli.md");
 }
