@@ -287,7 +287,7 @@ fn shared<'r>(roots: impl IntoIterator<Item = &'r Type>, records: &'r Records) -
 }
 
 /// Collects the record types that a type mentions.
-fn mentions<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
+pub(crate) fn mentions<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
     match &ty.shape {
         Shape::Record(name) => into.push(name),
         Shape::Array(item) => mentions(item, into),

@@ -3,6 +3,7 @@
 use super::Checker;
 use crate::declare::{Agent, Declares, Element};
 use crate::project::Declaration;
+use crate::schema::mentions;
 use crate::signature::{Presence, Records, Shape, Type};
 use crate::{nearest, rule};
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
@@ -87,6 +88,38 @@ impl<'p> Checker<'p> {
                 let span = tool.pattern().and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
                 let found = rule::UNUSED.at(span, format!("no agent uses the tool `{}`", declaration.name));
                 self.report_at(declaration, found.with_hint("add it to an agent, or remove it"));
+            }
+        }
+        self.unused_records();
+    }
+
+    /// Reports record types that no signature mentions. A signature with mistakes may mean any.
+    fn unused_records(&mut self) {
+        let project = self.project;
+        if self.findings.iter().any(|finding| finding.diagnostic.is_error()) {
+            return;
+        }
+        let mut open = Vec::new();
+        for signature in self.signatures.values() {
+            signature.parameters.iter().for_each(|parameter| mentions(&parameter.ty, &mut open));
+            mentions(&signature.returns, &mut open);
+        }
+        let mut open: Vec<String> = open.into_iter().map(str::to_owned).collect();
+        let mut used = HashSet::new();
+        while let Some(name) = open.pop() {
+            let mut inner = Vec::new();
+            if let Some(record) = project.records().get(&name).filter(|_| !used.contains(&name)) {
+                record.fields.iter().for_each(|field| mentions(&field.ty, &mut inner));
+            }
+            open.extend(inner.into_iter().map(str::to_owned));
+            used.insert(name);
+        }
+        for declaration in project.declarations().iter().filter(|one| one.declares == Declares::Record) {
+            if !used.contains(&declaration.name) {
+                let pattern = project.pattern(declaration);
+                let span = pattern.and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
+                let found = rule::UNUSED.at(span, format!("no signature uses the record type `{}`", declaration.name));
+                self.report_at(declaration, found.with_hint("use it in a signature, or remove it"));
             }
         }
     }

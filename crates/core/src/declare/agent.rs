@@ -135,11 +135,7 @@ impl Agent {
     /// Returns the agent with another name.
     #[must_use]
     pub fn with_name(&self, name: &str) -> Self {
-        Self {
-            place: self.place.edited(|edit, pattern| {
-                edit.rename(pattern, name);
-            }),
-        }
+        Self { place: self.place.renamed(name) }
     }
 
     /// Returns the agent with another description.
@@ -163,23 +159,13 @@ impl Agent {
     /// Returns the agent with one tool more.
     #[must_use]
     pub fn with_tool(&self, tool: &ToolSpec) -> Self {
-        Self {
-            place: self.place.edited(|edit, pattern| {
-                edit.push_element(pattern, &tool.to_string());
-            }),
-        }
+        Self { place: self.place.with_element(&tool.to_string()) }
     }
 
     /// Returns the agent without the tools and references of a name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
-        Self {
-            place: self.place.edited(|edit, pattern| {
-                for element in pattern.elements().filter(|element| element.name().as_deref() == Some(name)) {
-                    edit.remove_element(pattern, element);
-                }
-            }),
-        }
+        Self { place: self.place.without_element(name) }
     }
 
     fn with_text(&self, key: &str, text: &str) -> Self {

@@ -6,9 +6,11 @@
 
 mod agent;
 mod tool;
+mod toolbox;
 
 pub use agent::{Agent, AgentParts, Element};
 pub use tool::{ToolSpec, ToolSpecError};
+pub use toolbox::{RecordType, Toolbox};
 
 pub(crate) use tool::no_signature;
 
@@ -112,6 +114,31 @@ impl Place {
             Some(id) => Self { tree, id },
             None => self.clone(),
         }
+    }
+}
+
+impl Place {
+    /// Gives the pattern another name.
+    pub(crate) fn renamed(&self, name: &str) -> Self {
+        self.edited(|edit, pattern| {
+            edit.rename(pattern, name);
+        })
+    }
+
+    /// Adds an element after the others.
+    pub(crate) fn with_element(&self, element: &str) -> Self {
+        self.edited(|edit, pattern| {
+            edit.push_element(pattern, element);
+        })
+    }
+
+    /// Removes the elements of a name.
+    pub(crate) fn without_element(&self, name: &str) -> Self {
+        self.edited(|edit, pattern| {
+            for element in pattern.elements().filter(|element| element.name().as_deref() == Some(name)) {
+                edit.remove_element(pattern, element);
+            }
+        })
     }
 }
 

@@ -115,11 +115,7 @@ impl ToolSpec {
     /// Returns the tool with another name.
     #[must_use]
     pub fn with_name(&self, name: &str) -> Self {
-        Self {
-            place: self.place.edited(|edit, pattern| {
-                edit.rename(pattern, name);
-            }),
-        }
+        Self { place: self.place.renamed(name) }
     }
 
     /// Returns the tool with another description.

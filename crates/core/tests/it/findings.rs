@@ -32,6 +32,33 @@ fn a_misspelt_name_in_an_instruction() {
 }
 
 #[test]
+fn a_record_type_that_no_signature_uses() {
+    let agent = "[a:Agent {instruction: 'Use `t`.', model: 'demo'} | [t:Tool {description: 'x'} | (a::A)==>(::Int)]]";
+    let used = "[A:Object | (b::Array {elementType: 'B'})] [B:Object | (x::Int)]";
+    one(&format!("{agent} {used} [C:Object | (x::Int)]"), "P044", "use it in a signature, or remove it");
+    let findings = check(&Project::read([("a.gram", format!("{agent} {used}"))]), &Options::default());
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+#[test]
+fn names_of_delegates_go_on_the_wire() {
+    one(
+        "[a:Agent {instruction: 'Ask `the boss`.', model: 'demo'} | `the boss`] [`the boss`:Agent {instruction: 'x', model: 'demo'}]",
+        "P052",
+        "rename it, for example to `the_boss`",
+    );
+}
+
+#[test]
+fn a_default_that_its_record_type_does_not_allow() {
+    one(
+        "[t:Tool {description: 'x'} | (a::A {default: {x: 'no'}})==>(::Int)] [A:Object | (x::Int)]",
+        "P026",
+        "change the default, or the type",
+    );
+}
+
+#[test]
 fn a_misspelt_property() {
     one("[a:Agent {instruction: 'x', modle: 'demo'}]", "P004", "did you mean `model`?");
 }

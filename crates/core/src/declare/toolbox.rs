@@ -1,0 +1,152 @@
+//! Toolboxes and record types.
+
+use super::{Declares, Place, ToolSpec};
+use crate::signature::{Record, Records, SignatureError};
+use patter_gram::{Pattern, Span, Tree};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A namespace of tools.
+///
+/// ```
+/// use patter_core::{declare::Toolbox, gram::parse};
+/// let (tree, _) = parse("[text:Toolbox | [count:Command {description: 'Counts', run: ['wc']} | (a::Text)==>(::Int)]]");
+/// let toolbox = Toolbox::cast(tree.patterns().next().unwrap()).unwrap();
+/// assert_eq!(toolbox.name().as_deref(), Some("text"));
+/// assert_eq!(toolbox.tools().count(), 1);
+/// assert_eq!(toolbox.without("count").tools().count(), 0);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Toolbox {
+    place: Place,
+}
+
+impl Toolbox {
+    /// Views a pattern as a toolbox, if it has the label.
+    pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
+        (Declares::of(pattern) == Some(Declares::Toolbox)).then(|| Self { place: Place::of(pattern) })
+    }
+
+    /// Returns the pattern.
+    pub fn pattern(&self) -> Option<Pattern<'_>> {
+        self.place.pattern()
+    }
+
+    /// Returns the file that it stands in.
+    pub fn tree(&self) -> &Tree {
+        self.place.tree()
+    }
+
+    /// Returns where it stands in its file.
+    pub fn span(&self) -> Span {
+        self.pattern().map_or(Span::at(0), Pattern::span)
+    }
+
+    /// Returns the name, which is the namespace of its tools.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        self.pattern()?.name()
+    }
+
+    /// Returns the description.
+    pub fn description(&self) -> Option<Cow<'_, str>> {
+        self.place.text("description")
+    }
+
+    /// Iterates over the tools, in order.
+    pub fn tools(&self) -> impl Iterator<Item = ToolSpec> {
+        let tools: Vec<_> = self.pattern().into_iter().flat_map(Pattern::elements).filter_map(ToolSpec::cast).collect();
+        tools.into_iter()
+    }
+
+    /// Returns the toolbox with another name.
+    #[must_use]
+    pub fn with_name(&self, name: &str) -> Self {
+        Self { place: self.place.renamed(name) }
+    }
+
+    /// Returns the toolbox with one tool more.
+    #[must_use]
+    pub fn with_tool(&self, tool: &ToolSpec) -> Self {
+        Self { place: self.place.with_element(&tool.to_string()) }
+    }
+
+    /// Returns the toolbox without the tools of a name.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        Self { place: self.place.without_element(name) }
+    }
+}
+
+impl fmt::Display for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
+    }
+}
+
+/// The declaration of a record type: a named object for signatures.
+///
+/// ```
+/// use patter_core::{declare::RecordType, gram::parse, signature::Records};
+/// let (tree, _) = parse("[Address:Object | (city::Text)] // where");
+/// let address = RecordType::cast(tree.patterns().next().unwrap()).unwrap();
+/// assert_eq!(address.record(&Records::default()).unwrap().fields.len(), 1);
+/// let wider = address.with_field("(zip::Text {optional: true})");
+/// assert_eq!(wider.tree().to_string(), "[Address:Object | (city::Text), (zip::Text {optional: true})] // where");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordType {
+    place: Place,
+}
+
+impl RecordType {
+    /// Views a pattern as a record type, if it has the label.
+    pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
+        (Declares::of(pattern) == Some(Declares::Record)).then(|| Self { place: Place::of(pattern) })
+    }
+
+    /// Returns the pattern.
+    pub fn pattern(&self) -> Option<Pattern<'_>> {
+        self.place.pattern()
+    }
+
+    /// Returns the file that it stands in.
+    pub fn tree(&self) -> &Tree {
+        self.place.tree()
+    }
+
+    /// Returns the name, which signatures use as a label.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        self.pattern()?.name()
+    }
+
+    /// Returns the description.
+    pub fn description(&self) -> Option<Cow<'_, str>> {
+        self.place.text("description")
+    }
+
+    /// Reads the fields.
+    pub fn record(&self, records: &Records) -> Result<Record, SignatureError> {
+        match self.pattern() {
+            Some(pattern) => Record::read(pattern, records),
+            None => Err(SignatureError { diagnostics: Vec::new() }),
+        }
+    }
+
+    /// Returns the record type with another name.
+    #[must_use]
+    pub fn with_name(&self, name: &str) -> Self {
+        Self { place: self.place.renamed(name) }
+    }
+
+    /// Returns the record type with one field more, written as a node.
+    #[must_use]
+    pub fn with_field(&self, field: &str) -> Self {
+        Self { place: self.place.with_element(field) }
+    }
+
+    /// Returns the record type without the fields of a name.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        Self { place: self.place.without_element(name) }
+    }
+}
