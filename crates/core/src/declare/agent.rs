@@ -2,9 +2,8 @@
 
 use super::{Declares, Place, ToolSpec, written};
 use crate::name::{ModelError, ModelRef};
-use patter_gram::{Pattern, PatternKind, Span, Tree, Value, format, parse, quote_name};
+use patter_gram::{Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;
-use std::fmt;
 
 /// The declaration of an agent: a name, an instruction, a model, and what it may call.
 ///
@@ -55,6 +54,8 @@ pub enum Element {
     },
 }
 
+declaration!(Agent);
+
 impl Agent {
     /// Declares an agent from its parts.
     ///
@@ -85,31 +86,6 @@ impl Agent {
         (Declares::of(pattern) == Some(Declares::Agent)).then(|| Self { place: Place::of(pattern) })
     }
 
-    /// Returns the pattern.
-    pub fn pattern(&self) -> Option<Pattern<'_>> {
-        self.place.pattern()
-    }
-
-    /// Returns the file that it stands in.
-    pub fn tree(&self) -> &Tree {
-        self.place.tree()
-    }
-
-    /// Returns where it stands in its file.
-    pub fn span(&self) -> Span {
-        self.pattern().map_or(Span::at(0), Pattern::span)
-    }
-
-    /// Returns the name.
-    pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.pattern()?.name()
-    }
-
-    /// Returns the description.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.place.text("description")
-    }
-
     /// Returns the instruction.
     pub fn instruction(&self) -> Option<Cow<'_, str>> {
         self.place.text("instruction")
@@ -132,28 +108,16 @@ impl Agent {
         self.elements().filter_map(|element| if let Element::Tool(tool) = element { Some(tool) } else { None })
     }
 
-    /// Returns the agent with another name.
-    #[must_use]
-    pub fn with_name(&self, name: &str) -> Self {
-        Self { place: self.place.renamed(name) }
-    }
-
-    /// Returns the agent with another description.
-    #[must_use]
-    pub fn with_description(&self, description: &str) -> Self {
-        self.with_text("description", description)
-    }
-
     /// Returns the agent with another instruction.
     #[must_use]
     pub fn with_instruction(&self, instruction: &str) -> Self {
-        self.with_text("instruction", instruction)
+        Self { place: self.place.with_text("instruction", instruction) }
     }
 
     /// Returns the agent with another model.
     #[must_use]
     pub fn with_model(&self, model: &str) -> Self {
-        self.with_text("model", model)
+        Self { place: self.place.with_text("model", model) }
     }
 
     /// Returns the agent with one tool more.
@@ -166,21 +130,6 @@ impl Agent {
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         Self { place: self.place.without_element(name) }
-    }
-
-    fn with_text(&self, key: &str, text: &str) -> Self {
-        let value = written(text, "  ");
-        Self {
-            place: self.place.edited(|edit, pattern| {
-                edit.set_property_text(pattern, key, &value);
-            }),
-        }
-    }
-}
-
-impl fmt::Display for Agent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
     }
 }
 

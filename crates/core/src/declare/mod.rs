@@ -4,6 +4,56 @@
 //! it does not touch, comments and the rest of the file included. Declarations made in Rust are patterns too: they are
 //! written and read like those in files.
 
+/// Gives a view what all declarations have in common.
+macro_rules! declaration {
+    ($view:ident) => {
+        impl $view {
+            /// Returns the pattern.
+            pub fn pattern(&self) -> Option<patter_gram::Pattern<'_>> {
+                self.place.pattern()
+            }
+
+            /// Returns the file that it stands in.
+            pub fn tree(&self) -> &patter_gram::Tree {
+                self.place.tree()
+            }
+
+            /// Returns where it stands in its file.
+            pub fn span(&self) -> patter_gram::Span {
+                self.pattern().map_or(patter_gram::Span::at(0), patter_gram::Pattern::span)
+            }
+
+            /// Returns the name.
+            pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.pattern()?.name()
+            }
+
+            /// Returns the description.
+            pub fn description(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.place.text("description")
+            }
+
+            /// Returns the same with another name.
+            #[must_use]
+            pub fn with_name(&self, name: &str) -> Self {
+                Self { place: self.place.renamed(name) }
+            }
+
+            /// Returns the same with another description.
+            #[must_use]
+            pub fn with_description(&self, description: &str) -> Self {
+                Self { place: self.place.with_text("description", description) }
+            }
+        }
+
+        impl std::fmt::Display for $view {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
+            }
+        }
+    };
+}
+
 mod agent;
 mod tool;
 mod toolbox;
@@ -122,6 +172,14 @@ impl Place {
     pub(crate) fn renamed(&self, name: &str) -> Self {
         self.edited(|edit, pattern| {
             edit.rename(pattern, name);
+        })
+    }
+
+    /// Sets a property to a text, fenced where it has several lines.
+    pub(crate) fn with_text(&self, key: &str, text: &str) -> Self {
+        let value = written(text, "  ");
+        self.edited(|edit, pattern| {
+            edit.set_property_text(pattern, key, &value);
         })
     }
 

@@ -6,7 +6,6 @@ use crate::schema::input_schema;
 use crate::signature::{Records, Signature, SignatureError};
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, parse, quote, quote_name};
 use serde_json::{Value as Json, json};
-use std::borrow::Cow;
 use thiserror::Error;
 
 /// The declaration of a tool: a name, a description and a signature.
@@ -45,6 +44,8 @@ pub enum ToolSpecError {
     Json,
 }
 
+declaration!(ToolSpec);
+
 impl ToolSpec {
     /// Declares a tool from its parts.
     pub fn new(name: &str, description: &str, signature: &str) -> Result<Self, ToolSpecError> {
@@ -74,26 +75,6 @@ impl ToolSpec {
         is_tool.then(|| Self { place: Place::of(pattern) })
     }
 
-    /// Returns the pattern.
-    pub fn pattern(&self) -> Option<Pattern<'_>> {
-        self.place.pattern()
-    }
-
-    /// Returns where it stands in its file.
-    pub fn span(&self) -> Span {
-        self.pattern().map_or(Span::at(0), Pattern::span)
-    }
-
-    /// Returns the name.
-    pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.pattern()?.name()
-    }
-
-    /// Returns the description.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.place.text("description")
-    }
-
     /// Reads the signature.
     pub fn signature(&self, records: &Records) -> Result<Signature, SignatureError> {
         match self.signature_pattern() {
@@ -110,22 +91,6 @@ impl ToolSpec {
     /// Returns the schema of the arguments.
     pub fn schema(&self, records: &Records) -> Result<Json, SignatureError> {
         Ok(input_schema(&self.signature(records)?, records))
-    }
-
-    /// Returns the tool with another name.
-    #[must_use]
-    pub fn with_name(&self, name: &str) -> Self {
-        Self { place: self.place.renamed(name) }
-    }
-
-    /// Returns the tool with another description.
-    #[must_use]
-    pub fn with_description(&self, description: &str) -> Self {
-        Self {
-            place: self.place.edited(|edit, pattern| {
-                edit.set_property(pattern, "description", &description.into());
-            }),
-        }
     }
 
     /// Returns the tool with another signature.
@@ -168,12 +133,6 @@ impl ToolSpec {
     pub fn from_json(json: &Json) -> Result<Self, ToolSpecError> {
         let text = |key: &str| json.get(key).and_then(Json::as_str).ok_or(ToolSpecError::Json);
         Self::new(text("name")?, text("description")?, text("typeSignature")?)
-    }
-}
-
-impl std::fmt::Display for ToolSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
     }
 }
 

@@ -2,9 +2,7 @@
 
 use super::{Declares, Place, ToolSpec};
 use crate::signature::{Record, Records, SignatureError};
-use patter_gram::{Pattern, Span, Tree};
-use std::borrow::Cow;
-use std::fmt;
+use patter_gram::Pattern;
 
 /// A namespace of tools.
 ///
@@ -21,47 +19,18 @@ pub struct Toolbox {
     place: Place,
 }
 
+declaration!(Toolbox);
+
 impl Toolbox {
     /// Views a pattern as a toolbox, if it has the label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
         (Declares::of(pattern) == Some(Declares::Toolbox)).then(|| Self { place: Place::of(pattern) })
     }
 
-    /// Returns the pattern.
-    pub fn pattern(&self) -> Option<Pattern<'_>> {
-        self.place.pattern()
-    }
-
-    /// Returns the file that it stands in.
-    pub fn tree(&self) -> &Tree {
-        self.place.tree()
-    }
-
-    /// Returns where it stands in its file.
-    pub fn span(&self) -> Span {
-        self.pattern().map_or(Span::at(0), Pattern::span)
-    }
-
-    /// Returns the name, which is the namespace of its tools.
-    pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.pattern()?.name()
-    }
-
-    /// Returns the description.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.place.text("description")
-    }
-
     /// Iterates over the tools, in order.
     pub fn tools(&self) -> impl Iterator<Item = ToolSpec> {
         let tools: Vec<_> = self.pattern().into_iter().flat_map(Pattern::elements).filter_map(ToolSpec::cast).collect();
         tools.into_iter()
-    }
-
-    /// Returns the toolbox with another name.
-    #[must_use]
-    pub fn with_name(&self, name: &str) -> Self {
-        Self { place: self.place.renamed(name) }
     }
 
     /// Returns the toolbox with one tool more.
@@ -74,12 +43,6 @@ impl Toolbox {
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         Self { place: self.place.without_element(name) }
-    }
-}
-
-impl fmt::Display for Toolbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.pattern().map_or("", |pattern| pattern.syntax().text()))
     }
 }
 
@@ -98,30 +61,12 @@ pub struct RecordType {
     place: Place,
 }
 
+declaration!(RecordType);
+
 impl RecordType {
     /// Views a pattern as a record type, if it has the label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
         (Declares::of(pattern) == Some(Declares::Record)).then(|| Self { place: Place::of(pattern) })
-    }
-
-    /// Returns the pattern.
-    pub fn pattern(&self) -> Option<Pattern<'_>> {
-        self.place.pattern()
-    }
-
-    /// Returns the file that it stands in.
-    pub fn tree(&self) -> &Tree {
-        self.place.tree()
-    }
-
-    /// Returns the name, which signatures use as a label.
-    pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.pattern()?.name()
-    }
-
-    /// Returns the description.
-    pub fn description(&self) -> Option<Cow<'_, str>> {
-        self.place.text("description")
     }
 
     /// Reads the fields.
@@ -130,12 +75,6 @@ impl RecordType {
             Some(pattern) => Record::read(pattern, records),
             None => Err(SignatureError { diagnostics: Vec::new() }),
         }
-    }
-
-    /// Returns the record type with another name.
-    #[must_use]
-    pub fn with_name(&self, name: &str) -> Self {
-        Self { place: self.place.renamed(name) }
     }
 
     /// Returns the record type with one field more, written as a node.

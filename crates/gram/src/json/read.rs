@@ -241,20 +241,22 @@ impl<'j> Writer<'j> {
 
     fn properties(&mut self, json: &'j Json) -> Written {
         let entries = match json {
-            Json::Object(object) => {
-                let mut entries = Vec::with_capacity(object.len());
-                for (key, value) in object {
-                    self.pointer.push(Step::Key(key));
-                    entries.push((key.clone(), self.value_of(value)?));
-                    self.pointer.pop();
-                }
-                entries
-            }
+            Json::Object(object) => self.entries(object)?,
             Json::Array(flat) => self.flat_entries(flat)?,
             _ => return self.fail("expected an object, or an array of keys and values"),
         };
         let _ = write!(self.out, " {}", Value::Map(entries));
         Ok(())
+    }
+
+    fn entries(&mut self, object: &'j Map<String, Json>) -> Result<Vec<(String, Value)>, JsonError> {
+        let mut entries = Vec::with_capacity(object.len());
+        for (key, value) in object {
+            self.pointer.push(Step::Key(key));
+            entries.push((key.clone(), self.value_of(value)?));
+            self.pointer.pop();
+        }
+        Ok(entries)
     }
 
     fn flat_entries(&mut self, flat: &'j [Json]) -> Result<Vec<(String, Value)>, JsonError> {
@@ -301,15 +303,7 @@ impl<'j> Writer<'j> {
                 Value::Array(values)
             }
             Json::Object(object) if object.keys().any(|key| key.starts_with('$')) => self.special(object)?,
-            Json::Object(object) => {
-                let mut entries = Vec::with_capacity(object.len());
-                for (key, value) in object {
-                    self.pointer.push(Step::Key(key));
-                    entries.push((key.clone(), self.value_of(value)?));
-                    self.pointer.pop();
-                }
-                Value::Map(entries)
-            }
+            Json::Object(object) => Value::Map(self.entries(object)?),
         })
     }
 

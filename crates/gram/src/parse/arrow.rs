@@ -124,15 +124,7 @@ impl Parser<'_> {
                 }
             }
             b':' => {
-                let id = self.start(Kind::Error);
-                while self.peek() == b':' {
-                    self.label();
-                    self.trivia();
-                }
-                if self.peek() == b'{' {
-                    self.record(Kind::Record);
-                }
-                self.finish(id, self.token_end);
+                self.misplaced_labels();
                 found.span = self.span(start, self.token_end);
                 found.message = "expected a node after the arrow, found a label".into();
                 found.hint = Some(format!("write `({})`", short(found.span.of(self.source))).into());

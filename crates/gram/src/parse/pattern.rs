@@ -80,6 +80,10 @@ impl Parser<'_> {
         }
         self.identifier(Kind::Identifier);
         self.trivia();
+        self.labels_and_record();
+    }
+
+    fn labels_and_record(&mut self) {
         while self.peek() == b':' {
             self.label();
             self.trivia();
@@ -361,6 +365,13 @@ impl Parser<'_> {
         }
     }
 
+    /// Reads labels and a record where no subject can stand.
+    pub(super) fn misplaced_labels(&mut self) {
+        let id = self.start(Kind::Error);
+        self.labels_and_record();
+        self.finish(id, self.token_end);
+    }
+
     /// Reports what people add to a reference as if it were a subject.
     fn reference_with_more(&mut self, start: usize) {
         self.trivia();
@@ -368,15 +379,7 @@ impl Parser<'_> {
             return;
         }
         let more = self.pos;
-        let id = self.start(Kind::Error);
-        while self.peek() == b':' {
-            self.label();
-            self.trivia();
-        }
-        if self.peek() == b'{' {
-            self.record(Kind::Record);
-        }
-        self.finish(id, self.token_end);
+        self.misplaced_labels();
         let name = self.span(start, self.token_end).of(self.source);
         let reference = self.span(start, more).of(self.source).trim_end();
         let hint = format!("write {} alone, or put it all in brackets: `[{}]`", quoted(reference), short(name));
