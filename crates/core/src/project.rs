@@ -22,6 +22,8 @@ pub struct Project {
     declarations: Vec<Declaration>,
     /// Agents and tools at the top level, by name.
     callable: IndexMap<String, Vec<usize>>,
+    /// Tools of toolboxes, by their full names and by their own.
+    in_toolboxes: IndexMap<String, Vec<Declaration>>,
     records: Records,
     record_findings: Vec<Finding>,
 }
@@ -79,6 +81,7 @@ impl Project {
             files: files.collect(),
             declarations: Vec::new(),
             callable: IndexMap::new(),
+            in_toolboxes: IndexMap::new(),
             records: Records::default(),
             record_findings: Vec::new(),
         };
@@ -113,15 +116,17 @@ impl Project {
         tools.filter_map(|declaration| Some((declaration, ToolSpec::cast(self.pattern(declaration)?)?)))
     }
 
-    /// Returns the agents and tools at the top level that have a name.
+    /// Returns what a name stands for among the elements of an agent: agents and tools at the top level, else tools of
+    /// toolboxes, by their full names (`box/tool`) or their own.
     pub fn find(&self, name: &str) -> Vec<&Declaration> {
         let found = self.callable.get(name).into_iter().flatten();
-        found.filter_map(|index| self.declarations.get(*index)).collect()
+        let found: Vec<_> = found.filter_map(|index| self.declarations.get(*index)).collect();
+        if found.is_empty() { self.in_toolboxes.get(name).into_iter().flatten().collect() } else { found }
     }
 
-    /// Iterates over the names of all agents and tools at the top level.
+    /// Iterates over the names that stand for something among the elements of an agent.
     pub fn callable_names(&self) -> impl Iterator<Item = &str> {
-        self.callable.keys().map(String::as_str)
+        self.callable.keys().chain(self.in_toolboxes.keys()).map(String::as_str)
     }
 
     /// Returns the pattern of a declaration.
@@ -150,6 +155,14 @@ impl Project {
                     self.callable.entry(name.clone()).or_default().push(self.declarations.len());
                 }
                 let id = pattern.syntax().id();
+                for tool in pattern.elements().filter(|_| declares == Declares::Toolbox) {
+                    let (Some(declares), Some(own)) = (Declares::of(tool), tool.name()) else { continue };
+                    let full = format!("{name}/{own}");
+                    let (span, id) = (tool.span(), tool.syntax().id());
+                    let declaration = Declaration { file, declares, name: full.clone(), span, id };
+                    self.in_toolboxes.entry(full).or_default().push(declaration.clone());
+                    self.in_toolboxes.entry(own.into_owned()).or_default().push(declaration);
+                }
                 self.declarations.push(Declaration { file, declares, name, span: pattern.span(), id });
             }
         }

@@ -56,7 +56,22 @@ pub fn render(
         Rendering::Plain => Renderer::plain(),
         Rendering::Colored => Renderer::styled(),
     };
-    renderer.render(&[group])
+    let shown = renderer.render(&[group]);
+    // Where an excerpt has its place told apart, the renderer leaves an empty mark of another place between the two.
+    let lines: Vec<_> = shown.split('\n').filter(|line| !is_empty_mark(line)).collect();
+    lines.join("\n")
+}
+
+/// Tells whether a line, colours aside, is only `:::`.
+fn is_empty_mark(line: &str) -> bool {
+    let mut rest = line;
+    let mut text = String::new();
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        text.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    text.push_str(rest);
+    text.trim() == ":::"
 }
 
 struct Mark<'d> {

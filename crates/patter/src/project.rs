@@ -94,11 +94,13 @@ impl Loaded {
             }
             named.extend(found);
         }
+        // A file may be named twice, by links too; it is one file.
+        let mut known = BTreeSet::new();
+        let mut is_new = |path: &PathBuf| path.canonicalize().map_or(true, |path| known.insert(path));
+        named.retain(&mut is_new);
         let mut files = named.clone();
         if let Some(root) = root {
-            let known: BTreeSet<_> = named.iter().filter_map(|path| path.canonicalize().ok()).collect();
-            let others = gram_files(root, &mut unreadable).into_iter();
-            files.extend(others.filter(|path| !path.canonicalize().is_ok_and(|path| known.contains(&path))));
+            files.extend(gram_files(root, &mut unreadable).into_iter().filter(is_new));
         }
         let mut contents = Vec::new();
         let mut selected = BTreeSet::new();

@@ -5,7 +5,7 @@ use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
 use patter::diff::{Change, Judgement, Location, diff};
-use patter::gram::Dialect;
+use patter::gram::{Diagnostic, Dialect};
 use patter::project::{Loaded, Project};
 use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
@@ -68,7 +68,9 @@ impl Diff {
             Format::Json => print(&format!("{:#}\n", json_of(&changes)))?,
         }
         let is_breaking = changes.iter().any(|change| change.judgement == Judgement::Breaking);
-        Ok(if is_breaking && !self.git { Outcome::Failure } else { Outcome::Success })
+        // A new version that cannot be read cannot be said to be compatible.
+        let is_broken = after.files().iter().any(|file| file.diagnostics.iter().any(Diagnostic::is_error));
+        Ok(if (is_breaking || is_broken) && !self.git { Outcome::Failure } else { Outcome::Success })
     }
 }
 

@@ -76,6 +76,7 @@ impl Schema {
             let names: Vec<_> = tools.iter().filter_map(ToolSpec::name).collect();
             let hint = match patter::nearest(wanted, names.iter().map(AsRef::as_ref)) {
                 Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "it declares no tools; name the file that does".to_owned(),
                 None => format!("its tools are {}", names.join(", ")),
             };
             return fail(&format!("`{}` has no tool `{wanted}`", file.path), Some(&hint));
@@ -98,9 +99,9 @@ impl Schema {
         let name = tool.name().unwrap_or_default();
         for change in &viewed.changes {
             let effect = match change.effect {
-                Effect::Kept => "kept",
-                Effect::Weakened => "weakened",
-                Effect::Inexpressible => "not expressible",
+                Effect::Kept => "same meaning",
+                Effect::Weakened => "says less",
+                Effect::Inexpressible => "cannot be said",
             };
             // What is said on stderr does not decide about the result.
             let _ = diagnostics::say(&format!("{name}: {effect}: {change}"));

@@ -65,6 +65,14 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Option<Project>> {
     for (path, error) in &loaded.unreadable {
         diagnostics::unreadable(&Input::Path(path.clone()), error)?;
     }
+    let errors = loaded
+        .project
+        .files()
+        .first()
+        .map_or(0, |file| file.diagnostics.iter().filter(|found| found.is_error()).count());
+    if let Some(errors) = diagnostics::counted(errors, "error") {
+        diagnostics::say(&format!("{} has {errors}; `patter check` says more", path.display()))?;
+    }
     Ok(if loaded.selected.contains(&0) { Some(loaded.project) } else { None })
 }
 

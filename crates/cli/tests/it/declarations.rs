@@ -55,6 +55,15 @@ fn check_reads_the_whole_project_and_reports_what_was_asked_for() {
 }
 
 #[test]
+fn a_file_that_is_named_twice_is_one_file() {
+    let folder = Folder::new();
+    folder.write("hello.gram", HELLO);
+    std::os::unix::fs::symlink("hello.gram", folder.path().join("link.gram")).unwrap();
+    let found = folder.run(&["check", "hello.gram", ".", "./hello.gram"]);
+    assert_eq!(found, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent, 1 tool: all is well\n");
+}
+
+#[test]
 fn check_portable_points_at_the_extension() {
     let folder = Folder::new();
     folder.write(

@@ -4,7 +4,7 @@ use super::{Checker, Takes, head, the};
 use crate::declare::{Agent, Declares};
 use crate::name::ModelError;
 use crate::{nearest, rule};
-use patter_gram::{Pattern, PatternKind, Syntax};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
 
 /// The properties of an agent.
@@ -36,6 +36,7 @@ impl<'p> Checker<'p> {
         self.properties(pattern, "agent", PROPERTIES);
         let Some(agent) = Agent::cast(pattern) else { return };
         self.model(pattern, &agent);
+        self.returns(pattern);
         self.elements(pattern);
         self.instruction(pattern, &agent);
         self.expressible(pattern, &agent);
@@ -81,6 +82,17 @@ impl<'p> Checker<'p> {
             } else {
                 names.insert(name.into_owned(), element);
             }
+        }
+    }
+
+    /// Reports a type of the answer that cannot be read.
+    fn returns(&mut self, pattern: Pattern<'p>) {
+        let Some(value) = pattern.get("returns") else { return };
+        let Some(text) = value.read_text() else { return };
+        let records = self.project.records();
+        if let Err(error) = crate::signature::Type::parse(&text, records) {
+            let Some(first) = error.diagnostics.into_iter().next() else { return };
+            self.report(Diagnostic { span: value.span(), related: Vec::new(), ..first });
         }
     }
 

@@ -19,7 +19,8 @@ impl<'p> Checker<'p> {
             if names.iter().any(|name| name == word) || meant.contains(&Some(word)) {
                 continue;
             }
-            let near = nearest(word, names.iter().map(AsRef::as_ref));
+            // An agent with more tools than this has other troubles than a misspelt one.
+            let near = nearest(word, names.iter().take(500).map(AsRef::as_ref));
             let is_declared = !self.project.find(word).is_empty() || self.options.library.contains(&word);
             if near.is_none() && !is_declared && !is_called_tool(&instruction, word) {
                 continue;
@@ -69,7 +70,8 @@ fn place_of(word: &str, value: Syntax<'_>) -> Span {
 /// Tells whether a text has a name as a word of its own.
 fn mentions(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(name).any(|(at, _)| {
+    let (text, name) = (text.to_lowercase(), name.to_lowercase());
+    text.match_indices(&name).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
         !before.is_some_and(is_part) && !after.is_some_and(is_part)

@@ -15,7 +15,7 @@ use crate::{nearest, rule};
 use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
 use property::Takes;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What a check should know beyond the files.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,8 @@ pub struct Options<'o> {
 pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
     let findings = project.record_findings().to_vec();
-    let mut checker = Checker { project, options, broken, findings, file: 0, signatures: HashMap::new() };
+    let endless = reference::endless(project.records());
+    let mut checker = Checker { project, options, broken, findings, file: 0, signatures: HashMap::new(), endless };
     for (file, source) in project.files().iter().enumerate() {
         checker.file = file;
         for pattern in source.tree.patterns() {
@@ -68,6 +69,8 @@ struct Checker<'p> {
     file: usize,
     /// The signatures without mistakes that have been read, by the file and the place of their path.
     signatures: HashMap<(usize, SyntaxId), Signature>,
+    /// The record types that no value can have.
+    endless: HashSet<String>,
 }
 
 impl<'p> Checker<'p> {
@@ -135,7 +138,12 @@ impl<'p> Checker<'p> {
         self.name(pattern, "record type");
         self.known_properties(pattern, "record type", &["description"]);
         let name = pattern.name().unwrap_or_default();
-        if reference::is_endless(&name, self.project.records()) {
+        if crate::signature::is_built_in(&name) {
+            let found =
+                rule::DUPLICATE_DECLARATION.at(head(pattern), format!("`{name}` is a type that needs no declaration"));
+            self.report(found.with_hint("give the record type another name"));
+        }
+        if self.endless.contains(name.as_ref()) {
             let found = rule::ENDLESS_RECORD
                 .at(head(pattern), format!("no value can be {}: it always holds another", a_noun(&name)));
             self.report(found.with_hint("make a field that leads back to it optional, or an array"));

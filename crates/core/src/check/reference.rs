@@ -6,6 +6,7 @@ use crate::project::Declaration;
 use crate::schema::mentions;
 use crate::signature::{Presence, Records, Shape, Type};
 use crate::{nearest, rule};
+use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::{HashMap, HashSet};
 
@@ -126,23 +127,23 @@ impl<'p> Checker<'p> {
 
     /// Reports agents that delegate to themselves, directly or through others.
     fn cycles(&mut self) {
+        /// Circles past this number are not worth listing.
+        const MOST: usize = 50;
         let project = self.project;
-        let agents: HashMap<_, _> =
-            project.agents().map(|(declaration, agent)| (declaration.name.clone(), (declaration, agent))).collect();
-        let delegates: HashMap<&str, Vec<String>> =
-            agents.iter().map(|(name, (_, agent))| (name.as_str(), callees(agent))).collect();
-        let mut reported: HashSet<&str> = HashSet::new();
-        for (declaration, _) in project.agents() {
-            let name = declaration.name.as_str();
-            let Some(cycle) = cycle_from(name, &delegates) else { continue };
-            // A circle is one mistake, whichever of its agents it is found from.
-            let members: Vec<&str> =
-                cycle.iter().filter_map(|name| delegates.get_key_value(name.as_str())).map(|(name, _)| *name).collect();
-            if members.iter().any(|member| reported.contains(member)) {
-                continue;
+        let agents: IndexMap<&str, (&Declaration, Vec<String>)> = project
+            .agents()
+            .map(|(declaration, agent)| (declaration.name.as_str(), (declaration, callees(&agent))))
+            .collect();
+        let next = |index: usize| -> Vec<usize> {
+            let callees = agents.get_index(index).map(|(_, (_, callees))| callees.as_slice()).unwrap_or_default();
+            callees.iter().filter_map(|name| agents.get_index_of(name.as_str())).collect()
+        };
+        for cycle in circles(agents.len(), next).into_iter().take(MOST) {
+            let members: Vec<_> = cycle.iter().filter_map(|index| agents.get_index(*index)).collect();
+            let names: Vec<_> = members.iter().map(|(name, _)| (**name).to_owned()).collect();
+            if let Some((_, (declaration, _))) = members.first() {
+                self.report_cycle(declaration, &names);
             }
-            reported.extend(&members);
-            self.report_cycle(declaration, &cycle);
         }
     }
 
@@ -173,49 +174,78 @@ fn callees(agent: &Agent) -> Vec<String> {
     names
 }
 
-/// Returns the way from an agent back to itself.
-fn cycle_from(start: &str, delegates: &HashMap<&str, Vec<String>>) -> Option<Vec<String>> {
-    let mut seen: HashSet<&str> = HashSet::new();
-    let mut ways: Vec<Vec<&str>> = vec![vec![start]];
-    while let Some(way) = ways.pop() {
-        let last = way.last().copied()?;
-        for next in delegates.get(last).into_iter().flatten() {
-            if next == start {
-                return Some(way.iter().map(|name| (*name).to_owned()).collect());
+/// Returns a circle for each way back that a walk over everything meets, without walking anywhere twice.
+fn circles(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Walked {
+        No,
+        OnTheWay(usize),
+        Done,
+    }
+    let mut walked = vec![Walked::No; count];
+    let mut circles = Vec::new();
+    for start in 0..count {
+        if walked.get(start) != Some(&Walked::No) {
+            continue;
+        }
+        let mut way: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut enter = Some(start);
+        loop {
+            if let Some(at) = enter.take() {
+                if let Some(slot) = walked.get_mut(at) {
+                    *slot = Walked::OnTheWay(way.len());
+                }
+                way.push((at, next(at)));
             }
-            if delegates.contains_key(next.as_str()) && seen.insert(next) {
-                ways.push(way.iter().copied().chain([next.as_str()]).collect());
+            let Some((at, open)) = way.last_mut() else { break };
+            let Some(to) = open.pop() else {
+                if let Some(slot) = walked.get_mut(*at) {
+                    *slot = Walked::Done;
+                }
+                way.pop();
+                continue;
+            };
+            match walked.get(to) {
+                Some(Walked::No) => enter = Some(to),
+                Some(Walked::OnTheWay(depth)) if circles.len() < 100 => {
+                    circles.push(way.iter().skip(*depth).map(|(at, _)| *at).collect());
+                }
+                _ => {}
             }
         }
     }
-    None
+    circles
 }
 
-/// Tells whether every value of a record type would hold another one, without end.
-pub(super) fn is_endless(name: &str, records: &Records) -> bool {
-    let mut seen = HashSet::new();
-    let mut open = vec![name.to_owned()];
-    while let Some(next) = open.pop() {
-        let Some(record) = records.get(&next) else { continue };
-        let required = record.fields.iter().filter(|field| field.presence == Presence::Required);
+/// Returns the record types that no value can have, since every one would hold another, one for each circle.
+pub(super) fn endless(records: &Records) -> HashSet<String> {
+    let names: Vec<&str> = records.iter().map(|(name, _)| name).collect();
+    let index: HashMap<&str, usize> = names.iter().enumerate().map(|(index, name)| (*name, index)).collect();
+    let next = |at: usize| -> Vec<usize> {
+        let record = names.get(at).and_then(|name| records.get(name));
         let mut needed = Vec::new();
-        required.for_each(|field| needs(&field.ty, &mut needed));
-        for other in needed {
-            if other == name {
-                return true;
-            }
-            if seen.insert(other.clone()) {
-                open.push(other);
+        for field in record.into_iter().flat_map(|record| &record.fields) {
+            if field.presence == Presence::Required {
+                needs(&field.ty, &mut needed);
             }
         }
-    }
-    false
+        needed.iter().filter_map(|name| index.get(name.as_str()).copied()).collect()
+    };
+    let circles = circles(names.len(), next);
+    circles.iter().filter_map(|circle| names.get(*circle.first()?)).map(|name| (*name).to_owned()).collect()
 }
 
 /// Collects the record types that a value of a type must hold.
 fn needs(ty: &Type, into: &mut Vec<String>) {
     match &ty.shape {
         Shape::Record(name) => into.push(name.clone()),
+        // An array may be empty, unless it may not.
+        Shape::Array(item) => {
+            let least = ty.facets.range.as_ref().and_then(|range| range.lower.as_ref()?.as_u64());
+            if least.is_some_and(|least| least > 0) {
+                needs(item, into);
+            }
+        }
         Shape::Object(fields) => {
             let required = fields.iter().filter(|field| field.presence == Presence::Required);
             required.for_each(|field| needs(&field.ty, into));

@@ -121,7 +121,9 @@ impl Differ<'_> {
             match before.get(key) {
                 Some(earlier) if earlier == value => {}
                 Some(earlier) => {
-                    self.push(subject, Judgement::Compatible, format!("has `{key}` {value} instead of {earlier}"));
+                    // The type of the answer is a promise.
+                    let judgement = if key == "returns" { Judgement::Breaking } else { Judgement::Compatible };
+                    self.push(subject, judgement, format!("has `{key}` {value} instead of {earlier}"));
                 }
                 None => self.push(subject, Judgement::Compatible, format!("has `{key}` {value} now")),
             }

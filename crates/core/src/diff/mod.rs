@@ -202,8 +202,8 @@ impl<'p> Differ<'p> {
             project.files().iter().map(|file| file.tree.source().to_owned()).collect()
         };
         if texts(self.old) != texts(self.new) {
-            let subject = Subject { name: "layout".to_owned(), old: None, new: None };
-            self.push(&subject, Judgement::Cosmetic, "or comments have changed, and nothing else");
+            let subject = Subject { name: "the text".to_owned(), old: None, new: None };
+            self.push(&subject, Judgement::Cosmetic, "is written otherwise, and means the same");
         }
     }
 }

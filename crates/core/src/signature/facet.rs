@@ -7,6 +7,7 @@ use crate::rule;
 use patter_gram::{Diagnostic, Number as GramNumber, Property, Syntax, Value};
 use serde_json::{Number, Value as Json};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 impl Reader<'_> {
     pub(super) fn facets<'t>(&mut self, ty: &mut Type, property: &impl Fn(&str) -> Option<Property<'t>>) {
@@ -111,10 +112,11 @@ impl Reader<'_> {
         };
         let mut allowed: Vec<Json> = Vec::new();
         let mut misfit: Option<Diagnostic> = None;
+        let mut listed = HashSet::new();
         for (item, syntax) in items.iter().zip(value.into_iter().flat_map(Syntax::children)) {
             let json = json_of(item).filter(|json| ty.allows_shallow(json));
             match json {
-                Some(json) if allowed.contains(&json) => {
+                Some(json) if !listed.insert(json.to_string()) => {
                     let found = rule::BAD_ENUM.at(syntax.span(), format!("{item} is listed twice"));
                     self.report(found.with_hint("remove one of the two"));
                 }

@@ -19,7 +19,7 @@ pub use validate::{Mismatch, Step};
 pub(crate) use validate::{compare, same};
 pub use value::{json_of, value_of};
 
-pub(crate) use read::{Reader, a};
+pub(crate) use read::{Reader, a, is_built_in};
 
 use indexmap::IndexMap;
 use serde_json::{Number, Value as Json};

@@ -2,6 +2,7 @@
 
 use super::{Facets, Field, Presence, Record, Records, Shape, Signature, Type};
 use crate::{nearest, rule};
+use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Property, Span, Syntax, Value, parse};
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -17,6 +18,11 @@ pub(super) const BUILT_IN: &[(&str, &str)] = &[
     ("Array", "Array"),
     ("Any", "Any"),
 ];
+
+/// Tells whether a name is that of a type which needs no declaration.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|(one, other)| name == *one || name == *other)
+}
 
 /// The properties that a type may have.
 const PROPERTIES: &[&str] = &[
@@ -92,6 +98,33 @@ impl Record {
     }
 }
 
+impl Type {
+    /// Reads a type from text, as it stands after the colons of a node: `Text`, `Maybe Int`, `Array {elementType: "Text"}`.
+    ///
+    /// ```
+    /// use patter_core::signature::{Records, Shape, Type};
+    /// assert_eq!(Type::parse("Int", &Records::default()).unwrap().shape, Shape::Integer);
+    /// assert!(Type::parse("Txt", &Records::default()).is_err());
+    /// ```
+    pub fn parse(text: &str, records: &Records) -> Result<Self, SignatureError> {
+        let text = text.trim().trim_start_matches(':');
+        let label =
+            if text.starts_with("Maybe ") && !text.contains('{') { format!("`{text}`") } else { text.to_owned() };
+        let (tree, mut diagnostics) = parse(&format!("()==>(::{label})"));
+        diagnostics.retain(Diagnostic::is_error);
+        if !diagnostics.is_empty() {
+            return Err(SignatureError { diagnostics });
+        }
+        match tree.patterns().next() {
+            Some(path) => Signature::read(path, records).map(|signature| signature.returns),
+            None => Err(SignatureError { diagnostics }),
+        }
+    }
+}
+
+/// Fields by their names, with where each is named.
+type Named = IndexMap<String, (Field, Span)>;
+
 /// Where a type stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -164,7 +197,7 @@ impl<'r> Reader<'r> {
 
     /// Reads nodes as named parts, and reports names that are given twice.
     fn fields(&mut self, nodes: &[Pattern<'_>], place: Place) -> Vec<Field> {
-        let mut fields: Vec<(Field, Span)> = Vec::new();
+        let mut fields = Named::new();
         for node in nodes {
             if is_empty(*node) {
                 let message = format!("an empty node among the {}s", place.noun());
@@ -176,16 +209,16 @@ impl<'r> Reader<'r> {
             let Some((name, span)) = self.name_of(*node, place) else { continue };
             self.add_field(&mut fields, Field { name, ty, presence }, span);
         }
-        fields.into_iter().map(|(field, _)| field).collect()
+        fields.into_values().map(|(field, _)| field).collect()
     }
 
-    fn add_field(&mut self, fields: &mut Vec<(Field, Span)>, field: Field, span: Span) {
-        if let Some((_, first)) = fields.iter().find(|(other, _)| other.name == field.name) {
+    fn add_field(&mut self, fields: &mut Named, field: Field, span: Span) {
+        if let Some((_, first)) = fields.get(&field.name) {
             let found = rule::DUPLICATE_PARAMETER.at(span, format!("the name `{}` is used twice", field.name));
             let found = found.with_related(*first, "first used here");
             return self.report(found.with_hint("give one of the two another name"));
         }
-        fields.push((field, span));
+        fields.insert(field.name.clone(), (field, span));
     }
 
     /// Returns the name of a parameter: its identifier, or the property `paramName`.
@@ -349,7 +382,7 @@ impl<'r> Reader<'r> {
 
     /// Reads `fields`: maps with `name` and `type`, or one map from names to types.
     fn object_fields(&mut self, property: Property<'_>) -> Vec<Field> {
-        let mut fields = Vec::new();
+        let mut fields = Named::new();
         match property.value() {
             Some(value) if value.kind() == Kind::Array => {
                 let mut misfit: Option<Diagnostic> = None;
@@ -374,11 +407,11 @@ impl<'r> Reader<'r> {
                 );
             }
         }
-        fields.into_iter().map(|(field, _)| field).collect()
+        fields.into_values().map(|(field, _)| field).collect()
     }
 
     /// Reads a field of a list, or tells why it is none.
-    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Vec<(Field, Span)>) -> Option<Diagnostic> {
+    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Named) -> Option<Diagnostic> {
         let properties: Vec<_> = item.properties().filter(|_| item.kind() == Kind::Map).collect();
         let text = |key: &str| {
             let value = properties.iter().find(|property| property.key() == key)?.value()?;
@@ -394,7 +427,7 @@ impl<'r> Reader<'r> {
         None
     }
 
-    fn mapped_field(&mut self, entry: Property<'_>, fields: &mut Vec<(Field, Span)>) {
+    fn mapped_field(&mut self, entry: Property<'_>, fields: &mut Named) {
         let span = entry.key_syntax().map_or(entry.syntax().span(), Syntax::span);
         let Some((value, type_name)) = entry.value().and_then(|value| Some((value, type_text(value)?))) else {
             let found = rule::BAD_FIELDS.at(entry.syntax().span(), "the type of a field is a text");

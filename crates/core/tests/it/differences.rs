@@ -34,7 +34,7 @@ fn layout_and_comments_are_cosmetic() {
     check(
         "[a:Agent {model: 'demo'}]",
         "// x\n[ a:Agent { model: \"demo\" } ]",
-        &["co layout or comments have changed, and nothing else"],
+        &["co the text is written otherwise, and means the same"],
     );
     let change = &changes("[a:Agent {model: 'demo'}]", "[a:Agent { model: 'demo' }]")[0];
     assert_eq!(change.judgement, Judgement::Cosmetic);

@@ -101,3 +101,59 @@ fn a_name_that_providers_do_not_take() {
     }
     one("[`数`:Tool {description: 'x'} | ()==>(::Text)]", "P052", "rename it");
 }
+
+#[test]
+fn a_type_of_the_answer_that_does_not_exist() {
+    one("[a:Agent {instruction: 'x', model: 'demo', returns: 'Txt'}]", "P020", "did you mean `Text`?");
+    for returns in ["Text", "Maybe Int", "Array {elementType: \\\"Text\\\"}"] {
+        let text = format!("[a:Agent {{instruction: 'x', model: 'demo', returns: \"{returns}\"}}]");
+        let findings = check(&Project::read([("a.gram", text)]), &Options::default());
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+}
+
+#[test]
+fn a_record_type_with_the_name_of_a_type() {
+    let text = "[Text:Object | (x::Int)] [t:Tool {description: 'x'} | (a::Text)==>(::Int)]";
+    one(text, "P012", "give the record type another name");
+}
+
+#[test]
+fn tools_of_a_toolbox_are_referred_to_by_both_names() {
+    let toolbox =
+        "[weather:Toolbox | [now:Http {description: 'x', url: 'https://example.com'} | (city::Text)==>(::Text)]]";
+    for name in ["now", "`weather/now`"] {
+        let text = format!("[a:Agent {{instruction: 'Ask now, weather/now.', model: 'demo'}} | {name}] {toolbox}");
+        let findings = check(&Project::read([("a.gram", text)]), &Options::default());
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+}
+
+#[test]
+fn every_circle_of_delegates_is_reported() {
+    let agent =
+        |name: &str, calls: &str| format!("[{name}:Agent {{instruction: 'Ask {calls}.', model: 'demo'}} | {calls}]");
+    let text = [agent("a", "b, c"), agent("b", "a"), agent("c", "a")].join(" ");
+    let findings = check(&Project::read([("a.gram", text)]), &Options::default());
+    let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
+    assert_eq!(
+        messages,
+        ["agents delegate in a circle: `a` → `c` → `a`", "agents delegate in a circle: `a` → `b` → `a`"]
+    );
+}
+
+#[test]
+fn long_chains_are_checked_in_proportion() {
+    let count = 20_000;
+    let agents: String = (0..count)
+        .map(|index| {
+            format!("[a{index}:Agent {{instruction: 'Ask a{0}.', model: 'demo'}} | a{0}]\n", (index + 1) % count)
+        })
+        .collect();
+    let findings = check(&Project::read([("a.gram", agents)]), &Options::default());
+    assert_eq!(findings.len(), 1, "one circle");
+    let records: String =
+        (0..count).map(|index| format!("[R{index}:Object | (x::R{})]\n", (index + 1) % count)).collect();
+    let findings = check(&Project::read([("r.gram", records)]), &Options::default());
+    assert_eq!(findings.len(), 1, "one circle");
+}

@@ -69,6 +69,11 @@ impl Check {
         for (path, error) in &loaded.unreadable {
             diagnostics::unreadable(&Input::Path(path.clone()), error)?;
         }
+        if let Some(code) = config.ignore.iter().find(|code| patter::rule::rule(code).is_none()) {
+            let message = format!("patter.toml ignores the rule `{code}`, which does not exist");
+            diagnostics::error(&message, Some("`patter explain` lists all rules"))?;
+            return Ok(Outcome::Failure);
+        }
         let mut findings = check(&loaded.project, &Options::default());
         findings.retain(|finding| {
             loaded.selected.contains(&finding.file) && !config.ignore.iter().any(|code| code == finding.diagnostic.code)
@@ -97,6 +102,9 @@ impl Check {
 
 /// Says in a line what was checked and how it went.
 fn summary(loaded: &Loaded, findings: &[Finding]) -> String {
+    if loaded.selected.is_empty() {
+        return "nothing was checked".to_owned();
+    }
     let in_files = |declares| count_declared(&loaded.project, loaded, declares);
     let checked = [
         diagnostics::counted(loaded.selected.len(), "file"),

@@ -10,9 +10,15 @@ pub(super) fn json(loaded: &Loaded, findings: &[Finding]) -> String {
     let indexes = indexes(&loaded.project, findings);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
     let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
+    let unreadable: Vec<_> = loaded
+        .unreadable
+        .iter()
+        .map(|(path, error)| json!({ "file": path.display().to_string(), "message": error.to_string() }))
+        .collect();
     let document = json!({
         "version": 1,
         "findings": found,
+        "unreadable": unreadable,
         "summary": { "files": loaded.selected.len(), "errors": errors, "warnings": findings.len() - errors },
     });
     format!("{document:#}\n")
