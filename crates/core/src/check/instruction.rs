@@ -32,8 +32,9 @@ impl<'p> Checker<'p> {
                 None => format!("add `{word}` to the elements of the agent"),
             }));
         }
+        let lowercase = instruction.to_lowercase();
+        let is_mentioned = |name: &str| mentions(&lowercase, &name.to_lowercase());
         for ((element, name), meant) in elements.iter().zip(&names).zip(&meant) {
-            let is_mentioned = |name: &str| mentions(&instruction, name);
             let is_callable = element.kind() == PatternKind::Reference || Declares::of(*element).is_some();
             if !is_callable
                 || is_mentioned(name)
@@ -51,8 +52,7 @@ impl<'p> Checker<'p> {
 
     /// Returns the name that a reference to nothing most likely means.
     fn meant_by(&self, element: Pattern<'p>, name: &str) -> Option<&'p str> {
-        let is_undefined = element.kind() == PatternKind::Reference && self.project.find(name).is_empty();
-        if is_undefined { self.meant(name) } else { None }
+        if element.kind() == PatternKind::Reference { self.meant(name) } else { None }
     }
 }
 
@@ -70,8 +70,7 @@ fn place_of(word: &str, value: Syntax<'_>) -> Span {
 /// Tells whether a text has a name as a word of its own.
 fn mentions(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let (text, name) = (text.to_lowercase(), name.to_lowercase());
-    text.match_indices(&name).any(|(at, _)| {
+    text.match_indices(name).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
