@@ -8,6 +8,7 @@
 pub mod check;
 pub mod compatible;
 pub mod declare;
+pub mod definition;
 pub mod diff;
 mod keyword;
 pub mod name;
@@ -17,6 +18,7 @@ pub mod rule;
 pub mod schema;
 pub mod signature;
 mod suggest;
+pub mod template;
 
 pub use patter_gram as gram;
 pub use suggest::nearest;

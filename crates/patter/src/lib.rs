@@ -10,8 +10,11 @@
 //! ```
 
 pub mod project;
+pub mod tool;
 
-pub use patter_core::{check, compatible, declare, diff, gram, name, nearest, provider, rule, schema, signature};
+pub use patter_core::{
+    check, compatible, declare, definition, diff, gram, name, nearest, provider, rule, schema, signature,
+};
 
 // The Rust in the documents is compiled and run as part of the tests.
 #[cfg(doctest)]

@@ -1,0 +1,182 @@
+//! Tools: what agents touch the world with.
+//!
+//! A [`Tool`] is a [`Definition`] with one implementation. Where it comes from makes no difference to who calls it: a
+//! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The executor is the one way to run one.
+
+mod context;
+mod failure;
+
+pub use context::{Progress, State, ToolContext};
+pub use failure::Failure;
+pub use futures_util::future::BoxFuture;
+pub use patter_core::definition::{Definition, DefinitionError};
+
+use serde_json::Value as Json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a call may take where nothing else is said.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How a tool works.
+///
+/// The executor has checked the arguments against the signature, and put in the defaults, before it calls this; it
+/// checks the result afterwards, and takes care of the time limit, of cancellation (by dropping the future) and of
+/// panics. What must be undone on cancellation, such as a running process, is undone in `Drop`.
+pub trait Implementation: Send + Sync + 'static {
+    /// Performs a call. The arguments are an object.
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>>;
+}
+
+/// A tool: what it is, and how it works. Cheap to clone.
+#[derive(Clone)]
+pub struct Tool {
+    /// What it is.
+    pub definition: Arc<Definition>,
+    /// How it works.
+    pub implementation: Arc<dyn Implementation>,
+    /// What sort of implementation that is.
+    pub kind: Kind,
+    /// What a call touches.
+    pub effect: Effect,
+    /// Whether a call may be made again when it is not known how the first ended.
+    pub idempotent: bool,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How many calls may run at once; no limit if there is none.
+    pub concurrency: Option<usize>,
+    /// Whether no other layer may put a tool in its place.
+    pub sealed: bool,
+    /// Where it comes from, for people: `weather.gram:2:3`, `built in`, `MCP server files`.
+    pub source: Arc<str>,
+}
+
+/// A sort of implementation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A Rust function.
+    Native,
+    /// A request to an HTTP server.
+    Http,
+    /// A process.
+    Command,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Another agent.
+    Agent,
+}
+
+/// What a call touches, from the most harmless on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Effect {
+    /// Nothing: it computes.
+    Pure,
+    /// It reads from this machine.
+    Reads,
+    /// It goes out to the network.
+    Network,
+    /// It changes something.
+    Writes,
+}
+
+impl Tool {
+    /// Puts a definition and an implementation together. The tool is held to change something until
+    /// [`Tool::effect`] says otherwise.
+    pub fn new(definition: Definition, kind: Kind, implementation: impl Implementation) -> Self {
+        Self {
+            definition: Arc::new(definition),
+            implementation: Arc::new(implementation),
+            kind,
+            effect: Effect::Writes,
+            idempotent: false,
+            timeout: DEFAULT_TIMEOUT,
+            concurrency: None,
+            sealed: false,
+            source: "Rust".into(),
+        }
+    }
+
+    /// Returns the name within its toolbox.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// Says what a call touches. A tool that only computes or reads may be called again.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self.idempotent |= effect <= Effect::Reads;
+        self
+    }
+
+    /// Says whether a call may be made again when it is not known how the first ended.
+    #[must_use]
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// Says how long a call may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Says how many calls may run at once.
+    #[must_use]
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = Some(calls);
+        self
+    }
+
+    /// Forbids other layers to put a tool in its place.
+    #[must_use]
+    pub fn sealed(mut self) -> Self {
+        self.sealed = true;
+        self
+    }
+
+    /// Says where it comes from.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<Arc<str>>) -> Self {
+        self.source = source.into();
+        self
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool")
+            .field("definition", &self.definition)
+            .field("kind", &self.kind)
+            .field("effect", &self.effect)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Kind {
+    /// Returns the name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Native => "native",
+            Kind::Http => "http",
+            Kind::Command => "command",
+            Kind::Mcp => "mcp",
+            Kind::Agent => "agent",
+        }
+    }
+}
+
+impl Effect {
+    /// Returns the name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effect::Pure => "pure",
+            Effect::Reads => "reads",
+            Effect::Network => "network",
+            Effect::Writes => "writes",
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The tests of what the crate does, against real servers, processes and files.
