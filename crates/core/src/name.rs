@@ -89,6 +89,78 @@ fn shown(character: char) -> String {
     if character.is_whitespace() { "a blank".to_owned() } else { format!("`{character}`") }
 }
 
+/// The full name of a tool in a library: `tool`, `ns/tool` or `org/ns/tool`.
+///
+/// ```
+/// use patter_core::name::FullName;
+/// let name = FullName::parse("acme/weather/current").unwrap();
+/// assert_eq!((name.own(), name.namespace()), ("current", Some("acme/weather")));
+/// assert_eq!(FullName::parse("weather//current").unwrap_err().to_string(), "a part of the name is empty");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FullName(String);
+
+/// Why a text is no full name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FullNameError {
+    /// It cannot go to a provider.
+    #[error(transparent)]
+    Wire(#[from] WireNameError),
+    /// There is nothing before, between or after the slashes.
+    #[error("a part of the name is empty")]
+    EmptyPart,
+    /// There are too many parts.
+    #[error("the name has more than the three parts organisation, toolbox and tool")]
+    TooManyParts,
+}
+
+impl FullName {
+    /// Reads a full name.
+    pub fn parse(name: &str) -> Result<Self, FullNameError> {
+        if name.split('/').any(str::is_empty) && !name.is_empty() {
+            return Err(FullNameError::EmptyPart);
+        }
+        if name.split('/').count() > 3 {
+            return Err(FullNameError::TooManyParts);
+        }
+        WireName::of(name)?;
+        Ok(Self(name.to_owned()))
+    }
+
+    /// Puts the name of a tool into a namespace.
+    pub fn within(namespace: &str, tool: &str) -> Result<Self, FullNameError> {
+        if namespace.is_empty() { Self::parse(tool) } else { Self::parse(&format!("{namespace}/{tool}")) }
+    }
+
+    /// Returns the name as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the name of the tool within its toolbox.
+    pub fn own(&self) -> &str {
+        self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, own)| own)
+    }
+
+    /// Returns what stands before the name of the tool.
+    pub fn namespace(&self) -> Option<&str> {
+        self.0.rsplit_once('/').map(|(namespace, _)| namespace)
+    }
+}
+
+// A text can be looked up among full names as it is: both hash and compare the same.
+impl std::borrow::Borrow<str> for FullName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FullName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Who runs models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {

@@ -13,7 +13,8 @@ pub mod project;
 pub mod tool;
 
 pub use patter_core::{
-    check, compatible, declare, definition, diff, gram, name, nearest, provider, rule, schema, signature,
+    check, compatible, declare, definition, diff, gram, library, name, nearest, permission, provider, rule, schema,
+    signature,
 };
 
 // The Rust in the documents is compiled and run as part of the tests.

@@ -88,6 +88,12 @@ impl ToolSpec {
         self.pattern()?.elements().next()
     }
 
+    /// Tells whether a tool must be exactly what is declared to serve it.
+    pub fn is_exact(&self) -> bool {
+        let exact = self.pattern().and_then(|pattern| pattern.get("exact"));
+        exact.and_then(patter_gram::Value::read) == Some(patter_gram::Value::Boolean(true))
+    }
+
     /// Returns the schema of the arguments.
     pub fn schema(&self, records: &Records) -> Result<Json, SignatureError> {
         Ok(input_schema(&self.signature(records)?, records))

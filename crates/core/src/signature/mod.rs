@@ -3,6 +3,7 @@
 //! A signature is written as a path, `(name::Text)==>(age::Int {default: 18})==>(::Text)`: parameters, then the result.
 //! [`Signature::read`] reads it from a pattern, [`Signature::parse`] from text; [`std::fmt::Display`] writes it back.
 
+mod compiled;
 mod facet;
 mod from_schema;
 mod modern;
@@ -13,6 +14,7 @@ mod read;
 mod validate;
 mod value;
 
+pub use compiled::Validator;
 pub use from_schema::{FromSchemas, SchemaError};
 pub use read::SignatureError;
 pub use validate::{Mismatch, Step};

@@ -1,8 +1,9 @@
 //! Whether a value is of a type.
 
+use super::compiled::Compiled;
 use super::read::a;
 use super::{Bounds, Facets, Field, Presence, Records, Shape, Signature, Type};
-use serde_json::{Map, Number, Value as Json, json};
+use serde_json::{Map, Number, Value as Json};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -59,24 +60,45 @@ impl Signature {
     /// assert_eq!(mismatches[1].to_string(), "`age`: expected an Int, found \"old\"");
     /// ```
     pub fn arguments(&self, mut arguments: Json, records: &Records) -> Result<Json, Vec<Mismatch>> {
-        let mut check = Check { records, path: Vec::new(), mismatches: Vec::new() };
-        match &mut arguments {
-            Json::Object(object) => {
-                inject(&self.parameters, object, records);
-                check.fields(&self.parameters, object);
-            }
-            other => check.mismatch("an object with the arguments".to_owned(), other),
+        if let Json::Object(object) = &mut arguments {
+            inject(&self.parameters, object, records);
         }
-        if check.mismatches.is_empty() { Ok(arguments) } else { Err(check.mismatches) }
+        check_arguments(&self.parameters, &arguments, records, &Compiled::default())?;
+        Ok(arguments)
     }
+}
+
+/// Checks arguments that have their defaults.
+pub(super) fn check_arguments(
+    parameters: &[Field],
+    arguments: &Json,
+    records: &Records,
+    compiled: &Compiled,
+) -> Result<(), Vec<Mismatch>> {
+    let mut check = Check { records, compiled, path: Vec::new(), mismatches: Vec::new() };
+    match arguments {
+        Json::Object(object) => check.fields(parameters, object),
+        other => check.mismatch("an object with the arguments".to_owned(), other),
+    }
+    check.outcome()
+}
+
+/// Checks a value, with what was compiled before.
+pub(super) fn check_value(
+    ty: &Type,
+    value: &Json,
+    records: &Records,
+    compiled: &Compiled,
+) -> Result<(), Vec<Mismatch>> {
+    let mut check = Check { records, compiled, path: Vec::new(), mismatches: Vec::new() };
+    check.value(ty, value);
+    check.outcome()
 }
 
 impl Type {
     /// Checks a value, and tells all that is wrong with it.
     pub fn check(&self, value: &Json, records: &Records) -> Result<(), Vec<Mismatch>> {
-        let mut check = Check { records, path: Vec::new(), mismatches: Vec::new() };
-        check.value(self, value);
-        if check.mismatches.is_empty() { Ok(()) } else { Err(check.mismatches) }
+        check_value(self, value, records, &Compiled::default())
     }
 
     /// Tells whether a value has the shape of the type, whatever narrows it, and whatever is inside.
@@ -104,57 +126,73 @@ impl Type {
     }
 }
 
-/// Puts defaults in, also inside of objects that are there.
-fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) {
+/// Puts defaults in, also inside of objects that are there. Returns how many.
+pub(super) fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) -> usize {
+    let mut count = 0;
     for field in fields {
         if let (Presence::Default(default), false) = (&field.presence, object.contains_key(&field.name)) {
             object.insert(field.name.clone(), default.clone());
+            count += 1;
         }
         if let Some(value) = object.get_mut(&field.name) {
-            inject_inside(&field.ty, value, records);
+            count += inject_inside(&field.ty, value, records);
         }
     }
+    count
 }
 
-fn inject_inside(ty: &Type, value: &mut Json, records: &Records) {
+fn inject_inside(ty: &Type, value: &mut Json, records: &Records) -> usize {
     match (&ty.shape, value) {
         // A value that must be one of a list is one as it came, or not at all.
-        _ if ty.facets.allowed.is_some() => {}
+        _ if ty.facets.allowed.is_some() => 0,
         (Shape::Object(fields), Json::Object(object)) => inject(fields, object, records),
         (Shape::Record(name), Json::Object(object)) => {
-            if let Some(record) = records.get(name) {
-                inject(&record.fields, object, records);
-            }
+            records.get(name).map_or(0, |record| inject(&record.fields, object, records))
         }
         (Shape::Array(item), Json::Array(items)) => {
-            for value in items {
-                inject_inside(item, value, records);
-            }
+            items.iter_mut().map(|value| inject_inside(item, value, records)).sum()
         }
-        _ => {}
+        _ => 0,
     }
 }
 
-struct Check<'r> {
-    records: &'r Records,
-    path: Vec<Step>,
+struct Check<'c> {
+    records: &'c Records,
+    compiled: &'c Compiled,
+    path: Vec<At<'c>>,
     mismatches: Vec<Mismatch>,
 }
 
-impl Check<'_> {
-    fn mismatch(&mut self, expected: String, found: &Json) {
-        self.mismatches.push(Mismatch { path: self.path.clone(), expected, found: shown(found) });
+/// A step that is only written out where something is wrong.
+enum At<'c> {
+    Key(&'c str),
+    Index(usize),
+}
+
+impl<'c> Check<'c> {
+    fn outcome(self) -> Result<(), Vec<Mismatch>> {
+        if self.mismatches.is_empty() { Ok(()) } else { Err(self.mismatches) }
     }
 
-    fn value(&mut self, ty: &Type, value: &Json) {
+    fn mismatch(&mut self, expected: String, found: &Json) {
+        self.mismatches.push(Mismatch { path: self.steps(), expected, found: shown(found) });
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let step = |at: &At<'_>| match at {
+            At::Key(key) => Step::Key((*key).to_owned()),
+            At::Index(index) => Step::Index(*index),
+        };
+        self.path.iter().map(step).collect()
+    }
+
+    fn value(&mut self, ty: &'c Type, value: &Json) {
         if ty.facets.nullable && value.is_null() {
             return;
         }
         if let Shape::Schema(schema) = &ty.shape {
             // A schema that came from elsewhere may be broken; then it allows nothing.
-            let checked = jsonschema::validator_for(schema);
-            let checked = checked.as_ref().map_err(ToString::to_string);
-            if let Err(error) = checked.and_then(|schema| schema.validate(value).map_err(|error| error.to_string())) {
+            if let Err(error) = self.compiled.validate(schema, value) {
                 return self.mismatch(format!("what the schema allows ({error})"), value);
             }
         } else if !ty.allows_shallow(value) {
@@ -164,7 +202,7 @@ impl Check<'_> {
         match (&ty.shape, value) {
             (Shape::Array(item), Json::Array(items)) => {
                 for (index, value) in items.iter().enumerate() {
-                    self.path.push(Step::Index(index));
+                    self.path.push(At::Index(index));
                     self.value(item, value);
                     self.path.pop();
                 }
@@ -178,13 +216,13 @@ impl Check<'_> {
         }
     }
 
-    fn fields(&mut self, fields: &[Field], object: &Map<String, Json>) {
+    fn fields(&mut self, fields: &'c [Field], object: &Map<String, Json>) {
         for field in fields {
-            self.path.push(Step::Key(field.name.clone()));
+            self.path.push(At::Key(&field.name));
             match object.get(&field.name) {
                 Some(value) => self.value(&field.ty, value),
                 None if field.presence == Presence::Required => self.mismatches.push(Mismatch {
-                    path: self.path.clone(),
+                    path: self.steps(),
                     expected: a(&field.ty.to_string()),
                     found: "nothing".to_owned(),
                 }),
@@ -204,8 +242,8 @@ impl Check<'_> {
         if let Some(bounds) = &facets.range {
             self.range(bounds, value);
         }
-        if let (Some(pattern), Json::String(text)) = (&facets.pattern, value)
-            && !matches(pattern, text)
+        if let (Some(pattern), Json::String(_)) = (&facets.pattern, value)
+            && !self.compiled.matches(pattern, value)
         {
             self.mismatch(format!("a Text that matches `{pattern}`"), value);
         }
@@ -262,11 +300,6 @@ fn compare_mixed(whole: i128, float: f64) -> Option<Ordering> {
     let floor = float.floor();
     let order = whole.cmp(&(floor as i128));
     Some(if order == Ordering::Equal && floor < float { Ordering::Less } else { order })
-}
-
-/// Tells whether a text matches a pattern somewhere. Patterns are those of JSON Schema, so `\d` is `[0-9]`.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    jsonschema::validator_for(&json!({ "pattern": pattern })).is_ok_and(|schema| schema.is_valid(&text.into()))
 }
 
 /// Tells whether a value is a whole number; `1.0` is one.

@@ -15,6 +15,8 @@ mod differences;
 mod findings;
 mod from_schema;
 mod generate;
+mod library;
+mod permission;
 mod provider_views;
 mod rules;
 mod signatures;

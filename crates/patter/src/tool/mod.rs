@@ -1,19 +1,32 @@
 //! Tools: what agents touch the world with.
 //!
 //! A [`Tool`] is a [`Definition`] with one implementation. Where it comes from makes no difference to who calls it: a
-//! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The executor is the one way to run one.
+//! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The [`Executor`] is the one way to run one.
 
 mod context;
+mod error;
+mod event;
+mod executor;
 mod failure;
+mod workspace;
 
 pub use context::{Progress, State, ToolContext};
+pub use error::{CallError, Denial};
+pub use event::{Ended, Event, Happening};
+pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
 pub use patter_core::definition::{Definition, DefinitionError};
+pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
 
+pub use tokio_util::sync::CancellationToken;
+
+use patter_core::library::Defined;
+use patter_core::signature::Validator;
 use serde_json::Value as Json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How long a call may take where nothing else is said.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,12 +56,14 @@ pub struct Tool {
     pub idempotent: bool,
     /// How long a call may take.
     pub timeout: Duration,
-    /// How many calls may run at once; no limit if there is none.
-    pub concurrency: Option<usize>,
     /// Whether no other layer may put a tool in its place.
     pub sealed: bool,
     /// Where it comes from, for people: `weather.gram:2:3`, `built in`, `MCP server files`.
     pub source: Arc<str>,
+    /// Bounds the calls that run at once, over all clones.
+    slots: Option<Arc<Semaphore>>,
+    /// Checks arguments and results; made at the first call, for all clones.
+    validator: Arc<OnceLock<Validator>>,
 }
 
 /// A sort of implementation.
@@ -90,9 +105,10 @@ impl Tool {
             effect: Effect::Writes,
             idempotent: false,
             timeout: DEFAULT_TIMEOUT,
-            concurrency: None,
             sealed: false,
             source: "Rust".into(),
+            slots: None,
+            validator: Arc::default(),
         }
     }
 
@@ -123,10 +139,10 @@ impl Tool {
         self
     }
 
-    /// Says how many calls may run at once.
+    /// Says how many calls may run at once; without a say there is no limit. Others wait, within their time limit.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
-        self.concurrency = Some(calls);
+        self.slots = Some(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))));
         self
     }
 
@@ -142,6 +158,12 @@ impl Tool {
     pub fn source(mut self, source: impl Into<Arc<str>>) -> Self {
         self.source = source.into();
         self
+    }
+}
+
+impl Defined for Tool {
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 }
 

@@ -1,0 +1,129 @@
+//! Who may call what.
+
+use patter_core::name::FullName;
+use patter_core::permission::{Decision, Permissions, Rule};
+use serde_json::{Value as Json, json};
+
+/// Decides under the tools that an agent declares and some rules.
+fn decide(declared: &[&str], rules: &[&str], tool: &str, arguments: Json) -> (Decision, String) {
+    let name = |name: &str| FullName::parse(name).unwrap();
+    let rules = rules.iter().map(|rule| Rule::parse(rule, "here").unwrap());
+    let permissions = Permissions::declared(declared.iter().map(|tool| name(tool))).with_all(rules);
+    let verdict = permissions.decide(&name(tool), arguments.as_object().unwrap());
+    (verdict.decision, verdict.because.to_string())
+}
+
+#[test]
+fn verdicts() {
+    use Decision::{Allow, Ask, Deny};
+    let table: &[(&[&str], &[&str], &str, Decision)] = &[
+        // Nothing matched, or nothing given: denied.
+        (&[], &[], "fs/read", Deny),
+        (&["fs/read"], &[], "fs/write", Deny),
+        (&[], &["allow text/*"], "fs/read", Deny),
+        // An agent starts from what its file declares.
+        (&["fs/read"], &[], "fs/read", Allow),
+        (&["fs/read"], &["allow text/*"], "fs/read", Allow),
+        (&[], &["allow fs/read"], "fs/read", Allow),
+        // Toolboxes, organisations, everything.
+        (&[], &["allow fs/*"], "fs/read", Allow),
+        (&[], &["allow fs/*"], "fsx/read", Deny),
+        (&[], &["allow fs/*"], "fs", Deny),
+        (&[], &["allow acme/*"], "acme/fs/read", Allow),
+        (&[], &["allow acme/fs/*"], "acme/fs/read", Allow),
+        (&[], &["allow fs/*"], "acme/fs/read", Deny),
+        (&[], &["allow *"], "acme/fs/read", Allow),
+        // The strictest match wins, in any order.
+        (&["fs/read"], &["ask fs/*"], "fs/read", Ask),
+        (&["fs/read"], &["deny fs/*"], "fs/read", Deny),
+        (&[], &["allow fs/read", "ask fs/*"], "fs/read", Ask),
+        (&[], &["ask fs/*", "allow fs/read"], "fs/read", Ask),
+        (&[], &["deny *", "ask fs/*", "allow fs/read"], "fs/read", Deny),
+        // A bare name asks and denies in any toolbox, but allows only itself.
+        (&["fs/write"], &["deny write"], "fs/write", Deny),
+        (&[], &["allow write"], "fs/write", Deny),
+        (&[], &["allow write"], "write", Allow),
+    ];
+    for (declared, rules, tool, expected) in table {
+        let (decision, because) = decide(declared, rules, tool, json!({}));
+        assert_eq!(decision, *expected, "{declared:?} {rules:?} {tool}: {because}");
+    }
+}
+
+#[test]
+fn conditions() {
+    use Decision::{Allow, Ask, Deny};
+    let deny_etc = r#"deny t when path matches "/etc/*""#;
+    let table: &[(&str, Json, Decision)] = &[
+        (deny_etc, json!({"path": "/etc/passwd"}), Deny),
+        (deny_etc, json!({"path": "/etc/a/b"}), Deny),
+        (deny_etc, json!({"path": "/home/x"}), Allow),
+        (deny_etc, json!({}), Allow),
+        // A path is also followed, as far as its text tells.
+        (deny_etc, json!({"path": "/tmp/../etc/passwd"}), Deny),
+        (deny_etc, json!({"path": "//etc//passwd"}), Deny),
+        (deny_etc, json!({"path": "/./etc/passwd"}), Deny),
+        (deny_etc, json!({"path": "/../../etc/passwd"}), Deny),
+        (deny_etc, json!({"path": ["/etc/passwd"]}), Allow),
+        // What is allowed must match as written and as followed.
+        (r#"allow t when path matches "docs/*""#, json!({"path": "docs/a.md"}), Allow),
+        (r#"allow t when path matches "docs/*""#, json!({"path": "docs/../secret"}), Deny),
+        (r#"allow t when path matches "docs/*""#, json!({}), Deny),
+        (r#"deny t when path does not match "docs/*""#, json!({"path": "docs/../secret"}), Deny),
+        (r#"deny t when path does not match "docs/*""#, json!({"path": "docs/a"}), Allow),
+        (r#"deny t when path does not match "docs/*""#, json!({}), Deny),
+        // Numbers, texts, booleans, what is inside, and several.
+        ("ask t when amount > 100", json!({"amount": 100}), Allow),
+        ("ask t when amount > 100", json!({"amount": 100.5}), Ask),
+        ("ask t when amount >= 100", json!({"amount": 100}), Ask),
+        ("ask t when amount <= 9007199254740993", json!({"amount": 9007199254740993i64}), Ask),
+        ("ask t when amount < 0", json!({"amount": -1}), Ask),
+        ("ask t when amount > 100", json!({"amount": "500"}), Allow),
+        ("deny t when force is true", json!({"force": true}), Deny),
+        ("deny t when mode is not 'read'", json!({"mode": "write"}), Deny),
+        ("deny t when mode is not 'read'", json!({"mode": "read"}), Allow),
+        ("deny t when mode = 'a b' and n == 1", json!({"mode": "a b", "n": 1.0}), Deny),
+        ("deny t when mode = 'a b' and n == 1", json!({"mode": "a b", "n": 2}), Allow),
+        ("deny t when order.total > 5", json!({"order": {"total": 6}}), Deny),
+        ("deny t when name matches 'a?c*'", json!({"name": "abcd"}), Deny),
+        ("deny t when name matches 'a?c*'", json!({"name": "ac"}), Allow),
+        ("deny t when name matches '*and*'", json!({"name": "this and that"}), Deny),
+    ];
+    for (rule, arguments, expected) in table {
+        let (decision, because) = decide(&["t"], &[rule], "t", arguments.clone());
+        assert_eq!(decision, *expected, "{rule} {arguments}: {because}");
+    }
+}
+
+#[test]
+fn rules_are_read_and_written() {
+    for text in [
+        "allow *",
+        "ask fs/*",
+        "deny acme/fs/read",
+        r#"deny t when path matches "/e\"tc/*" and n >= 2 and on is not true"#,
+    ] {
+        assert_eq!(Rule::parse(text, "here").unwrap().to_string(), text);
+    }
+    let wrong = [
+        "",
+        "permit fs/*",
+        "deny",
+        "deny fs/",
+        "deny fs//x",
+        "deny a/b/c/d",
+        "deny fs/* if x",
+        "deny t when",
+        "deny t when path",
+        "deny t when path matches",
+        "deny t when path matches 5",
+        "deny t when n > 'a'",
+        "deny t when n > 1 or m > 1",
+        "deny t when path matches \"open",
+    ];
+    let told = wrong.map(|text| {
+        let error = Rule::parse(text, "here").unwrap_err();
+        format!("{text:?}: {error} ({})", error.hint())
+    });
+    insta::assert_snapshot!(told.join("\n"));
+}
