@@ -5,7 +5,7 @@ use patter_core::permission::{Decision, Permissions, Rule};
 use serde_json::{Value as Json, json};
 
 /// Decides under the tools that an agent declares and some rules.
-fn decide(declared: &[&str], rules: &[&str], tool: &str, arguments: Json) -> (Decision, String) {
+fn decide(declared: &[&str], rules: &[&str], tool: &str, arguments: &Json) -> (Decision, String) {
     let name = |name: &str| FullName::parse(name).unwrap();
     let rules = rules.iter().map(|rule| Rule::parse(rule, "here").unwrap());
     let permissions = Permissions::declared(declared.iter().map(|tool| name(tool))).with_all(rules);
@@ -45,7 +45,7 @@ fn verdicts() {
         (&[], &["allow write"], "write", Allow),
     ];
     for (declared, rules, tool, expected) in table {
-        let (decision, because) = decide(declared, rules, tool, json!({}));
+        let (decision, because) = decide(declared, rules, tool, &json!({}));
         assert_eq!(decision, *expected, "{declared:?} {rules:?} {tool}: {because}");
     }
 }
@@ -90,7 +90,7 @@ fn conditions() {
         ("deny t when name matches '*and*'", json!({"name": "this and that"}), Deny),
     ];
     for (rule, arguments, expected) in table {
-        let (decision, because) = decide(&["t"], &[rule], "t", arguments.clone());
+        let (decision, because) = decide(&["t"], &[rule], "t", arguments);
         assert_eq!(decision, *expected, "{rule} {arguments}: {because}");
     }
 }
