@@ -60,6 +60,8 @@ pub struct Tool {
     pub sealed: bool,
     /// Where it comes from, for people: `weather.gram:2:3`, `built in`, `MCP server files`.
     pub source: Arc<str>,
+    /// A hash of the text that says how it works, for tools that are declared in gram.
+    pub revision: Option<Arc<str>>,
     /// Bounds the calls that run at once, over all clones.
     slots: Option<Arc<Semaphore>>,
     /// Checks arguments and results; made at the first call, for all clones.
@@ -107,6 +109,7 @@ impl Tool {
             timeout: DEFAULT_TIMEOUT,
             sealed: false,
             source: "Rust".into(),
+            revision: None,
             slots: None,
             validator: Arc::default(),
         }
@@ -157,6 +160,13 @@ impl Tool {
     #[must_use]
     pub fn source(mut self, source: impl Into<Arc<str>>) -> Self {
         self.source = source.into();
+        self
+    }
+
+    /// Says which text it was made from, so that a change of it is seen.
+    #[must_use]
+    pub fn revision_of(mut self, text: &str) -> Self {
+        self.revision = Some(patter_core::definition::hash(text.as_bytes()).into());
         self
     }
 }
