@@ -13,6 +13,7 @@ pub mod diff;
 mod keyword;
 pub mod name;
 pub mod project;
+mod property;
 pub mod provider;
 pub mod rule;
 pub mod schema;

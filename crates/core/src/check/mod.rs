@@ -10,11 +10,11 @@ mod tool;
 
 use crate::declare::Declares;
 use crate::project::{Declaration, Finding, Project};
+use crate::property::Takes;
 use crate::signature::Signature;
 use crate::{nearest, rule};
 use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
-use property::Takes;
 use std::collections::{HashMap, HashSet};
 
 /// What a check should know beyond the files.

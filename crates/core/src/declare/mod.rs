@@ -55,10 +55,12 @@ macro_rules! declaration {
 }
 
 mod agent;
+mod implementation;
 mod tool;
 mod toolbox;
 
 pub use agent::{Agent, AgentParts, Element};
+pub use implementation::{Conduct, Effect};
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
 

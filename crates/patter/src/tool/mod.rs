@@ -9,6 +9,7 @@ mod failure;
 pub use context::{Progress, State, ToolContext};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
 
 use serde_json::Value as Json;
@@ -64,19 +65,6 @@ pub enum Kind {
     Mcp,
     /// Another agent.
     Agent,
-}
-
-/// What a call touches, from the most harmless on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Effect {
-    /// Nothing: it computes.
-    Pure,
-    /// It reads from this machine.
-    Reads,
-    /// It goes out to the network.
-    Network,
-    /// It changes something.
-    Writes,
 }
 
 impl Tool {
@@ -165,18 +153,6 @@ impl Kind {
             Kind::Command => "command",
             Kind::Mcp => "mcp",
             Kind::Agent => "agent",
-        }
-    }
-}
-
-impl Effect {
-    /// Returns the name as it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Effect::Pure => "pure",
-            Effect::Reads => "reads",
-            Effect::Network => "network",
-            Effect::Writes => "writes",
         }
     }
 }
