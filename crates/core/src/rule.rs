@@ -69,6 +69,12 @@ rules! {
     UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
     TWO_TYPES = "P062" Warning "one parameter name with two types";
     NOT_EXPRESSIBLE = "P063" Warning "a schema that the provider cannot take as it is";
+
+    BAD_TEMPLATE = "P070" Error "a text with holes that cannot be read";
+    UNKNOWN_HOLE = "P071" Error "a hole that names no parameter";
+    BAD_URL = "P072" Error "an address that cannot be called";
+    ARGUMENT_IN_HOST = "P073" Error "an argument that would choose the server";
+    UNSAFE_RETRY = "P074" Error "retries of a request that may do its work twice";
 }
 
 /// The pages of the rules of the notation, which has none itself: it knows nothing of agents, and its pages show them.

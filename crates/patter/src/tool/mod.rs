@@ -16,6 +16,7 @@ pub use event::{Ended, Event, Happening};
 pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
 
@@ -81,19 +82,6 @@ pub enum Kind {
     Mcp,
     /// Another agent.
     Agent,
-}
-
-/// What a call touches, from the most harmless on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Effect {
-    /// Nothing: it computes.
-    Pure,
-    /// It reads from this machine.
-    Reads,
-    /// It goes out to the network.
-    Network,
-    /// It changes something.
-    Writes,
 }
 
 impl Tool {
@@ -197,18 +185,6 @@ impl Kind {
             Kind::Command => "command",
             Kind::Mcp => "mcp",
             Kind::Agent => "agent",
-        }
-    }
-}
-
-impl Effect {
-    /// Returns the name as it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Effect::Pure => "pure",
-            Effect::Reads => "reads",
-            Effect::Network => "network",
-            Effect::Writes => "writes",
         }
     }
 }
