@@ -64,6 +64,7 @@ rules! {
     MALFORMED_MODEL = "P050" Error "a model that is not provider/name";
     UNKNOWN_PROVIDER = "P051" Error "a provider that does not exist";
     NOT_ON_WIRE = "P052" Error "a name that providers do not take";
+    BAD_PERMISSION = "P053" Error "a permission that cannot be read";
 
     MISSING_TOOL = "P060" Warning "an instruction that names a tool the agent does not have";
     UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
