@@ -4,11 +4,14 @@
 //! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The executor is the one way to run one.
 
 mod context;
+pub(crate) mod derived;
 mod failure;
+mod native;
 
 pub use context::{Progress, State, ToolContext};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use native::Shared;
 pub use patter_core::definition::{Definition, DefinitionError};
 
 use serde_json::Value as Json;

@@ -1,1 +1,3 @@
 //! The tests of what the crate does, against real servers, processes and files.
+
+mod native;
