@@ -42,12 +42,6 @@ impl Environment {
         let process = self.process.then(|| std::env::var(name).ok()).flatten();
         process.or_else(|| self.values.get(name).cloned()).filter(|value| !value.is_empty())
     }
-
-    /// Returns the look-up as a function.
-    pub fn lookup(&self) -> Arc<dyn Fn(&str) -> Option<String> + Send + Sync> {
-        let environment = self.clone();
-        Arc::new(move |name| environment.get(name))
-    }
 }
 
 /// Values are secrets, so none is shown.

@@ -4,10 +4,12 @@
 //! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The [`Executor`] is the one way to run one.
 
 mod context;
+pub(crate) mod derived;
 mod error;
 mod event;
 mod executor;
 mod failure;
+mod native;
 mod workspace;
 
 pub use context::{Progress, State, ToolContext};
@@ -16,6 +18,7 @@ pub use event::{Ended, Event, Happening};
 pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use native::Shared;
 pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
@@ -57,6 +60,8 @@ pub struct Tool {
     pub idempotent: bool,
     /// How long a call may take.
     pub timeout: Duration,
+    /// How many calls may run at once; no limit if there is none.
+    pub concurrency: Option<usize>,
     /// Whether no other layer may put a tool in its place.
     pub sealed: bool,
     /// Where it comes from, for people: `weather.gram:2:3`, `built in`, `MCP server files`.
@@ -95,6 +100,7 @@ impl Tool {
             effect: Effect::Writes,
             idempotent: false,
             timeout: DEFAULT_TIMEOUT,
+            concurrency: None,
             sealed: false,
             source: "Rust".into(),
             revision: None,
@@ -133,6 +139,7 @@ impl Tool {
     /// Says how many calls may run at once; without a say there is no limit. Others wait, within their time limit.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = Some(calls);
         self.slots = Some(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))));
         self
     }

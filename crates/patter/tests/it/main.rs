@@ -10,3 +10,5 @@
 )]
 
 mod executor;
+
+mod native;
