@@ -69,6 +69,11 @@ rules! {
     UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
     TWO_TYPES = "P062" Warning "one parameter name with two types";
     NOT_EXPRESSIBLE = "P063" Warning "a schema that the provider cannot take as it is";
+
+    COMMAND_TEMPLATE = "P080" Error "a text with holes that a command cannot fill";
+    PARAMETER_IN_SCRIPT = "P081" Warning "a parameter inside of a shell script";
+    WRONG_RESULT = "P082" Error "a result that the signature does not give";
+    UNUSED_PARAMETER = "P083" Warning "a parameter that the tool never uses";
 }
 
 /// The pages of the rules of the notation, which has none itself: it knows nothing of agents, and its pages show them.

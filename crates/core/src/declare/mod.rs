@@ -55,10 +55,12 @@ macro_rules! declaration {
 }
 
 mod agent;
+pub mod command;
 mod tool;
 mod toolbox;
 
 pub use agent::{Agent, AgentParts, Element};
+pub use command::CommandSpec;
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
 

@@ -1,1 +1,2 @@
 //! The tests of what the crate does, against real servers, processes and files.
+mod command;
