@@ -6,7 +6,9 @@ use clap::{Args, ValueEnum};
 use patter::name::FullName;
 use patter::permission::{Decision, Permissions, Rule};
 use patter::project::Servers;
-use patter::tool::{Approval, Call as ToolCall, CallError, CancellationToken, Effect, Event, Executor, Happening, Tool};
+use patter::tool::{
+    Approval, Call as ToolCall, CallError, CancellationToken, Effect, Event, Executor, Happening, Tool,
+};
 use serde_json::{Value as Json, json};
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 

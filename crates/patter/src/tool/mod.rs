@@ -3,6 +3,7 @@
 //! A [`Tool`] is a [`Definition`] with one implementation. Where it comes from makes no difference to who calls it: a
 //! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The [`Executor`] is the one way to run one.
 
+pub mod command;
 mod context;
 pub(crate) mod derived;
 mod error;

@@ -11,4 +11,5 @@
 
 mod executor;
 
+mod command;
 mod native;
