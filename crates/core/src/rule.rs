@@ -60,6 +60,7 @@ rules! {
     DELEGATE_CYCLE = "P042" Error "agents that delegate in a circle";
     NOT_CALLABLE = "P043" Error "a reference to something that cannot be called";
     UNUSED = "P044" Warning "a declaration that no agent uses";
+    UNBOUND = "P045" Error "a declared tool that nothing serves";
 
     MALFORMED_MODEL = "P050" Error "a model that is not provider/name";
     UNKNOWN_PROVIDER = "P051" Error "a provider that does not exist";

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 /// What a check should know beyond the files.
 #[derive(Debug, Clone, Default)]
 pub struct Options<'o> {
-    /// Tools that the library has, so that agents may refer to them.
+    /// Tools that the library has, so that agents may refer to them: by name, or all of a toolbox as in `files/*`.
     pub library: &'o [&'o str],
 }
 
