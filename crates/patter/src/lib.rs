@@ -9,6 +9,7 @@
 //! assert_eq!(tree.patterns().count(), 1);
 //! ```
 
+pub mod http;
 pub mod project;
 pub mod tool;
 

@@ -5,10 +5,12 @@
 
 mod context;
 mod failure;
+mod http;
 
 pub use context::{Progress, State, ToolContext};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use http::{Variables, http_tool};
 pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
 
