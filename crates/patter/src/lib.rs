@@ -13,6 +13,7 @@
 extern crate self as patter;
 
 pub mod lock;
+pub mod http;
 pub mod project;
 pub mod tool;
 

@@ -13,6 +13,7 @@ mod executor;
 mod failure;
 mod native;
 mod workspace;
+mod http;
 
 pub use context::{Progress, State, ToolContext};
 pub use declared::{Kit, declared};
@@ -22,6 +23,7 @@ pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
 pub use native::Shared;
+pub use http::{Variables, http_tool};
 pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};

@@ -1,4 +1,5 @@
 //! The tests of what the crate does, against real servers, processes and files, in one binary.
+//! The tests of what the crate does, against real servers, processes and files.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,3 +14,4 @@ mod executor;
 
 mod command;
 mod native;
+mod http;
