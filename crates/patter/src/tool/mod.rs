@@ -6,6 +6,7 @@
 pub mod command;
 mod context;
 mod failure;
+pub mod standard;
 
 pub use context::{Progress, State, ToolContext};
 pub use failure::Failure;
