@@ -14,6 +14,7 @@ mod failure;
 mod native;
 mod workspace;
 mod http;
+pub mod standard;
 
 pub use context::{Progress, State, ToolContext};
 pub use declared::{Kit, declared};

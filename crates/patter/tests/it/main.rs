@@ -15,3 +15,4 @@ mod executor;
 mod command;
 mod native;
 mod http;
+mod fs;

@@ -1,0 +1,3 @@
+//! The standard library: tools that every project has.
+
+pub mod fs;
