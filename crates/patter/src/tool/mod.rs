@@ -8,6 +8,7 @@ mod error;
 mod event;
 mod executor;
 mod failure;
+pub mod mcp;
 mod workspace;
 
 pub use context::{Progress, State, ToolContext};

@@ -10,3 +10,4 @@
 )]
 
 mod executor;
+mod mcp;
