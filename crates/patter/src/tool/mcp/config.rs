@@ -174,8 +174,9 @@ impl ServerConfig {
     }
 
     fn checked(&self, name: &str, file: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Mistake> {
-        // The shortest tool must fit behind the name.
-        FullName::within(name, "t").map_err(|error| Mistake::Name(error.to_string()))?;
+        // A name and the shortest tool behind it must be names for a provider.
+        let named = FullName::parse(name).and_then(|_| FullName::within(name, "t"));
+        named.map_err(|error| Mistake::Name(error.to_string()))?;
         if name.contains('/') {
             return Err(Mistake::Name("the name has `/`".to_owned()));
         }

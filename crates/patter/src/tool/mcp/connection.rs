@@ -32,8 +32,8 @@ const LONGEST_PROGRESS: usize = 500;
 pub(super) struct Connection {
     lease: Lease,
     started: Instant,
-    /// Resolves when the connection is at its end.
-    ended: BoxFuture<'static, ()>,
+    /// Resolves when the connection is at its end; none if it did.
+    ended: Option<BoxFuture<'static, ()>>,
     cancel: RunningServiceCancellationToken,
     process: Option<Process>,
 }
@@ -95,10 +95,10 @@ impl Connection {
         let tail = process.as_ref().map(|process| process.tail().clone());
         let lease = Lease { peer: running.peer().clone(), listener, generation, tail };
         let cancel = running.cancellation_token();
-        let ended = Box::pin(async move {
+        let ended: BoxFuture<'static, ()> = Box::pin(async move {
             let _ = running.waiting().await;
         });
-        Self { lease, started: Instant::now(), ended, cancel, process }
+        Self { lease, started: Instant::now(), ended: Some(ended), cancel, process }
     }
 
     /// Returns what a caller needs, unless the connection is at its end.
@@ -121,25 +121,32 @@ impl Connection {
 
     /// Resolves when the connection is at its end.
     pub(super) async fn ended(&mut self) {
-        (&mut self.ended).await;
+        if let Some(ended) = &mut self.ended {
+            ended.await;
+            self.ended = None;
+        }
     }
 
     /// Ends a connection that is of no use any more.
     pub(super) async fn discard(self) {
-        self.cancel.cancel();
-        let _ = timeout(CLOSING, self.ended).await;
-        if let Some(process) = self.process {
+        if let Some(process) = self.disconnect().await {
             process.end().await;
         }
     }
 
     /// Ends a connection that works.
     pub(super) async fn close(self) {
-        self.cancel.cancel();
-        let _ = timeout(CLOSING, self.ended).await;
-        if let Some(process) = self.process {
+        if let Some(process) = self.disconnect().await {
             process.end_gently().await;
         }
+    }
+
+    async fn disconnect(self) -> Option<Process> {
+        self.cancel.cancel();
+        if let Some(ended) = self.ended {
+            let _ = timeout(CLOSING, ended).await;
+        }
+        self.process
     }
 }
 

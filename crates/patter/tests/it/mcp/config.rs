@@ -106,7 +106,7 @@ fn files_of_other_programs_are_read() {
         (r#"{"mcpServers": {"a": 1}}"#, "`mcp.json` lists no MCP servers: the server `a` is not an object"),
         (
             r#"{"mcpServers": {"a": {"command": 1}}}"#,
-            "`mcp.json` lists no MCP servers: the server `a` is wrong: invalid type: number, expected a string",
+            "`mcp.json` lists no MCP servers: the server `a` is wrong: invalid type: integer `1`, expected a string",
         ),
     ] {
         assert_eq!(servers_of(text, Path::new("mcp.json")).unwrap_err().to_string(), expected);

@@ -104,8 +104,8 @@ async fn a_tool_that_vanished_is_told() {
     };
     let folder = tempfile::tempdir().unwrap();
     let which = folder.path().join("which");
-    fs::write(&which, files.display().to_string()).unwrap();
-    let server = shell("echo $$ > $1/pid; exec node \"$(cat $1/which)\" $1", &files, folder.path());
+    fs::write(&which, format!("{} {}", files.display(), folder.path().display())).unwrap();
+    let server = shell("echo $$ > $1/pid; exec node $(cat $1/which)", &files, folder.path());
     let read = tool(&server, "read_file").await;
     fs::write(&which, everything.display().to_string()).unwrap();
     let pid = pid(&folder.path().join("pid")).await;
