@@ -12,6 +12,7 @@ mod event;
 mod executor;
 mod failure;
 mod native;
+pub mod mcp;
 mod workspace;
 mod http;
 pub mod standard;

@@ -16,3 +16,4 @@ mod command;
 mod native;
 mod http;
 mod fs;
+mod mcp;

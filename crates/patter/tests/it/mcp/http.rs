@@ -1,0 +1,50 @@
+//! Servers that are reached by their address.
+
+use super::{SOON, call, installed, server};
+use serde_json::json;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A server that runs beside the tests.
+struct Running(Child);
+
+impl Running {
+    async fn start(program: &Path, port: u16) -> Self {
+        let mut node = Command::new("node");
+        node.arg(program).arg("streamableHttp").env("PORT", port.to_string());
+        let running = Self(node.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        super::until("an open port", || TcpStream::connect(("127.0.0.1", port)).ok()).await;
+        running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_reached_by_its_address() {
+    let Some(program) = installed("server-everything") else { return };
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = server(&format!("url = 'http://127.0.0.1:{port}/mcp'\nheaders = {{X-Key = '${{TOKEN}}'}}"));
+    let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
+    assert_eq!(failure.message(), "the MCP server `demo` cannot be reached");
+
+    let server = super::server(&format!("url = 'http://127.0.0.1:{port}/mcp'"));
+    let running = Running::start(&program, port).await;
+    assert!(server.tools().await.unwrap().tools.len() > 10);
+    assert_eq!(call(&server, "echo", json!({"message": "far"})).await.unwrap(), "Echo: far");
+
+    let echo = super::tool(&server, "echo").await;
+    drop(running);
+    let context = patter::tool::ToolContext::new("call");
+    let failure = echo.implementation.call(json!({"message": "gone"}), &context).await.unwrap_err();
+    assert!(failure.message().starts_with("the connection to the MCP server `demo` broke"), "{failure:?}");
+
+    let _running = Running::start(&program, port).await;
+    assert_eq!(echo.implementation.call(json!({"message": "back"}), &context).await.unwrap(), "Echo: back");
+}

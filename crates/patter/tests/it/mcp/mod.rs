@@ -1,0 +1,125 @@
+//! Tools of MCP servers, against real servers.
+
+mod config;
+mod http;
+mod odd;
+mod real;
+mod trouble;
+
+use patter::tool::mcp::{McpServer, ServerConfig, http_client};
+use patter::tool::{Failure, Tool, ToolContext};
+use serde_json::Value as Json;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What belongs to these tests beside their text.
+const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp");
+/// How long something may take that should be soon.
+const SOON: Duration = Duration::from_secs(30);
+
+/// Returns the program of a real server. It is installed from npm once, as the lock file says.
+///
+/// Without npm, or where it cannot install, there is none, and the tests say that they are skipped; where `CI` is set
+/// that is a failure.
+fn installed(server: &str) -> Option<PathBuf> {
+    match install() {
+        Ok(folder) => {
+            let program = folder.join("node_modules/@modelcontextprotocol").join(server).join("dist/index.js");
+            assert!(program.is_file(), "{} is missing", program.display());
+            Some(program)
+        }
+        Err(why) if std::env::var_os("CI").is_some() => panic!("the MCP servers cannot be installed: {why}"),
+        Err(why) => {
+            eprintln!("skipped: the MCP servers cannot be installed: {why}");
+            None
+        }
+    }
+}
+
+fn install() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-servers");
+    fs::create_dir_all(&folder).unwrap();
+    // Other threads and processes wait here. The lock goes with the file, however we end.
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let wanted = fs::read(format!("{FILES}/package-lock.json")).unwrap();
+    let marker = folder.join("installed.json");
+    if fs::read(&marker).is_ok_and(|done| done == wanted) {
+        return Ok(folder);
+    }
+    for name in ["package.json", "package-lock.json"] {
+        fs::copy(format!("{FILES}/{name}"), folder.join(name)).unwrap();
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000"]);
+    let output = npm.current_dir(&folder).output().map_err(|error| format!("npm does not run: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    fs::write(marker, wanted).unwrap();
+    Ok(folder)
+}
+
+/// Returns a server with settings in TOML.
+fn server(settings: &str) -> McpServer {
+    let config: ServerConfig = toml::from_str(settings).unwrap();
+    let variable = |name: &str| (name == "TOKEN").then(|| "sesame-open".to_owned());
+    let settings = config.settings("demo", Path::new("patter.toml"), &variable).unwrap();
+    McpServer::new(settings, http_client().unwrap())
+}
+
+/// Returns a server that a shell starts. `$0` is a program, `$1` a folder.
+fn shell(script: &str, program: &Path, folder: &Path) -> McpServer {
+    let texts: Vec<_> = ["-c", script].into_iter().map(Path::new).chain([program, folder]).map(quoted).collect();
+    server(&format!("command = 'sh'\nargs = [{}]", texts.join(", ")))
+}
+
+fn node(program: &Path, more: &str) -> McpServer {
+    server(&format!("command = 'node'\nargs = [{}]\n{more}", quoted(program)))
+}
+
+fn odd(more: &str) -> Option<McpServer> {
+    // The odd server needs node, and who has npm has node.
+    installed("server-everything")?;
+    Some(node(&Path::new(FILES).join("odd.mjs"), more))
+}
+
+fn quoted(path: &Path) -> String {
+    Json::String(path.display().to_string()).to_string()
+}
+
+async fn tool(server: &McpServer, name: &str) -> Tool {
+    let listing = server.tools().await.unwrap();
+    listing.tools.into_iter().find(|tool| tool.name() == name).unwrap_or_else(|| panic!("there is no tool {name}"))
+}
+
+async fn call(server: &McpServer, name: &str, arguments: Json) -> Result<Json, Failure> {
+    let tool = tool(server, name).await;
+    tool.implementation.call(arguments, &ToolContext::new("call")).await
+}
+
+/// Waits until something is there.
+async fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        match found() {
+            Some(found) => return found,
+            None => assert!(start.elapsed() < SOON, "{what} did not happen"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Reads the number of a process from a file, once it is there.
+async fn pid(file: &Path) -> rustix::process::Pid {
+    let read = || rustix::process::Pid::from_raw(fs::read_to_string(file).ok()?.strip_suffix('\n')?.parse().ok()?);
+    until("a process number", read).await
+}
+
+fn is_alive(pid: rustix::process::Pid) -> bool {
+    // A process that nobody waited for yet is dead all the same.
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    status.is_ok_and(|status| !status.contains("State:\tZ"))
+}

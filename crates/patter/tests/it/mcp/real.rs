@@ -1,0 +1,145 @@
+//! What real servers offer, and calls to them.
+
+use super::{call, installed, is_alive, node, pid, quoted, server, shell, tool, until};
+use patter::check::{Options, check};
+use patter::project::Project;
+use patter::tool::mcp::declarations;
+use patter::tool::{Effect, Kind, Progress, ToolContext};
+use serde_json::json;
+use std::fs;
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+
+#[tokio::test]
+async fn everything_is_listed_and_called() {
+    let Some(program) = installed("server-everything") else { return };
+    let server = node(&program, "");
+    let listing = server.tools().await.unwrap();
+    assert_eq!(listing.warnings, []);
+    let echo = listing.tools.iter().find(|tool| tool.name() == "echo").unwrap();
+    assert_eq!((echo.kind, echo.effect, echo.idempotent), (Kind::Mcp, Effect::Reads, true));
+    assert_eq!(&*echo.source, "MCP server demo");
+    assert_eq!(
+        echo.definition.to_string(),
+        "[echo:Tool { description: \"Echoes back the input string\" } | (message::Text { description: \"Message to echo\" })==>(::Any)]"
+    );
+    for (name, arguments, expected) in [
+        ("echo", json!({"message": "hello"}), json!("Echo: hello")),
+        ("get-sum", json!({"a": 2, "b": 40}), json!("The sum of 2 and 40 is 42.")),
+        (
+            "get-structured-content",
+            json!({"location": "Chicago"}),
+            json!({"temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82}),
+        ),
+    ] {
+        assert_eq!(call(&server, name, arguments).await.unwrap(), expected, "{name}");
+    }
+    let image = call(&server, "get-tiny-image", json!({})).await.unwrap();
+    assert_eq!(image[1]["type"], "image");
+    assert!(image[1].get("data").is_none() && image[1]["bytes"].as_u64().unwrap() > 100, "{image}");
+    // Wrong arguments are the executor's to refuse; what comes to the server is refused there.
+    let wrong = call(&server, "echo", json!({})).await.unwrap_err();
+    assert!(wrong.message().contains("message"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn files_are_read_where_it_is_allowed() {
+    let Some(program) = installed("server-filesystem") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::write(root.join("note.txt"), "remember").unwrap();
+    let server = server(&format!("command = 'node'\nargs = [{}, {}]", quoted(&program), quoted(&root)));
+    let note = json!({"path": root.join("note.txt")});
+    assert_eq!(call(&server, "read_text_file", note).await.unwrap(), json!({"content": "remember"}));
+    let denied = call(&server, "read_text_file", json!({"path": "/etc/hostname"})).await.unwrap_err();
+    assert!(denied.message().starts_with("Access denied - path outside allowed directories"), "{denied:?}");
+    let written = tool(&server, "write_file").await;
+    assert_eq!((written.effect, written.idempotent), (Effect::Writes, true));
+}
+
+#[tokio::test]
+async fn progress_is_passed_on() {
+    let Some(program) = installed("server-everything") else { return };
+    let server = node(&program, "");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&heard);
+    let context =
+        ToolContext::new("call").with_progress(Arc::new(move |progress| listener.lock().unwrap().push(progress)));
+    let tool = tool(&server, "trigger-long-running-operation").await;
+    let done = tool.implementation.call(json!({"duration": 0.4, "steps": 4}), &context).await.unwrap();
+    assert_eq!(done, json!("Long running operation completed. Duration: 0.4 seconds, Steps: 4."));
+    let fractions: Vec<_> =
+        heard.lock().unwrap().iter().map(|progress: &Progress| progress.fraction.unwrap()).collect();
+    assert!(!fractions.is_empty() && fractions.is_sorted() && fractions.iter().all(|it| (0.0..=1.0).contains(it)));
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+    let Some(program) = installed("server-everything") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = shell("tee $1/sent | node $0", &program, folder.path());
+    let tool = tool(&server, "trigger-long-running-operation").await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let context = ToolContext::new("call").with_progress(Arc::new(move |progress| tell.send(progress).unwrap()));
+    tokio::select! {
+        result = tool.implementation.call(json!({"duration": 600, "steps": 6000}), &context) => panic!("{result:?}"),
+        progress = told.recv() => assert!(progress.is_some()),
+    }
+    let sent = || fs::read_to_string(folder.path().join("sent")).ok();
+    let sent = until("a cancellation", || sent().filter(|sent| sent.contains("notifications/cancelled"))).await;
+    assert!(sent.contains("nobody waits for the result any more"), "{sent}");
+    // The server works on.
+    assert_eq!(call(&server, "echo", json!({"message": "still"})).await.unwrap(), "Echo: still");
+}
+
+#[tokio::test]
+async fn declarations_are_stable_and_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for (name, arguments) in [("server-everything", None), ("server-filesystem", Some(&root))] {
+        let Some(program) = installed(name) else { return };
+        let arguments = arguments.map_or_else(String::new, |root| format!(", {}", quoted(root)));
+        let settings = format!("command = 'node'\nargs = [{}{arguments}]", quoted(&program));
+        let text = declarations(&server(&settings)).await.unwrap();
+        assert_eq!(text, declarations(&server(&settings)).await.unwrap());
+        insta::assert_snapshot!(name, text);
+        let project = Project::read([("demo.gram", &text)]);
+        let findings = check(&project, &Options::default());
+        let shown: Vec<_> = findings.iter().map(|finding| &finding.diagnostic.message).collect();
+        assert!(shown.is_empty(), "{shown:?}");
+        assert!(project.tools().count() > 10);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_last_handle_is_gone() {
+    let Some(program) = installed("server-everything") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // The shell and `sleep` outlive the end of their input, as programs do that do not look at it.
+    let server = shell("sleep 1000 & echo $! > $1/pid; node $0; wait", &program, folder.path());
+    let echo = tool(&server, "echo").await;
+    drop(server);
+    let pid = pid(&folder.path().join("pid")).await;
+    assert!(is_alive(pid));
+    let context = ToolContext::new("call");
+    assert_eq!(echo.implementation.call(json!({"message": "held"}), &context).await.unwrap(), "Echo: held");
+    drop(echo);
+    until("the end of the process", || (!is_alive(pid)).then_some(())).await;
+}
+
+#[test]
+fn nothing_is_left_when_the_runtime_is_gone() {
+    let Some(program) = installed("server-everything") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = shell("sleep 1000 & echo $! > $1/pid; node $0; wait", &program, folder.path());
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let pid = runtime().block_on(async {
+        server.tools().await.unwrap();
+        pid(&folder.path().join("pid")).await
+    });
+    runtime().block_on(async {
+        until("the end of the process", || (!is_alive(pid)).then_some(())).await;
+        // Another runtime starts the server again.
+        assert_eq!(call(&server, "echo", json!({"message": "again"})).await.unwrap(), "Echo: again");
+    });
+}

@@ -1,0 +1,68 @@
+// An MCP server that is odd in all the ways that are allowed, and in some that are not.
+import { createInterface } from "node:readline";
+
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
+const object = (properties, more) => ({ type: "object", properties, ...more });
+const text = (text) => ({ content: [{ type: "text", text }] });
+const number = { type: "number" };
+
+const tools = [
+  [
+    { name: "strict", title: "Takes one of two", inputSchema: object({ a: number, b: number }, {
+      additionalProperties: false, oneOf: [{ required: ["a"] }, { required: ["b"] }] }) },
+    { name: "say hello", description: "A name with a blank", inputSchema: object({}) },
+    { name: "strict", description: "The same name again", inputSchema: object({}) },
+    { name: "broken", description: "No schema", inputSchema: { type: "objekt" } },
+    { name: "bare", inputSchema: object({}), outputSchema: { type: "object", properties: { x: { type: "nmber" } } } },
+  ],
+  [
+    { name: "promise", description: "Promises structure", inputSchema: object({ keep: { type: "string" } }),
+      outputSchema: object({ n: number }, { required: ["n"] }) },
+    { name: "fail", description: "Fails", inputSchema: object({ how: { type: "string" } }) },
+    { name: "parts", description: "Many parts", inputSchema: object({ count: { type: "integer" } }) },
+    { name: "tree", description: "Takes a tree", inputSchema: { ...object({ root: { $ref: "#/$defs/Node" } }),
+      $defs: { Node: object({ children: { type: "array", items: { $ref: "#/$defs/Node" } } }) } } },
+    { name: "ask", description: "Asks the client", inputSchema: object({ method: { type: "string" } }),
+      annotations: { readOnlyHint: true } },
+    { name: "hang", description: "Never answers", inputSchema: object({}) },
+    { name: "env", description: "Shows variables", inputSchema: object({}) },
+  ],
+];
+
+const parts = [
+  { type: "text", text: "one" },
+  { type: "image", data: "AAAA", mimeType: "image/png" },
+  { type: "audio", data: "AAA=", mimeType: "audio/wav" },
+  { type: "resource", resource: { uri: "demo://blob", blob: "AAAAAAAA" } },
+  { type: "resource", resource: { uri: "demo://text", mimeType: "text/plain", text: "x".repeat(70000) } },
+  { type: "resource_link", uri: "demo://link", name: "link" },
+];
+
+let asked;
+const calls = {
+  strict: () => text("taken"),
+  bare: () => text("free"),
+  promise: ({ keep }) => keep === "text" ? text('{"n": 1}') : keep === "no" ? text("nothing") : { structuredContent: { n: 2 }, content: [] },
+  fail: ({ how }) => ({ isError: true, content: how === "silently" ? [] : [{ type: "text", text: "no more " + process.env.TOKEN }] }),
+  parts: ({ count }) => ({ content: parts.slice(0, count) }),
+  tree: () => text("tree"),
+  env: () => text(Object.keys(process.env).sort().join(" ")),
+};
+
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params, error } = JSON.parse(line);
+  if (method === "initialize") {
+    console.error("the token is " + process.env.TOKEN);
+    say({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "odd", version: "1" } } });
+  } else if (method === "tools/list") {
+    say({ id, result: params?.cursor ? { tools: tools[1] } : { tools: tools[0], nextCursor: "more" } });
+  } else if (method === "tools/call" && params.name === "ask") {
+    asked = id;
+    say({ id: "back", method: params.arguments.method, params: { message: "?", messages: [], maxTokens: 1, requestedSchema: object({}) } });
+  } else if (method === "tools/call" && calls[params.name]) {
+    say({ id, result: calls[params.name](params.arguments) });
+  } else if (id === "back") {
+    const { result } = JSON.parse(line);
+    say({ id: asked, result: text(error ? "error " + error.code : result.action) });
+  }
+});
