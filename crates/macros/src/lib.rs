@@ -12,5 +12,5 @@ use proc_macro::TokenStream;
 /// Makes a tool of a function. `patter::tool` documents it.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
-    expand::expand(options.into(), function.into()).unwrap_or_else(|error| error.into_compile_error()).into()
+    expand::expand(options.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }

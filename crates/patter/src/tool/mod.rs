@@ -7,6 +7,7 @@ mod context;
 pub(crate) mod derived;
 mod failure;
 mod native;
+pub mod standard;
 
 pub use context::{Progress, State, ToolContext};
 pub use failure::Failure;
