@@ -6,6 +6,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
+    clippy::needless_pass_by_value,
     missing_docs,
     reason = "tests"
 )]
@@ -17,3 +18,4 @@ mod native;
 mod http;
 mod fs;
 mod mcp;
+mod standard;
