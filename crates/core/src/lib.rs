@@ -12,6 +12,7 @@ pub mod definition;
 pub mod diff;
 mod keyword;
 pub mod name;
+pub mod openapi;
 pub mod project;
 pub mod provider;
 pub mod rule;

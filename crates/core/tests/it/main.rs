@@ -15,6 +15,7 @@ mod differences;
 mod findings;
 mod from_schema;
 mod generate;
+mod openapi;
 mod provider_views;
 mod rules;
 mod signatures;
