@@ -9,6 +9,7 @@
 //! assert_eq!(tree.patterns().count(), 1);
 //! ```
 
+pub mod openapi;
 pub mod project;
 pub mod tool;
 
