@@ -14,6 +14,7 @@ mod keyword;
 pub mod library;
 pub mod name;
 pub mod permission;
+pub mod openapi;
 pub mod project;
 mod property;
 pub mod provider;

@@ -17,6 +17,7 @@ mod from_schema;
 mod generate;
 mod library;
 mod permission;
+mod openapi;
 mod provider_views;
 mod rules;
 mod signatures;

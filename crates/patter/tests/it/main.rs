@@ -19,3 +19,4 @@ mod http;
 mod fs;
 mod mcp;
 mod standard;
+mod openapi;
