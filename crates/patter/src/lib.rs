@@ -12,8 +12,8 @@
 // What `#[tool]` writes begins with `::patter`, here too.
 extern crate self as patter;
 
-pub mod lock;
 pub mod http;
+pub mod lock;
 pub mod openapi;
 pub mod project;
 pub mod tool;

@@ -15,7 +15,6 @@ use crate::signature::Signature;
 use crate::{nearest, rule};
 use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
-use property::Takes;
 pub(crate) use reference::endless as endless_records;
 use std::collections::{HashMap, HashSet};
 

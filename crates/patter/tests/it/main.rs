@@ -1,5 +1,4 @@
 //! The tests of what the crate does, against real servers, processes and files, in one binary.
-//! The tests of what the crate does, against real servers, processes and files.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,12 +10,11 @@
     reason = "tests"
 )]
 
-mod executor;
-
 mod command;
-mod native;
-mod http;
+mod executor;
 mod fs;
+mod http;
 mod mcp;
-mod standard;
+mod native;
 mod openapi;
+mod standard;

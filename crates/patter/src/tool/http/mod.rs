@@ -45,15 +45,11 @@ const GRACE: Duration = Duration::from_millis(250);
 /// assert_eq!(tool.effect, Effect::Network);
 /// ```
 pub fn http_tool(definition: Definition, spec: HttpSpec, client: &HttpClient, variables: Variables) -> Tool {
-    let timeout = spec.conduct.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let (effect, is_idempotent) = (spec.effect(), spec.is_idempotent());
-    let (is_sealed, concurrency) = (spec.conduct.sealed, spec.conduct.concurrency);
+    let (conduct, effect, is_idempotent) = (spec.conduct.clone(), spec.effect(), spec.is_idempotent());
+    let timeout = conduct.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let returns = definition.signature.returns.clone();
     let call = HttpTool { spec, returns, client: client.clone(), variables, timeout };
-    let mut tool = Tool::new(definition, Kind::Http, call).effect(effect).idempotent(is_idempotent).timeout(timeout);
-    tool.sealed = is_sealed;
-    tool.concurrency = concurrency;
-    tool
+    Tool::new(definition, Kind::Http, call).conducted(&conduct, effect).idempotent(is_idempotent)
 }
 
 struct HttpTool {

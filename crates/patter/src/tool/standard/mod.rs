@@ -1,12 +1,10 @@
-//! The standard library: tools that every project has.
-
-pub mod fs;
 //! The standard library: tools that every agent can count on.
 //!
 //! They are of the innermost layer, so their full names have no layer in front: `calculator`, `dateTime/now`.
 
 mod calculation;
 mod date_time;
+pub mod fs;
 mod greeting;
 mod json;
 mod text;
@@ -15,7 +13,19 @@ pub use calculation::{Calculation, calculator};
 pub use date_time::Clock;
 pub use greeting::say_hello;
 
-use super::Tool;
+use super::{Kit, Tool, Workspace};
+
+/// Returns the standard library, with `fs` limited to the folders of the kit.
+pub fn standard(kit: &Kit) -> Workspace {
+    let mut builder = Workspace::builder();
+    let own = tools().into_iter().map(|(toolbox, tool)| (toolbox.unwrap_or_default(), tool));
+    let files = fs::fs(kit.fs_roots.clone()).into_iter().map(|tool| ("fs", tool));
+    for (toolbox, tool) in own.chain(files) {
+        builder = builder.toolbox(toolbox, |it| it.tool(tool.source("built in")));
+    }
+    // The names are our own; a test builds it.
+    builder.build().unwrap_or_default()
+}
 
 /// Returns the tools that only compute, each with the toolbox that it is in.
 ///
