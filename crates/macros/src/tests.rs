@@ -118,5 +118,6 @@ fn descriptions_are_doc_comments_up_to_a_heading() {
     };
     check("/// One\n/// line.\n///\n///\n/// Another\n/// # Errors\n/// none", "One line.\n\nAnother");
     check("/// Takes\n/// - a list\n/// - of things", "Takes\n- a list\n- of things");
+    check("/// Takes what\n/// `is` quoted\n/// *or* not", "Takes what `is` quoted *or* not");
     check("/** A block */", "A block");
 }
