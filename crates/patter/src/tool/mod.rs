@@ -6,10 +6,13 @@
 mod context;
 mod failure;
 mod http;
+mod readable;
+pub mod standard;
 
 pub use context::{Progress, State, ToolContext};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub(crate) use http::http_failure;
 pub use http::{Variables, http_tool};
 pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
