@@ -16,5 +16,6 @@ mod findings;
 mod from_schema;
 mod generate;
 mod provider_views;
+mod requests;
 mod rules;
 mod signatures;

@@ -4,8 +4,8 @@ use html2text::{Handle, config};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// How deep elements may be nested. The layout of a page follows the nesting by recursion, so a hostile page could
-/// exhaust the stack; pages of people stay far below this.
+/// How deep elements may be nested. The layout of a page follows the nesting, by recursion in places, so a hostile page
+/// could exhaust the time or the stack; pages of people stay far below this.
 const DEEPEST: usize = 256;
 
 /// How long the reading of a page may take. That of a hostile one takes time by the square of its length.
