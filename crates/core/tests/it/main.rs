@@ -19,5 +19,6 @@ mod library;
 mod openapi;
 mod permission;
 mod provider_views;
+mod requests;
 mod rules;
 mod signatures;

@@ -16,6 +16,7 @@ pub mod mcp;
 mod native;
 pub mod standard;
 mod workspace;
+mod readable;
 
 pub use context::{Progress, State, ToolContext};
 pub use declared::{Kit, declared};
@@ -24,6 +25,7 @@ pub use event::{Ended, Event, Happening};
 pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub(crate) use http::http_failure;
 pub use http::{Variables, http_tool};
 pub use native::Shared;
 pub use patter_core::declare::Effect;

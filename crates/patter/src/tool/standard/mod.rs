@@ -48,3 +48,12 @@ pub fn tools() -> Vec<(Option<&'static str>, Tool)> {
     let boxes = boxes.into_iter();
     boxes.flat_map(|(name, tools)| tools.into_iter().map(move |tool| (name, tool.source("built in")))).collect()
 }
+//! The tools that come with Patter.
+
+mod fetch;
+
+pub use fetch::fetch;
+
+/// Toolboxes that are written in gram: their names and texts.
+pub const TOOLBOXES: [(&str, &str); 2] =
+    [("wikipedia", include_str!("wikipedia.gram")), ("hackerNews", include_str!("hackerNews.gram"))];
