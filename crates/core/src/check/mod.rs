@@ -93,10 +93,7 @@ impl<'p> Checker<'p> {
             Some(Declares::Tool) => self.tool(pattern),
             Some(Declares::Toolbox) => self.toolbox(pattern),
             Some(Declares::Record) => self.record(pattern),
-            Some(Declares::Implementation) => {
-                let found = rule::MISPLACED.at(head(pattern), "a tool with an implementation stands in a toolbox");
-                self.report(found.with_hint("write `[name:Toolbox | …]` around it"));
-            }
+            Some(Declares::Implementation) => self.implementation(pattern, ""),
             None => self.declares_nothing(pattern),
         }
     }

@@ -1,7 +1,7 @@
 //! Tools and toolboxes.
 
 use super::{Checker, Takes, head};
-use crate::declare::Declares;
+use crate::declare::{Declares, command};
 use crate::name::WireName;
 use crate::rule;
 use crate::signature::{Field, Presence, Reader};
@@ -35,10 +35,7 @@ impl<'p> Checker<'p> {
                 self.report(found.with_hint("write `[name:Http {…} | …]` or `[name:Command {…} | …]`"));
                 continue;
             }
-            self.name(element, "tool");
-            self.wire_name(element, &namespace);
-            self.required_text(element, "tool", "description");
-            self.signature(element);
+            self.implementation(element, &namespace);
             let Some(name) = element.name() else { continue };
             if let Some(first) = names.insert(name.into_owned(), element) {
                 let span = element.identifier().map_or(element.span(), Syntax::span);
@@ -47,6 +44,22 @@ impl<'p> Checker<'p> {
                     format!("the toolbox `{namespace}` has two tools `{}`", element.name().unwrap_or_default());
                 let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
                 self.report(found.with_hint("rename one of the two, or remove it"));
+            }
+        }
+    }
+
+    /// Checks a tool with an implementation.
+    pub(super) fn implementation(&mut self, pattern: Pattern<'p>, namespace: &str) {
+        self.name(pattern, "tool");
+        self.wire_name(pattern, namespace);
+        self.required_text(pattern, "tool", "description");
+        self.signature(pattern);
+        if pattern.has_label("Command") && !self.is_broken(pattern.span()) {
+            let path = pattern.elements().next();
+            let signature = path.and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
+            let (_, diagnostics) = command::read(pattern, signature);
+            for diagnostic in diagnostics {
+                self.report(diagnostic);
             }
         }
     }

@@ -59,7 +59,7 @@ struct Scene {
     given_up: CancellationToken,
 }
 
-type Action<A> = fn(&Scene, A) -> Result<Json, Failure>;
+type Action<A> = fn(&Scene, &A) -> Result<Json, Failure>;
 
 struct FileTool<A: 'static> {
     roots: Arc<Roots>,
@@ -86,7 +86,7 @@ impl<A: DeserializeOwned + Send + 'static> Implementation for FileTool<A> {
             let scene = Scene { roots: Arc::clone(&self.roots), context: context.clone(), given_up: given_up.clone() };
             let _guard = given_up.drop_guard();
             let action = self.action;
-            tokio::task::spawn_blocking(move || action(&scene, arguments)).await?
+            tokio::task::spawn_blocking(move || action(&scene, &arguments)).await?
         })
     }
 }

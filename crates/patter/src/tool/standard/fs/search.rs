@@ -60,7 +60,7 @@ fn hundred() -> usize {
     100
 }
 
-pub(super) fn search(scene: &Scene, arguments: Arguments) -> Result<Json, Failure> {
+pub(super) fn search(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
     let place = scene.roots.place(&arguments.path)?;
     let failed = |error| place.explain(&error);
     if !place.dir.metadata(&place.path).map_err(failed)?.is_dir() {
