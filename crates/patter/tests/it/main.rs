@@ -11,3 +11,4 @@
 
 mod command;
 mod fs;
+mod processes;

@@ -31,9 +31,11 @@ use tokio_util::sync::CancellationToken;
 /// let tools = fs(vec![Root::new("project", env!("CARGO_MANIFEST_DIR"))]);
 /// let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
 /// assert_eq!(names, ["readFile", "listFolder", "searchFiles", "writeFile"]);
-/// let read = |path| tools[0].implementation.call(json!({ "path": path, "lines": 1 }), &*Box::leak(Box::new(ToolContext::new("1"))));
-/// assert_eq!(read("Cargo.toml").await.unwrap()["content"], "[package]\n");
-/// assert!(read("../../Cargo.toml").await.unwrap_err().message().contains("outside"));
+/// let (read, context) = (&tools[0].implementation, ToolContext::new("1"));
+/// let found = read.call(json!({"path": "Cargo.toml", "lines": 1}), &context).await.unwrap();
+/// assert_eq!(found["content"], "[package]\n");
+/// let failure = read.call(json!({"path": "../../Cargo.toml"}), &context).await.unwrap_err();
+/// assert!(failure.message().contains("outside"));
 /// # }
 /// ```
 pub fn fs(roots: Vec<Root>) -> Vec<Tool> {
