@@ -2,6 +2,7 @@
 
 use super::{Checker, Takes, head};
 use crate::declare::{Declares, HttpSpec};
+use crate::declare::{Declares, command};
 use crate::name::WireName;
 use crate::rule;
 use crate::signature::{Field, Presence, Reader};
@@ -61,6 +62,22 @@ impl<'p> Checker<'p> {
                     format!("the toolbox `{namespace}` has two tools `{}`", element.name().unwrap_or_default());
                 let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
                 self.report(found.with_hint("rename one of the two, or remove it"));
+            }
+        }
+    }
+
+    /// Checks a tool with an implementation.
+    pub(super) fn implementation(&mut self, pattern: Pattern<'p>, namespace: &str) {
+        self.name(pattern, "tool");
+        self.wire_name(pattern, namespace);
+        self.required_text(pattern, "tool", "description");
+        self.signature(pattern);
+        if pattern.has_label("Command") && !self.is_broken(pattern.span()) {
+            let path = pattern.elements().next();
+            let signature = path.and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
+            let (_, diagnostics) = command::read(pattern, signature);
+            for diagnostic in diagnostics {
+                self.report(diagnostic);
             }
         }
     }

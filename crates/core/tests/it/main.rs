@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod commands;
 mod compatibility;
 mod declarations;
 mod differences;

@@ -18,3 +18,4 @@ mod mcp;
 mod native;
 mod openapi;
 mod standard;
+mod processes;

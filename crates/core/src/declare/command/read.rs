@@ -222,7 +222,7 @@ impl Reading<'_, '_> {
         let Some((property, value)) = self.value("errors") else { return errors };
         if value.kind() != Kind::Map {
             let found = self.wrong(property, value, "a map");
-            self.report(found.with_hint("write a message for each exit code: `errors: { `1`: \"nothing found\" }`"));
+            self.report(found.with_hint("write a message for each exit code: `errors: { \"1\": \"nothing found\" }`"));
             return errors;
         }
         for entry in value.properties() {
