@@ -4,6 +4,7 @@
 
 mod command;
 mod diagnostics;
+mod setup;
 mod source;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -33,6 +34,10 @@ enum Command {
     Show(command::show::Show),
     Schema(command::schema::Schema),
     Diff(command::diff::Diff),
+    Tools(command::tools::Tools),
+    Why(command::why::Why),
+    Call(command::call::Call),
+    Lock(command::lock::LockCommand),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -52,6 +57,8 @@ enum Outcome {
     Failure,
     /// The arguments make no sense together.
     Usage,
+    /// Something went wrong that has a code of its own.
+    Code(u8),
 }
 
 fn main() -> ExitCode {
@@ -70,11 +77,16 @@ fn main() -> ExitCode {
         Command::Show(show) => show.run(),
         Command::Schema(schema) => schema.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Tools(tools) => tools.run(),
+        Command::Why(why) => why.run(),
+        Command::Call(call) => call.run(),
+        Command::Lock(lock) => lock.run(),
     };
     match outcome {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::Failure) => ExitCode::FAILURE,
         Ok(Outcome::Usage) => ExitCode::from(2),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
         Err(error) => {
             // Nothing more can be told if stderr is gone too.
             let _ = diagnostics::error(&error.to_string(), None);

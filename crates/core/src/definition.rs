@@ -4,6 +4,7 @@ use crate::compatible::Contract;
 use crate::declare::ToolSpec;
 use crate::schema::{input_schema, output_schema};
 use crate::signature::{Records, Signature, SignatureError};
+use patter_gram::{Value, quote_name};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -98,13 +99,11 @@ impl Definition {
     }
 }
 
-/// Writes the declaration, as gram.
+/// Writes the declaration, as gram. The record types that it names are declared apart.
 impl std::fmt::Display for Definition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match ToolSpec::new(&self.name, &self.description, &self.signature.to_string()) {
-            Ok(spec) => write!(f, "{spec}"),
-            Err(_) => write!(f, "{}: {}", self.name, self.signature),
-        }
+        let properties = Value::Map(vec![("description".to_owned(), self.description.as_str().into())]);
+        write!(f, "[{}:Tool {properties} | {}]", quote_name(&self.name), self.signature)
     }
 }
 

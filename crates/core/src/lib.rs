@@ -15,6 +15,7 @@ pub mod library;
 pub mod name;
 pub mod permission;
 pub mod project;
+mod property;
 pub mod provider;
 pub mod rule;
 pub mod schema;

@@ -60,15 +60,27 @@ rules! {
     DELEGATE_CYCLE = "P042" Error "agents that delegate in a circle";
     NOT_CALLABLE = "P043" Error "a reference to something that cannot be called";
     UNUSED = "P044" Warning "a declaration that no agent uses";
+    UNBOUND = "P045" Error "a declared tool that nothing serves";
 
     MALFORMED_MODEL = "P050" Error "a model that is not provider/name";
     UNKNOWN_PROVIDER = "P051" Error "a provider that does not exist";
     NOT_ON_WIRE = "P052" Error "a name that providers do not take";
+    BAD_PERMISSION = "P053" Error "a permission that cannot be read";
 
     MISSING_TOOL = "P060" Warning "an instruction that names a tool the agent does not have";
     UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
     TWO_TYPES = "P062" Warning "one parameter name with two types";
     NOT_EXPRESSIBLE = "P063" Warning "a schema that the provider cannot take as it is";
+
+    BAD_TEMPLATE = "P070" Error "a text with holes that cannot be read";
+    UNKNOWN_HOLE = "P071" Error "a hole that names no parameter";
+    BAD_URL = "P072" Error "an address that cannot be called";
+    ARGUMENT_IN_HOST = "P073" Error "an argument that would choose the server";
+    UNSAFE_RETRY = "P074" Error "retries of a request that may do its work twice";
+    COMMAND_TEMPLATE = "P080" Error "a text with holes that a command cannot fill";
+    PARAMETER_IN_SCRIPT = "P081" Warning "a parameter inside of a shell script";
+    WRONG_RESULT = "P082" Error "a result that the signature does not give";
+    UNUSED_PARAMETER = "P083" Warning "a parameter that the tool never uses";
 }
 
 /// The pages of the rules of the notation, which has none itself: it knows nothing of agents, and its pages show them.

@@ -97,6 +97,11 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// Puts parts together.
+    pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
+        Self { parts: parts.into_iter().collect() }
+    }
+
     /// Returns the parts, in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts

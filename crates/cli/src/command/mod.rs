@@ -1,9 +1,13 @@
 //! One file for each verb.
 
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fmt;
+pub(crate) mod lock;
 pub(crate) mod parse;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod tools;
+pub(crate) mod why;

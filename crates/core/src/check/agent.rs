@@ -37,6 +37,9 @@ impl<'p> Checker<'p> {
         let Some(agent) = Agent::cast(pattern) else { return };
         self.model(pattern, &agent);
         self.returns(pattern);
+        for wrong in agent.rules("").1 {
+            self.report(wrong);
+        }
         self.elements(pattern);
         self.instruction(pattern, &agent);
         self.expressible(pattern, &agent);

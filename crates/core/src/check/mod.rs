@@ -10,17 +10,17 @@ mod tool;
 
 use crate::declare::Declares;
 use crate::project::{Declaration, Finding, Project};
+use crate::property::Takes;
 use crate::signature::Signature;
 use crate::{nearest, rule};
 use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
-use property::Takes;
 use std::collections::{HashMap, HashSet};
 
 /// What a check should know beyond the files.
 #[derive(Debug, Clone, Default)]
 pub struct Options<'o> {
-    /// Tools that the library has, so that agents may refer to them.
+    /// Tools that the library has, so that agents may refer to them: by name, or all of a toolbox as in `files/*`.
     pub library: &'o [&'o str],
 }
 
@@ -93,10 +93,7 @@ impl<'p> Checker<'p> {
             Some(Declares::Tool) => self.tool(pattern),
             Some(Declares::Toolbox) => self.toolbox(pattern),
             Some(Declares::Record) => self.record(pattern),
-            Some(Declares::Implementation) => {
-                let found = rule::MISPLACED.at(head(pattern), "a tool with an implementation stands in a toolbox");
-                self.report(found.with_hint("write `[name:Toolbox | …]` around it"));
-            }
+            Some(Declares::Implementation) => self.implementation(pattern, ""),
             None => self.declares_nothing(pattern),
         }
     }

@@ -52,7 +52,7 @@ impl<'p> Checker<'p> {
     }
 
     fn undefined(&self, reference: Pattern<'p>, name: &str) -> Option<Diagnostic> {
-        if self.options.library.contains(&name) {
+        if self.is_in_library(name) {
             return None;
         }
         let is_type = self.project.records().get(name).is_some();
@@ -70,9 +70,15 @@ impl<'p> Checker<'p> {
         }))
     }
 
+    /// Tells whether the library has a tool, or may have it.
+    fn is_in_library(&self, name: &str) -> bool {
+        let is_within = |known: &str| known.strip_suffix('*').is_some_and(|namespace| name.starts_with(namespace));
+        self.options.library.iter().any(|known| *known == name || is_within(known))
+    }
+
     /// Returns what a reference to nothing most likely means.
     pub(super) fn meant(&self, name: &str) -> Option<&'p str> {
-        if !self.project.find(name).is_empty() || self.options.library.contains(&name) {
+        if !self.project.find(name).is_empty() || self.is_in_library(name) {
             return None;
         }
         nearest(name, self.project.callable_names().chain(self.options.library.iter().copied()))

@@ -1,7 +1,7 @@
 //! Tools and toolboxes.
 
 use super::{Checker, Takes, head};
-use crate::declare::Declares;
+use crate::declare::{Declares, HttpSpec};
 use crate::name::WireName;
 use crate::rule;
 use crate::signature::{Field, Presence, Reader};
@@ -25,6 +25,23 @@ impl<'p> Checker<'p> {
         }
     }
 
+    /// Checks a tool that says how it works.
+    pub(super) fn implementation(&mut self, pattern: Pattern<'p>, namespace: &str) {
+        self.name(pattern, "tool");
+        self.wire_name(pattern, namespace);
+        self.required_text(pattern, "tool", "description");
+        self.signature(pattern);
+        // What it says is read against its signature.
+        let signature =
+            pattern.elements().next().and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
+        let Some(signature) = signature.filter(|_| !self.is_broken(pattern.span())) else { return };
+        if pattern.has_label("Http")
+            && let Err(found) = HttpSpec::read(pattern, signature)
+        {
+            found.into_iter().for_each(|found| self.report(found));
+        }
+    }
+
     pub(super) fn toolbox(&mut self, pattern: Pattern<'p>) {
         self.name(pattern, "toolbox");
         let namespace = pattern.name().unwrap_or_default().into_owned();
@@ -35,10 +52,7 @@ impl<'p> Checker<'p> {
                 self.report(found.with_hint("write `[name:Http {…} | …]` or `[name:Command {…} | …]`"));
                 continue;
             }
-            self.name(element, "tool");
-            self.wire_name(element, &namespace);
-            self.required_text(element, "tool", "description");
-            self.signature(element);
+            self.implementation(element, &namespace);
             let Some(name) = element.name() else { continue };
             if let Some(first) = names.insert(name.into_owned(), element) {
                 let span = element.identifier().map_or(element.span(), Syntax::span);

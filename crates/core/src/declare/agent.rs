@@ -2,7 +2,9 @@
 
 use super::{Declares, Place, ToolSpec, written};
 use crate::name::{ModelError, ModelRef};
-use patter_gram::{Pattern, PatternKind, Span, Value, format, parse, quote_name};
+use crate::permission::{Decision, Rule};
+use crate::rule;
+use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;
 
 /// The declaration of an agent: a name, an instruction, a model, and what it may call.
@@ -106,6 +108,44 @@ impl Agent {
     /// Iterates over the tools that are declared in place.
     pub fn tools(&self) -> impl Iterator<Item = ToolSpec> {
         self.elements().filter_map(|element| if let Element::Tool(tool) = element { Some(tool) } else { None })
+    }
+
+    /// Reads the rules of `allow`, `ask` and `deny`, with what is wrong with others. The origin is the file, for people.
+    ///
+    /// ```
+    /// use patter_core::{declare::Agent, gram::parse};
+    /// let (tree, _) = parse("[a:Agent {ask: 'fs/*', deny: ['shop/refund when amount > 100', 'fs//']}]");
+    /// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
+    /// let (rules, wrong) = agent.rules("a.gram");
+    /// assert_eq!(rules[1].to_string(), "deny shop/refund when amount > 100");
+    /// assert_eq!(wrong[0].message, "`fs//` names no tools");
+    /// ```
+    pub fn rules(&self, origin: &str) -> (Vec<Rule>, Vec<Diagnostic>) {
+        let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+        for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
+            let Some(property) = self.pattern().and_then(|pattern| pattern.get(decision.name())) else { continue };
+            let texts = match Value::read(property) {
+                Some(Value::String(text)) => vec![text],
+                Some(Value::Array(items)) => {
+                    let texts = items.into_iter().filter_map(|item| match item {
+                        Value::String(text) => Some(text),
+                        _ => None,
+                    });
+                    texts.collect()
+                }
+                _ => Vec::new(),
+            };
+            for text in texts {
+                match Rule::of(decision, &text, origin) {
+                    Ok(rule) => rules.push(rule),
+                    Err(error) => {
+                        let found = rule::BAD_PERMISSION.at(property.span(), error.to_string());
+                        wrong.push(found.with_hint(error.hint()));
+                    }
+                }
+            }
+        }
+        (rules, wrong)
     }
 
     /// Returns the agent with another instruction.

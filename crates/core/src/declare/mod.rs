@@ -55,10 +55,16 @@ macro_rules! declaration {
 }
 
 mod agent;
+pub mod command;
+pub mod http;
+mod implementation;
 mod tool;
 mod toolbox;
 
 pub use agent::{Agent, AgentParts, Element};
+pub use command::CommandSpec;
+pub use http::HttpSpec;
+pub use implementation::{Conduct, Effect};
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
 

@@ -5,7 +5,8 @@ use crate::compatible::{Difference, Incompatibility, compatible, exact};
 use crate::declare::{Agent, Declares, Element, ToolSpec};
 use crate::definition::{Definition, DefinitionError};
 use crate::name::FullName;
-use crate::project::Project;
+use crate::project::{Finding, Project};
+use crate::rule;
 use patter_gram::Span;
 use std::fmt;
 use std::sync::Arc;
@@ -186,6 +187,38 @@ pub fn bind<T: Defined>(
         return Ok(bindings);
     }
     Err(BindError { agent: agent.name().unwrap_or_default().into_owned(), failures })
+}
+
+/// Returns a finding for each declaration, of any agent of a project, that nothing in a library serves.
+///
+/// ```
+/// use patter_core::{definition::Definition, library::{Defined, Library, unbound}, project::Project};
+/// struct Tool(Definition);
+/// impl Defined for Tool {
+///     fn definition(&self) -> &Definition {
+///         &self.0
+///     }
+/// }
+/// let project = Project::read([("hi.gram", "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello]")]);
+/// let findings = unbound(&project, &Library::<Tool>::default());
+/// assert_eq!(findings[0].diagnostic.message, "nothing implements the tool `sayHello`");
+/// ```
+pub fn unbound<T: Defined>(project: &Project, library: &Library<T>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in project.files().iter().enumerate() {
+        for agent in source.tree.walk().filter_map(Agent::cast) {
+            let Err(error) = bind(&agent, project, library, Matching::Compatible) else { continue };
+            for failure in error.failures {
+                let diagnostic = rule::UNBOUND.at(failure.span, failure.to_string());
+                let diagnostic = match failure.hint() {
+                    Some(hint) => diagnostic.with_hint(hint),
+                    None => diagnostic,
+                };
+                findings.push(Finding { file, diagnostic });
+            }
+        }
+    }
+    findings
 }
 
 struct Binder<'b, T> {

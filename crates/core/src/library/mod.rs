@@ -6,7 +6,7 @@
 
 mod bind;
 
-pub use bind::{BindError, BindFailure, Binding, Defined, Matching, Target, Unbound, bind};
+pub use bind::{BindError, BindFailure, Binding, Defined, Matching, Target, Unbound, bind, unbound};
 
 use crate::name::FullName;
 use crate::nearest;

@@ -85,7 +85,7 @@ fn names_are_resolved() {
     check("", Err(("there is no tool ``", None)));
 }
 
-struct Tool(Definition);
+pub(crate) struct Tool(Definition);
 
 impl Defined for Tool {
     fn definition(&self) -> &Definition {
@@ -93,7 +93,7 @@ impl Defined for Tool {
     }
 }
 
-fn library(tools: &[(&str, &str)]) -> Library<Tool> {
+pub(crate) fn library(tools: &[(&str, &str)]) -> Library<Tool> {
     let tools = tools.iter().map(|(name, signature)| {
         let full = FullName::parse(name).unwrap();
         let tool = Definition::new(full.own(), "Does it", signature).unwrap();

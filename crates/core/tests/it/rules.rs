@@ -1,7 +1,9 @@
 //! The pages of the rules: each shows a file that breaks its rule and the same file mended, and both are true.
 
+use crate::library::library;
 use patter_core::check::{Options, check};
 use patter_core::gram::{Dialect, LineIndex, Rendering, Rule, format, render};
+use patter_core::library::unbound;
 use patter_core::project::{Finding, Project};
 use patter_core::rule;
 use std::path::Path;
@@ -39,7 +41,12 @@ fn rules_with_examples() -> impl Iterator<Item = (&'static Rule, Page)> {
 /// Checks a text as a project of one file; plain gram is asked for where the rule is about it.
 fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
     let dialect = if rule.code == "G034" { Dialect::Portable } else { Dialect::Patter };
-    check(&Project::read_dialect([("example.gram", text)], dialect), &Options::default())
+    let project = Project::read_dialect([("example.gram", text)], dialect);
+    let mut findings = check(&project, &Options::default());
+    if rule.code == "P045" {
+        findings.extend(unbound(&project, &library(&[("sayHello", "(personName::Text)==>(::Text)")])));
+    }
+    findings
 }
 
 fn shown(findings: &[Finding], text: &str) -> String {

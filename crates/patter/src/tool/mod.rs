@@ -3,12 +3,16 @@
 //! A [`Tool`] is a [`Definition`] with one implementation. Where it comes from makes no difference to who calls it: a
 //! Rust function, an HTTP endpoint, a command, a tool of an MCP server. The [`Executor`] is the one way to run one.
 
+pub mod command;
 mod context;
+pub(crate) mod derived;
 mod error;
 mod event;
 mod executor;
 mod failure;
 pub mod mcp;
+mod native;
+mod secrets;
 mod workspace;
 
 pub use context::{Progress, State, ToolContext};
@@ -17,6 +21,8 @@ pub use event::{Ended, Event, Happening};
 pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use native::Shared;
+pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
 
@@ -57,10 +63,14 @@ pub struct Tool {
     pub idempotent: bool,
     /// How long a call may take.
     pub timeout: Duration,
+    /// How many calls may run at once; no limit if there is none.
+    pub concurrency: Option<usize>,
     /// Whether no other layer may put a tool in its place.
     pub sealed: bool,
     /// Where it comes from, for people: `weather.gram:2:3`, `built in`, `MCP server files`.
     pub source: Arc<str>,
+    /// A hash of the text that says how it works, for tools that are declared in gram.
+    pub revision: Option<Arc<str>>,
     /// Bounds the calls that run at once, over all clones.
     slots: Option<Arc<Semaphore>>,
     /// Checks arguments and results; made at the first call, for all clones.
@@ -82,19 +92,6 @@ pub enum Kind {
     Agent,
 }
 
-/// What a call touches, from the most harmless on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Effect {
-    /// Nothing: it computes.
-    Pure,
-    /// It reads from this machine.
-    Reads,
-    /// It goes out to the network.
-    Network,
-    /// It changes something.
-    Writes,
-}
-
 impl Tool {
     /// Puts a definition and an implementation together. The tool is held to change something until
     /// [`Tool::effect`] says otherwise.
@@ -106,8 +103,10 @@ impl Tool {
             effect: Effect::Writes,
             idempotent: false,
             timeout: DEFAULT_TIMEOUT,
+            concurrency: None,
             sealed: false,
             source: "Rust".into(),
+            revision: None,
             slots: None,
             validator: Arc::default(),
         }
@@ -143,6 +142,7 @@ impl Tool {
     /// Says how many calls may run at once; without a say there is no limit. Others wait, within their time limit.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = Some(calls);
         self.slots = Some(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))));
         self
     }
@@ -158,6 +158,13 @@ impl Tool {
     #[must_use]
     pub fn source(mut self, source: impl Into<Arc<str>>) -> Self {
         self.source = source.into();
+        self
+    }
+
+    /// Says which text it was made from, so that a change of it is seen.
+    #[must_use]
+    pub fn revision_of(mut self, text: &str) -> Self {
+        self.revision = Some(patter_core::definition::hash(text.as_bytes()).into());
         self
     }
 }
@@ -188,18 +195,6 @@ impl Kind {
             Kind::Command => "command",
             Kind::Mcp => "mcp",
             Kind::Agent => "agent",
-        }
-    }
-}
-
-impl Effect {
-    /// Returns the name as it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Effect::Pure => "pure",
-            Effect::Reads => "reads",
-            Effect::Network => "network",
-            Effect::Writes => "writes",
         }
     }
 }

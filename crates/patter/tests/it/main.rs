@@ -9,5 +9,7 @@
     reason = "tests"
 )]
 
+mod command;
 mod executor;
 mod mcp;
+mod native;

@@ -60,8 +60,9 @@ impl Connection {
         let name = &settings.name;
         let (served, process) = match &settings.reach {
             Reach::Process { command, arguments, environment, folder } => {
-                let (process, stdout, stdin) = Process::start(command, arguments, environment, folder.as_deref())
-                    .map_err(|error| Trouble::unstartable(name, command, &error))?;
+                let (process, stdout, stdin) =
+                    Process::start(command, arguments, environment, folder.as_deref(), &settings.secrets)
+                        .map_err(|error| Trouble::unstartable(name, command, &error))?;
                 (timeout_at(deadline, serve_client(listener.clone(), (stdout, stdin))).await, Some(process))
             }
             Reach::Http { url, headers } => {

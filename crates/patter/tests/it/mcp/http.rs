@@ -45,6 +45,11 @@ async fn a_server_is_reached_by_its_address() {
     let failure = echo.implementation.call(json!({"message": "gone"}), &context).await.unwrap_err();
     assert!(failure.message().starts_with("the connection to the MCP server `demo` broke"), "{failure:?}");
 
-    let _running = Running::start(&program, port).await;
+    let running = Running::start(&program, port).await;
     assert_eq!(echo.implementation.call(json!({"message": "back"}), &context).await.unwrap(), "Echo: back");
+
+    // A server that was started anew between two calls does not know us, and says so before it does anything.
+    drop(running);
+    let _running = Running::start(&program, port).await;
+    assert_eq!(echo.implementation.call(json!({"message": "anew"}), &context).await.unwrap(), "Echo: anew");
 }

@@ -1,6 +1,8 @@
 //! A server that is odd in all the ways that are allowed, and in some that are not.
 
 use super::{call, odd, tool};
+use patter::check::{Options, check};
+use patter::project::Project;
 use patter::tool::Effect;
 use serde_json::{Value as Json, json};
 
@@ -19,32 +21,34 @@ async fn what_cannot_be_used_is_told() {
     let text = patter::tool::mcp::declarations(&server).await.unwrap();
     assert!(text.contains("// Note: the tool `broken` is left out"), "{text}");
     assert!(text.contains("[Node:Object | (children::Array"), "{text}");
+    let findings = check(&Project::read([("demo.gram", &text)]), &Options::default());
+    assert_eq!(findings.len(), 0, "{findings:?} {text}");
 }
 
 #[tokio::test]
 async fn answers_become_values() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '2s'") else { return };
-    let check = async |name: &str, arguments: Json, expected: Result<Json, &str>| {
+    let expect = async |name: &str, arguments: Json, expected: Result<Json, &str>| {
         let result = call(&server, name, arguments.clone()).await;
         let result = result.as_ref().map_err(|failure| failure.message());
         assert_eq!(result, expected.as_ref().map_err(|message| *message), "{name} {arguments}");
     };
-    check("strict", json!({"a": 1}), Ok(json!("taken"))).await;
+    expect("strict", json!({"a": 1}), Ok(json!("taken"))).await;
     let both = "the arguments of `strict` are wrong: {\"a\":1,\"b\":2} is valid under more than one of the schemas listed in the 'oneOf' keyword";
-    check("strict", json!({"a": 1, "b": 2}), Err(both)).await;
+    expect("strict", json!({"a": 1, "b": 2}), Err(both)).await;
     let more = "the arguments of `strict` are wrong: Additional properties are not allowed ('c' was unexpected)";
-    check("strict", json!({"a": 1, "c": 2}), Err(more)).await;
-    check("bare", json!({}), Ok(json!("free"))).await;
-    check("promise", json!({"keep": "yes"}), Ok(json!({"n": 2}))).await;
-    check("promise", json!({"keep": "text"}), Ok(json!({"n": 1}))).await;
+    expect("strict", json!({"a": 1, "c": 2}), Err(more)).await;
+    expect("bare", json!({}), Ok(json!("free"))).await;
+    expect("promise", json!({"keep": "yes"}), Ok(json!({"n": 2}))).await;
+    expect("promise", json!({"keep": "text"}), Ok(json!({"n": 1}))).await;
     let broken = "the MCP server `demo` answered without the structured content that it promised";
-    check("promise", json!({"keep": "no"}), Err(broken)).await;
-    check("fail", json!({"how": "loudly"}), Err("no more ***")).await;
-    check("fail", json!({"how": "silently"}), Err("the MCP server `demo` reports an error and does not say which"))
+    expect("promise", json!({"keep": "no"}), Err(broken)).await;
+    expect("fail", json!({"how": "loudly"}), Err("no more [redacted]")).await;
+    expect("fail", json!({"how": "silently"}), Err("the MCP server `demo` reports an error and does not say which"))
         .await;
-    check("parts", json!({"count": 0}), Ok(json!(""))).await;
-    check("parts", json!({"count": 1}), Ok(json!("one"))).await;
-    check(
+    expect("parts", json!({"count": 0}), Ok(json!(""))).await;
+    expect("parts", json!({"count": 1}), Ok(json!("one"))).await;
+    expect(
         "parts",
         json!({"count": 3}),
         Ok(json!([
@@ -59,12 +63,12 @@ async fn answers_become_values() {
     assert_eq!(parts[4]["cutFromBytes"], 70000);
     assert!(parts[4]["text"].as_str().unwrap().len() < 66_000);
     assert_eq!(parts[5]["uri"], "demo://link");
-    check("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
-    check("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
-    check("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
-    check("hang", json!({}), Err("the MCP server `demo` did not answer within 2 s")).await;
+    expect("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
+    expect("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
+    expect("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
+    expect("hang", json!({}), Err("the MCP server `demo` did not answer within 2 s")).await;
     // It works on after that, in the same process.
-    check("strict", json!({"b": 1}), Ok(json!("taken"))).await;
+    expect("strict", json!({"b": 1}), Ok(json!("taken"))).await;
 }
 
 #[tokio::test]
@@ -82,5 +86,5 @@ async fn secrets_are_not_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '1s'") else { return };
     let hang = tool(&server, "hang").await;
     let failure = hang.implementation.call(json!({}), &patter::tool::ToolContext::new("call")).await.unwrap_err();
-    assert_eq!(failure.detail(), Some("stderr: the token is ***"));
+    assert_eq!(failure.detail(), Some("stderr: the token is [redacted]"));
 }

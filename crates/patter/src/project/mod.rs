@@ -1,8 +1,14 @@
-//! Projects on disk: `patter.toml`, and the gram files around it.
+//! Projects on disk: `patter.toml`, the gram files around it, and the tools of all layers.
+
+mod config;
+mod environment;
+mod tools;
+
+pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig};
+pub use environment::Environment;
 
 use ignore::WalkBuilder;
 use patter_core::gram::Dialect;
-use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -13,26 +19,6 @@ pub use patter_core::project::{Declaration, File, Finding, Project};
 
 /// The name of the file that marks the root of a project.
 pub const CONFIG: &str = "patter.toml";
-
-/// What `patter.toml` says. All of it is optional.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// How to check.
-    pub check: CheckConfig,
-}
-
-/// The section `[check]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct CheckConfig {
-    /// Rules that are not reported, by code.
-    pub ignore: Vec<String>,
-    /// Whether a warning is a failure.
-    pub deny_warnings: bool,
-    /// Whether to accept plain gram only.
-    pub portable: bool,
-}
 
 /// A project that was read from disk.
 #[derive(Debug)]
@@ -69,16 +55,6 @@ pub fn find_root() -> Option<PathBuf> {
     }
     let current = std::env::current_dir().ok()?;
     current.ancestors().find(|folder| folder.join(CONFIG).is_file()).map(Path::to_owned)
-}
-
-impl Config {
-    /// Reads the configuration of a project; the defaults where there is none.
-    pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
-        let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
-        let failed = |message: String| LoadError::Config { path: path.clone(), message };
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        toml::from_str(&text).map_err(|error| failed(error.to_string().trim_end().to_owned()))
-    }
 }
 
 impl Loaded {

@@ -1,0 +1,182 @@
+//! `patter call`: runs one tool.
+
+use crate::setup::{Rules, Setup, ToolSources};
+use crate::{Outcome, diagnostics, print};
+use clap::{Args, ValueEnum};
+use patter::name::FullName;
+use patter::permission::{Decision, Permissions, Rule};
+use patter::project::Servers;
+use patter::tool::{
+    Approval, Call as ToolCall, CallError, CancellationToken, Effect, Event, Executor, Happening, Tool,
+};
+use serde_json::{Value as Json, json};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+
+/// Call a tool, as an agent would: permissions, validation, time limit and all
+///
+/// You name the tool yourself, so calls that compute, read or use the network are allowed; those that change something
+/// are asked about first. Rules of patter.toml and of the command count as well, and the strictest wins.
+#[derive(Args)]
+#[command(after_help = "Exit codes: 1 the tool failed, 3 there is no such tool, 4 not permitted, 5 wrong arguments,\n\
+                        6 the result is not what the tool promises, 7 it took too long, 130 it was interrupted.\n\n\
+                        Examples:\n  \
+                        patter call sayHello '{\"personName\": \"Ada\"}'\n  \
+                        patter call calculator '{\"expression\": \"2^100\"}' --format json\n  \
+                        echo '{\"path\": \"a.txt\", \"content\": \"hi\"}' | patter call fs/writeFile - --yes")]
+pub(crate) struct Call {
+    /// Full or bare name of the tool
+    tool: String,
+
+    /// Arguments as a JSON object; `-` reads them from stdin
+    #[arg(value_name = "JSON", default_value = "{}")]
+    arguments: String,
+
+    /// Approve calls that are asked about
+    #[arg(long, short)]
+    yes: bool,
+
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    #[command(flatten)]
+    rules: Rules,
+
+    #[command(flatten)]
+    sources: ToolSources,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Text as it is, other values as JSON
+    Text,
+    /// `{"result": …}` or `{"error": …}`
+    Json,
+}
+
+impl Call {
+    pub(crate) fn run(self) -> io::Result<Outcome> {
+        let arguments = match read_arguments(&self.arguments)? {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let hint = "write an object, as in '{\"personName\": \"Ada\"}'";
+                diagnostics::error(&format!("the arguments are no JSON: {error}"), Some(hint))?;
+                return Ok(Outcome::Usage);
+            }
+        };
+        let Some(setup) = Setup::read(&[], &self.sources, &Servers::For(&self.tool))? else {
+            return Ok(Outcome::Failure);
+        };
+        let permissions = match setup.library.resolve(&self.tool) {
+            Ok(entry) => base_permissions(&entry.name, &entry.value),
+            Err(_) => Permissions::default(),
+        };
+        let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
+        let executor = Executor::new(setup.library.clone(), permissions).with_listener(show_progress);
+        let approval = self.approval(&executor, &arguments)?;
+        let cancellation = CancellationToken::new();
+        let call =
+            ToolCall { approval, cancellation: cancellation.clone(), ..ToolCall::new(self.tool.clone(), arguments) };
+        let result = setup.runtime.block_on(async {
+            tokio::spawn(async move {
+                if tokio::signal::ctrl_c().await.is_ok() {
+                    cancellation.cancel();
+                }
+            });
+            executor.call(call).await
+        });
+        self.show(result)
+    }
+
+    /// Asks for an approval where one is needed and there is someone to ask.
+    fn approval(&self, executor: &Executor, arguments: &Json) -> io::Result<Approval> {
+        if self.yes {
+            return Ok(Approval::Given);
+        }
+        let is_asked = executor.verdict(&self.tool, arguments).is_ok_and(|verdict| verdict.decision == Decision::Ask);
+        if !is_asked || !io::stdin().is_terminal() || self.arguments == "-" {
+            return Ok(Approval::None);
+        }
+        write!(anstream::stderr().lock(), "call {} with {arguments}? [y/N] ", self.tool)?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+        Ok(if is_yes { Approval::Given } else { Approval::None })
+    }
+
+    fn show(&self, result: Result<Json, CallError>) -> io::Result<Outcome> {
+        let error = match result {
+            Ok(value) => {
+                match (self.format, &value) {
+                    (Format::Json, value) => print(&format!("{:#}\n", json!({"result": value})))?,
+                    (Format::Text, Json::String(text)) if text.ends_with('\n') => print(text)?,
+                    (Format::Text, Json::String(text)) => print(&format!("{text}\n"))?,
+                    (Format::Text, value) => print(&format!("{value:#}\n"))?,
+                }
+                return Ok(Outcome::Success);
+            }
+            Err(error) => error,
+        };
+        match self.format {
+            Format::Json => {
+                let detail = error.detail();
+                let error = json!({"kind": error.kind(), "message": error.to_string(), "detail": detail});
+                print(&format!("{:#}\n", json!({"error": error})))?;
+            }
+            Format::Text => {
+                diagnostics::error(&error.to_string(), hint(&error).as_deref())?;
+                if let Some(detail) = error.detail() {
+                    diagnostics::say(&format!("  {}", detail.trim_end().replace('\n', "\n  ")))?;
+                }
+            }
+        }
+        Ok(Outcome::Code(match error {
+            CallError::Failed { .. } => 1,
+            CallError::NotFound { .. } => 3,
+            CallError::PermissionDenied { .. } => 4,
+            CallError::InvalidInput { .. } => 5,
+            CallError::InvalidOutput { .. } => 6,
+            CallError::TimedOut { .. } => 7,
+            CallError::Cancelled { .. } => 130,
+        }))
+    }
+}
+
+/// Whoever types the name of a tool means it; what changes something is asked about all the same.
+fn base_permissions(name: &FullName, tool: &Tool) -> Permissions {
+    let decision = if tool.effect == Effect::Writes { Decision::Ask } else { Decision::Allow };
+    match Rule::of(decision, name.as_str(), format!("`patter call`, as the tool {}", tool.effect.name())) {
+        Ok(rule) => Permissions::default().with(rule),
+        Err(_) => Permissions::default(),
+    }
+}
+
+fn hint(error: &CallError) -> Option<String> {
+    match error {
+        CallError::PermissionDenied { denial: patter::tool::Denial::NotApproved { .. }, .. } => {
+            Some("--yes approves it".to_owned())
+        }
+        CallError::NotFound { nearest: None, .. } => Some("`patter tools` lists them".to_owned()),
+        CallError::InvalidInput { tool, .. } => Some(format!("`patter why {tool}` shows what it takes")),
+        _ => None,
+    }
+}
+
+fn show_progress(event: &Event<'_>) {
+    if let Happening::Progress(progress) = &event.happening {
+        let percent = progress.fraction.map_or_else(String::new, |part| format!("{:>3.0} % ", part * 100.0));
+        // Progress is a courtesy: that it cannot be told is no reason to stop.
+        let _ = diagnostics::say(&format!("{percent}{}", progress.message));
+    }
+}
+
+fn read_arguments(text: &str) -> io::Result<Result<Json, serde_json::Error>> {
+    let mut piped = String::new();
+    let text = if text == "-" {
+        io::stdin().lock().take(16 * 1024 * 1024).read_to_string(&mut piped)?;
+        &piped
+    } else {
+        text
+    };
+    Ok(serde_json::from_str(text))
+}

@@ -1,0 +1,168 @@
+//! What commands need that work with tools: the project, its configuration and its library.
+
+use crate::source::Input;
+use crate::{command, diagnostics};
+use clap::Args;
+use patter::declare::Agent;
+use patter::gram::Dialect;
+use patter::library::Library;
+use patter::permission::{Decision, Permissions, Rule, RuleError};
+use patter::project::{Config, Environment, Loaded, Project, Servers, Tools, find_root};
+use patter::tool::Tool;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+
+/// A project with its tools.
+pub(crate) struct Setup {
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) config: Config,
+    pub(crate) loaded: Loaded,
+    pub(crate) library: Arc<Library<Tool>>,
+    /// What stands for servers that could not be asked; they were told.
+    pub(crate) missing_servers: usize,
+    /// Keeps the servers alive.
+    pub(crate) tools: Tools,
+    pub(crate) runtime: Runtime,
+}
+
+/// Where tools come from, beside the project.
+#[derive(Args, Clone, Default)]
+pub(crate) struct ToolSources {
+    /// Gram file with toolboxes to use beside those of the project; may be given several times
+    #[arg(long = "tools", value_name = "FILE")]
+    toolboxes: Vec<PathBuf>,
+
+    /// Do not start MCP servers
+    #[arg(long)]
+    no_mcp: bool,
+}
+
+/// Rules that are given with the command.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Rules {
+    /// Allow calls: `fs/*`, or `fs/readFile when path matches "docs/*"`
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+
+    /// Ask before calls
+    #[arg(long, value_name = "RULE")]
+    ask: Vec<String>,
+
+    /// Refuse calls
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+}
+
+impl Setup {
+    /// Reads the project around the current folder, and the files that were named. Says why where it cannot.
+    pub(crate) fn read(files: &[PathBuf], sources: &ToolSources, servers: &Servers<'_>) -> io::Result<Option<Self>> {
+        let root = find_root();
+        let config = match Config::read(root.as_deref()) {
+            Ok(config) => config,
+            Err(error) => return command::check::failed(&error).map(|_| None),
+        };
+        let paths: Vec<_> = files.iter().chain(&sources.toolboxes).cloned().collect();
+        let loaded = match Loaded::read(&paths, root.as_deref(), Dialect::Patter) {
+            Ok(loaded) => loaded,
+            Err(error) => return command::check::failed(&error).map(|_| None),
+        };
+        for (path, error) in &loaded.unreadable {
+            diagnostics::unreadable(&Input::Path(path.clone()), error)?;
+        }
+        if !loaded.unreadable.is_empty() {
+            return Ok(None);
+        }
+        let environment = Environment::read(root.as_deref())?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let mut tools = match Tools::read(&loaded.project, root.as_deref(), &config, &environment) {
+            Ok(tools) => tools,
+            Err(error) => {
+                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
+                return Ok(None);
+            }
+        };
+        for problem in tools.problems() {
+            diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
+        }
+        let servers = if sources.no_mcp { &Servers::None } else { servers };
+        let problems = runtime.block_on(tools.add_servers(servers));
+        for problem in &problems {
+            diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
+        }
+        let library = match tools.library() {
+            Ok(library) => Arc::new(library),
+            Err(errors) => {
+                for error in errors {
+                    diagnostics::error(&error.to_string(), Some("rename one of the two, or remove it"))?;
+                }
+                return Ok(None);
+            }
+        };
+        Ok(Some(Self { root, config, loaded, library, missing_servers: problems.len(), tools, runtime }))
+    }
+
+    /// Finds an agent of the first file that was named; says why where it cannot.
+    pub(crate) fn agent(&self, name: Option<&str>) -> io::Result<Option<Agent>> {
+        let project = &self.loaded.project;
+        let agents: Vec<_> = project.agents().filter(|(declaration, _)| declaration.file == 0).collect();
+        let file = project.files().first().map_or("", |file| file.path.as_str());
+        let names: Vec<_> = agents.iter().map(|(declaration, _)| declaration.name.as_str()).collect();
+        let is_wanted = |agent: &&Agent| name.is_none_or(|name| agent.name().as_deref() == Some(name));
+        let mut found = agents.iter().map(|(_, agent)| agent).filter(is_wanted);
+        let (message, hint) = match (found.next(), found.next(), name) {
+            (Some(agent), None, _) => return Ok(Some(agent.clone())),
+            (None, _, Some(name)) => {
+                let near = patter::nearest(name, names.iter().copied());
+                let near = near.map(|near| format!("did you mean `{near}`?"));
+                (format!("`{file}` has no agent `{name}`"), near)
+            }
+            (None, _, None) => (format!("`{file}` has no agents"), None),
+            (Some(_), Some(_), _) => {
+                let list = names.join(", ");
+                let first = names.first().copied().unwrap_or_default();
+                (format!("`{file}` has several agents: {list}"), Some(format!("name one, as in `{file}#{first}`")))
+            }
+        };
+        diagnostics::error(&message, hint.as_deref())?;
+        Ok(None)
+    }
+}
+
+impl Rules {
+    /// Adds the rules of the project and of the command to permissions; says why where it cannot.
+    pub(crate) fn add_to(&self, permissions: Permissions, config: &Config) -> io::Result<Option<Permissions>> {
+        let given = self.rules();
+        match config.permissions.rules().and_then(|ours| Ok((ours, given?))) {
+            Ok((ours, given)) => Ok(Some(permissions.with_all(ours).with_all(given))),
+            Err(error) => {
+                diagnostics::error(&error.to_string(), Some(error.hint()))?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn rules(&self) -> Result<Vec<Rule>, RuleError> {
+        let lists = [(Decision::Allow, &self.allow), (Decision::Ask, &self.ask), (Decision::Deny, &self.deny)];
+        let rules = lists.into_iter().flat_map(|(decision, texts)| {
+            texts.iter().map(move |text| Rule::of(decision, text, format!("--{}", decision.name())))
+        });
+        rules.collect()
+    }
+}
+
+/// Returns the file and the agent of `FILE#AGENT`.
+pub(crate) fn split_agent(text: &str) -> (PathBuf, Option<&str>) {
+    match text.rsplit_once('#') {
+        Some((file, agent)) if !agent.is_empty() => (PathBuf::from(file), Some(agent)),
+        _ => (PathBuf::from(text), None),
+    }
+}
+
+/// Returns the files of a project that may hold agents, for people.
+pub(crate) fn file_of(project: &Project, agent: &Agent) -> String {
+    let declared = project.agents().find(|(_, other)| other == agent);
+    let file = declared.and_then(|(declaration, _)| project.files().get(declaration.file));
+    file.map_or_else(String::new, |file| file.path.clone())
+}

@@ -1,0 +1,307 @@
+//! Reading the declaration of a request.
+
+use super::{Body, HttpSpec, JsonTemplate, Method, Outcome, Statuses, UrlTemplate};
+use crate::declare::Conduct;
+use crate::property::{self, Takes};
+use crate::signature::{Shape, Signature, a, json_of};
+use crate::template::{Part, Template};
+use crate::{nearest, rule};
+use patter_gram::{Diagnostic, Kind, Pattern, Property, Span, Syntax, Value};
+use std::collections::HashSet;
+
+/// The properties that only requests have, with what they take where that is simple.
+const PROPERTIES: [(&str, Option<Takes>); 10] = [
+    ("description", Some(Takes::Text)),
+    ("method", Some(Takes::Word(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))),
+    ("url", Some(Takes::Text)),
+    ("query", None),
+    ("headers", None),
+    ("body", None),
+    ("result", None),
+    ("errors", None),
+    ("retries", Some(Takes::Integer { least: 0 })),
+    ("maxBytes", Some(Takes::Integer { least: 1 })),
+];
+
+/// Headers that follow from the request, and are not for a declaration to say.
+const OWN_HEADERS: [&str; 6] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "proxy-authorization"];
+
+pub(super) fn read(pattern: Pattern<'_>, signature: &Signature) -> Result<HttpSpec, Vec<Diagnostic>> {
+    let mut reader = Reader { pattern, signature, mentioned: HashSet::new(), found: Vec::new() };
+    match reader.spec() {
+        Some(spec) if reader.found.is_empty() => Ok(spec),
+        _ => Err(reader.found),
+    }
+}
+
+struct Reader<'p> {
+    pattern: Pattern<'p>,
+    signature: &'p Signature,
+    /// The parameters that some template mentions.
+    mentioned: HashSet<String>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'p> Reader<'p> {
+    fn spec(&mut self) -> Option<HttpSpec> {
+        let conduct = Conduct::read(self.pattern).unwrap_or_else(|found| {
+            self.found.extend(found);
+            Conduct::default()
+        });
+        let own = PROPERTIES.iter().map(|(name, _)| *name);
+        let names: Vec<_> = own.chain(Conduct::PROPERTIES.iter().map(|(name, _)| *name)).collect();
+        self.found.extend(property::unknown(self.pattern, "request", &names));
+        for (name, takes) in PROPERTIES {
+            let wrong = |(takes, property)| property::wrong(property, takes);
+            self.found.extend(takes.zip(self.pattern.property(name)).and_then(wrong));
+        }
+        let word = self.word("method").and_then(|name| Method::ALL.into_iter().find(|method| method.name() == name));
+        let method = word.unwrap_or(Method::Get);
+        let url = self.url();
+        let query = self.templates("query");
+        let headers = self.headers();
+        let body = self.body();
+        let errors = self.errors();
+        let result = self.result();
+        let retries = self.retries(conduct.idempotent.unwrap_or(method.is_idempotent()));
+        let max_bytes = self
+            .number("maxBytes")
+            .map_or(HttpSpec::DEFAULT_MAX_BYTES, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let (url, mut all_query) = url?;
+        all_query.extend(query);
+        let rest = self.signature.parameters.iter().filter(|parameter| !self.mentioned.contains(&parameter.name));
+        let rest: Vec<_> = rest
+            .map(|parameter| (parameter.name.clone(), Template::from_parts([Part::Parameter(parameter.name.clone())])))
+            .collect();
+        let body = match body {
+            None if method.has_body() && !rest.is_empty() => Body::Json(JsonTemplate::Object(
+                rest.into_iter().map(|(name, value)| (name, JsonTemplate::Text(value))).collect(),
+            )),
+            body => {
+                all_query.extend(rest);
+                body.unwrap_or(Body::None)
+            }
+        };
+        Some(HttpSpec { method, url, query: all_query, headers, body, result, errors, retries, max_bytes, conduct })
+    }
+
+    fn url(&mut self) -> Option<(UrlTemplate, Vec<(String, Template)>)> {
+        let Some(value) = self.pattern.get("url") else {
+            // A misspelt key is reported as what it is.
+            if !self.pattern.properties().any(|other| nearest(&other.key(), ["url"]).is_some()) {
+                let name = self.pattern.name().map_or("this tool".to_owned(), |name| format!("the tool `{name}`"));
+                let found = rule::MISSING_PROPERTY.at(self.head(), format!("{name} has no `url`"));
+                self.found.push(found.with_hint("add `url: \"https://…\"` to its record"));
+            }
+            return None;
+        };
+        value.read_text()?;
+        let template = self.template(value)?;
+        UrlTemplate::read(&template, value.span()).map_err(|found| self.found.push(found)).ok()
+    }
+
+    fn headers(&mut self) -> Vec<(String, Template)> {
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        for property in self.entries("headers") {
+            let name = property.key();
+            let message = if name.is_empty() || !name.chars().all(is_token) {
+                format!("`{name}` is not the name of a header")
+            } else if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                format!("the header `{name}` follows from the request")
+            } else {
+                continue;
+            };
+            self.found.push(rule::WRONG_VALUE.at(key_span(property), message).with_hint("remove it"));
+        }
+        self.templates("headers")
+    }
+
+    fn body(&mut self) -> Option<Body> {
+        let value = self.pattern.get("body")?;
+        match value.kind() {
+            Kind::Map | Kind::Array => Some(Body::Json(self.json(value)?)),
+            _ if self.word("body").as_deref() == Some("none") => Some(Body::None),
+            _ if value.read_text().is_some() => {
+                let template = self.template(value)?;
+                let whole = template.whole_parameter().and_then(|name| self.signature.parameter(name));
+                Some(match whole {
+                    Some(parameter) if parameter.ty.shape != Shape::Text => Body::Json(JsonTemplate::Text(template)),
+                    _ => Body::Text(template),
+                })
+            }
+            _ => {
+                self.wrong("body", value, "a text, a map, a list or `\"none\"`");
+                None
+            }
+        }
+    }
+
+    fn json(&mut self, value: Syntax<'p>) -> Option<JsonTemplate> {
+        match value.kind() {
+            Kind::Map => {
+                let mut entries = Vec::new();
+                for property in value.properties() {
+                    entries.push((property.key().into_owned(), self.json(property.value()?)?));
+                }
+                Some(JsonTemplate::Object(entries))
+            }
+            Kind::Array => {
+                let items: Vec<_> = value.children().filter(|item| item.kind().is_value()).collect();
+                Some(JsonTemplate::Array(items.into_iter().map(|item| self.json(item)).collect::<Option<_>>()?))
+            }
+            _ if value.read_text().is_some() => Some(JsonTemplate::Text(self.template(value)?)),
+            _ => {
+                let json = Value::read(value).as_ref().and_then(json_of);
+                if json.is_none() {
+                    self.wrong("body", value, "what JSON can say");
+                }
+                Some(JsonTemplate::Value(json?))
+            }
+        }
+    }
+
+    fn result(&mut self) -> Outcome {
+        let Some(value) = self.pattern.get("result") else { return Outcome::Body };
+        let Some(word) = self.word("result") else {
+            self.wrong("result", value, "a text");
+            return Outcome::Body;
+        };
+        match word.as_str() {
+            "body" => Outcome::Body,
+            "text" => Outcome::Text,
+            "status" => Outcome::Status,
+            pointer if pointer.starts_with('/') => Outcome::Pointer(word),
+            _ => {
+                let found = rule::OUT_OF_BOUNDS.at(value.span(), format!("`result` cannot be `{word}`"));
+                let hint = "it is `body`, `text`, `status` or a JSON pointer such as `/data/0/temp`";
+                self.found.push(found.with_hint(hint));
+                Outcome::Body
+            }
+        }
+    }
+
+    fn errors(&mut self) -> Vec<(Statuses, Template)> {
+        let mut errors = Vec::new();
+        for property in self.entries("errors") {
+            let Some(statuses) = Statuses::parse(&property.key()) else {
+                let message = format!("`{}` is no status", property.key());
+                let found = rule::WRONG_VALUE.at(key_span(property), message);
+                self.found.push(found.with_hint("write one, `\"404\"`, or a class of them, `\"4xx\"`"));
+                continue;
+            };
+            let Some(value) = property.value() else { continue };
+            let Some(message) = self.template(value) else { continue };
+            if let Some(name) = message.variables().next() {
+                let text = format!("a model would read the secret `{name}`");
+                self.found.push(rule::WRONG_VALUE.at(value.span(), text).with_hint("leave it out of the message"));
+            }
+            errors.push((statuses, message));
+        }
+        errors.sort_by_key(|(statuses, _)| matches!(statuses, Statuses::Class(_)));
+        errors
+    }
+
+    fn retries(&mut self, is_idempotent: bool) -> u32 {
+        let Some(retries) = self.number("retries").and_then(|retries| u32::try_from(retries).ok()) else {
+            return if is_idempotent { HttpSpec::DEFAULT_RETRIES } else { 0 };
+        };
+        let span = self.pattern.get("retries").map_or(self.head(), Syntax::span);
+        if retries > HttpSpec::MOST_RETRIES {
+            let message = format!("`retries` is {retries}, but must be at most {}", HttpSpec::MOST_RETRIES);
+            self.found.push(rule::OUT_OF_BOUNDS.at(span, message));
+        } else if retries > 0 && !is_idempotent {
+            let found = rule::UNSAFE_RETRY.at(span, "this request may not be made again: it could do its work twice");
+            self.found.push(found.with_hint("remove `retries`, or say `idempotent: true` if the server takes care"));
+        }
+        retries
+    }
+
+    /// Reads a map of templates.
+    fn templates(&mut self, key: &str) -> Vec<(String, Template)> {
+        let entries = self.entries(key).into_iter();
+        entries.filter_map(|entry| Some((entry.key().into_owned(), self.template(entry.value()?)?))).collect()
+    }
+
+    /// Returns the entries of a property that is a map.
+    fn entries(&mut self, key: &str) -> Vec<Property<'p>> {
+        let Some(value) = self.pattern.get(key) else { return Vec::new() };
+        if value.kind() == Kind::Map {
+            return value.properties().collect();
+        }
+        let is_reported = self.found.iter().any(|found| found.span == value.span());
+        if !is_reported {
+            self.wrong(key, value, "a map");
+        }
+        Vec::new()
+    }
+
+    /// Reads a template: a text, or a number or boolean, which has no holes.
+    fn template(&mut self, value: Syntax<'p>) -> Option<Template> {
+        let Some(text) = value.read_text() else {
+            return match Value::read(value)? {
+                literal @ (Value::Integer(_) | Value::Decimal(_) | Value::Boolean(_)) => {
+                    Some(Template::from_parts([Part::Text(literal.to_string())]))
+                }
+                other => {
+                    let message = format!("a text goes here, not {}", a(other.type_name()));
+                    self.found.push(rule::WRONG_VALUE.at(value.span(), message).with_hint("put quotes around it"));
+                    None
+                }
+            };
+        };
+        let template = match Template::parse(&text) {
+            Ok(template) => template,
+            Err(error) => {
+                self.found.push(rule::BAD_TEMPLATE.at(value.span(), error.to_string()).with_hint(error.hint()));
+                return None;
+            }
+        };
+        for name in template.parameters() {
+            if self.signature.parameter(name).is_none() {
+                self.unknown_parameter(name, value.span());
+            }
+            self.mentioned.insert(name.to_owned());
+        }
+        Some(template)
+    }
+
+    fn unknown_parameter(&mut self, name: &str, span: Span) {
+        let names: Vec<_> = self.signature.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+        let found = rule::UNKNOWN_HOLE.at(span, format!("`{{{name}}}` is no parameter of this tool"));
+        self.found.push(found.with_hint(match nearest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{{{near}}}`?"),
+            None if names.is_empty() => "it has none; write `${NAME}` for a variable of the environment".to_owned(),
+            None => format!("it has {}", names.join(", ")),
+        }));
+    }
+
+    fn wrong(&mut self, key: &str, value: Syntax<'p>, expected: &str) {
+        let found = Value::read(value).map_or("value", |value| value.type_name());
+        let message = format!("`{key}` takes {expected}, not {}", a(found));
+        self.found.push(rule::WRONG_VALUE.at(value.span(), message));
+    }
+
+    /// Reads a property that is a word, with or without quotes.
+    fn word(&self, key: &str) -> Option<String> {
+        match self.pattern.value(key)? {
+            Value::String(word) | Value::Symbol(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    fn number(&self, key: &str) -> Option<i64> {
+        match self.pattern.value(key)? {
+            Value::Integer(number) => number.to_i64(),
+            _ => None,
+        }
+    }
+
+    fn head(&self) -> Span {
+        self.pattern.identifier().map_or(self.pattern.span(), Syntax::span)
+    }
+}
+
+fn key_span(property: Property<'_>) -> Span {
+    property.key_syntax().map_or(property.syntax().span(), Syntax::span)
+}

@@ -1,0 +1,99 @@
+//! What the macro says about mistakes, and what it makes of names and comments.
+
+use crate::describe::{camel_case, description};
+use crate::expand::expand;
+use proc_macro2::TokenStream;
+use syn::ItemFn;
+
+/// Expands a function under options, and returns the messages of the errors.
+fn errors(options: &str, function: &str) -> Vec<String> {
+    let parse = |text: &str| text.parse::<TokenStream>().unwrap();
+    match expand(parse(options), parse(function)) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.into_iter().map(|error| error.to_string()).collect(),
+    }
+}
+
+#[test]
+fn mistakes_in_the_function_are_told_all_at_once() {
+    let check = |function: &str, expected: &[&str]| {
+        let found = errors("", function);
+        assert_eq!(found.len(), expected.len(), "{function}: {found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.contains(expected), "{function}: {found}");
+        }
+    };
+    check("/// Adds\nfn add(a: i64, b: Option<i64>, context: &ToolContext, db: Shared<Db>) -> i64 { a }", &[]);
+    check("fn add(a: i64) -> i64 { a }", &["a tool needs a doc comment"]);
+    check("///\nfn add(a: i64) -> i64 { a }", &["a tool needs a doc comment"]);
+    check("/// # Errors\n/// none\nfn add(a: i64) -> i64 { a }", &["a tool needs a doc comment"]);
+    check("/// Adds\nfn add(&self) {}", &["a tool is a function, not a method"]);
+    check("/// Adds\nfn add<T>(a: T) {}", &["cannot be generic"]);
+    check("/// Adds\nfn add(a: i64) where i64: Copy {}", &["cannot be generic"]);
+    check("/// Adds\nunsafe fn add() {}", &["cannot be unsafe"]);
+    check("/// Adds\nextern \"C\" fn add() {}", &["a tool is a Rust function"]);
+    check("/// Adds\nfn add((a, b): (i64, i64)) {}", &["needs a name: take it apart inside"]);
+    check("/// Adds\nfn add(name: &str) {}", &["write `String`"]);
+    check("/// Adds\nfn add(names: &[String]) {}", &["only the context is a reference"]);
+    check("/// Adds\nfn add(context: &mut ToolContext) {}", &["only the context is a reference"]);
+    check("/// Adds\nfn add(context: ToolContext) {}", &["write `&ToolContext`"]);
+    check("/// Adds\nfn add(a: impl Into<i64>) {}", &["values of types that are known"]);
+    check("/// Adds\nfn add(a_b: i64, aB: i64) {}", &["two parameters are called `aB`"]);
+    check("/// Adds\nfn add(#[default = 1] a: Option<i64>) {}", &["write the type without `Option`"]);
+    check("/// Adds\nfn add(#[default = 1] a: &ToolContext) {}", &["has no default"]);
+    check("/// Adds\nfn add(#[default(1)] a: i64) {}", &["write `#[default = …]`"]);
+    check("/// Adds\nfn add(#[description(1)] a: i64) {}", &["write `#[description = \"…\"]`"]);
+    check("struct Add;", &["expected `fn`"]);
+    check("fn add<T>(&self, name: &str) {}", &["generic", "not a method", "`String`", "doc comment"]);
+}
+
+#[test]
+fn mistakes_in_the_options_are_told() {
+    let check = |options: &str, expected: &str| {
+        let found = errors(options, "/// Adds\nfn add() {}").join(", ");
+        assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{options}: {found}");
+    };
+    check("", "");
+    check("name = \"sum\", effect = \"reads\", idempotent, timeout = \"2m\", concurrency = 4, sealed", "");
+    check("nam = \"sum\"", "`nam` is not an option of a tool; there are `name`, `effect`");
+    check("name = \"my sum\"", "begins with a letter");
+    check("name = \"1st\"", "begins with a letter");
+    check("name = sum", "expected string literal");
+    check("effect = \"none\"", "`none` is not an effect");
+    check("timeout = \"10\"", "a whole number with a unit");
+    check("timeout = \"0s\"", "a whole number with a unit");
+    check("timeout = \"1.5s\"", "a whole number with a unit");
+    check("concurrency = 0", "at least one call");
+    check("sealed, sealed", "`sealed` is said twice");
+}
+
+#[test]
+fn the_function_stays_as_it_is_and_the_attributes_of_the_macro_go() {
+    let function =
+        "/// Greets\npub async fn greet(/// who\n#[default = \"you\"] #[cfg(all())] name: String) -> String { name }";
+    let expanded = expand(TokenStream::new(), function.parse().unwrap()).unwrap();
+    let file: syn::File = syn::parse2(expanded).unwrap();
+    let syn::Item::Fn(kept) = &file.items[0] else { panic!("the function is first") };
+    let expected: ItemFn = syn::parse_str("pub async fn greet(#[cfg(all())] name: String) -> String { name }").unwrap();
+    assert_eq!((&kept.vis, &kept.sig, &kept.block), (&expected.vis, &expected.sig, &expected.block));
+}
+
+#[test]
+fn names_are_camel_case() {
+    for (rust, name) in
+        [("say_hello", "sayHello"), ("now", "now"), ("r#type", "type"), ("_unused", "unused"), ("a_b2_c", "aB2C")]
+    {
+        assert_eq!(camel_case(rust), name);
+    }
+}
+
+#[test]
+fn descriptions_are_doc_comments_up_to_a_heading() {
+    let check = |comment: &str, expected: &str| {
+        let function: ItemFn = syn::parse_str(&format!("{comment}\nfn f() {{}}")).unwrap();
+        assert_eq!(description(&function.attrs).as_deref(), Some(expected));
+    };
+    check("/// One\n/// line.\n///\n///\n/// Another\n/// # Errors\n/// none", "One line.\n\nAnother");
+    check("/// Takes\n/// - a list\n/// - of things", "Takes\n- a list\n- of things");
+    check("/** A block */", "A block");
+}

@@ -1,0 +1,487 @@
+//! Command tools, with real processes.
+
+use patter::declare::CommandSpec;
+use patter::tool::command::command_tool;
+use patter::tool::{Definition, Effect, Failure, Kind, Tool, ToolContext};
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value as Json, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const SECRET: &str = "tok-ABCDEFGHIJKLMNOP";
+
+/// The environment of the tests.
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "PATH" => std::env::var("PATH").ok(),
+        "HOME" => Some("/home/ada".to_owned()),
+        "TOKEN" => Some(SECRET.to_owned()),
+        "PIN" => Some("90210".to_owned()),
+        "EMPTY" => Some(String::new()),
+        "PLAIN" => Some("a plain value".to_owned()),
+        _ => None,
+    }
+}
+
+fn tool_in(root: &Path, run: &[&str], more: &str, signature: &str) -> Tool {
+    let run: Vec<_> = run.iter().map(|element| patter::gram::quote(element)).collect();
+    let text = format!("[tool:Command {{ run: [{}] {more} }} | {signature}]", run.join(", "));
+    let (tree, diagnostics) = patter::gram::parse(&text);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}\n{text}");
+    let definition = Definition::new("tool", "Does it", signature).unwrap();
+    let spec = CommandSpec::read(tree.patterns().next().unwrap(), &definition.signature).unwrap();
+    command_tool(definition, spec, root, Arc::new(variable))
+}
+
+/// Calls a tool that is expected to end by itself.
+async fn call(tool: &Tool, arguments: Json) -> (Result<Json, Failure>, Vec<String>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&heard);
+    let context =
+        ToolContext::new("1").with_progress(Arc::new(move |progress| listener.lock().unwrap().push(progress.message)));
+    let call = tool.implementation.call(arguments, &context);
+    let result = tokio::time::timeout(Duration::from_secs(60), call).await.expect("the call hangs");
+    let heard = heard.lock().unwrap().clone();
+    (result, heard)
+}
+
+async fn check(run: &[&str], more: &str, signature: &str, arguments: Json, expected: Json) {
+    let (result, _) = call(&tool_in(Path::new("/"), run, more, signature), arguments).await;
+    assert_eq!(result.unwrap(), expected, "{run:?} {more}");
+}
+
+async fn fails(run: &[&str], more: &str, signature: &str, arguments: Json, message: &str) -> String {
+    let (result, _) = call(&tool_in(Path::new("/"), run, more, signature), arguments).await;
+    let failure = result.expect_err(message);
+    assert_eq!(failure.message(), message, "{run:?} {more}");
+    failure.detail().unwrap_or_default().to_owned()
+}
+
+/// Prints each argument in angle brackets.
+const SHOW: [&str; 4] = ["sh", "-c", r#"for a in "$@"; do printf '<%s>' "$a"; done"#, "sh"];
+
+async fn shows(elements: &[&str], more: &str, signature: &str, arguments: Json, expected: &str) {
+    check(&[&SHOW, elements].concat(), more, signature, arguments, json!(expected)).await;
+}
+
+#[tokio::test]
+async fn each_element_is_one_argument_whatever_is_in_it() {
+    let one = "(a::Text)==>(::Text)";
+    for text in [
+        "two words",
+        "it's \"quoted\"",
+        "line\nbreak\n",
+        "$HOME `id` ;|&>*?~\\",
+        "Grüße 🎈 日本",
+        "",
+        " ",
+        "{b}",
+        "a -b",
+    ] {
+        shows(&["{a}"], "", one, json!({ "a": text }), &format!("<{text}>")).await;
+        shows(&["--x={a}", "y"], "", one, json!({ "a": text }), &format!("<--x={text}><y>")).await;
+    }
+    let many = "(a::Any {optional: true})==>(b::Any {optional: true})==>(::Text)";
+    for (elements, arguments, expected) in [
+        (&["{a}"][..], json!({"a": ["x y", 1, null, {"k": [true]}, ""]}), "<x y><1><{\"k\":[true]}><>"),
+        (&["{a}", "end"], json!({}), "<end>"),
+        (&["{a}", "end"], json!({"a": null}), "<end>"),
+        (&["{a}", "end"], json!({"a": []}), "<end>"),
+        (&["--limit={a}", "end"], json!({}), "<end>"),
+        (&["--limit={a}", "end"], json!({"a": 3}), "<--limit=3><end>"),
+        (&["{a}:{b}"], json!({"a": 1.5, "b": [1, 2]}), "<1.5:[1,2]>"),
+        (&["{{a}}", "${PLAIN}"], json!({}), "<{a}><[redacted]>"),
+    ] {
+        shows(elements, "", many, arguments, expected).await;
+    }
+}
+
+#[tokio::test]
+async fn what_looks_like_an_option_is_refused() {
+    let signature = "(a::Any)==>(b::Text {default: ''})==>(::Text)";
+    let message = "`a` would be read as an option, since it makes an argument begin with `-`";
+    for (elements, a) in [
+        ("{a}", json!("-rf")),
+        ("{a}", json!("-")),
+        ("{a}", json!("--")),
+        ("{a}", json!(-1)),
+        ("{a}", json!(["fine", "-x"])),
+        ("{a}-{b}", json!("")),
+        ("${EMPTY}{a}", json!("--all")),
+    ] {
+        let run = [&SHOW[..], &[elements]].concat();
+        let detail = fails(&run, "", signature, json!({"a": a, "b": "x"}), message).await;
+        assert!(detail.contains("put `--` before"), "{detail}");
+        let rendered = elements.replace("${EMPTY}", "");
+        let texts: Vec<_> = a.as_array().cloned().unwrap_or_else(|| vec![a.clone()]);
+        let expected: String = texts
+            .iter()
+            .map(|text| text.as_str().map_or(text.to_string(), str::to_owned))
+            .map(|text| format!("<{}>", rendered.replace("{a}", &text).replace("{b}", "x")))
+            .collect();
+        shows(&[elements], ", dashes: allow", signature, json!({"a": a, "b": "x"}), &expected).await;
+        shows(&["--", elements], "", signature, json!({"a": a, "b": "x"}), &format!("<-->{expected}")).await;
+    }
+    shows(&["x{a}", "-{a}"], "", signature, json!({"a": "-y"}), "<x-y><--y>").await;
+}
+
+#[tokio::test]
+async fn calls_that_cannot_be_made_say_why() {
+    let one = "(a::Text)==>(::Text)";
+    let nul = "`a` holds a NUL byte, which no argument of a command can have";
+    fails(&["echo", "{a}"], "", one, json!({"a": "x\0y"}), nul).await;
+    fails(&["echo", "{a}"], "", "(a::Any)==>(::Text)", json!({"a": ["x\0y"]}), nul).await;
+    fails(&["echo"], ", env: { X: \"{a}\" }", one, json!({"a": "\0"}), nul).await;
+    let detail = fails(
+        &["echo", "${NOPE}"],
+        "",
+        "()==>(::Text)",
+        json!({}),
+        "the variable `NOPE` is not set, and the tool needs it",
+    )
+    .await;
+    assert_eq!(detail, "set `NOPE` in the environment, or in `.env`");
+    let detail = fails(
+        &["no-such-program"],
+        "",
+        "()==>(::Text)",
+        json!({}),
+        "there is no program `no-such-program` on this machine",
+    )
+    .await;
+    assert!(detail.contains("looked in PATH: "), "{detail}");
+    fails(&["./no/such"], "", "()==>(::Text)", json!({}), "there is no program `./no/such` on this machine").await;
+    fails(&["/etc/passwd"], "", "()==>(::Text)", json!({}), "the program `/etc/passwd` may not be executed").await;
+    let missing = "the command cannot run: there is no folder `no/such`";
+    let detail = fails(&["true"], ", cwd: 'no/such'", "()==>(::Text)", json!({}), missing).await;
+    assert_eq!(detail, "looked for /no/such");
+    let long = "x".repeat(4 << 20);
+    fails(&["echo", "{a}"], "", one, json!({"a": long}), "the arguments are longer than a command can take").await;
+
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (result, _) = call(&tool_in(folder.path(), &["./script"], "", "()==>(::Text)"), json!({})).await;
+    assert_eq!(
+        result.unwrap_err().message(),
+        "the program `./script` cannot run: the interpreter that its first line names is not there"
+    );
+}
+
+#[tokio::test]
+async fn the_output_is_read_as_the_signature_says() {
+    let printf = |text: &'static str| ["printf", text];
+    for (output, more, returns, expected) in [
+        ("two\\n\\n", "", "Text", json!("two\n")),
+        ("win\\r\\n", "", "Text", json!("win")),
+        ("42", "", "Text", json!("42")),
+        (" 42\\n", "", "Int", json!(42)),
+        ("{{\"a\": [1]}}", "", "Any", json!({"a": [1]})),
+        ("[1]", ", result: text", "Any", json!("[1]")),
+        ("\"x\"", ", result: \"json\"", "Text", json!("x")),
+        ("whatever", ", result: exit", "Int", json!(0)),
+        ("", "", "Text", json!("")),
+    ] {
+        check(&printf(output), more, &format!("()==>(::{returns})"), json!({}), expected).await;
+    }
+    let no_json = "the output of the command is no JSON: ";
+    for (output, reason) in
+        [("", "it is empty"), ("\\377", "it is not UTF-8"), ("four", "expected ident at line 1 column 2")]
+    {
+        let detail = fails(&printf(output), "", "()==>(::Int)", json!({}), &format!("{no_json}{reason}")).await;
+        assert!(detail.starts_with("stdout: "), "{detail}");
+    }
+    let (result, heard) = call(&tool_in(Path::new("/"), &printf("a\\377b"), "", "()==>(::Text)"), json!({})).await;
+    assert_eq!(result.unwrap(), "a\u{fffd}b");
+    assert_eq!(heard, ["the output of the command is not UTF-8; what cannot be read is replaced by `\u{fffd}`"]);
+}
+
+#[tokio::test]
+async fn exit_codes_are_failures_unless_said_otherwise() {
+    let sh = |script: &'static str| ["sh", "-c", script];
+    let none = "()==>(::Text)";
+    fails(&sh("exit 3"), "", none, json!({}), "the command ended with exit code 3").await;
+    let detail = fails(
+        &sh("echo first >&2; printf '\\033[31mno\\tluck\\007\\033[0m\\n' >&2; exit 1"),
+        "",
+        none,
+        json!({}),
+        "the command ended with exit code 1: first\nno luck",
+    )
+    .await;
+    assert!(detail.starts_with("stderr: first\n\u{1b}[31mno"), "{detail:?}");
+    let (result, _) = call(
+        &tool_in(
+            Path::new("/"),
+            &sh("i=0; while [ $i -lt 999 ]; do echo line $i >&2; i=$((i+1)); done; exit 9"),
+            "",
+            none,
+        ),
+        json!({}),
+    )
+    .await;
+    let failure = result.unwrap_err();
+    assert!(failure.message().starts_with("the command ended with exit code 9: …line 9"), "{failure:?}");
+    assert!(failure.message().ends_with("line 998") && failure.message().chars().count() < 350, "{failure:?}");
+    let detail = failure.detail().unwrap();
+    assert!(
+        detail.starts_with("the end of stderr: ") && detail.len() > 8000 && detail.len() < 9000,
+        "{}",
+        detail.len()
+    );
+    fails(&sh("kill -9 $$"), "", none, json!({}), "the command was ended by signal 9 (SIGKILL)").await;
+    fails(&sh("kill -15 $$"), "", none, json!({}), "the command was ended by signal 15 (SIGTERM)").await;
+
+    let errors = ", errors: { `1`: \"nothing matches {a}\" }";
+    let one = "(a::Text)==>(::Text)";
+    let grep = ["grep", "--", "{a}", "/dev/null"];
+    fails(&grep, errors, one, json!({"a": "x y"}), "nothing matches x y").await;
+    check(&grep, ", succeeds: [0, 1]", one, json!({"a": "x"}), json!("")).await;
+    check(&sh("exit 7"), ", result: exit", "()==>(::Int)", json!({}), json!(7)).await;
+    let failed = "the command ended with exit code 7";
+    fails(&sh("exit 7"), ", result: exit, succeeds: [0, 1]", "()==>(::Int)", json!({}), failed).await;
+    fails(&sh("exit 0"), ", errors: { `0`: \"too good\" }", none, json!({}), "too good").await;
+}
+
+#[tokio::test]
+async fn stdin_is_fed_while_output_is_read() {
+    let one = "(a::Any {optional: true})==>(::Text)";
+    let large = "0123456789abcdef".repeat(1 << 18);
+    let more = ", stdin: \"{a}\", maxBytes: 8388608";
+    check(&["cat"], more, one, json!({"a": large}), json!(large)).await;
+    check(&["echo", "did not read"], more, one, json!({"a": large}), json!("did not read")).await;
+    check(&["sh", "-c", "exec <&-; echo closed"], more, one, json!({"a": large}), json!("closed")).await;
+    check(&["cat"], more, one, json!({"a": {"b": [1, null]}}), json!("{\"b\":[1,null]}")).await;
+    check(&["cat"], more, one, json!({"a": "nul \0 is fine"}), json!("nul \0 is fine")).await;
+    check(&["cat"], more, one, json!({}), json!("")).await;
+    check(&["cat"], ", stdin: none", "()==>(::Text)", json!({}), json!("")).await;
+    check(&["cat"], "", "()==>(::Text)", json!({}), json!("")).await;
+    check(&["cat"], ", stdin: \"<{a}>\"", one, json!({"a": 1}), json!("<1>")).await;
+}
+
+#[tokio::test]
+async fn a_flood_is_stopped() {
+    let limit = "the command was stopped: it wrote more than 1000 bytes";
+    fails(&["yes"], ", maxBytes: 1000", "()==>(::Text)", json!({}), limit).await;
+    fails(&["head", "-c", "1001", "/dev/zero"], ", maxBytes: 1000", "()==>(::Text)", json!({}), limit).await;
+    check(
+        &["head", "-c", "1000", "/dev/zero"],
+        ", maxBytes: 1000",
+        "()==>(::Text)",
+        json!({}),
+        json!("\0".repeat(1000)),
+    )
+    .await;
+    let script = "head -c 9000000 /dev/zero | tr '\\0' x >&2; echo done";
+    check(&["sh", "-c", script], "", "()==>(::Text)", json!({}), json!("done")).await;
+}
+
+#[tokio::test]
+async fn the_environment_is_cleared() {
+    let (result, _) = call(&tool_in(Path::new("/"), &["env"], "", "()==>(::Text)"), json!({})).await;
+    let shown = result.unwrap();
+    let names: Vec<_> =
+        shown.as_str().unwrap().lines().filter_map(|line| line.split_once('=')).map(|it| it.0).collect();
+    assert_eq!(names, ["HOME", "PATH"]);
+    for (env, expected) in [
+        ("[\"PLAIN\", \"UNSET\"]", "PLAIN=a plain value"),
+        ("{ GREETING: \"hi {a}\", HOME: \"/tmp\" }", "GREETING=hi you\nHOME=/tmp"),
+        ("{ GONE: \"{b}\", EMPTY: \"\" }", "EMPTY="),
+        ("{ T: \"Bearer ${TOKEN}\" }", "T=Bearer [redacted]"),
+        ("[\"TOKEN\"]", "TOKEN=[redacted]"),
+    ] {
+        let signature = "(a::Text)==>(b::Text {optional: true})==>(::Text)";
+        let tool = tool_in(Path::new("/"), &["env"], &format!(", env: {env}"), signature);
+        let result = call(&tool, json!({"a": "you"})).await.0.unwrap();
+        let mut lines: Vec<_> = result.as_str().unwrap().lines().filter(|line| !line.starts_with("PATH=")).collect();
+        lines.retain(|line| *line != "HOME=/home/ada");
+        lines.sort_unstable();
+        assert_eq!(lines.join("\n"), expected);
+    }
+}
+
+#[tokio::test]
+async fn commands_run_in_the_root_or_a_folder_of_it() {
+    let root = TempDir::new().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    std::fs::create_dir(path.join("sub")).unwrap();
+    std::fs::write(path.join("where"), "#!/bin/sh\npwd\n").unwrap();
+    std::fs::set_permissions(path.join("where"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (more, folder) in [("", path.clone()), (", cwd: \"sub\"", path.join("sub"))] {
+        let result = call(&tool_in(&path, &["./where"], more, "()==>(::Text)"), json!({})).await.0;
+        assert_eq!(result.unwrap(), folder.to_str().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn secrets_stay_inside() {
+    let env = ", env: { T: \"${TOKEN}\", P: \"${PIN}\" }";
+    let sh = |script| ["sh", "-c", script];
+    check(&sh("echo a $T b $T"), env, "()==>(::Text)", json!({}), json!("a [redacted] b [redacted]")).await;
+    let printed = "printf '{{\"%s\": [\"x%s\", %s]}}' $T $T $P";
+    let expected = json!({"[redacted]": ["x[redacted]", "[redacted]"]});
+    check(&sh(printed), env, "()==>(::Any)", json!({}), expected).await;
+    let failed = "the command ended with exit code 1: bad [redacted]";
+    let detail = fails(&sh("echo bad $T >&2; exit 1"), env, "()==>(::Text)", json!({}), failed).await;
+    assert_eq!(detail, "stderr: bad [redacted]");
+    let missing = "there is no program `[redacted]` on this machine";
+    fails(&["${TOKEN}"], "", "()==>(::Text)", json!({}), missing).await;
+
+    // The end of stderr is kept, and the cut goes through a secret.
+    for before in (8150..8250).step_by(7) {
+        let script = format!("printf 'start %s' $T >&2; head -c {before} /dev/zero | tr '\\0' x >&2; exit 1");
+        let tool = tool_in(Path::new("/"), &["sh", "-c", &script], env, "()==>(::Text)");
+        let failure = call(&tool, json!({})).await.0.unwrap_err();
+        let detail = failure.detail().unwrap();
+        assert!(!(4..SECRET.len()).any(|at| detail.contains(&SECRET[at..])), "{before}: {detail}");
+        assert!(detail.len() > 8000, "{before}: {}", detail.len());
+    }
+}
+
+#[test]
+fn the_properties_reach_the_tool() {
+    let more = ", timeout: 250ms, effect: reads, sealed: true, concurrency: 2";
+    let tool = tool_in(Path::new("/"), &["true"], more, "()==>(::Text)");
+    assert_eq!(
+        (tool.kind, tool.effect, tool.idempotent, tool.timeout, tool.concurrency, tool.sealed),
+        (Kind::Command, Effect::Reads, true, Duration::from_millis(250), Some(2), true)
+    );
+    let tool = tool_in(Path::new("/"), &["true"], ", effect: pure, idempotent: false", "()==>(::Text)");
+    assert_eq!((tool.effect, tool.idempotent, tool.sealed), (Effect::Pure, false, false));
+    assert_eq!(tool_in(Path::new("/"), &["true"], "", "()==>(::Text)").effect, Effect::Writes);
+}
+
+/// Scripts that would run for a minute, and that tell the ids of their processes in the file `ids` first.
+const ENDLESS: [&str; 6] = [
+    "echo $$ > new; mv new ids; sleep 60",
+    "trap '' TERM; echo $$ > new; mv new ids; while :; do sleep 60; done",
+    "(trap '' TERM; sleep 60) & echo $$ $! > new; mv new ids; wait",
+    "(trap '' TERM; sleep 60) & a=$!; sleep 60 & echo $$ $a $! > new; mv new ids; exec 1>&- 2>&-; wait",
+    "exec <&- >&- 2>&-; echo $$ > new; mv new ids; sleep 60",
+    "(yes >&2) & echo $$ $! > new; mv new ids; wait",
+];
+
+fn endless(root: &Path, script: &str) -> Tool {
+    tool_in(root, &["sh", "-c", script], ", stdin: \"{a}\"", "(a::Text)==>(::Text)")
+}
+
+/// Waits until something is so.
+async fn until<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..6000 {
+        if let Some(value) = ready() {
+            return value;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{what} never happened");
+}
+
+fn ids(root: &Path) -> Option<Vec<i32>> {
+    let text = std::fs::read_to_string(root.join("ids")).ok()?;
+    Some(text.split_whitespace().map(|id| id.parse().unwrap()).collect())
+}
+
+/// Tells whether a process runs no more. Where nobody waits for orphans, one that has ended stays as a zombie.
+fn is_gone(id: i32) -> bool {
+    let is_zombie = std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    is_zombie || !is_there(id)
+}
+
+fn is_there(id: i32) -> bool {
+    test_kill_process(Pid::from_raw(id).unwrap()).is_ok()
+}
+
+/// Waits for the end of some processes. The first one is our child, and must not even be a zombie.
+async fn are_gone(ids: &[i32], script: &str) {
+    until(&format!("the end of all of `{script}`"), || ids.iter().all(|id| is_gone(*id)).then_some(())).await;
+    until(&format!("waiting for `{script}`"), || (!is_there(ids[0])).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_ends_the_whole_group() {
+    for script in ENDLESS {
+        let root = TempDir::new().unwrap();
+        let tool = endless(root.path(), script);
+        let context = ToolContext::new("1");
+        let stdin = "never read ".repeat(1 << 16);
+        let call = tool.implementation.call(json!({ "a": stdin }), &context);
+        let ids = tokio::select! {
+            result = call => panic!("`{script}` ended: {result:?}"),
+            ids = until("the start", || ids(root.path())) => ids,
+        };
+        are_gone(&ids, script).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_told_to_end_before_it_is_killed() {
+    let root = TempDir::new().unwrap();
+    let script = "trap 'echo bye > said; exit' TERM; echo $$ > new; mv new ids; while :; do sleep 0.01; done";
+    let tool = endless(root.path(), script);
+    let context = ToolContext::new("1");
+    tokio::select! {
+        result = tool.implementation.call(json!({"a": ""}), &context) => panic!("ended: {result:?}"),
+        _ = until("the start", || ids(root.path())) => {}
+    }
+    until("a word before the end", || root.path().join("said").exists().then_some(())).await;
+}
+
+#[test]
+fn without_a_runtime_the_group_is_killed_at_once() {
+    for script in ENDLESS {
+        let root = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let tool = endless(root.path(), script);
+        let context = ToolContext::new("1");
+        let mut call = tool.implementation.call(json!({"a": ""}), &context);
+        let ids = runtime.block_on(async {
+            tokio::select! {
+                result = &mut call => panic!("`{script}` ended: {result:?}"),
+                ids = until("the start", || ids(root.path())) => ids,
+            }
+        });
+        drop(call);
+        runtime.block_on(are_gone(&ids, script));
+    }
+}
+
+#[test]
+fn a_runtime_that_shuts_down_leaves_nothing_behind() {
+    for script in ENDLESS {
+        let root = TempDir::new().unwrap();
+        let tool = endless(root.path(), script);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.spawn(async move { tool.implementation.call(json!({"a": ""}), &ToolContext::new("1")).await });
+        let ids = runtime.block_on(until("the start", || ids(root.path())));
+        drop(runtime);
+        let another = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        another.block_on(are_gone(&ids, script));
+    }
+}
+
+#[tokio::test]
+async fn a_call_does_not_wait_for_what_the_program_left_behind() {
+    let root = TempDir::new().unwrap();
+    let tool = endless(root.path(), "(trap '' TERM; sleep 60) & echo $! > ids; echo now");
+    let (result, heard) = call(&tool, json!({"a": ""})).await;
+    assert_eq!(result.unwrap(), "now");
+    assert!(heard.is_empty(), "{heard:?}");
+    let left = ids(root.path()).unwrap();
+    until("the end of what was left", || is_gone(left[0]).then_some(())).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_leaves_the_group_holds_nobody_up() {
+    let root = TempDir::new().unwrap();
+    let script =
+        "setsid sh -c 'echo $$ > new; mv new ids; sleep 60' & while ! [ -e ids ]; do sleep 0.01; done; echo now";
+    let (result, heard) = call(&endless(root.path(), script), json!({"a": ""})).await;
+    let left = Pid::from_raw(ids(root.path()).unwrap()[0]).unwrap();
+    rustix::process::kill_process_group(left, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(result.unwrap(), "now");
+    assert_eq!(heard, ["a process that the command left behind holds its output open; it was not waited for"]);
+}
