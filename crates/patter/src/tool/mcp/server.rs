@@ -168,7 +168,7 @@ impl McpServer {
         let names = known.iter().flat_map(|(_, names)| names.iter().map(String::as_str));
         let gone = format!("the MCP server `{}` no longer has the tool `{tool}`", self.name());
         Failure::new(match nearest(tool, names.clone()) {
-            Some(near) => format!("{gone}; the nearest that it has is `{near}`"),
+            Some(near) => format!("{gone}; did you mean `{near}`?"),
             None => gone,
         })
         .with_detail(format_args!("it has {}", names.collect::<Vec<_>>().join(", ")))

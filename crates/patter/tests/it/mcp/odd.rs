@@ -3,7 +3,8 @@
 use super::{call, odd, tool};
 use patter::check::{Options, check};
 use patter::project::Project;
-use patter::tool::Effect;
+use patter::tool::mcp::{ToolWarning, declarations};
+use patter::tool::{Effect, ToolContext};
 use serde_json::{Value as Json, json};
 
 #[tokio::test]
@@ -11,14 +12,14 @@ async fn what_cannot_be_used_is_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}") else { return };
     let listing = server.tools().await.unwrap();
     let names: Vec<_> = listing.tools.iter().map(|tool| tool.name()).collect();
-    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env"]);
+    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "rename"]);
     let warnings: Vec<_> = listing.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"));
     let declared: Vec<_> = listing.tools.iter().map(|tool| tool.definition.to_string()).collect();
     insta::assert_snapshot!(declared.join("\n"));
     let ask = listing.tools.iter().find(|tool| tool.name() == "ask").unwrap();
     assert_eq!((ask.effect, ask.idempotent), (Effect::Network, true));
-    let text = patter::tool::mcp::declarations(&server).await.unwrap();
+    let text = declarations(&server).await.unwrap();
     assert!(text.contains("// Note: the tool `broken` is left out"), "{text}");
     assert!(text.contains("[Node:Object | (children::Array"), "{text}");
     let findings = check(&Project::read([("demo.gram", &text)]), &Options::default());
@@ -85,6 +86,34 @@ async fn a_server_sees_only_what_is_for_it() {
 async fn secrets_are_not_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '1s'") else { return };
     let hang = tool(&server, "hang").await;
-    let failure = hang.implementation.call(json!({}), &patter::tool::ToolContext::new("call")).await.unwrap_err();
+    let failure = hang.implementation.call(json!({}), &ToolContext::new("call")).await.unwrap_err();
     assert_eq!(failure.detail(), Some("stderr: the token is [redacted]"));
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_cut() {
+    let Some(server) = odd("env = {ENDLESS = 'yes'}") else { return };
+    let listing = server.tools().await.unwrap();
+    assert_eq!(listing.tools.len(), 1000);
+    assert_eq!(listing.warnings, [ToolWarning::TooMany]);
+}
+
+#[tokio::test]
+async fn a_list_that_changed_is_asked_for_again() {
+    let Some(server) = odd("") else { return };
+    let bare = tool(&server, "bare").await;
+    let context = ToolContext::new("call");
+    assert_eq!(bare.implementation.call(json!({}), &context).await.unwrap(), "free");
+    let rename = tool(&server, "rename").await;
+    assert_eq!(rename.implementation.call(json!({}), &context).await.unwrap(), "renamed");
+    // The notification and the answer are heard in no certain order.
+    let start = std::time::Instant::now();
+    let failure = loop {
+        match bare.implementation.call(json!({}), &context).await {
+            Err(failure) => break failure,
+            Ok(_) => assert!(start.elapsed() < super::SOON, "the list is not asked for again"),
+        }
+    };
+    let expected = "the MCP server `demo` no longer has the tool `bare`; did you mean `bare2`?";
+    assert_eq!(failure.message(), expected);
 }
