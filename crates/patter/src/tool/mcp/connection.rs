@@ -1,5 +1,6 @@
 //! One connection to an MCP server, from the handshake to the end.
 
+use super::http::Sessions;
 use super::process::{Process, Tail};
 use super::settings::{Reach, Settings};
 use super::trouble::{Trouble, causes};
@@ -68,7 +69,8 @@ impl Connection {
             Reach::Http { url, headers } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
-                let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+                let client = Sessions { client: client.clone(), listener: listener.clone() };
+                let transport = StreamableHttpClientTransport::with_client(client, config);
                 (timeout_at(deadline, serve_client(listener.clone(), transport)).await, None)
             }
         };

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Lease, Pending};
 use super::content;
-use super::settings::{Reach, Settings};
+use super::settings::Settings;
 use super::trouble::{Again, Trouble};
 use crate::tool::{Failure, ToolContext};
 use patter_core::nearest;
@@ -90,13 +90,7 @@ impl McpServer {
     /// Lists the tools, as the server tells them. Returns whether there were more than are taken, too.
     pub(super) async fn list(&self) -> Result<(Vec<Listed>, bool), Failure> {
         let lease = self.lease().await?;
-        match self.list_over(&lease).await {
-            Err(error) if self.is_forgotten(&error) => {
-                let lease = self.lease_after(&lease).await?;
-                self.list_over(&lease).await.map_err(|error| self.failed(&lease, &error))
-            }
-            listed => listed.map_err(|error| self.failed(&lease, &error)),
-        }
+        self.list_over(&lease).await.map_err(|error| self.failed(&lease, &error))
     }
 
     /// Calls a tool. The call is cancelled at the server if the future is dropped.
@@ -107,12 +101,8 @@ impl McpServer {
         context: &ToolContext,
     ) -> Result<CallToolResult, Failure> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let mut lease = self.lease().await?;
-        let mut answer = self.call_over(&lease, params.clone(), context).await;
-        if answer.as_ref().is_err_and(|error| self.is_forgotten(error)) {
-            lease = self.lease_after(&lease).await?;
-            answer = self.call_over(&lease, params, context).await;
-        }
+        let lease = self.lease().await?;
+        let answer = self.call_over(&lease, params, context).await;
         match answer.map_err(|error| self.failed(&lease, &error))? {
             None => Err(self.vanished(tool)),
             Some(ServerResult::CallToolResult(result)) => Ok(result),
@@ -174,16 +164,6 @@ impl McpServer {
         .with_detail(format_args!("it has {}", names.collect::<Vec<_>>().join(", ")))
     }
 
-    /// Tells whether a server refused a request because it knows nothing of the connection: it was started anew. The
-    /// request was not looked at, so it may be sent again.
-    fn is_forgotten(&self, error: &ServiceError) -> bool {
-        let ServiceError::McpError(error) = error else { return false };
-        // Servers answer so with a number from the range that is theirs; what they all say is the word.
-        matches!(self.settings().reach, Reach::Http { .. })
-            && (-32099..=-32000).contains(&error.code.0)
-            && error.message.to_lowercase().contains("session")
-    }
-
     /// Tells what happened to a request, and lets go of a connection that broke.
     fn failed(&self, lease: &Lease, error: &ServiceError) -> Failure {
         let trouble = match error {
@@ -204,13 +184,6 @@ impl McpServer {
         self.owner().send(Command::Connect(reply)).await.map_err(|_| gone())?;
         let lease = answer.await.map_err(|_| gone())?;
         lease.map_err(|trouble| trouble.failure(&self.settings().secrets))
-    }
-
-    /// Returns another connection than one that is of no use.
-    async fn lease_after(&self, lost: &Lease) -> Result<Lease, Failure> {
-        // The owner reads this first. If it is gone, that is told next.
-        let _ = self.owner().send(Command::Broken(lost.generation)).await;
-        self.lease().await
     }
 
     /// Returns the way to the owner. One is made if there is none, or if the runtime of the last one is gone.

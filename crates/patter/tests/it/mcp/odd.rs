@@ -4,14 +4,14 @@ use super::{call, odd, tool};
 use patter::check::{Options, check};
 use patter::project::Project;
 use patter::tool::mcp::{ToolWarning, declarations};
-use patter::tool::{Effect, ToolContext};
+use patter::tool::{Effect, Failure, Tool, ToolContext};
 use serde_json::{Value as Json, json};
 
 #[tokio::test]
 async fn what_cannot_be_used_is_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}") else { return };
     let listing = server.tools().await.unwrap();
-    let names: Vec<_> = listing.tools.iter().map(|tool| tool.name()).collect();
+    let names: Vec<_> = listing.tools.iter().map(Tool::name).collect();
     assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "rename"]);
     let warnings: Vec<_> = listing.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"));
@@ -31,7 +31,7 @@ async fn answers_become_values() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '2s'") else { return };
     let expect = async |name: &str, arguments: Json, expected: Result<Json, &str>| {
         let result = call(&server, name, arguments.clone()).await;
-        let result = result.as_ref().map_err(|failure| failure.message());
+        let result = result.as_ref().map_err(Failure::message);
         assert_eq!(result, expected.as_ref().map_err(|message| *message), "{name} {arguments}");
     };
     expect("strict", json!({"a": 1}), Ok(json!("taken"))).await;
