@@ -10,7 +10,7 @@ use patter::permission::{Decision, Permissions, Rule, RuleError};
 use patter::project::{Config, Environment, Loaded, Project, Servers, Tools, find_root};
 use patter::tool::Tool;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
@@ -19,12 +19,17 @@ pub(crate) struct Setup {
     pub(crate) root: Option<PathBuf>,
     pub(crate) config: Config,
     pub(crate) loaded: Loaded,
+    pub(crate) toolset: Toolset,
+}
+
+/// The tools of a project, ready to be called.
+pub(crate) struct Toolset {
     pub(crate) library: Arc<Library<Tool>>,
-    /// What stands for servers that could not be asked; they were told.
+    /// How many servers could not be asked for their tools; why was told.
     pub(crate) missing_servers: usize,
+    pub(crate) runtime: Runtime,
     /// Keeps the servers alive.
     pub(crate) tools: Tools,
-    pub(crate) runtime: Runtime,
 }
 
 /// Where tools come from, beside the project.
@@ -74,33 +79,9 @@ impl Setup {
         if !loaded.unreadable.is_empty() {
             return Ok(None);
         }
-        let environment = Environment::read(root.as_deref())?;
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let mut tools = match Tools::read(&loaded.project, root.as_deref(), &config, &environment) {
-            Ok(tools) => tools,
-            Err(error) => {
-                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
-                return Ok(None);
-            }
-        };
-        for problem in tools.problems() {
-            diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
-        }
         let servers = if sources.no_mcp { &Servers::None } else { servers };
-        let problems = runtime.block_on(tools.add_servers(servers));
-        for problem in &problems {
-            diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
-        }
-        let library = match tools.library() {
-            Ok(library) => Arc::new(library),
-            Err(errors) => {
-                for error in errors {
-                    diagnostics::error(&error.to_string(), Some("rename one of the two, or remove it"))?;
-                }
-                return Ok(None);
-            }
-        };
-        Ok(Some(Self { root, config, loaded, library, missing_servers: problems.len(), tools, runtime }))
+        let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers)?;
+        Ok(toolset.map(|toolset| Self { root, config, loaded, toolset }))
     }
 
     /// Finds an agent of the first file that was named; says why where it cannot.
@@ -127,6 +108,43 @@ impl Setup {
         };
         diagnostics::error(&message, hint.as_deref())?;
         Ok(None)
+    }
+}
+
+impl Toolset {
+    /// Makes the tools of a project, and asks its servers for theirs. Says why where it cannot.
+    pub(crate) fn read(
+        project: &Project,
+        root: Option<&Path>,
+        config: &Config,
+        servers: &Servers<'_>,
+    ) -> io::Result<Option<Self>> {
+        let environment = Environment::read(root)?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let mut tools = match Tools::read(project, root, config, &environment) {
+            Ok(tools) => tools,
+            Err(error) => {
+                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
+                return Ok(None);
+            }
+        };
+        for problem in tools.problems() {
+            diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
+        }
+        let problems = runtime.block_on(tools.add_servers(servers));
+        for problem in &problems {
+            diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
+        }
+        let library = match tools.library() {
+            Ok(library) => Arc::new(library),
+            Err(errors) => {
+                for error in errors {
+                    diagnostics::error(&error.to_string(), Some("rename one of the two, or remove it"))?;
+                }
+                return Ok(None);
+            }
+        };
+        Ok(Some(Self { library, missing_servers: problems.len(), runtime, tools }))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod diff;
 mod keyword;
 pub mod library;
 pub mod name;
+pub mod openapi;
 pub mod permission;
 pub mod project;
 mod property;

@@ -18,6 +18,10 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
     let parameters: Vec<_> =
         parameters.filter_map(|(position, argument)| errors.note(Parameter::read(position, argument))).collect();
     errors.note(unique(&parameters));
+    if let (Some(option), Some(_)) = (&options.blocking, function.sig.asyncness) {
+        let message = "an async function does not block: leave out `async`, or this";
+        errors.note::<()>(Err(Error::new_spanned(option, message)));
+    }
     let description = description(&function.attrs);
     if description.is_none() {
         let message = "a tool needs a doc comment: it tells the model what the tool does, as in \
@@ -31,7 +35,8 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
     let name = options.name.as_ref().map_or_else(|| camel_case(&ident.to_string()), syn::LitStr::value);
     let declared = parameters.iter().map(Parameter::declare);
     let returns = returns(&function.sig.output);
-    let body = body(&function.sig, &parameters, options.is_pure);
+    let is_quick = options.is_pure && options.blocking.is_none();
+    let body = body(&function.sig, &parameters, is_quick);
     let calls = &options.calls;
     let about = format!("The tool `{name}`: see the function of the same name.");
     let about_tool = format!("Returns the tool `{name}`.");
@@ -126,15 +131,15 @@ fn is_result(output: &ReturnType) -> bool {
     }
 }
 
-/// Returns what a call does. A plain function may block, unless it only computes.
-fn body(signature: &Signature, parameters: &[Parameter], is_pure: bool) -> TokenStream {
+/// Returns what a call does. A plain function may block, unless it is quick.
+fn body(signature: &Signature, parameters: &[Parameter], is_quick: bool) -> TokenStream {
     let ident = &signature.ident;
     let taken = parameters.iter().map(Parameter::take);
     let passed = parameters.iter().map(Parameter::pass);
     let call = quote!(#ident(#(#passed),*));
     let awaited = match signature.asyncness {
         Some(_) => quote!(#call.await),
-        None if is_pure => call,
+        None if is_quick => call,
         None => quote! {{
             let context = ::std::clone::Clone::clone(context);
             ::patter::__private::blocking(move || { let context = &context; let _ = context; #call }).await?

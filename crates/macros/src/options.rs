@@ -5,7 +5,7 @@ use quote::quote;
 use std::collections::HashSet;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
-use syn::{LitInt, LitStr, Result};
+use syn::{LitInt, LitStr, Path, Result};
 
 /// The options of a tool.
 #[derive(Default)]
@@ -13,11 +13,13 @@ pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     /// Whether it is said that a call only computes, so that it may run where it is called.
     pub(crate) is_pure: bool,
+    /// Whether it is said that a call may take long all the same.
+    pub(crate) blocking: Option<Path>,
     /// Calls of the methods of `Tool`.
     pub(crate) calls: TokenStream,
 }
 
-const KNOWN: &str = "`name`, `effect`, `idempotent`, `timeout`, `concurrency` and `sealed`";
+const KNOWN: &str = "`name`, `effect`, `idempotent`, `timeout`, `concurrency`, `sealed` and `blocking`";
 
 impl Options {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
@@ -62,6 +64,10 @@ impl Options {
                 };
                 self.is_pure = effect.value() == "pure";
                 quote!(.effect(::patter::tool::Effect::#variant))
+            }
+            "blocking" => {
+                self.blocking = Some(meta.path.clone());
+                return Ok(());
             }
             "idempotent" => quote!(.idempotent(true)),
             "sealed" => quote!(.sealed()),

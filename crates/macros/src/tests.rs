@@ -64,7 +64,16 @@ fn mistakes_in_the_options_are_told() {
     check("timeout = \"0s\"", "a whole number with a unit");
     check("timeout = \"1.5s\"", "a whole number with a unit");
     check("concurrency = 0", "at least one call");
+    check("effect = \"pure\", blocking", "");
     check("sealed, sealed", "`sealed` is said twice");
+}
+
+#[test]
+fn an_async_function_is_not_blocking() {
+    assert_eq!(
+        errors("blocking", "/// Adds\nasync fn add() {}"),
+        ["an async function does not block: leave out `async`, or this"]
+    );
 }
 
 #[test]

@@ -12,7 +12,9 @@
 // What `#[tool]` writes begins with `::patter`, here too.
 extern crate self as patter;
 
+pub mod http;
 pub mod lock;
+pub mod openapi;
 pub mod project;
 pub mod tool;
 
@@ -24,7 +26,7 @@ pub use patter_core::{
 /// Makes a tool of a function.
 ///
 /// The function stays as it is, to be called and tested. Beside it there is a type of the same name, whose `tool()`
-/// returns the [`Tool`](tool::Tool); one `use` brings both.
+/// returns the [`Tool`](tool::Tool); one `use` brings both. (So a module of that name has to be elsewhere.)
 ///
 /// ```
 /// use patter::tool::{Failure, ToolContext};
@@ -71,7 +73,7 @@ pub use patter_core::{
 /// is said; `idempotent`; `timeout = "10s"`; `concurrency = 4`; `sealed`.
 ///
 /// A function that is not `async` runs on a thread of its own, since it may block, unless it is `pure`: then it runs
-/// where it is called, and should be quick. When nobody waits for its result any more, such a thread still runs to its
+/// where it is called, and should be quick, or say `blocking`. When nobody waits for its result any more, such a thread still runs to its
 /// end; a long one looks at [`ToolContext::cancellation`](tool::ToolContext::cancellation).
 pub use patter_macros::tool;
 

@@ -67,17 +67,17 @@ impl Call {
         let Some(setup) = Setup::read(&[], &self.sources, &Servers::For(&self.tool))? else {
             return Ok(Outcome::Failure);
         };
-        let permissions = match setup.library.resolve(&self.tool) {
+        let permissions = match setup.toolset.library.resolve(&self.tool) {
             Ok(entry) => base_permissions(&entry.name, &entry.value),
             Err(_) => Permissions::default(),
         };
         let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
-        let executor = Executor::new(setup.library.clone(), permissions).with_listener(show_progress);
+        let executor = Executor::new(setup.toolset.library.clone(), permissions).with_listener(show_progress);
         let approval = self.approval(&executor, &arguments)?;
         let cancellation = CancellationToken::new();
         let call =
             ToolCall { approval, cancellation: cancellation.clone(), ..ToolCall::new(self.tool.clone(), arguments) };
-        let result = setup.runtime.block_on(async {
+        let result = setup.toolset.runtime.block_on(async {
             tokio::spawn(async move {
                 if tokio::signal::ctrl_c().await.is_ok() {
                     cancellation.cancel();

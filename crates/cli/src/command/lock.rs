@@ -1,11 +1,12 @@
 //! `patter lock`: writes down which tools agents are bound to.
 
-use crate::setup::{Setup, ToolSources};
+use crate::setup::{Setup, ToolSources, Toolset};
 use crate::{Outcome, diagnostics};
 use clap::Args;
-use patter::library::{Matching, bind};
+use patter::declare::Agent;
+use patter::library::{BindFailure, Matching, bind};
 use patter::lock::{LOCK, Lock};
-use patter::project::Servers;
+use patter::project::{Project, Servers};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -24,11 +25,15 @@ impl LockCommand {
         let Some(setup) = Setup::read(&[PathBuf::from(".")], &self.sources, &Servers::All)? else {
             return Ok(Outcome::Failure);
         };
-        let Some(lock) = bound(&setup)? else { return Ok(Outcome::Failure) };
-        if setup.missing_servers > 0 {
+        let (lock, failures) = bound(&setup.loaded.project, &setup.toolset);
+        for (place, failure) in &failures {
+            diagnostics::error(&format!("{place}: {failure}"), failure.hint().as_deref())?;
+        }
+        if setup.toolset.missing_servers > 0 || !failures.is_empty() {
+            diagnostics::say(&format!("{LOCK} was not written"))?;
             return Ok(Outcome::Failure);
         }
-        let path = path(&setup);
+        let path = path(setup.root.as_deref());
         let text = lock.to_string();
         if std::fs::read_to_string(&path).is_ok_and(|before| before == text) {
             diagnostics::say(&format!("{LOCK} is up to date"))?;
@@ -45,11 +50,8 @@ impl LockCommand {
 }
 
 /// Says what has changed since the project was locked.
-pub(crate) fn check(sources: &ToolSources) -> io::Result<Outcome> {
-    let Some(setup) = Setup::read(&[PathBuf::from(".")], sources, &Servers::All)? else {
-        return Ok(Outcome::Failure);
-    };
-    let text = match std::fs::read_to_string(path(&setup)) {
+pub(crate) fn check(project: &Project, root: Option<&Path>, toolset: &Toolset) -> io::Result<Outcome> {
+    let text = match std::fs::read_to_string(path(root)) {
         Ok(text) => text,
         Err(error) => {
             diagnostics::error(&format!("cannot read `{LOCK}`: {error}"), Some("`patter lock` writes it"))?;
@@ -63,38 +65,35 @@ pub(crate) fn check(sources: &ToolSources) -> io::Result<Outcome> {
             return Ok(Outcome::Failure);
         }
     };
-    let Some(now) = bound(&setup)? else { return Ok(Outcome::Failure) };
+    let (now, _) = bound(project, toolset);
     let drift = locked.drift(&now);
     for drift in &drift {
         diagnostics::error(&drift.to_string(), None)?;
     }
     if drift.is_empty() {
-        return Ok(if setup.missing_servers == 0 { Outcome::Success } else { Outcome::Failure });
+        return Ok(Outcome::Success);
     }
     diagnostics::say(&format!("{LOCK} is out of date; `patter lock` writes it anew if the changes are meant"))?;
     Ok(Outcome::Failure)
 }
 
-/// Binds all agents of the project; says why where it cannot.
-fn bound(setup: &Setup) -> io::Result<Option<Lock>> {
-    let mut lock = Lock::default();
-    let mut is_bound = true;
-    let project = &setup.loaded.project;
-    for (declaration, agent) in project.agents() {
-        match bind(&agent, project, &setup.library, Matching::Compatible) {
-            Ok(bindings) => lock.add(&declaration.name, &bindings, &setup.library),
-            Err(error) => {
-                is_bound = false;
-                for failure in &error.failures {
-                    let place = project.place(declaration.file, failure.span);
-                    diagnostics::error(&format!("{place}: {failure}"), failure.hint().as_deref())?;
-                }
+/// Binds all agents of a project, those inside of others too. Returns those that can be bound, and why others cannot.
+fn bound(project: &Project, toolset: &Toolset) -> (Lock, Vec<(String, BindFailure)>) {
+    let (mut lock, mut failures) = (Lock::default(), Vec::new());
+    for (file, source) in project.files().iter().enumerate() {
+        for agent in source.tree.walk().filter_map(Agent::cast) {
+            match bind(&agent, project, &toolset.library, Matching::Compatible) {
+                Ok(bindings) => lock.add(&agent.name().unwrap_or_default(), &bindings, &toolset.library),
+                Err(error) => failures.extend(error.failures.into_iter().map(|failure| {
+                    let place = project.place(file, failure.span);
+                    (place, failure)
+                })),
             }
         }
     }
-    Ok(is_bound.then_some(lock))
+    (lock, failures)
 }
 
-fn path(setup: &Setup) -> PathBuf {
-    setup.root.as_deref().unwrap_or(Path::new(".")).join(LOCK)
+fn path(root: Option<&Path>) -> PathBuf {
+    root.unwrap_or(Path::new(".")).join(LOCK)
 }

@@ -72,7 +72,7 @@ impl Tools {
             layer.is_none_or(|layer| entry.layer == layer)
                 && self.name.as_deref().is_none_or(|name| entry.name.as_str().contains(name))
         };
-        let mut entries: Vec<_> = setup.library.entries().filter(is_shown).collect();
+        let mut entries: Vec<_> = setup.toolset.library.entries().filter(is_shown).collect();
         entries.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
         match self.format {
             Format::Json => {
@@ -85,7 +85,7 @@ impl Tools {
             }
             Format::Text => print(&table(&setup, &entries))?,
         }
-        Ok(if setup.missing_servers == 0 { Outcome::Success } else { Outcome::Failure })
+        Ok(if setup.toolset.missing_servers == 0 { Outcome::Success } else { Outcome::Failure })
     }
 }
 
@@ -104,7 +104,7 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
             let (kind, effect) = (tool.kind.name(), tool.effect.name());
             let description = tool.definition.description.lines().next().unwrap_or_default();
             let _ = write!(out, "  {TOOL}{name:<names$}{TOOL:#}  {kind:<kinds$}  {effect:<effects$}  {description}");
-            for overridden in setup.library.overrides().filter(|one| one.winner.name == entry.name) {
+            for overridden in setup.toolset.library.overrides().filter(|one| one.winner.name == entry.name) {
                 let _ = write!(out, " {DIM}(overrides the {} layer){DIM:#}", overridden.loser.layer);
             }
             out.push('\n');
@@ -116,6 +116,7 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
 fn json_of(setup: &Setup, entry: &Entry<Tool>) -> Json {
     let tool = &entry.value;
     let overridden: Vec<_> = setup
+        .toolset
         .library
         .overrides()
         .filter(|one| one.winner.name == entry.name)

@@ -54,7 +54,7 @@ impl Why {
             },
         };
         let mut out = String::new();
-        let resolved = setup.library.resolve(&self.tool);
+        let resolved = setup.toolset.library.resolve(&self.tool);
         match &resolved {
             Ok(entry) => head(&mut out, entry),
             Err(ResolveError::NotFound { .. }) if agent.is_none() => {}
@@ -92,7 +92,7 @@ impl Why {
             let _ = writeln!(out, "  {BAD}{text}{BAD:#}");
         };
         let _ = writeln!(out, "{BOLD}declared by {name}{BOLD:#}");
-        let bindings = bind(agent, &setup.loaded.project, &setup.library, Matching::Compatible);
+        let bindings = bind(agent, &setup.loaded.project, &setup.toolset.library, Matching::Compatible);
         let Some(element) = agent.elements().find(|element| element.name().is_some_and(|name| own(&name))) else {
             bad(out, &format!("`{name}` does not declare it, so no call of it reaches the tool"));
             return None;
@@ -109,7 +109,7 @@ impl Why {
                 None
             }
             // Others of the agent may not be bound; this one is.
-            Err(_) => setup.library.resolve(&declared).ok().map(|entry| {
+            Err(_) => setup.toolset.library.resolve(&declared).ok().map(|entry| {
                 let _ = writeln!(out, "  {GOOD}compatible{GOOD:#}  {DIM}{place}{DIM:#}");
                 entry.name.clone()
             }),
@@ -140,7 +140,7 @@ fn head(out: &mut String, entry: &Entry<Tool>) {
 }
 
 fn candidates(out: &mut String, setup: &Setup, name: &str, winner: Option<&Entry<Tool>>) {
-    let candidates = setup.library.candidates(name);
+    let candidates = setup.toolset.library.candidates(name);
     if candidates.is_empty() {
         return;
     }
@@ -148,7 +148,7 @@ fn candidates(out: &mut String, setup: &Setup, name: &str, winner: Option<&Entry
     let _ = writeln!(out, "{BOLD}candidates{BOLD:#}");
     for entry in candidates {
         let is_winner = winner.is_some_and(|winner| std::ptr::eq(winner, entry));
-        let is_overridden = setup.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
+        let is_overridden = setup.toolset.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
         let why = match winner {
             _ if is_overridden => "overridden: a higher layer has the same full name",
             Some(winner) if is_winner && winner.name.as_str() == name && name.contains('/') => "taken: the full name",

@@ -15,6 +15,7 @@ use crate::signature::Signature;
 use crate::{nearest, rule};
 use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
+pub(crate) use reference::endless as endless_records;
 use std::collections::{HashMap, HashSet};
 
 /// What a check should know beyond the files.

@@ -224,7 +224,7 @@ fn circles(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> 
 }
 
 /// Returns the record types that no value can have, since every one would hold another, one for each circle.
-pub(super) fn endless(records: &Records) -> HashSet<String> {
+pub(crate) fn endless(records: &Records) -> HashSet<String> {
     let names: Vec<&str> = records.iter().map(|(name, _)| name).collect();
     let index: HashMap<&str, usize> = names.iter().enumerate().map(|(index, name)| (*name, index)).collect();
     let next = |at: usize| -> Vec<usize> {

@@ -77,26 +77,35 @@ impl Signature {
     /// assert_eq!(made.unsaid, None);
     /// ```
     pub fn from_schemas(input: &Json, output: Option<&Json>) -> Result<FromSchemas, SchemaError> {
+        Self::from_schemas_naming(input, output, Naming::Circles)
+    }
+
+    /// Returns the signature of a tool with these schemas, and says what becomes a record type.
+    pub(crate) fn from_schemas_naming(
+        input: &Json,
+        output: Option<&Json>,
+        naming: Naming,
+    ) -> Result<FromSchemas, SchemaError> {
         let input = document(input)?;
         let nothing = Records::default();
-        let mut reader = Reader::new(&input, &nothing);
+        let mut reader = Reader::new(&input, &nothing, naming);
         let (parameters, is_exact) = reader.parameters();
         let mut records = reader.finish()?;
         let Some(output) = output.map(document).transpose()? else {
             let signature = Signature { parameters, returns: Type::new(Shape::Any) };
             return Ok(FromSchemas { signature, records, unsaid: (!is_exact).then_some(input) });
         };
-        let (mut returns, mut others) = result(&output, &nothing)?;
+        let (mut returns, mut others) = result(&output, &nothing, naming)?;
         if others.iter().any(|(name, record)| records.get(name).is_some_and(|known| known != record)) {
-            (returns, others) = result(&output, &records)?;
+            (returns, others) = result(&output, &records, naming)?;
         }
         records.records.extend(others.records);
         Ok(FromSchemas { signature: Signature { parameters, returns }, records, unsaid: (!is_exact).then_some(input) })
     }
 }
 
-fn result(output: &Json, taken: &Records) -> Result<(Type, Records), SchemaError> {
-    let mut reader = Reader::new(output, taken);
+fn result(output: &Json, taken: &Records, naming: Naming) -> Result<(Type, Records), SchemaError> {
+    let mut reader = Reader::new(output, taken, naming);
     let returns = reader.ty(output, Place::Bare, 0);
     Ok((returns, reader.finish()?))
 }
@@ -141,8 +150,16 @@ enum Place {
     Bare,
 }
 
+/// What becomes a record type: of what a schema refers to, objects that contain themselves, or all objects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    Circles,
+    Objects,
+}
+
 struct Reader<'d> {
     document: &'d Json,
+    naming: Naming,
     opaque: Opaque<'d>,
     /// Names that are not free for record types.
     taken: &'d Records,
@@ -156,9 +173,9 @@ struct Reader<'d> {
 }
 
 impl<'d> Reader<'d> {
-    fn new(document: &'d Json, taken: &'d Records) -> Self {
+    fn new(document: &'d Json, taken: &'d Records, naming: Naming) -> Self {
         let (named, reach, circular) = (IndexMap::new(), HashMap::new(), HashMap::new());
-        Self { document, opaque: Opaque::new(document), taken, named, reach, circular, parts: 0 }
+        Self { document, naming, opaque: Opaque::new(document), taken, named, reach, circular, parts: 0 }
     }
 
     /// Reads the record types that were named on the way.
@@ -230,11 +247,11 @@ impl<'d> Reader<'d> {
         Some(ty)
     }
 
-    /// Reads what a reference points to; what contains itself is a record type.
+    /// Reads what a reference points to, maybe as a record type.
     fn reference(&mut self, reference: &str, place: Place, depth: usize) -> Option<Type> {
         let target = pointer(reference)?;
         let schema = self.document.pointer(&target)?;
-        if !self.contains_itself(&target) {
+        if self.naming == Naming::Circles && !self.contains_itself(&target) {
             return self.said(schema, place, depth + 1);
         }
         let map = schema

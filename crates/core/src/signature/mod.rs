@@ -15,12 +15,14 @@ mod validate;
 mod value;
 
 pub use compiled::Validator;
+pub(crate) use from_schema::Naming;
 pub use from_schema::{FromSchemas, SchemaError};
 pub use read::SignatureError;
 pub use validate::{Mismatch, Step};
 pub(crate) use validate::{compare, same};
 pub use value::{json_of, value_of};
 
+pub(crate) use narrow::is_type_name;
 pub(crate) use read::{Reader, a, is_built_in};
 
 use indexmap::IndexMap;

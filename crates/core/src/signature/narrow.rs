@@ -45,7 +45,7 @@ pub(super) fn text(map: &Map<String, Json>, keyword: &str) -> Option<String> {
 }
 
 /// Tells whether a name can be that of a record type.
-pub(super) fn is_type_name(name: &str) -> bool {
+pub(crate) fn is_type_name(name: &str) -> bool {
     let is_built_in = BUILT_IN.iter().any(|(first, other)| [*first, *other].contains(&name));
     !name.is_empty() && name.trim() == name && !name.starts_with("Maybe ") && !is_built_in
 }

@@ -16,6 +16,7 @@ mod findings;
 mod from_schema;
 mod generate;
 mod library;
+mod openapi;
 mod permission;
 mod provider_views;
 mod rules;

@@ -1,6 +1,8 @@
 //! `patter.toml`.
 
 use super::{CONFIG, LoadError, strip_dot};
+use crate::tool::mcp::ServerConfig;
+use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,10 @@ pub struct Config {
     pub fs: FsConfig,
     /// The tools that an organisation shares.
     pub org: Option<OrgConfig>,
+    /// MCP servers, by name.
+    pub mcp: IndexMap<String, ServerConfig>,
+    /// A JSON file with `mcpServers`, from the root of the project on.
+    pub mcp_servers: Option<PathBuf>,
 }
 
 /// The section `[check]`.

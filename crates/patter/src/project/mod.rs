@@ -6,6 +6,7 @@ mod tools;
 
 pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig};
 pub use environment::Environment;
+pub use tools::{ServerProblem, Servers, ToolProblem, Tools, ToolsError};
 
 use ignore::WalkBuilder;
 use patter_core::gram::Dialect;

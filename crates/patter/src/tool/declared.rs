@@ -1,21 +1,38 @@
 //! Tools that are declared in gram: toolboxes of HTTP requests and commands.
 
 use super::command::command_tool;
+use super::http::http_tool;
+use super::standard::fs::Root;
 use super::{Definition, Tool, Workspace};
+use crate::http::{HttpClient, Reach};
 use crate::project::Environment;
-use patter_core::declare::{CommandSpec, Conduct, Declares, ToolSpec};
+use patter_core::declare::{CommandSpec, Conduct, Declares, Effect, HttpSpec, ToolSpec};
 use patter_core::gram::{Diagnostic, Pattern};
 use patter_core::project::{Finding, Project};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What tools that are declared in gram are made with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Kit {
     /// The folder that commands run in.
     pub root: PathBuf,
     /// Where `${NAME}` is looked up.
     pub environment: Environment,
+    /// What sends requests.
+    pub client: HttpClient,
+    /// The folders that the toolbox `fs` may touch.
+    pub fs_roots: Vec<Root>,
+}
+
+impl Kit {
+    /// Returns a kit for a folder: public servers, this environment, and `fs` within the folder.
+    pub fn new(root: impl Into<PathBuf>, environment: Environment) -> Self {
+        let root = root.into();
+        let client = HttpClient::new(Reach::default(), |name| environment.get(name));
+        let fs_roots = vec![Root::new("project", &root)];
+        Self { root, environment, client, fs_roots }
+    }
 }
 
 /// Makes the tools that the files of a project declare with an implementation. What is wrong with a declaration is
@@ -27,8 +44,7 @@ pub struct Kit {
 ///
 /// let text = "[text:Toolbox | [words:Command {description: 'Counts', run: ['wc', '-w'], stdin: '{a}'} | (a::Text)==>(::Int)]]";
 /// let project = Project::read([("tools.gram", text)]);
-/// let kit = Kit { root: ".".into(), environment: Environment::default() };
-/// let (workspace, findings) = declared(&project, &kit);
+/// let (workspace, findings) = declared(&project, &Kit::new(".", Environment::default()));
 /// assert!(findings.is_empty());
 /// let (name, tool) = workspace.tools().next().unwrap();
 /// assert_eq!((name.as_str(), &*tool.source), ("text/words", "tools.gram:1:17"));
@@ -82,19 +98,21 @@ impl Maker<'_> {
         let signature = spec.signature(&self.records).map_err(|error| error.diagnostics)?;
         // What has no name or no description is a finding of the check.
         let Ok(definition) = Definition::of(&spec, &self.records) else { return Ok(None) };
-        if pattern.has_label("Command") {
+        let environment = self.kit.environment.clone();
+        let variables = Arc::new(move |name: &str| environment.get(name));
+        Ok(Some(if pattern.has_label("Command") {
             let command = CommandSpec::read(pattern, &signature)?;
-            let environment = self.kit.environment.clone();
-            let variables = Arc::new(move |name: &str| environment.get(name));
-            return Ok(Some(command_tool(definition, command, &self.kit.root, variables)));
-        }
-        Ok(None)
+            command_tool(definition, command, &self.kit.root, variables)
+        } else {
+            let request = HttpSpec::read(pattern, &signature)?;
+            http_tool(definition, request, &self.kit.client, variables)
+        }))
     }
 }
 
 impl Tool {
     /// Sets what a declaration says of the calls, and what a call touches where it says nothing.
-    pub(super) fn conducted(self, conduct: &Conduct, effect: patter_core::declare::Effect) -> Self {
+    pub(super) fn conducted(self, conduct: &Conduct, effect: Effect) -> Self {
         let mut tool = self.effect(conduct.effect.unwrap_or(effect));
         tool.idempotent = conduct.idempotent.unwrap_or(tool.idempotent);
         tool.timeout = conduct.timeout.unwrap_or(tool.timeout);

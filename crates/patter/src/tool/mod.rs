@@ -5,22 +5,27 @@
 
 pub mod command;
 mod context;
+mod declared;
 pub(crate) mod derived;
 mod error;
 mod event;
 mod executor;
 mod failure;
+mod http;
 pub mod mcp;
 mod native;
 mod secrets;
+pub mod standard;
 mod workspace;
 
 pub use context::{Progress, State, ToolContext};
+pub use declared::{Kit, declared};
 pub use error::{CallError, Denial};
 pub use event::{Ended, Event, Happening};
 pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
+pub use http::{Variables, http_tool};
 pub use native::Shared;
 pub use patter_core::declare::Effect;
 pub use patter_core::definition::{Definition, DefinitionError};

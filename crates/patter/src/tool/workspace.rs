@@ -66,7 +66,7 @@ impl Workspace {
 }
 
 impl WorkspaceBuilder {
-    /// Adds a toolbox, which is a namespace.
+    /// Adds a toolbox, which is a namespace; none where the name is empty.
     #[must_use]
     pub fn toolbox(mut self, name: &str, fill: impl FnOnce(WorkspaceBuilder) -> WorkspaceBuilder) -> Self {
         let filled = fill(WorkspaceBuilder { namespace: self.within(name), tools: Vec::new() });
@@ -95,7 +95,11 @@ impl WorkspaceBuilder {
     }
 
     fn within(&self, name: &str) -> String {
-        if self.namespace.is_empty() { name.to_owned() } else { format!("{}/{name}", self.namespace) }
+        match (self.namespace.as_str(), name) {
+            ("", name) => name.to_owned(),
+            (namespace, "") => namespace.to_owned(),
+            (namespace, name) => format!("{namespace}/{name}"),
+        }
     }
 }
 

@@ -257,7 +257,7 @@ async fn stdin_is_fed_while_output_is_read() {
     check(&["cat"], more, one, json!({"a": {"b": [1, null]}}), json!("{\"b\":[1,null]}")).await;
     check(&["cat"], more, one, json!({"a": "nul \0 is fine"}), json!("nul \0 is fine")).await;
     check(&["cat"], more, one, json!({}), json!("")).await;
-    check(&["cat"], ", stdin: none", "()==>(::Text)", json!({}), json!("")).await;
+    check(&["cat"], ", stdin: \"none\"", "()==>(::Text)", json!({}), json!("")).await;
     check(&["cat"], "", "()==>(::Text)", json!({}), json!("")).await;
     check(&["cat"], ", stdin: \"<{a}>\"", one, json!({"a": 1}), json!("<1>")).await;
 }

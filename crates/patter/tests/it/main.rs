@@ -5,11 +5,16 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
+    clippy::needless_pass_by_value,
     missing_docs,
     reason = "tests"
 )]
 
 mod command;
 mod executor;
+mod fs;
+mod http;
 mod mcp;
 mod native;
+mod openapi;
+mod standard;

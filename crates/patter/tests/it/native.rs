@@ -21,7 +21,7 @@ fn check(tool: &Tool, arguments: Json, expected: Result<Json, &str>) {
 
 /// Adds two numbers
 #[patter::tool(effect = "pure")]
-pub fn add(left: i64, right: i64) -> i64 {
+pub(crate) fn add(left: i64, right: i64) -> i64 {
     left + right
 }
 

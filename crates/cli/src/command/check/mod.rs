@@ -3,14 +3,16 @@
 mod report;
 
 use crate::diagnostics::{self, Limit};
+use crate::setup::Toolset;
 use crate::source::Input;
 use crate::{Outcome, print};
 use clap::{Args, ValueEnum};
 use patter::check::{Options, check};
 use patter::gram::{Dialect, Severity};
-use patter::project::{Config, Finding, LoadError, Loaded, Project, find_root};
+use patter::library::unbound;
+use patter::project::{Config, Environment, Finding, LoadError, Loaded, Project, Servers, Tools, find_root};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Check agents and tools, and everything they refer to
 ///
@@ -39,6 +41,18 @@ pub(crate) struct Check {
     #[arg(long)]
     deny_warnings: bool,
 
+    /// Look for what serves each tool of an agent too; starts the MCP servers of the project
+    #[arg(long)]
+    bind: bool,
+
+    /// Fail if agents are bound to other tools than patter.lock says; looks for what serves them too
+    #[arg(long)]
+    locked: bool,
+
+    /// Do not start MCP servers
+    #[arg(long)]
+    no_mcp: bool,
+
     #[command(flatten)]
     limit: Limit,
 }
@@ -57,10 +71,10 @@ impl Check {
     pub(crate) fn run(self) -> io::Result<Outcome> {
         let root = find_root();
         let config = match Config::read(root.as_deref()) {
-            Ok(config) => config.check,
+            Ok(config) => config,
             Err(error) => return failed(&error),
         };
-        let is_portable = self.portable || config.portable;
+        let is_portable = self.portable || config.check.portable;
         let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
         let loaded = match Loaded::read(&self.paths, root.as_deref(), dialect) {
             Ok(loaded) => loaded,
@@ -69,12 +83,27 @@ impl Check {
         for (path, error) in &loaded.unreadable {
             diagnostics::unreadable(&Input::Path(path.clone()), error)?;
         }
-        if let Some(code) = config.ignore.iter().find(|code| patter::rule::rule(code).is_none()) {
+        if let Some(code) = config.check.ignore.iter().find(|code| patter::rule::rule(code).is_none()) {
             let message = format!("patter.toml ignores the rule `{code}`, which does not exist");
             diagnostics::error(&message, Some("`patter explain` lists all rules"))?;
             return Ok(Outcome::Failure);
         }
-        let mut findings = check(&loaded.project, &Options::default());
+        let known = known_tools(&loaded.project, root.as_deref(), &config);
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        let mut findings = check(&loaded.project, &Options { library: &known });
+        let mut is_drifted = false;
+        if self.bind || self.locked {
+            let servers = if self.no_mcp { Servers::None } else { Servers::All };
+            let Some(toolset) = Toolset::read(&loaded.project, root.as_deref(), &config, &servers)? else {
+                return Ok(Outcome::Failure);
+            };
+            add_unbound(&mut findings, unbound(&loaded.project, &toolset.library));
+            is_drifted = toolset.missing_servers > 0;
+            if self.locked {
+                is_drifted |= super::lock::check(&loaded.project, root.as_deref(), &toolset)? == Outcome::Failure;
+            }
+        }
+        let config = config.check;
         findings.retain(|finding| {
             loaded.selected.contains(&finding.file) && !config.ignore.iter().any(|code| code == finding.diagnostic.code)
         });
@@ -86,7 +115,7 @@ impl Check {
         let denied = |finding: &Finding| {
             finding.diagnostic.severity == Severity::Error || self.deny_warnings || config.deny_warnings
         };
-        let is_failure = !loaded.unreadable.is_empty() || findings.iter().any(denied);
+        let is_failure = is_drifted || !loaded.unreadable.is_empty() || findings.iter().any(denied);
         Ok(if is_failure { Outcome::Failure } else { Outcome::Success })
     }
 
@@ -98,6 +127,24 @@ impl Check {
         }
         diagnostics::say(&summary(loaded, findings))
     }
+}
+
+/// Returns the names of the tools that agents may refer to beyond what the project declares. Those of MCP servers are
+/// not known before the servers run.
+fn known_tools(project: &Project, root: Option<&Path>, config: &Config) -> Vec<String> {
+    let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else { return Vec::new() };
+    let names = tools.names().flat_map(|name| [name.as_str().to_owned(), name.own().to_owned()]);
+    names.chain(tools.servers().map(|server| format!("{server}/*"))).collect()
+}
+
+/// Adds what nothing serves, instead of the weaker finding that it is not declared.
+fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
+    findings.retain(|finding| {
+        let is_same = |other: &Finding| other.file == finding.file && other.diagnostic.span == finding.diagnostic.span;
+        finding.diagnostic.code != "P040" || !unbound.iter().any(is_same)
+    });
+    findings.extend(unbound);
+    findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));
 }
 
 /// Says in a line what was checked and how it went.
@@ -129,7 +176,7 @@ fn count_declared(project: &Project, loaded: &Loaded, declares: patter::declare:
 /// Says why a project cannot be read.
 pub(crate) fn failed(error: &LoadError) -> io::Result<Outcome> {
     let hint = match error {
-        LoadError::Config { .. } => Some("the section [check] may have ignore, deny-warnings and portable"),
+        LoadError::Config { .. } => Some("docs/cli.md says what may stand in it"),
         LoadError::Empty(_) => Some("name a file or another folder"),
     };
     diagnostics::error(&error.to_string(), hint)?;

@@ -19,6 +19,10 @@ impl UrlTemplate {
     /// Takes an address apart: into itself, and its query, decoded.
     pub(super) fn read(template: &Template, span: Span) -> Result<(Self, Vec<(String, Template)>), Diagnostic> {
         let bad = |message: &str, hint: &'static str| rule::BAD_URL.at(span, message.to_owned()).with_hint(hint);
+        let is_bad = |c: char| c.is_control() || c == '\\';
+        if template.parts().iter().any(|part| matches!(part, Part::Text(text) if text.contains(is_bad))) {
+            return Err(bad("this address holds a character that no address does", "write `/`, or `%` and its number"));
+        }
         let (mut origin, rest) = split_scheme(template, bad)?;
         let (authority, rest) = split(rest, &['/', '?', '#']);
         for part in &authority {
@@ -32,7 +36,7 @@ impl UrlTemplate {
                     let hint = "write a header: `authorization: \"Basic ${USER}:${PASSWORD}\"`";
                     return Err(bad("this address holds a user", hint));
                 }
-                Part::Text(text) if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') => {
+                Part::Text(text) if text.contains(char::is_whitespace) => {
                     return Err(bad("the host of this address is none", "write it as in `https://api.example.com/…`"));
                 }
                 Part::Text(_) | Part::Variable(_) => {}

@@ -1,11 +1,12 @@
 //! A process in a group of its own, which ends as a whole.
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::future::pending;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -21,6 +22,9 @@ pub(super) struct Group {
     /// The leader, until it has been waited for.
     child: Option<Child>,
     id: Option<Pid>,
+    /// The ends that are read stay with the group, so that a program that is told to end may still say something.
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
     on_drop: OnDrop,
 }
 
@@ -64,9 +68,10 @@ impl Group {
     /// Starts a process as the leader of a group. Its stdout and stderr are read by [`Group::run`].
     pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child: Some(child), id, on_drop: OnDrop::End })
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        Ok(Self { child: Some(child), id, stdout, stderr, on_drop: OnDrop::End })
     }
 
     /// Feeds the process, reads what it writes and waits for its end, all at once. Of stdout no more is held than `most`
@@ -75,7 +80,7 @@ impl Group {
         let (id, Some(child)) = (self.id, &mut self.child) else {
             return Err(io::Error::other("the process has been waited for"));
         };
-        let (to, from, from_err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (to, from, from_err) = (child.stdin.take(), &mut self.stdout, &mut self.stderr);
         let (mut stdout, mut stderr) = (Vec::new(), Tail::default());
         let mut is_held_open = false;
         let status = {
@@ -117,7 +122,12 @@ impl Group {
     async fn end(mut self) {
         signal(self.id, Signal::TERM);
         if let Some(child) = &mut self.child {
-            timeout(GRACE, child.wait()).await.ok();
+            let last_words =
+                async { tokio::join!(ignore(&mut self.stdout), ignore(&mut self.stderr), pending::<()>()) };
+            tokio::select! {
+                _ = timeout(GRACE, child.wait()) => {}
+                _ = last_words => {}
+            }
             signal(self.id, Signal::KILL);
             timeout(GRACE, child.wait()).await.ok();
         }
@@ -130,8 +140,9 @@ impl Drop for Group {
         let Some(mut child) = self.child.take() else { return };
         match (&self.on_drop, Handle::try_current()) {
             (OnDrop::End, Ok(runtime)) => {
+                let (id, stdout, stderr) = (self.id, self.stdout.take(), self.stderr.take());
                 // A runtime that shuts down drops this at once, or later; then the group is killed.
-                runtime.spawn(Self { child: Some(child), id: self.id, on_drop: OnDrop::Kill }.end());
+                runtime.spawn(Self { child: Some(child), id, stdout, stderr, on_drop: OnDrop::Kill }.end());
             }
             (OnDrop::End | OnDrop::Kill, _) => {
                 signal(self.id, Signal::KILL);
@@ -164,8 +175,8 @@ async fn feed(pipe: Option<ChildStdin>, bytes: Vec<u8>) -> Result<(), Flooded> {
     Ok(())
 }
 
-async fn read_all(pipe: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>, most: usize) -> Result<(), Flooded> {
-    let Some(mut pipe) = pipe else { return Ok(()) };
+async fn read_all(pipe: &mut Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>, most: usize) -> Result<(), Flooded> {
+    let Some(pipe) = pipe else { return Ok(()) };
     while bytes.len() <= most {
         bytes.reserve(CHUNK);
         // A pipe that cannot be read has no more to say.
@@ -176,8 +187,8 @@ async fn read_all(pipe: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>, mos
     Err(Flooded)
 }
 
-async fn read_tail(pipe: Option<impl AsyncRead + Unpin>, tail: &mut Tail, most: usize) -> Result<(), Flooded> {
-    let Some(mut pipe) = pipe else { return Ok(()) };
+async fn read_tail(pipe: &mut Option<impl AsyncRead + Unpin>, tail: &mut Tail, most: usize) -> Result<(), Flooded> {
+    let Some(pipe) = pipe else { return Ok(()) };
     loop {
         tail.bytes.reserve(CHUNK);
         let read = pipe.read_buf(&mut tail.bytes).await.unwrap_or(0);
@@ -190,5 +201,12 @@ async fn read_tail(pipe: Option<impl AsyncRead + Unpin>, tail: &mut Tail, most: 
         if read == 0 {
             return Ok(());
         }
+    }
+}
+
+/// Reads and forgets.
+async fn ignore(pipe: &mut Option<impl AsyncRead + Unpin>) {
+    if let Some(pipe) = pipe {
+        tokio::io::copy(pipe, &mut tokio::io::sink()).await.ok();
     }
 }

@@ -1,0 +1,78 @@
+//! Replies, read within bounds.
+
+use super::HttpError;
+use reqwest::{StatusCode, Url};
+use std::fmt;
+
+/// A reply: its head, and its body as it comes.
+pub struct HttpResponse {
+    inner: reqwest::Response,
+}
+
+impl HttpResponse {
+    pub(super) fn new(inner: reqwest::Response) -> Self {
+        Self { inner }
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> StatusCode {
+        self.inner.status()
+    }
+
+    /// Returns where the reply comes from, after redirects.
+    pub fn url(&self) -> &Url {
+        self.inner.url()
+    }
+
+    /// Returns a header, if it is there and text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.inner.headers().get(name)?.to_str().ok()
+    }
+
+    /// Returns the next piece of the body, decompressed; nothing at the end.
+    pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
+        match self.inner.chunk().await {
+            Ok(chunk) => Ok(chunk),
+            Err(error) => Err(HttpError::of(error, self.inner.url())),
+        }
+    }
+
+    /// Reads the whole body, decompressed, if it has no more bytes than a limit.
+    pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
+        let (body, is_whole) = self.read_some(limit).await?;
+        if is_whole { Ok(body) } else { Err(HttpError::TooLarge(limit)) }
+    }
+
+    /// Reads the body up to a limit, and tells whether that is all of it.
+    pub async fn read_some(&mut self, limit: usize) -> Result<(Vec<u8>, bool), HttpError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            let chunk = chunk.as_ref();
+            let room = limit - body.len();
+            if chunk.len() > room {
+                body.extend_from_slice(chunk.get(..room).unwrap_or_default());
+                return Ok((body, false));
+            }
+            body.extend_from_slice(chunk);
+        }
+        Ok((body, true))
+    }
+}
+
+/// Shows neither the address nor the headers, which may hold secrets.
+impl fmt::Debug for HttpResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpResponse").field("status", &self.status()).finish_non_exhaustive()
+    }
+}
+
+/// Decodes a body to text: UTF-8, unless its type says that it is Latin-1.
+pub(crate) fn decode(body: &[u8], content_type: &str) -> String {
+    let charset = content_type.to_ascii_lowercase();
+    let charset = charset.split_once("charset=").map_or("", |(_, charset)| charset.trim_start_matches('"'));
+    if ["iso-8859-1", "latin1", "windows-1252"].iter().any(|latin| charset.starts_with(latin)) {
+        return body.iter().copied().map(char::from).collect();
+    }
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    String::from_utf8_lossy(body).into_owned()
+}

@@ -1,0 +1,268 @@
+//! Filling in a request.
+
+use super::encode::{JsonPlace, percent};
+use super::secret::{Secrets, not_configured};
+use crate::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use crate::http::{HttpRequest, Method, Url};
+use crate::tool::Failure;
+use patter_core::declare::http::{Body, HttpSpec, JsonTemplate};
+use patter_core::template::{Part, Template, argument_text};
+use serde_json::{Map, Value as Json};
+
+/// What the holes of a request are filled with.
+pub(super) struct Filling<'a> {
+    pub(super) arguments: &'a Map<String, Json>,
+    pub(super) secrets: Secrets,
+}
+
+impl Filling<'_> {
+    /// Fills in a request, each argument encoded for its place.
+    pub(super) fn request(&mut self, spec: &HttpSpec) -> Result<HttpRequest, Failure> {
+        let url = self.url(spec)?;
+        let mut headers = self.headers(spec)?;
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json, */*;q=0.5"));
+        let body = self.body(spec, &mut headers);
+        let method = Method::from_bytes(spec.method.name().as_bytes())?;
+        let is_body_secret = body_templates(&spec.body).any(|template| template.variables().next().is_some());
+        Ok(HttpRequest { method, url, headers, body, is_body_secret })
+    }
+
+    /// Fills in a template that no other server reads, such as a message for the model.
+    pub(super) fn plain(&self, template: &Template) -> String {
+        self.fill(template, str::to_owned)
+    }
+
+    fn fill(&self, template: &Template, encode: impl Fn(&str) -> String) -> String {
+        let parts = template.parts().iter().map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Parameter(name) => argument_text(self.arguments, name).map_or(String::new(), |text| encode(&text)),
+            Part::Variable(name) => encode(self.secrets.get(name)),
+        });
+        parts.collect()
+    }
+
+    /// Tells whether a template is one argument, which was left out.
+    fn is_left_out(&self, template: &Template) -> bool {
+        template.whole_parameter().is_some_and(|name| self.arguments.get(name).is_none_or(Json::is_null))
+    }
+
+    fn url(&self, spec: &HttpSpec) -> Result<Url, Failure> {
+        let origin = self.plain(&spec.url.origin);
+        let wrong =
+            |error: &dyn std::fmt::Display| not_configured().with_detail(format!("its address is wrong: {error}"));
+        let expected = Url::parse(&origin).map_err(|error| wrong(&error))?;
+        let mut text = origin;
+        // A variable may end with the slash that the path begins with.
+        if text.ends_with('/') && !spec.url.path.parts().is_empty() {
+            text.pop();
+        }
+        text.push_str(&self.path(&spec.url.path)?);
+        let mut separator = if text.contains('?') { '&' } else { '?' };
+        for (name, value) in self.query(spec) {
+            text.push(separator);
+            text.push_str(&percent(&name));
+            if !value.is_empty() {
+                text.push('=');
+                text.push_str(&percent(&value));
+            }
+            separator = '&';
+        }
+        let url = Url::parse(&text).map_err(|error| wrong(&error))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong(&"only `http` and `https` can be called"));
+        }
+        if url.origin() != expected.origin() || !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong(&"it holds a user, or its host is not complete"));
+        }
+        Ok(url)
+    }
+
+    /// Fills in a path. An argument never leaves its segment.
+    fn path(&self, template: &Template) -> Result<String, Failure> {
+        let mut path = Path::default();
+        for part in template.parts() {
+            match part {
+                Part::Text(text) => {
+                    let mut segments = text.split('/');
+                    path.segment.push_str(segments.next().unwrap_or_default());
+                    for segment in segments {
+                        path.end_segment()?;
+                        path.text.push('/');
+                        path.segment.push_str(segment);
+                    }
+                }
+                Part::Parameter(name) => {
+                    let Some(value) = argument_text(self.arguments, name) else {
+                        return Err(Failure::new(format!("`{name}` is needed, since it is a part of the address")));
+                    };
+                    path.segment.push_str(&percent(&value));
+                    path.argument = Some(name);
+                }
+                Part::Variable(name) => path.segment.push_str(&percent(self.secrets.get(name))),
+            }
+        }
+        path.end_segment()?;
+        Ok(path.text)
+    }
+
+    fn query(&self, spec: &HttpSpec) -> Vec<(String, String)> {
+        let mut pairs = Vec::new();
+        for (name, template) in &spec.query {
+            match template.whole_parameter().map(|parameter| self.arguments.get(parameter)) {
+                Some(None | Some(Json::Null)) => {}
+                Some(Some(Json::Array(items))) => {
+                    pairs.extend(items.iter().filter(|item| !item.is_null()).map(|item| (name.clone(), text_of(item))));
+                }
+                _ => pairs.push((name.clone(), self.plain(template))),
+            }
+        }
+        pairs
+    }
+
+    fn headers(&mut self, spec: &HttpSpec) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
+        for (name, template) in &spec.headers {
+            if self.is_left_out(template) {
+                continue;
+            }
+            for parameter in template.parameters() {
+                let value = argument_text(self.arguments, parameter).unwrap_or_default();
+                if value.contains(char::is_control) {
+                    return Err(Failure::new(format!(
+                        "`{parameter}` holds a control character, which a header cannot"
+                    )));
+                }
+                if name.eq_ignore_ascii_case("cookie") && value.contains([';', ',', '"', '\\', ' ']) {
+                    return Err(Failure::new(format!("`{parameter}` holds a character that a cookie cannot")));
+                }
+            }
+            let mut text = self.plain(template);
+            let secret = template.variables().next();
+            if let Some(secret) = secret
+                && name.eq_ignore_ascii_case("authorization")
+                && let Some(credentials) = text.strip_prefix("Basic ")
+            {
+                text = format!("Basic {}", self.secrets.basic(secret, credentials.trim()));
+            }
+            let wrong =
+                || not_configured().with_detail(format!("the header `{name}` holds a character that it cannot"));
+            let mut value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| wrong())?;
+            value.set_sensitive(secret.is_some());
+            headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
+        }
+        Ok(headers)
+    }
+
+    fn body(&self, spec: &HttpSpec, headers: &mut HeaderMap) -> Option<Vec<u8>> {
+        let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_ascii_lowercase);
+        let (body, content_type) = match &spec.body {
+            Body::None => return None,
+            Body::Json(template) => (self.json(template)?.to_string(), "application/json"),
+            Body::Text(template) => {
+                let body = match declared.as_deref() {
+                    Some(declared) if is_json(declared) => self.json_text(template),
+                    Some(declared) if declared.starts_with("application/x-www-form-urlencoded") => {
+                        self.fill(template, percent)
+                    }
+                    _ => self.plain(template),
+                };
+                (body, "text/plain; charset=utf-8")
+            }
+        };
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
+        Some(body.into_bytes())
+    }
+
+    /// Builds a value; nothing where it is an argument that was left out.
+    fn json(&self, template: &JsonTemplate) -> Option<Json> {
+        Some(match template {
+            JsonTemplate::Value(value) => value.clone(),
+            JsonTemplate::Text(text) => match text.whole_parameter() {
+                Some(name) => self.arguments.get(name)?.clone(),
+                None => Json::String(self.plain(text)),
+            },
+            JsonTemplate::Array(items) => items.iter().filter_map(|item| self.json(item)).collect(),
+            JsonTemplate::Object(entries) => {
+                entries.iter().filter_map(|(key, value)| Some((key.clone(), self.json(value)?))).collect()
+            }
+        })
+    }
+
+    /// Fills in a text that is JSON: in a string as its content, elsewhere as a value.
+    fn json_text(&self, template: &Template) -> String {
+        let mut text = String::new();
+        let mut place = JsonPlace::default();
+        for part in template.parts() {
+            match part {
+                Part::Text(literal) => {
+                    place.read(literal);
+                    text.push_str(literal);
+                }
+                Part::Parameter(name) => {
+                    text.push_str(&place.write(self.arguments.get(name).unwrap_or(&Json::Null)));
+                }
+                Part::Variable(name) => text.push_str(&place.write(&Json::from(self.secrets.get(name)))),
+            }
+        }
+        text
+    }
+}
+
+/// A path, up to the segment that is being filled in.
+#[derive(Default)]
+struct Path<'a> {
+    text: String,
+    segment: String,
+    /// An argument that stands in the segment.
+    argument: Option<&'a str>,
+}
+
+impl Path<'_> {
+    fn end_segment(&mut self) -> Result<(), Failure> {
+        // Servers and parsers take `%2e` for a dot.
+        let meant = self.segment.to_ascii_lowercase().replace("%2e", ".");
+        if let Some(name) = self.argument.take().filter(|_| matches!(meant.as_str(), "" | "." | "..")) {
+            return Err(Failure::new(format!("`{name}` may not be empty, `.` or `..`, since it is a part of a path")));
+        }
+        self.text.push_str(&self.segment);
+        self.segment.clear();
+        Ok(())
+    }
+}
+
+/// Iterates over all templates of a request.
+pub(super) fn templates(spec: &HttpSpec) -> impl Iterator<Item = &Template> {
+    let pairs = spec.query.iter().chain(&spec.headers).map(|(_, template)| template);
+    [&spec.url.origin, &spec.url.path].into_iter().chain(pairs).chain(body_templates(&spec.body))
+}
+
+fn body_templates(body: &Body) -> impl Iterator<Item = &Template> {
+    fn collect<'a>(json: &'a JsonTemplate, found: &mut Vec<&'a Template>) {
+        match json {
+            JsonTemplate::Value(_) => {}
+            JsonTemplate::Text(template) => found.push(template),
+            JsonTemplate::Array(items) => items.iter().for_each(|item| collect(item, found)),
+            JsonTemplate::Object(entries) => entries.iter().for_each(|(_, value)| collect(value, found)),
+        }
+    }
+    let mut found = Vec::new();
+    match body {
+        Body::None => {}
+        Body::Text(template) => found.push(template),
+        Body::Json(json) => collect(json, &mut found),
+    }
+    found.into_iter()
+}
+
+/// Tells whether a content type is JSON.
+pub(super) fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence == "text/json" || essence.ends_with("+json")
+}
+
+fn text_of(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,77 @@
+//! The tools of the standard library that only compute.
+
+mod calculator;
+mod date_time;
+mod json;
+mod text;
+
+use patter::tool::standard::tools;
+use patter::tool::{Effect, Tool, ToolContext};
+use serde_json::{Value as Json, json};
+
+/// Returns a tool of the standard library by its full name.
+fn tool(name: &str) -> Tool {
+    let (toolbox, name) = name.split_once('/').map_or((None, name), |(toolbox, name)| (Some(toolbox), name));
+    let found = tools().into_iter().find(|(its_box, tool)| *its_box == toolbox && tool.name() == name);
+    found.unwrap_or_else(|| panic!("there is no `{name}`")).1
+}
+
+/// Calls a tool as the executor does: with arguments that fit, and a result that must fit.
+fn call_in(context: &ToolContext, name: &str, arguments: Json) -> Result<Json, String> {
+    let tool = tool(name);
+    let definition = &tool.definition;
+    assert!(valid(&definition.input_schema(), &arguments), "{name} does not take {arguments}");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let result = runtime.block_on(tool.implementation.call(arguments, context));
+    let result = result.map_err(|failure| failure.message().to_owned())?;
+    assert!(valid(&definition.output_schema(), &result), "{name} does not give {result}");
+    Ok(result)
+}
+
+fn call(name: &str, arguments: Json) -> Result<Json, String> {
+    call_in(&ToolContext::new("1"), name, arguments)
+}
+
+fn valid(schema: &Json, value: &Json) -> bool {
+    jsonschema::is_valid(schema, value)
+}
+
+/// Calls a tool, and compares the result, or a part of the message if it begins with `!`.
+fn check(name: &str, arguments: Json, expected: Json) {
+    let result = call(name, arguments.clone());
+    match (&result, expected.as_str().and_then(|text| text.strip_prefix('!'))) {
+        (Err(message), Some(part)) => assert!(message.contains(part), "{name}{arguments}: {message}"),
+        (Ok(value), None) => assert_eq!(*value, expected, "{name}{arguments}"),
+        _ => panic!("{name}{arguments}: {result:?}, not {expected}"),
+    }
+}
+
+#[test]
+fn all_tools_are_described_typed_and_harmless() {
+    let tools = tools();
+    let full_name = |toolbox: &Option<&str>, tool: &Tool| match toolbox {
+        Some(toolbox) => format!("{toolbox}/{}", tool.name()),
+        None => tool.name().to_owned(),
+    };
+    let list = tools.iter().map(|(toolbox, tool)| {
+        let (name, effect, definition) = (full_name(toolbox, tool), tool.effect.name(), &tool.definition);
+        format!("{name} ({effect}, {})\n{definition}", tool.source)
+    });
+    let list: Vec<_> = list.collect();
+    insta::assert_snapshot!(list.join("\n\n"));
+    for (_, tool) in &tools {
+        assert!(tool.effect <= Effect::Reads && tool.idempotent, "{}", tool.name());
+        let (tree, diagnostics) = patter::gram::parse(&tool.definition.to_string());
+        assert!(diagnostics.is_empty() && tree.patterns().count() == 1, "{}", tool.name());
+    }
+}
+
+#[test]
+fn say_hello_greets() {
+    check("sayHello", json!({ "personName": "Ada" }), json!("Hello, Ada!"));
+    check("sayHello", json!({}), json!("Hello, world!"));
+    let declared = "(personName::Text {default:\"world\"})==>(::String)";
+    let declared = patter::signature::Signature::parse(declared).unwrap();
+    assert_eq!(tool("sayHello").definition.signature, declared);
+    assert_eq!(tool("sayHello").definition.description, "Returns a friendly greeting for the given name");
+}
