@@ -14,6 +14,7 @@ mod failure;
 mod http;
 pub mod mcp;
 mod native;
+mod secrets;
 pub mod standard;
 mod workspace;
 mod readable;

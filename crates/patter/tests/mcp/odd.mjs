@@ -26,6 +26,7 @@ const tools = [
       annotations: { readOnlyHint: true } },
     { name: "hang", description: "Never answers", inputSchema: object({}) },
     { name: "env", description: "Shows variables", inputSchema: object({}) },
+    { name: "rename", description: "Gives a tool another name", inputSchema: object({}) },
   ],
 ];
 
@@ -46,6 +47,11 @@ const calls = {
   fail: ({ how }) => ({ isError: true, content: how === "silently" ? [] : [{ type: "text", text: "no more " + process.env.TOKEN }] }),
   parts: ({ count }) => ({ content: parts.slice(0, count) }),
   tree: () => text("tree"),
+  rename: () => {
+    tools[0].find((tool) => tool.name === "bare").name = "bare2";
+    say({ method: "notifications/tools/list_changed" });
+    return text("renamed");
+  },
   env: () => text(Object.keys(process.env).sort().join(" ")),
 };
 
@@ -55,7 +61,9 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     console.error("the token is " + process.env.TOKEN);
     say({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "odd", version: "1" } } });
   } else if (method === "tools/list") {
-    say({ id, result: params?.cursor ? { tools: tools[1] } : { tools: tools[0], nextCursor: "more" } });
+    const page = Number(params?.cursor ?? 0);
+    const many = Array.from({ length: 30 }, (_, n) => ({ name: `t${30 * page + n}`, inputSchema: object({}) }));
+    say({ id, result: process.env.ENDLESS ? { tools: many, nextCursor: String(page + 1) } : params?.cursor ? { tools: tools[1] } : { tools: tools[0], nextCursor: "1" } });
   } else if (method === "tools/call" && params.name === "ask") {
     asked = id;
     say({ id: "back", method: params.arguments.method, params: { message: "?", messages: [], maxTokens: 1, requestedSchema: object({}) } });

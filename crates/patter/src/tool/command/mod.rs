@@ -6,13 +6,12 @@
 
 mod outcome;
 mod process;
-mod secrets;
 
+use super::secrets::Secrets;
 use super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::Invocation;
 use process::{Ended, Group};
-use secrets::Secrets;
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

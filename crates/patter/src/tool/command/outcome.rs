@@ -1,7 +1,7 @@
 //! What a run that has ended means: a result, or a failure.
 
 use super::process::{Finished, Tail};
-use super::secrets::Secrets;
+use crate::tool::secrets::Secrets;
 use crate::tool::{Failure, ToolContext};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandResult;

@@ -201,6 +201,7 @@ impl ServerConfig {
                 }
                 let mut headers = Vec::new();
                 for (name, value) in texts.put_in_all(&self.headers)? {
+                    texts.keep_secret(&value);
                     let header = (name.parse().ok()).zip(value.parse().ok());
                     headers.push(header.ok_or(Mistake::Header(name))?);
                 }
@@ -214,7 +215,7 @@ impl ServerConfig {
                 return Err(Mistake::Zero(name));
             }
         }
-        Ok(Settings { name: name.into(), reach, timeout, start_timeout, secrets: texts.secrets().into() })
+        Ok(Settings { name: name.into(), reach, timeout, start_timeout, secrets: texts.secrets() })
     }
 }
 

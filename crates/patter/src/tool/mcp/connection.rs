@@ -1,5 +1,6 @@
 //! One connection to an MCP server, from the handshake to the end.
 
+use super::http::Sessions;
 use super::process::{Process, Tail};
 use super::settings::{Reach, Settings};
 use super::trouble::{Trouble, causes};
@@ -60,14 +61,16 @@ impl Connection {
         let name = &settings.name;
         let (served, process) = match &settings.reach {
             Reach::Process { command, arguments, environment, folder } => {
-                let (process, stdout, stdin) = Process::start(command, arguments, environment, folder.as_deref())
-                    .map_err(|error| Trouble::unstartable(name, command, &error))?;
+                let (process, stdout, stdin) =
+                    Process::start(command, arguments, environment, folder.as_deref(), &settings.secrets)
+                        .map_err(|error| Trouble::unstartable(name, command, &error))?;
                 (timeout_at(deadline, serve_client(listener.clone(), (stdout, stdin))).await, Some(process))
             }
             Reach::Http { url, headers } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
-                let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+                let client = Sessions { client: client.clone(), listener: listener.clone() };
+                let transport = StreamableHttpClientTransport::with_client(client, config);
                 (timeout_at(deadline, serve_client(listener.clone(), transport)).await, None)
             }
         };

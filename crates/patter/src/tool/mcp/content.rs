@@ -31,7 +31,7 @@ pub(super) fn value(settings: &Settings, result: CallToolResult, output: Output)
             ("", None) => format!("the MCP server `{server}` reports an error and does not say which"),
             (text, _) => cut(text, LONGEST_MESSAGE),
         };
-        return Err(Failure::new(settings.secrets.hide(&told)));
+        return Err(Failure::new(settings.secrets.redact(&told)));
     }
     match (output, structured_content) {
         (Output::Structured, Some(structured)) => Ok(structured),

@@ -10,15 +10,15 @@ mod config;
 mod connection;
 mod content;
 mod declare;
+mod http;
 mod process;
 mod server;
 mod settings;
-mod tls;
 mod tools;
 mod trouble;
 
 pub use config::{ConfigError, ConfigWarning, Mistake, ServerConfig, read_servers, servers_of};
+pub use http::http_client;
 pub use server::McpServer;
 pub use settings::Settings;
-pub use tls::http_client;
 pub use tools::{Listing, ToolWarning, declarations};

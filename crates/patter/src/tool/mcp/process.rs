@@ -1,5 +1,6 @@
 //! The process of an MCP server that is started here.
 
+use crate::tool::secrets::Secrets;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io;
@@ -30,9 +31,12 @@ pub(super) struct Process {
     tail: Tail,
 }
 
-/// The end of what a process wrote to its standard error.
-#[derive(Clone, Default)]
-pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+/// The end of what a process wrote to its standard error, without secrets.
+#[derive(Clone)]
+pub(super) struct Tail {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    secrets: Arc<Secrets>,
+}
 
 impl Process {
     /// Starts a server.
@@ -41,6 +45,7 @@ impl Process {
         arguments: &[String],
         environment: &[(String, String)],
         folder: Option<&Path>,
+        secrets: &Arc<Secrets>,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
         let mut program = Command::new(command);
         let is_inherited = |name: &str| INHERITED.contains(&name) || name.starts_with("LC_");
@@ -57,7 +62,7 @@ impl Process {
         let group = Group::of(&child);
         let pipes = child.stdout.take().zip(child.stdin.take()).zip(child.stderr.take());
         let ((stdout, stdin), stderr) = pipes.ok_or_else(|| io::Error::other("the pipes are gone"))?;
-        let tail = Tail::default();
+        let tail = Tail { kept: Arc::default(), secrets: Arc::clone(secrets) };
         let stderr = tokio::spawn(tail.clone().keep(stderr));
         Ok((Self { child, group, stderr, tail }, stdout, stdin))
     }
@@ -103,19 +108,26 @@ impl Drop for Process {
 impl Tail {
     /// Adds what the process said last to a text.
     pub(super) fn add_to(&self, told: &mut String) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_cut = kept.len() >= self.limit();
         let text = String::from_utf8_lossy(kept.make_contiguous());
+        let text = if is_cut { self.secrets.redact_tail(&text) } else { self.secrets.redact(&text) };
         if !text.trim().is_empty() {
             let _ = write!(told, "{}stderr: {}", if told.is_empty() { "" } else { "; " }, text.trim());
         }
     }
 
+    /// Returns how much is kept: some more than is shown, since a secret may be cut in two.
+    fn limit(&self) -> usize {
+        TAIL + self.secrets.margin()
+    }
+
     async fn keep(self, mut stderr: ChildStderr) {
         let mut buffer = [0; 1024];
         while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(buffer.iter().take(read));
-            let surplus = kept.len().saturating_sub(TAIL);
+            let surplus = kept.len().saturating_sub(self.limit());
             kept.drain(..surplus);
         }
     }

@@ -15,7 +15,7 @@ use rmcp::service::PeerRequestOptions;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
@@ -25,7 +25,7 @@ const QUEUE: usize = 64;
 /// How many failures in a row it takes until the server is left alone for a while.
 const MOST_STRIKES: u32 = 4;
 /// How long a server is left alone that keeps failing.
-const QUIET: Duration = Duration::from_secs(30);
+const QUIET: Duration = Duration::from_secs(10);
 /// How long a connection must last to count as one that works.
 const STABLE: Duration = Duration::from_secs(10);
 /// The first wait before another attempt; each one doubles it.
@@ -90,21 +90,7 @@ impl McpServer {
     /// Lists the tools, as the server tells them. Returns whether there were more than are taken, too.
     pub(super) async fn list(&self) -> Result<(Vec<Listed>, bool), Failure> {
         let lease = self.lease().await?;
-        self.list_over(&lease).await
-    }
-
-    async fn list_over(&self, lease: &Lease) -> Result<(Vec<Listed>, bool), Failure> {
-        // What changes from here on makes the list stale again.
-        lease.listener.take_stale();
-        let limit = self.settings().timeout;
-        let listed = timeout(limit, pages(lease)).await.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
-        let (tools, is_cut) = listed.map_err(|error| {
-            lease.listener.set_stale();
-            self.failed(lease, &error)
-        })?;
-        let names = tools.iter().map(|tool| tool.name.to_string()).collect();
-        *self.shared.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((lease.generation, names));
-        Ok((tools, is_cut))
+        self.list_over(&lease).await.map_err(|error| self.failed(&lease, &error))
     }
 
     /// Calls a tool. The call is cancelled at the server if the future is dropped.
@@ -114,47 +100,68 @@ impl McpServer {
         arguments: JsonObject,
         context: &ToolContext,
     ) -> Result<CallToolResult, Failure> {
-        let lease = self.lease().await?;
-        self.must_have(&lease, tool).await?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let lease = self.lease().await?;
+        let answer = self.call_over(&lease, params, context).await;
+        match answer.map_err(|error| self.failed(&lease, &error))? {
+            None => Err(self.vanished(tool)),
+            Some(ServerResult::CallToolResult(result)) => Ok(result),
+            Some(ServerResult::InputRequiredResult(_)) => Err(content::wants_input(self.name())),
+            Some(_) => Err(self.failed(&lease, &ServiceError::UnexpectedResponse)),
+        }
+    }
+
+    async fn list_over(&self, lease: &Lease) -> Result<(Vec<Listed>, bool), ServiceError> {
+        // What changes from here on makes the list stale again.
+        lease.listener.take_stale();
+        let limit = self.settings().timeout;
+        let listed = timeout(limit, pages(lease)).await.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
+        let (tools, is_cut) = listed.inspect_err(|_| lease.listener.set_stale())?;
+        let names = tools.iter().map(|tool| tool.name.to_string()).collect();
+        *self.known() = Some((lease.generation, names));
+        Ok((tools, is_cut))
+    }
+
+    /// Makes a call. Returns nothing if the server has no such tool; it is asked if the list may have changed.
+    async fn call_over(
+        &self,
+        lease: &Lease,
+        params: CallToolRequestParams,
+        context: &ToolContext,
+    ) -> Result<Option<ServerResult>, ServiceError> {
+        let is_listed = self.known().as_ref().is_some_and(|(generation, _)| *generation == lease.generation);
+        if !is_listed || lease.listener.take_stale() {
+            self.list_over(lease).await?;
+        }
+        if !self.known().as_ref().is_some_and(|(_, names)| names.contains(params.name.as_ref())) {
+            return Ok(None);
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let limit = self.settings().timeout;
         let answer = timeout(limit, async {
             let sent = lease.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
-            let pending = Pending::new(&lease, sent.id, sent.progress_token, context);
+            let pending = Pending::new(lease, sent.id, sent.progress_token, context);
             let answer = sent.rx.await.unwrap_or(Err(ServiceError::TransportClosed));
             pending.answered();
             answer
         });
-        let answer = answer.await.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
-        match answer.map_err(|error| self.failed(&lease, &error))? {
-            ServerResult::CallToolResult(result) => Ok(result),
-            ServerResult::InputRequiredResult(_) => Err(content::wants_input(self.name())),
-            _ => Err(self.failed(&lease, &ServiceError::UnexpectedResponse)),
-        }
+        answer.await.unwrap_or(Err(ServiceError::Timeout { timeout: limit })).map(Some)
     }
 
-    /// Fails if the server has no such tool any more. It is asked again if the list may have changed.
-    async fn must_have(&self, lease: &Lease, tool: &str) -> Result<(), Failure> {
-        let is_known = {
-            let known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.as_ref().is_some_and(|(generation, _)| *generation == lease.generation)
-        };
-        if !is_known || lease.listener.take_stale() {
-            self.list_over(lease).await?;
-        }
-        let known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn known(&self) -> MutexGuard<'_, Option<(u64, BTreeSet<String>)>> {
+        self.shared.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The failure of a tool that was there once.
+    fn vanished(&self, tool: &str) -> Failure {
+        let known = self.known();
         let names = known.iter().flat_map(|(_, names)| names.iter().map(String::as_str));
-        if names.clone().any(|name| name == tool) {
-            return Ok(());
-        }
         let gone = format!("the MCP server `{}` no longer has the tool `{tool}`", self.name());
-        let near = nearest(tool, names.clone());
-        Err(Failure::new(match near {
-            Some(near) => format!("{gone}; the nearest that it has is `{near}`"),
+        Failure::new(match nearest(tool, names.clone()) {
+            Some(near) => format!("{gone}; did you mean `{near}`?"),
             None => gone,
         })
-        .with_detail(format_args!("it has {}", names.collect::<Vec<_>>().join(", "))))
+        .with_detail(format_args!("it has {}", names.collect::<Vec<_>>().join(", ")))
     }
 
     /// Tells what happened to a request, and lets go of a connection that broke.

@@ -1,9 +1,9 @@
 //! What is known of an MCP server once its configuration is checked.
 
 use super::config::Mistake;
+use crate::tool::secrets::Secrets;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -24,7 +24,8 @@ pub struct Settings {
     pub(super) reach: Reach,
     pub(super) timeout: Duration,
     pub(super) start_timeout: Duration,
-    pub(super) secrets: Secrets,
+    /// What no message may show: what variables stand for, and headers.
+    pub(super) secrets: Arc<Secrets>,
 }
 
 /// A way to reach a server.
@@ -47,34 +48,6 @@ impl Settings {
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Settings({})", self.name)
-    }
-}
-
-/// What no message may show: what variables stood for, and the values of the environment and of headers.
-#[derive(Clone, Default)]
-pub(super) struct Secrets(Arc<[String]>);
-
-/// A shorter text is no secret, and would be found everywhere.
-const SHORTEST_SECRET: usize = 6;
-
-impl Secrets {
-    /// Returns a text without the secrets.
-    pub(super) fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut text = Cow::Borrowed(text);
-        for secret in self.0.iter().filter(|secret| text.contains(secret.as_str())).collect::<Vec<_>>() {
-            text = Cow::Owned(text.replace(secret.as_str(), "***"));
-        }
-        text
-    }
-}
-
-impl From<Vec<String>> for Secrets {
-    fn from(mut secrets: Vec<String>) -> Self {
-        secrets.retain(|secret| secret.len() >= SHORTEST_SECRET);
-        // What contains another secret goes first, or its rest would stay.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.dedup();
-        Self(secrets.into())
     }
 }
 
@@ -111,18 +84,17 @@ impl<'v> Texts<'v> {
         Ok(done)
     }
 
-    /// Puts variables into values that are secret as a whole.
+    /// Puts variables into values that have names.
     pub(super) fn put_in_all(&mut self, values: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, Mistake> {
-        let mut done = Vec::new();
-        for (name, value) in values {
-            let value = self.put_in(value)?;
-            self.secrets.push(value.clone());
-            done.push((name.clone(), value));
-        }
-        Ok(done)
+        values.iter().map(|(name, value)| Ok((name.clone(), self.put_in(value)?))).collect()
     }
 
-    pub(super) fn secrets(self) -> Vec<String> {
-        self.secrets
+    /// Remembers that a text must stay secret as a whole.
+    pub(super) fn keep_secret(&mut self, text: &str) {
+        self.secrets.push(text.to_owned());
+    }
+
+    pub(super) fn secrets(self) -> Arc<Secrets> {
+        Arc::new(Secrets::new(&self.secrets))
     }
 }

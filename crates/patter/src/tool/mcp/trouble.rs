@@ -1,7 +1,7 @@
 //! What goes wrong with an MCP server.
 
-use super::settings::Secrets;
 use crate::tool::Failure;
+use crate::tool::secrets::Secrets;
 use rmcp::ServiceError;
 use std::error::Error;
 use std::io;
@@ -94,8 +94,8 @@ impl Trouble {
     }
 
     pub(super) fn failure(&self, secrets: &Secrets) -> Failure {
-        let failure = Failure::new(secrets.hide(&self.message));
-        if self.detail.is_empty() { failure } else { failure.with_detail(secrets.hide(&self.detail)) }
+        let failure = Failure::new(secrets.redact(&self.message));
+        if self.detail.is_empty() { failure } else { failure.with_detail(secrets.redact(&self.detail)) }
     }
 }
 

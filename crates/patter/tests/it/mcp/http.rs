@@ -1,6 +1,7 @@
 //! Servers that are reached by their address.
 
 use super::{SOON, call, installed, server};
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::json;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -30,11 +31,11 @@ impl Drop for Running {
 async fn a_server_is_reached_by_its_address() {
     let Some(program) = installed("server-everything") else { return };
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let server = server(&format!("url = 'http://127.0.0.1:{port}/mcp'\nheaders = {{X-Key = '${{TOKEN}}'}}"));
-    let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
+    let address = format!("url = 'http://127.0.0.1:{port}/mcp'");
+    let failure = tokio::time::timeout(SOON, server(&address).tools()).await.expect("it hangs").unwrap_err();
     assert_eq!(failure.message(), "the MCP server `demo` cannot be reached");
 
-    let server = super::server(&format!("url = 'http://127.0.0.1:{port}/mcp'"));
+    let server = server(&address);
     let running = Running::start(&program, port).await;
     assert!(server.tools().await.unwrap().tools.len() > 10);
     assert_eq!(call(&server, "echo", json!({"message": "far"})).await.unwrap(), "Echo: far");
@@ -45,6 +46,29 @@ async fn a_server_is_reached_by_its_address() {
     let failure = echo.implementation.call(json!({"message": "gone"}), &context).await.unwrap_err();
     assert!(failure.message().starts_with("the connection to the MCP server `demo` broke"), "{failure:?}");
 
-    let _running = Running::start(&program, port).await;
+    let running = Running::start(&program, port).await;
     assert_eq!(echo.implementation.call(json!({"message": "back"}), &context).await.unwrap(), "Echo: back");
+
+    // A server that was started anew between two calls does not know us, and says so before it does anything.
+    drop(running);
+    let _running = Running::start(&program, port).await;
+    assert_eq!(echo.implementation.call(json!({"message": "anew"}), &context).await.unwrap(), "Echo: anew");
+}
+
+#[tokio::test]
+async fn headers_are_sent_and_a_refusal_is_told() {
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let refuse = move |headers: HeaderMap| {
+        tell.send(headers.get("x-key").cloned()).unwrap();
+        std::future::ready((StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")]))
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let router = axum::Router::new().route("/mcp", axum::routing::post(refuse));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let server = server(&format!("url = 'http://127.0.0.1:{port}/mcp'\nheaders = {{X-Key = 'key ${{TOKEN}}'}}"));
+    let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
+    assert_eq!(failure.message(), "the MCP server `demo` refused us: its `headers` give no access");
+    assert_eq!(told.recv().await.unwrap().unwrap(), "key sesame-open");
+    assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
 }

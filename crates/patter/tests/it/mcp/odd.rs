@@ -1,50 +1,55 @@
 //! A server that is odd in all the ways that are allowed, and in some that are not.
 
 use super::{call, odd, tool};
-use patter::tool::Effect;
+use patter::check::{Options, check};
+use patter::project::Project;
+use patter::tool::mcp::{ToolWarning, declarations};
+use patter::tool::{Effect, Failure, Tool, ToolContext};
 use serde_json::{Value as Json, json};
 
 #[tokio::test]
 async fn what_cannot_be_used_is_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}") else { return };
     let listing = server.tools().await.unwrap();
-    let names: Vec<_> = listing.tools.iter().map(|tool| tool.name()).collect();
-    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env"]);
+    let names: Vec<_> = listing.tools.iter().map(Tool::name).collect();
+    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "rename"]);
     let warnings: Vec<_> = listing.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"));
     let declared: Vec<_> = listing.tools.iter().map(|tool| tool.definition.to_string()).collect();
     insta::assert_snapshot!(declared.join("\n"));
     let ask = listing.tools.iter().find(|tool| tool.name() == "ask").unwrap();
     assert_eq!((ask.effect, ask.idempotent), (Effect::Network, true));
-    let text = patter::tool::mcp::declarations(&server).await.unwrap();
+    let text = declarations(&server).await.unwrap();
     assert!(text.contains("// Note: the tool `broken` is left out"), "{text}");
     assert!(text.contains("[Node:Object | (children::Array"), "{text}");
+    let findings = check(&Project::read([("demo.gram", &text)]), &Options::default());
+    assert_eq!(findings.len(), 0, "{findings:?} {text}");
 }
 
 #[tokio::test]
 async fn answers_become_values() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '2s'") else { return };
-    let check = async |name: &str, arguments: Json, expected: Result<Json, &str>| {
+    let expect = async |name: &str, arguments: Json, expected: Result<Json, &str>| {
         let result = call(&server, name, arguments.clone()).await;
-        let result = result.as_ref().map_err(|failure| failure.message());
+        let result = result.as_ref().map_err(Failure::message);
         assert_eq!(result, expected.as_ref().map_err(|message| *message), "{name} {arguments}");
     };
-    check("strict", json!({"a": 1}), Ok(json!("taken"))).await;
+    expect("strict", json!({"a": 1}), Ok(json!("taken"))).await;
     let both = "the arguments of `strict` are wrong: {\"a\":1,\"b\":2} is valid under more than one of the schemas listed in the 'oneOf' keyword";
-    check("strict", json!({"a": 1, "b": 2}), Err(both)).await;
+    expect("strict", json!({"a": 1, "b": 2}), Err(both)).await;
     let more = "the arguments of `strict` are wrong: Additional properties are not allowed ('c' was unexpected)";
-    check("strict", json!({"a": 1, "c": 2}), Err(more)).await;
-    check("bare", json!({}), Ok(json!("free"))).await;
-    check("promise", json!({"keep": "yes"}), Ok(json!({"n": 2}))).await;
-    check("promise", json!({"keep": "text"}), Ok(json!({"n": 1}))).await;
+    expect("strict", json!({"a": 1, "c": 2}), Err(more)).await;
+    expect("bare", json!({}), Ok(json!("free"))).await;
+    expect("promise", json!({"keep": "yes"}), Ok(json!({"n": 2}))).await;
+    expect("promise", json!({"keep": "text"}), Ok(json!({"n": 1}))).await;
     let broken = "the MCP server `demo` answered without the structured content that it promised";
-    check("promise", json!({"keep": "no"}), Err(broken)).await;
-    check("fail", json!({"how": "loudly"}), Err("no more ***")).await;
-    check("fail", json!({"how": "silently"}), Err("the MCP server `demo` reports an error and does not say which"))
+    expect("promise", json!({"keep": "no"}), Err(broken)).await;
+    expect("fail", json!({"how": "loudly"}), Err("no more [redacted]")).await;
+    expect("fail", json!({"how": "silently"}), Err("the MCP server `demo` reports an error and does not say which"))
         .await;
-    check("parts", json!({"count": 0}), Ok(json!(""))).await;
-    check("parts", json!({"count": 1}), Ok(json!("one"))).await;
-    check(
+    expect("parts", json!({"count": 0}), Ok(json!(""))).await;
+    expect("parts", json!({"count": 1}), Ok(json!("one"))).await;
+    expect(
         "parts",
         json!({"count": 3}),
         Ok(json!([
@@ -59,12 +64,12 @@ async fn answers_become_values() {
     assert_eq!(parts[4]["cutFromBytes"], 70000);
     assert!(parts[4]["text"].as_str().unwrap().len() < 66_000);
     assert_eq!(parts[5]["uri"], "demo://link");
-    check("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
-    check("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
-    check("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
-    check("hang", json!({}), Err("the MCP server `demo` did not answer within 2 s")).await;
+    expect("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
+    expect("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
+    expect("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
+    expect("hang", json!({}), Err("the MCP server `demo` did not answer within 2 s")).await;
     // It works on after that, in the same process.
-    check("strict", json!({"b": 1}), Ok(json!("taken"))).await;
+    expect("strict", json!({"b": 1}), Ok(json!("taken"))).await;
 }
 
 #[tokio::test]
@@ -81,6 +86,34 @@ async fn a_server_sees_only_what_is_for_it() {
 async fn secrets_are_not_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '1s'") else { return };
     let hang = tool(&server, "hang").await;
-    let failure = hang.implementation.call(json!({}), &patter::tool::ToolContext::new("call")).await.unwrap_err();
-    assert_eq!(failure.detail(), Some("stderr: the token is ***"));
+    let failure = hang.implementation.call(json!({}), &ToolContext::new("call")).await.unwrap_err();
+    assert_eq!(failure.detail(), Some("stderr: the token is [redacted]"));
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_cut() {
+    let Some(server) = odd("env = {ENDLESS = 'yes'}") else { return };
+    let listing = server.tools().await.unwrap();
+    assert_eq!(listing.tools.len(), 1000);
+    assert_eq!(listing.warnings, [ToolWarning::TooMany]);
+}
+
+#[tokio::test]
+async fn a_list_that_changed_is_asked_for_again() {
+    let Some(server) = odd("") else { return };
+    let bare = tool(&server, "bare").await;
+    let context = ToolContext::new("call");
+    assert_eq!(bare.implementation.call(json!({}), &context).await.unwrap(), "free");
+    let rename = tool(&server, "rename").await;
+    assert_eq!(rename.implementation.call(json!({}), &context).await.unwrap(), "renamed");
+    // The notification and the answer are heard in no certain order.
+    let start = std::time::Instant::now();
+    let failure = loop {
+        match bare.implementation.call(json!({}), &context).await {
+            Err(failure) => break failure,
+            Ok(_) => assert!(start.elapsed() < super::SOON, "the list is not asked for again"),
+        }
+    };
+    let expected = "the MCP server `demo` no longer has the tool `bare`; did you mean `bare2`?";
+    assert_eq!(failure.message(), expected);
 }

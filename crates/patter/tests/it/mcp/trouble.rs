@@ -34,7 +34,7 @@ async fn a_server_that_does_not_start_is_told() {
         .await;
     check("command = 'true'", ended, "exit status: 0").await;
     let secret = "command = 'sh'\nargs = ['-c', 'echo key $KEY >&2; exit 3']\nenv = {KEY = '${TOKEN}'}";
-    check(secret, ended, "stderr: key ***").await;
+    check(secret, ended, "stderr: key [redacted]").await;
     let long = "command = 'sh'\nargs = ['-c', 'head -c 100000 /dev/zero | tr \"\\\\0\" x >&2; echo end >&2; exit 3']";
     let failure = server(long).tools().await.unwrap_err();
     let detail = failure.detail().unwrap();

@@ -1,6 +1,6 @@
 //! Keeping secrets out of what models and people read.
 
-use crate::tool::Failure;
+use super::Failure;
 use serde_json::Value as Json;
 
 /// What stands in the place of a secret.

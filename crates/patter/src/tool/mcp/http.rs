@@ -1,0 +1,106 @@
+//! HTTP, for MCP servers that are reached by their address.
+
+use super::connection::Listener;
+use futures_util::stream::BoxStream;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use sse_stream::Sse;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long it may take until a connection stands.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Returns a client that checks certificates against the roots of Mozilla, and follows no redirects: they would carry
+/// the headers, which may be secret, to somewhere else.
+pub fn http_client() -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        .build()?;
+    Ok(client)
+}
+
+/// A client that knows how servers say that they were started anew and know nothing of a session.
+///
+/// They should do so with the status 404, and then the transport begins a new session and sends the request again.
+/// Many do so with an error, often one that does not say which request it answers, for which a caller would wait in
+/// vain.
+#[derive(Clone)]
+pub(super) struct Sessions {
+    pub(super) client: reqwest::Client,
+    pub(super) listener: Listener,
+}
+
+type Failed = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl StreamableHttpClient for Sessions {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let is_in_session = session.is_some();
+        let request = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let response = self.client.post_message(uri, message, session, auth, headers).await?;
+        match (request, response) {
+            (Some(request), StreamableHttpPostResponse::Json(JsonRpcMessage::Error(answer), session)) => {
+                if is_in_session && is_about_session(&answer) {
+                    // Another server may have other tools.
+                    self.listener.set_stale();
+                    return Err(StreamableHttpError::SessionExpired);
+                }
+                let answer = ServerJsonRpcMessage::error(answer.error, answer.id.or(Some(request)));
+                Ok(StreamableHttpPostResponse::Json(answer, session))
+            }
+            (_, response) => Ok(response),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Failed> {
+        self.client.delete_session(uri, session, auth, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.client.get_stream(uri, session, last_event, auth, headers).await
+    }
+}
+
+/// Tells whether a server says that it does not know the session: by a number from the range that is its own to
+/// choose from, and the word.
+fn is_about_session(answer: &JsonRpcError) -> bool {
+    (-32099..=-32000).contains(&answer.error.code.0) && answer.error.message.to_lowercase().contains("session")
+}
