@@ -121,9 +121,9 @@ impl Openapi {
 fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A temporary file is for its owner alone; this one is like any other.
-    let mut file = tempfile::Builder::new().prefix(".patter-import-").make_in(folder, |path| {
-        std::fs::OpenOptions::new().write(true).create_new(true).open(path)
-    })?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".patter-import-")
+        .make_in(folder, |path| std::fs::OpenOptions::new().write(true).create_new(true).open(path))?;
     file.write_all(text.as_bytes())?;
     let written = if force { file.persist(path) } else { file.persist_noclobber(path) };
     written.map(drop).map_err(|error| error.error)
