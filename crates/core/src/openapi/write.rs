@@ -55,11 +55,11 @@ fn types(tools: &[Tool]) -> impl Iterator<Item = &Type> {
 fn heading(document: &Document<'_>, tools: &[Tool]) -> String {
     let title = line(document.title(), 100);
     let title = if title.is_empty() { "An interface without a title" } else { &title };
-    let version = document
-        .root()
-        .pointer("/info/version")
-        .and_then(Json::as_str)
-        .map_or_else(String::new, |version| format!(", version {}", line(version, 30)));
+    let version = match document.root().pointer("/info/version") {
+        Some(Json::String(version)) => format!(", version {}", line(version, 30)),
+        Some(Json::Number(version)) => format!(", version {version}"),
+        _ => String::new(),
+    };
     let mut text = format!("// {title}{version}, from its OpenAPI document.\n");
     let mut variables = BTreeSet::new();
     for (key, value) in tools.iter().flat_map(|tool| &tool.properties) {
