@@ -2,6 +2,7 @@
 
 use patter_core::check::{Options, check};
 use patter_core::declare::CommandSpec;
+use patter_core::declare::Conduct;
 use patter_core::declare::command::{CommandResult, Dashes, EnvValue, InvocationError, Succeeds};
 use patter_core::project::Project;
 use patter_core::signature::Signature;
@@ -123,14 +124,14 @@ fn a_signature_with_mistakes_is_the_only_finding() {
 fn properties_are_read() {
     let plain = spec("run: ['x', '{text}']", TEXT);
     assert_eq!((plain.result, plain.dashes, plain.max_bytes), (CommandResult::Text, Dashes::Refuse, 1 << 20));
-    assert_eq!((plain.succeeds, plain.common.effect, plain.common.timeout), (Succeeds::With(vec![0]), "writes", None));
+    assert_eq!((plain.succeeds, plain.conduct), (Succeeds::With(vec![0]), Conduct::default()));
     let exit = spec("run: ['x'], result: exit", "()==>(::Int)");
     assert_eq!((exit.result, exit.succeeds), (CommandResult::Exit, Succeeds::Always));
     assert_eq!(spec("run: ['x']", "()==>(::Any)").result, CommandResult::Json);
     let full = spec("run: ['x'], env: ['A'], cwd: 'a{{b', timeout: 1500ms, succeeds: [2]", "()==>(::Text)");
     assert_eq!(full.env.get("A"), Some(&EnvValue::Passed));
     assert_eq!(full.cwd.as_deref(), Some("a{b"));
-    assert_eq!(full.common.timeout, Some(Duration::from_millis(1500)));
+    assert_eq!(full.conduct.timeout, Some(Duration::from_millis(1500)));
     assert!(full.succeeds.contains(2) && !full.succeeds.contains(0));
 }
 

@@ -14,10 +14,10 @@ mod failure;
 mod http;
 pub mod mcp;
 mod native;
+mod readable;
 mod secrets;
 pub mod standard;
 mod workspace;
-mod readable;
 
 pub use context::{Progress, State, ToolContext};
 pub use declared::{Kit, declared};

@@ -17,5 +17,5 @@ mod http;
 mod mcp;
 mod native;
 mod openapi;
-mod standard;
 mod processes;
+mod standard;

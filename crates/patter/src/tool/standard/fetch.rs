@@ -42,7 +42,7 @@ pub fn fetch(client: &HttpClient) -> Tool {
     Tool::new(definition, Kind::Native, Fetch { client: client.clone() })
         .effect(Effect::Network)
         .idempotent(true)
-        .source("built in")
+        .source(super::BUILT_IN)
 }
 
 struct Fetch {
