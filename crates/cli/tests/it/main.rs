@@ -16,3 +16,4 @@ mod folder;
 mod import;
 mod new;
 mod notation;
+mod tools;

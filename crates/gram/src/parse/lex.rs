@@ -220,6 +220,7 @@ impl<'s> Parser<'s> {
         let hint = match self.peek() {
             b'#' => Some("a comment starts with `//`"),
             b';' => Some("gram needs no semicolons"),
+            b'/' if start > 0 => Some("a name with `/` stands in backticks"),
             _ => None,
         };
         let end = match self.peek() {

@@ -245,6 +245,27 @@ async fn files_are_written() {
     assert!(!world.root.join("large").exists());
 }
 
+/// The secrets of a project are not for models, whatever way leads to them.
+#[tokio::test]
+async fn the_file_of_secrets_is_out_of_reach() {
+    let world = World::new();
+    let secret = |path: &str| format!("`{path}` holds secrets, and is not for tools");
+    assert_eq!(world.fails("writeFile", json!({"path": ".env", "content": "A=b"})).await, secret(".env"));
+    real::write(world.root.join(".env"), "TOKEN=hunter2\n").unwrap();
+    symlink(".env", world.root.join("notes.txt")).unwrap();
+    real::hard_link(world.root.join(".env"), world.root.join("hard.txt")).unwrap();
+    for path in [".env", "./.env", "sub/../.env", "notes.txt", "hard.txt"] {
+        assert_eq!(world.fails("readFile", json!({"path": path})).await, secret(path));
+        for mode in ["overwrite", "append"] {
+            let arguments = json!({"path": path, "content": "x", "mode": mode});
+            assert_eq!(world.fails("writeFile", arguments).await, secret(path));
+        }
+    }
+    let found = world.ok("searchFiles", json!({"regex": "hunter2"})).await;
+    assert_eq!(found["matches"], json!([]));
+    assert_eq!(real::read_to_string(world.root.join(".env")).unwrap(), "TOKEN=hunter2\n");
+}
+
 #[tokio::test]
 async fn no_path_leads_out() {
     let world = World::new();

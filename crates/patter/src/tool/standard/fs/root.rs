@@ -2,7 +2,7 @@
 
 use crate::tool::Failure;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, DirEntry, File, Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, DirEntry, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,9 @@ impl fmt::Display for Root {
         write!(f, "`{}:` ({})", self.name, self.path.display())
     }
 }
+
+/// The file of secrets in the root of a project, which is not for models.
+pub(super) const SECRETS: &str = ".env";
 
 /// The folders that may be used; the first one is where relative paths begin.
 pub(super) struct Roots {
@@ -84,6 +87,14 @@ impl Roots {
         named.or_else(|| Some((self.roots.first()?, path.to_owned())))
     }
 
+    /// Tells whether an opened file is one of secrets, by whatever name or link it was reached.
+    pub(super) fn is_secret(&self, opened: &Metadata) -> bool {
+        self.roots.iter().filter_map(|root| std::fs::metadata(root.path.join(SECRETS)).ok()).any(|secrets| {
+            use std::os::unix::fs::MetadataExt;
+            (secrets.dev(), secrets.ino()) == (opened.dev(), opened.ino())
+        })
+    }
+
     fn outside(&self, given: &str) -> Failure {
         let allowed: Vec<_> = self.roots.iter().map(Root::to_string).collect();
         Failure::new(match allowed.as_slice() {
@@ -103,11 +114,23 @@ impl Place<'_> {
             let file = file.map_err(|error| self.explain(&error))?;
             // It may have become another one since.
             let metadata = file.metadata().map_err(|error| self.explain(&error))?;
+            if self.roots.is_secret(&metadata) {
+                return Err(self.secret());
+            }
             if metadata.is_file() {
                 return Ok((file, metadata));
             }
         }
         Err(self.no_file(&metadata))
+    }
+
+    pub(super) fn secret(&self) -> Failure {
+        Failure::new(format!("`{}` holds secrets, and is not for tools", self.given))
+    }
+
+    /// Tells whether an opened file is one of secrets.
+    pub(super) fn is_secret(&self, opened: &Metadata) -> bool {
+        self.roots.is_secret(opened)
     }
 
     pub(super) fn no_file(&self, metadata: &Metadata) -> Failure {

@@ -162,7 +162,7 @@ impl Search<'_> {
             self.matches.push(json!({ "path": shown }));
             return;
         };
-        let Some(bytes) = text_of(entry) else { return };
+        let Some(bytes) = text_of(self.place, entry) else { return };
         self.read += bytes.len() as u64;
         let lines = bytes.split(|byte| *byte == b'\n').enumerate();
         for (index, line) in lines.filter(|(_, line)| regex.is_match(line)) {
@@ -176,11 +176,12 @@ impl Search<'_> {
     }
 }
 
-/// Reads a file, if it is a text that is not too large.
-fn text_of(entry: &DirEntry) -> Option<Vec<u8>> {
+/// Reads a file, if it is a text that is not too large, and not secret.
+fn text_of(place: &Place<'_>, entry: &DirEntry) -> Option<Vec<u8>> {
     let mut options = OpenOptions::new();
     let file = super::root::open_entry(entry, options.read(true)).ok()?;
-    if !file.metadata().ok()?.is_file() {
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || place.is_secret(&metadata) {
         return None;
     }
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! `writeFile`: a new file, other content, or more of it.
 
-use super::root::{Place, open_without_waiting};
+use super::root::{Place, SECRETS, open_without_waiting};
 use super::{Constant, Scene};
 use crate::tool::Failure;
 use cap_std::fs::{Dir, OpenOptions};
@@ -61,6 +61,8 @@ pub(super) fn write(scene: &Scene, arguments: &Arguments) -> Result<Json, Failur
     let folder = parent(&place, &target).map_err(|error| failed(&error))?;
     let name = Path::new(name);
     match folder.symlink_metadata(name) {
+        Ok(metadata) if place.is_secret(&metadata) => return Err(place.secret()),
+        Err(_) if name == Path::new(SECRETS) => return Err(place.secret()),
         Ok(_) if mode == Mode::Create => {
             return Err(Failure::new(format!(
                 "`{path}` is there already; the mode `overwrite` replaces it, `append` adds to it"

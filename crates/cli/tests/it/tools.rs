@@ -1,0 +1,175 @@
+//! Tools from the terminal: what there is, what a name stands for, and calls.
+
+use crate::folder::Folder;
+use serde_json::{Value as Json, json};
+
+/// A project with an agent, toolboxes of its own and of its organisation, and rules.
+fn project() -> Folder {
+    let folder = Folder::new();
+    folder.write(
+        "patter.toml",
+        "[permissions]\n\
+         deny = [\"office/shout when text matches '*secret*'\"]\n\
+         [org]\nname = \"acme\"\ntools = [\"shared\"]\n",
+    );
+    folder.write(".gitignore", "shared\n");
+    folder.write(
+        "agent.gram",
+        "[greeter:Agent { instruction: \"Greet with `sayHello`, shout with `shout`.\", model: \"demo\", ask: \"office/*\" } |
+  [sayHello:Tool { description: \"Returns a greeting\" } | (personName::Text)==>(::Text)],
+  shout
+]
+[other:Agent { instruction: \"Compute with `calculator`.\", model: \"demo\" } |
+  [calculator:Tool { description: \"Computes\" } | (numbers::Array { elementType: \"Int\" })==>(::Int)]
+]
+",
+    );
+    folder.write(
+        "tools.gram",
+        "[office:Toolbox |
+  [sayHello:Command { description: \"Greets\", run: [\"echo\", \"Hi, {personName}!\"], effect: \"pure\" } | (personName::Text)==>(::Text)],
+  [shout:Command { description: \"Shouts\", run: [\"tr\", \"a-z\", \"A-Z\"], stdin: \"{text}\" } | (text::Text)==>(::Text)],
+  [lies:Command { description: \"Lies\", run: [\"echo\", \"seven\"], result: \"text\", effect: \"pure\" } | ()==>(::Any { enum: [\"eight\"] })],
+  [sleeps:Command { description: \"Sleeps\", run: [\"sleep\", \"60\"], timeout: 100ms, effect: \"pure\" } | ()==>(::Text)],
+  [fails:Command { description: \"Fails\", run: [\"ls\", \"/no/such/folder\"], effect: \"pure\" } | ()==>(::Text)]
+]
+",
+    );
+    folder.write(
+        "shared/mail.gram",
+        "[mail:Toolbox | [send:Command { description: \"Sends mail\", run: [\"true\"], sealed: true } | (to::Text)==>(::Text)]]\n",
+    );
+    folder
+}
+
+fn json(folder: &Folder, arguments: &[&str]) -> Json {
+    serde_json::from_slice(&folder.output(arguments, "").stdout).unwrap()
+}
+
+#[test]
+fn the_tools_of_all_layers() {
+    let folder = project();
+    insta::assert_snapshot!("project", folder.run(&["tools", "--layer", "project"]));
+    insta::assert_snapshot!("org", folder.run(&["tools", "--layer", "org"]));
+    insta::assert_snapshot!("internal", folder.run(&["tools", "--layer", "internal"]));
+    assert!(folder.run(&["tools", "nothingLikeIt"]).starts_with("exit 1"));
+    let tools = json(&folder, &["tools", "shout", "--format", "json"]);
+    assert_eq!(tools["version"], 1);
+    let shout = &tools["tools"][0];
+    assert_eq!(
+        (&shout["name"], &shout["kind"], &shout["effect"]),
+        (&json!("office/shout"), &json!("command"), &json!("writes"))
+    );
+    assert_eq!(shout["input"]["required"], json!(["text"]));
+}
+
+#[test]
+fn an_override_is_told() {
+    let folder = project();
+    folder.write(
+        "ours.gram",
+        "[calculator:Command { description: 'Ours', run: ['bc'], stdin: '{a}' } | (a::Text)==>(::Text)]\n",
+    );
+    let shown = folder.run(&["tools", "calculator"]);
+    assert!(shown.contains("Ours (overrides the internal layer)"), "{shown}");
+    insta::assert_snapshot!(folder.run(&["why", "calculator"]));
+}
+
+#[test]
+fn what_is_sealed_stays() {
+    let folder = project();
+    folder.write(
+        "ours.gram",
+        "[`acme/mail`:Toolbox | [send:Command { description: 'Ours', run: ['true'] } | (to::Text)==>(::Text)]]\n",
+    );
+    insta::assert_snapshot!(folder.run(&["tools"]));
+}
+
+#[test]
+fn why() {
+    let folder = project();
+    insta::assert_snapshot!("why_a_bare_name", folder.run(&["why", "sayHello"]));
+    insta::assert_snapshot!("why_for_an_agent", folder.run(&["why", "shout", "--agent", "agent.gram#greeter"]));
+    insta::assert_snapshot!("why_not_compatible", folder.run(&["why", "calculator", "--agent", "agent.gram#other"]));
+    insta::assert_snapshot!("why_not_declared", folder.run(&["why", "fs/readFile", "--agent", "agent.gram#other"]));
+    insta::assert_snapshot!("why_nothing", folder.run(&["why", "sayHelo"]));
+    insta::assert_snapshot!("why_several_agents", folder.run(&["why", "shout", "--agent", "agent.gram"]));
+}
+
+#[test]
+fn calls() {
+    let folder = project();
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let shown = folder.run(&[&["call"], arguments].concat());
+        assert!(shown.starts_with(&format!("exit {code}\n")) && shown.contains(expected), "{arguments:?}\n{shown}");
+    };
+    check(&["sayHello", r#"{"personName": "Ada; $(date)"}"#], 0, "Hi, Ada; $(date)!\n");
+    check(&["calculator", r#"{"expression": "0.1+0.2"}"#, "--format", "json"], 0, r#""value": "0.3""#);
+    check(&["fails"], 1, "No such file or directory");
+    check(&["office/nothing"], 3, "there is no tool `office/nothing`");
+    check(&["calclator"], 3, "did you mean `calculator`?");
+    check(&["shout", r#"{"text": "hi"}"#], 4, "--yes approves it");
+    check(&["shout", r#"{"text": "hi"}"#, "--yes"], 0, "HI\n");
+    check(
+        &["shout", r#"{"text": "a secret"}"#, "--yes"],
+        4,
+        "`deny office/shout when text matches \"*secret*\"` in `patter.toml`",
+    );
+    check(&["sayHello", r#"{"personName": "x"}"#, "--deny", "office/*"], 4, "`deny office/*` in --deny");
+    check(&["sayHello", "{}"], 5, "`personName`: expected a Text, found nothing");
+    check(&["lies"], 6, "gave something else than it promises");
+    check(&["sleeps"], 7, "did not end within 0.1 s");
+    check(&["sayHello", "{"], 2, "the arguments are no JSON");
+    check(&["sayHello", "{}", "--allow", "a//b"], 2, "`a//b` names no tools");
+    let piped = folder.run_with(&["call", "sayHello", "-"], r#"{"personName": "Grace"}"#);
+    assert!(piped.contains("Hi, Grace!"), "{piped}");
+    let error = json(&folder, &["call", "fails", "--format", "json"]);
+    assert_eq!(error["error"]["kind"], "failed");
+    assert!(error["error"]["detail"].as_str().unwrap().contains("No such file"), "{error}");
+}
+
+#[test]
+fn tools_of_another_file() {
+    let folder = Folder::new();
+    folder.write("my.gram", "[my:Toolbox | [id:Command { description: 'Echoes', run: ['cat'], stdin: '{a}', effect: 'pure' } | (a::Text)==>(::Text)]]\n");
+    let shown = folder.run(&["call", "my/id", r#"{"a": "x"}"#, "--tools", "my.gram"]);
+    assert!(shown.contains("--- stdout\nx\n"), "{shown}");
+    assert!(folder.run(&["call", "my/id"]).starts_with("exit 3"));
+}
+
+#[test]
+fn locking() {
+    let folder = project();
+    let bad = folder.run(&["lock"]);
+    assert!(bad.starts_with("exit 1") && bad.contains("patter.lock was not written"), "{bad}");
+    insta::assert_snapshot!("check_bind", folder.run(&["check", "--bind"]));
+    let agent = folder.read("agent.gram");
+    folder.write("agent.gram", agent.split("[other").next().unwrap());
+    insta::assert_snapshot!("lock_is_missing", folder.run(&["check", "--locked"]));
+    assert!(folder.run(&["lock"]).contains("wrote patter.lock with 2 bindings"));
+    insta::assert_snapshot!("lock", folder.read("patter.lock"));
+    assert!(folder.run(&["lock"]).contains("up to date"));
+    assert!(folder.run(&["check", "--locked"]).starts_with("exit 0"));
+    // Another line is no change; another program, another schema or another layer is one.
+    let tools = folder.read("tools.gram");
+    folder.write("tools.gram", format!("// moved\n{tools}"));
+    assert!(folder.run(&["check", "--locked"]).starts_with("exit 0"));
+    folder.write("tools.gram", tools.replace("\"tr\"", "\"gtr\"").replace("[sayHello:", "[sayHi:"));
+    insta::assert_snapshot!("lock_has_drifted", folder.run(&["check", "--locked"]));
+    folder.write("patter.lock", "version = 9\n");
+    assert!(folder.run(&["check", "--locked"]).contains("version 9"));
+}
+
+#[test]
+fn a_server_that_does_not_start_is_told() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "[mcp.broken]\ncommand = \"/no/such/program\"\n");
+    let shown = folder.run(&["tools", "sayHello"]);
+    assert!(shown.starts_with("exit 1") && shown.contains("so its tools are missing"), "{shown}");
+    assert!(shown.contains("sayHello"), "the others are listed all the same");
+    assert!(folder.run(&["tools", "sayHello", "--no-mcp"]).starts_with("exit 0"));
+    let shown = folder.run(&["import", "mcp", "brokn"]);
+    assert!(shown.contains("did you mean `broken`?"), "{shown}");
+    folder.write("patter.toml", "[mcp.bad]\n");
+    assert!(folder.run(&["tools"]).contains("neither `command` nor `url`"));
+}
