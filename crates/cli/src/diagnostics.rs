@@ -16,6 +16,7 @@ pub(crate) struct Limit {
 }
 
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
+const WARNING: Style = AnsiColor::BrightYellow.on_default().bold();
 const HELP: Style = AnsiColor::BrightCyan.on_default().bold();
 const BOLD: Style = Style::new().bold();
 
@@ -57,6 +58,18 @@ pub(crate) fn counted(count: usize, noun: &str) -> Option<String> {
 pub(crate) fn error(message: &str, hint: Option<&str>) -> io::Result<()> {
     let hint = hint.map_or_else(String::new, |hint| format!("\n  {HELP}help{HELP:#}: {hint}"));
     say(&format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}{hint}"))
+}
+
+/// Says what is not wrong, and yet should be known.
+pub(crate) fn warnings<W: std::fmt::Display>(warnings: &[W], limit: Limit) -> io::Result<()> {
+    let most = if limit.max_errors == 0 { warnings.len() } else { limit.max_errors };
+    for warning in warnings.iter().take(most) {
+        say(&format!("{WARNING}warning{WARNING:#}{BOLD}: {warning}{BOLD:#}"))?;
+    }
+    match warnings.len().saturating_sub(most) {
+        0 => Ok(()),
+        hidden => say(&format!("… and {hidden} more, which --max-errors 0 shows")),
+    }
 }
 
 /// Writes a line to stderr.

@@ -27,6 +27,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    New(command::new::New),
     Parse(command::parse::Parse),
     Fmt(command::fmt::Fmt),
     Check(command::check::Check),
@@ -38,6 +39,7 @@ enum Command {
     Why(command::why::Why),
     Call(command::call::Call),
     Lock(command::lock::LockCommand),
+    Import(command::import::Import),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
     }
     .write_global();
     let outcome = match cli.command {
+        Command::New(new) => new.run(),
         Command::Parse(parse) => parse.run(),
         Command::Fmt(fmt) => fmt.run(),
         Command::Check(check) => check.run(),
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Why(why) => why.run(),
         Command::Call(call) => call.run(),
         Command::Lock(lock) => lock.run(),
+        Command::Import(import) => import.run(),
     };
     match outcome {
         Ok(Outcome::Success) => ExitCode::SUCCESS,

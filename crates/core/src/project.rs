@@ -151,7 +151,8 @@ impl Project {
             for pattern in source.tree.patterns() {
                 let Some(declares) = Declares::of(pattern) else { continue };
                 let name = pattern.name().unwrap_or_default().into_owned();
-                if matches!(declares, Declares::Agent | Declares::Tool | Declares::Implementation) && !name.is_empty() {
+                let is_callable = matches!(declares, Declares::Agent | Declares::Tool | Declares::Implementation);
+                if is_callable && !name.is_empty() {
                     self.callable.entry(name.clone()).or_default().push(self.declarations.len());
                 }
                 let id = pattern.syntax().id();

@@ -20,7 +20,8 @@ pub(crate) fn camel_case(name: &str) -> String {
     camel
 }
 
-/// Returns what the doc comments say, up to the first heading. Lines of a paragraph are one line.
+/// Returns what the doc comments say, up to the first heading. Lines of a paragraph are one line,
+/// and so are those of each item of a list.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let mut text = String::new();
     let lines: Vec<String> = attributes.iter().filter_map(|attribute| text_of(attribute, "doc")).collect();
@@ -30,11 +31,9 @@ pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
             "" if text.is_empty() || text.ends_with('\n') => {}
             "" => text.push_str("\n\n"),
             _ => {
-                // A list, a table or code keeps its lines.
-                if line.starts_with(['-', '*', '|', '`']) && !text.is_empty() && !text.ends_with('\n') {
-                    text.push('\n');
-                } else if !text.is_empty() && !text.ends_with('\n') {
-                    text.push(' ');
+                let is_item = line.starts_with("- ") || line.starts_with("* ");
+                if !text.is_empty() && !text.ends_with('\n') {
+                    text.push(if is_item { '\n' } else { ' ' });
                 }
                 text.push_str(line);
             }

@@ -30,6 +30,7 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
     }
     errors.finish()?;
 
+    let conditions: Vec<_> = function.attrs.iter().filter(|one| one.path().is_ident("cfg")).cloned().collect();
     let ident = &function.sig.ident;
     let vis = &function.vis;
     let name = options.name.as_ref().map_or_else(|| camel_case(&ident.to_string()), syn::LitStr::value);
@@ -49,10 +50,12 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
     Ok(quote! {
         #function
 
+        #(#conditions)*
         #[doc = #about]
         #[allow(non_camel_case_types, reason = "it has the name of the function")]
         #vis enum #ident {}
 
+        #(#conditions)*
         impl #ident {
             #[doc = #about_tool]
             #vis fn tool() -> ::patter::tool::Tool {

@@ -88,6 +88,20 @@ fn the_function_stays_as_it_is_and_the_attributes_of_the_macro_go() {
 }
 
 #[test]
+fn a_function_that_is_left_out_leaves_nothing() {
+    let function = "/// Greets\n#[cfg(windows)] fn greet() {}";
+    let file: syn::File = syn::parse2(expand(TokenStream::new(), function.parse().unwrap()).unwrap()).unwrap();
+    let attributes = file.items.iter().map(|item| match item {
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        other => panic!("{other:?}"),
+    });
+    let conditional = attributes.filter(|attributes| attributes.iter().any(|one| one.path().is_ident("cfg"))).count();
+    assert_eq!((conditional, file.items.len()), (3, 3));
+}
+
+#[test]
 fn names_are_camel_case() {
     for (rust, name) in
         [("say_hello", "sayHello"), ("now", "now"), ("r#type", "type"), ("_unused", "unused"), ("a_b2_c", "aB2C")]
@@ -104,5 +118,6 @@ fn descriptions_are_doc_comments_up_to_a_heading() {
     };
     check("/// One\n/// line.\n///\n///\n/// Another\n/// # Errors\n/// none", "One line.\n\nAnother");
     check("/// Takes\n/// - a list\n/// - of things", "Takes\n- a list\n- of things");
+    check("/// Takes what\n/// `is` quoted\n/// *or* not", "Takes what `is` quoted *or* not");
     check("/** A block */", "A block");
 }

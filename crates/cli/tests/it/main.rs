@@ -13,4 +13,6 @@ mod architecture;
 mod declarations;
 mod docs;
 mod folder;
+mod import;
+mod new;
 mod notation;

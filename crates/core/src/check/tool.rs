@@ -1,7 +1,7 @@
 //! Tools and toolboxes.
 
 use super::{Checker, Takes, head};
-use crate::declare::{Declares, HttpSpec};
+use crate::declare::{Declares, HttpSpec, command};
 use crate::name::WireName;
 use crate::rule;
 use crate::signature::{Field, Presence, Reader};
@@ -31,15 +31,20 @@ impl<'p> Checker<'p> {
         self.wire_name(pattern, namespace);
         self.required_text(pattern, "tool", "description");
         self.signature(pattern);
-        // What it says is read against its signature.
-        let signature =
-            pattern.elements().next().and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
-        let Some(signature) = signature.filter(|_| !self.is_broken(pattern.span())) else { return };
-        if pattern.has_label("Http")
-            && let Err(found) = HttpSpec::read(pattern, signature)
-        {
-            found.into_iter().for_each(|found| self.report(found));
+        if self.is_broken(pattern.span()) {
+            return;
         }
+        // What it says is read against its signature.
+        let path = pattern.elements().next();
+        let signature = path.and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
+        let found = match signature {
+            Some(signature) if pattern.has_label("Http") => {
+                HttpSpec::read(pattern, signature).err().unwrap_or_default()
+            }
+            signature if pattern.has_label("Command") => command::read(pattern, signature).1,
+            _ => Vec::new(),
+        };
+        found.into_iter().for_each(|found| self.report(found));
     }
 
     pub(super) fn toolbox(&mut self, pattern: Pattern<'p>) {

@@ -7,11 +7,11 @@ mod read;
 pub use invocation::{Invocation, InvocationError};
 pub(crate) use read::read;
 
+use super::Conduct;
 use crate::signature::Signature;
 use crate::template::Template;
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Pattern};
-use std::time::Duration;
 
 /// How many bytes a command may write to stdout where nothing else is said.
 pub const DEFAULT_MAX_BYTES: usize = 1024 * 1024;
@@ -52,8 +52,8 @@ pub struct CommandSpec {
     pub max_bytes: usize,
     /// What to do with an argument that looks like an option.
     pub dashes: Dashes,
-    /// What tools of all kinds have.
-    pub common: Common,
+    /// What all tools with an implementation may say of their calls.
+    pub conduct: Conduct,
 }
 
 /// What a variable of a command holds.
@@ -92,21 +92,6 @@ pub enum Dashes {
     Refuse,
     /// Pass it on.
     Allow,
-}
-
-/// What tools of all kinds have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Common {
-    /// How long a call may take.
-    pub timeout: Option<Duration>,
-    /// What a call touches, as it is written: `pure`, `reads`, `network` or `writes`.
-    pub effect: &'static str,
-    /// Whether a call may be made again when it is not known how the first ended.
-    pub idempotent: Option<bool>,
-    /// Whether no other layer may put a tool in its place.
-    pub sealed: bool,
-    /// How many calls may run at once.
-    pub concurrency: Option<usize>,
 }
 
 impl CommandSpec {

@@ -94,7 +94,10 @@ pub fn toolbox(document: &Json, options: &Options) -> Result<Imported, OpenApiEr
     let document = Document::read(document, &mut notes)?;
     let name = naming::toolbox_name(document.title(), options)?;
     let security = Security::read(&document, &name);
-    let operations = operation::list(&document, &name, &mut notes);
+    // What is not asked for needs no warning.
+    let mut unasked = Notes::default();
+    let listing = if options.only.is_empty() { &mut notes } else { &mut unasked };
+    let operations = operation::list(&document, &name, listing);
     if operations.is_empty() {
         return Err(OpenApiError::NoOperations);
     }

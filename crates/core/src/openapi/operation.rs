@@ -208,8 +208,5 @@ fn properties(
     if !errors.is_empty() {
         put("errors", texts(errors));
     }
-    if matches!(operation.method, "PUT" | "DELETE") {
-        put("idempotent", true.into());
-    }
     properties
 }

@@ -129,7 +129,7 @@ impl<'d> Maker<'_, 'd> {
                 "path" => In::Path,
                 "query" => In::Query,
                 "header" if is_sent_anyway(name) => continue,
-                "header" => In::Header,
+                "header" if is_header(name) => In::Header,
                 other => {
                     self.leave_out(other, name, parameter)?;
                     continue;
@@ -150,6 +150,7 @@ impl<'d> Maker<'_, 'd> {
     fn leave_out(&mut self, place: &str, name: &str, parameter: &Map<String, Json>) -> Result<(), String> {
         let what = match place {
             "cookie" => format!("the cookie `{name}`"),
+            "header" => format!("the header `{name}`"),
             _ => format!("the parameter `{name}`, which is in `{place}`,"),
         };
         if is_true(parameter, "required") {
@@ -257,6 +258,13 @@ fn is_true(map: &Map<String, Json>, key: &str) -> bool {
 /// Tells whether a header is one that documents may not declare as a parameter.
 fn is_sent_anyway(name: &str) -> bool {
     ["accept", "content-type", "authorization"].contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// Tells whether a name can be that of a header which requests may set.
+pub(super) fn is_header(name: &str) -> bool {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let follows = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "proxy-authorization"];
+    !name.is_empty() && name.chars().all(is_token) && !follows.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Returns a media type without its parameters.

@@ -23,9 +23,8 @@ impl<'d> Maker<'_, 'd> {
             .filter_map(|response| response.get("content").and_then(Json::as_object))
             .filter(|content| !content.is_empty())
             .collect();
-        let text = |schema| Response { schema, result: Some("text") };
         let kinds = || contents.iter().flat_map(|content| content.iter());
-        if operation.method == "HEAD" || contents.is_empty() {
+        if operation.method == "HEAD" {
             return Response { schema: json!({ "type": "integer" }), result: Some("status") };
         }
         if let Some((_, media)) = kinds().find(|(kind, _)| is_json(&essence(kind))) {
@@ -36,7 +35,8 @@ impl<'d> Maker<'_, 'd> {
         if let (false, Some((kind, _))) = (kinds().any(|(kind, _)| is_text(&essence(kind))), kinds().next()) {
             self.notes.add(format!("its answer is `{kind}`, which is read as text"));
         }
-        text(json!({ "type": "string" }))
+        // Nothing at all is text too; a status would hide that a request failed.
+        Response { schema: json!({ "type": "string" }), result: Some("text") }
     }
 }
 
@@ -74,5 +74,7 @@ pub(super) fn errors(document: &Document<'_>, operation: &Operation<'_>) -> Vec<
     };
     let found = responses.into_iter().flatten().filter(|(status, _)| is_telling(status));
     let message = |response| text_of(document.resolve(response).ok()?, "description", LONGEST_MESSAGE);
-    found.filter_map(|(status, response)| Some((status.clone(), message(response)?))).collect()
+    // Messages are templates, in which braces are holes.
+    let written = |message: String| message.replace('{', "{{").replace('}', "}}");
+    found.filter_map(|(status, response)| Some((status.clone(), written(message(response)?)))).collect()
 }

@@ -4,6 +4,7 @@ use super::Notes;
 use super::document::Document;
 use super::naming::variable;
 use super::operation::Operation;
+use super::parameter::is_header;
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
@@ -95,7 +96,7 @@ impl<'d> Security<'d> {
                 Kind::Unknown => {}
             }
             let what = match scheme.kind {
-                Kind::Basic => "is the base64 of `user:password`",
+                Kind::Basic => "holds `user:password`",
                 Kind::Delegated => "is a token that you get by OAuth yourself",
                 _ => continue,
             };
@@ -122,7 +123,7 @@ fn kind(scheme: &Map<String, Json>) -> Kind<'_> {
     // What stands in a template may not open a hole of its own.
     let name = Some(text("name")).filter(|name| !name.is_empty() && !name.contains(['{', '}']));
     match (text("type"), text("in"), text("scheme").to_ascii_lowercase().as_str(), name) {
-        ("apiKey", "header", _, Some(name)) => Kind::Header(name),
+        ("apiKey", "header", _, Some(name)) if is_header(name) => Kind::Header(name),
         ("apiKey", "query", _, Some(name)) => Kind::Query(name),
         ("apiKey", "cookie", _, Some(name)) => Kind::Cookie(name),
         ("http", _, "bearer", _) => Kind::Bearer,

@@ -5,22 +5,27 @@ use super::document::{Document, line};
 use super::operation::Tool;
 use super::schema::mentioned;
 use crate::declare::ToolSpec;
+use crate::declare::http::HttpSpec;
 use crate::signature::{Records, Type};
 use crate::template::Template;
 use patter_gram::{Value, quote_name};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
-/// Tells whether a tool is read as what it was written for. Nothing is known to fail here, and a file with mistakes
-/// would be worse than a tool less.
+/// Tells whether a tool is read as what it was written for: a file with mistakes would be worse than a tool less.
 pub(super) fn can_be_read(tool: &Tool, records: &Records, notes: &mut Notes) -> bool {
     let (tree, diagnostics) = patter_gram::parse(&written(tool));
-    let spec = tree.patterns().next().and_then(ToolSpec::cast);
-    let is_read = diagnostics.is_empty() && spec.is_some_and(|spec| spec.signature(records).is_ok());
-    if !is_read {
-        notes.add_about(&tool.place, "skipped: its types cannot be written");
-    }
-    is_read
+    let pattern = tree.patterns().next();
+    let signature = pattern.and_then(ToolSpec::cast).map(|spec| spec.signature(records));
+    let found = match (pattern, signature) {
+        (Some(pattern), Some(Ok(signature))) if diagnostics.is_empty() => HttpSpec::read(pattern, &signature).err(),
+        (_, Some(Err(error))) => Some(error.diagnostics),
+        _ => Some(diagnostics),
+    };
+    let Some(found) = found else { return true };
+    let reason = found.first().map_or("it cannot be written", |diagnostic| &diagnostic.message);
+    notes.add_about(&tool.place, format!("skipped: {reason}"));
+    false
 }
 
 /// Writes the record types that are used, and the toolbox.
@@ -50,11 +55,11 @@ fn types(tools: &[Tool]) -> impl Iterator<Item = &Type> {
 fn heading(document: &Document<'_>, tools: &[Tool]) -> String {
     let title = line(document.title(), 100);
     let title = if title.is_empty() { "An interface without a title" } else { &title };
-    let version = document
-        .root()
-        .pointer("/info/version")
-        .and_then(Json::as_str)
-        .map_or_else(String::new, |version| format!(", version {}", line(version, 30)));
+    let version = match document.root().pointer("/info/version") {
+        Some(Json::String(version)) => format!(", version {}", line(version, 30)),
+        Some(Json::Number(version)) => format!(", version {version}"),
+        _ => String::new(),
+    };
     let mut text = format!("// {title}{version}, from its OpenAPI document.\n");
     let mut variables = BTreeSet::new();
     for (key, value) in tools.iter().flat_map(|tool| &tool.properties) {

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod commands;
 mod compatibility;
 mod declarations;
 mod differences;
@@ -19,5 +20,6 @@ mod library;
 mod openapi;
 mod permission;
 mod provider_views;
+mod requests;
 mod rules;
 mod signatures;

@@ -116,7 +116,7 @@ fn with_operation(path: &str, method: &str, operation: &Json) -> Json {
 fn schemas_become_types() {
     let check = |schema: Json, expected: &str| {
         let made = import(&with_property(&schema, &json!({})), &Options::default());
-        let ty = made.text.split("(p::").nth(1).unwrap().split("==>(::Int)").next().unwrap();
+        let ty = made.text.split("(p::").nth(1).unwrap().split("==>(::Text)").next().unwrap();
         let line = ty.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(format!("(p::{line}"), expected, "{schema}");
     };
@@ -169,7 +169,7 @@ fn credentials_come_from_the_environment() {
     check(json!([{ "otherKey": [] }]), "query: { b: \"${SHOP_OTHER_KEY}\" }");
     check(json!([{ "sid": [] }]), "headers: { Cookie: \"sid=${SHOP_SESSION}\" }");
     let said = check(json!([{ "basic": [] }]), "headers: { Authorization: \"Basic ${SHOP_BASIC_AUTH}\" }");
-    assert_eq!(said, "document: `SHOP_BASIC_AUTH` is the base64 of `user:password`\n");
+    assert_eq!(said, "document: `SHOP_BASIC_AUTH` holds `user:password`\n");
     let said = check(json!([{ "evil": [] }, { "missing": [] }]), "");
     assert_eq!(said, "GET /x: the security scheme `evil` is left out\n");
 }

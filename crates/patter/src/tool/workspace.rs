@@ -59,6 +59,13 @@ impl Workspace {
         self
     }
 
+    /// Says where all the tools come from.
+    #[must_use]
+    pub(super) fn with_source(mut self, source: &str) -> Self {
+        self.tools = self.tools.into_iter().map(|(name, tool)| (name, tool.source(source))).collect();
+        self
+    }
+
     /// Iterates over the tools, in order.
     pub fn tools(&self) -> impl Iterator<Item = (&FullName, &Tool)> {
         self.tools.iter().map(|(name, tool)| (name, tool))

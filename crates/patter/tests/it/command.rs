@@ -3,7 +3,6 @@
 use patter::declare::CommandSpec;
 use patter::tool::command::command_tool;
 use patter::tool::{Definition, Effect, Failure, Kind, Tool, ToolContext};
-use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -25,7 +24,7 @@ fn variable(name: &str) -> Option<String> {
     }
 }
 
-fn tool_in(root: &Path, run: &[&str], more: &str, signature: &str) -> Tool {
+pub(crate) fn tool_in(root: &Path, run: &[&str], more: &str, signature: &str) -> Tool {
     let run: Vec<_> = run.iter().map(|element| patter::gram::quote(element)).collect();
     let text = format!("[tool:Command {{ run: [{}] {more} }} | {signature}]", run.join(", "));
     let (tree, diagnostics) = patter::gram::parse(&text);
@@ -36,7 +35,7 @@ fn tool_in(root: &Path, run: &[&str], more: &str, signature: &str) -> Tool {
 }
 
 /// Calls a tool that is expected to end by itself.
-async fn call(tool: &Tool, arguments: Json) -> (Result<Json, Failure>, Vec<String>) {
+pub(crate) async fn call(tool: &Tool, arguments: Json) -> (Result<Json, Failure>, Vec<String>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&heard);
     let context =
@@ -352,136 +351,4 @@ fn the_properties_reach_the_tool() {
     let tool = tool_in(Path::new("/"), &["true"], ", effect: pure, idempotent: false", "()==>(::Text)");
     assert_eq!((tool.effect, tool.idempotent, tool.sealed), (Effect::Pure, false, false));
     assert_eq!(tool_in(Path::new("/"), &["true"], "", "()==>(::Text)").effect, Effect::Writes);
-}
-
-/// Scripts that would run for a minute, and that tell the ids of their processes in the file `ids` first.
-const ENDLESS: [&str; 6] = [
-    "echo $$ > new; mv new ids; sleep 60",
-    "trap '' TERM; echo $$ > new; mv new ids; while :; do sleep 60; done",
-    "(trap '' TERM; sleep 60) & echo $$ $! > new; mv new ids; wait",
-    "(trap '' TERM; sleep 60) & a=$!; sleep 60 & echo $$ $a $! > new; mv new ids; exec 1>&- 2>&-; wait",
-    "exec <&- >&- 2>&-; echo $$ > new; mv new ids; sleep 60",
-    "(yes >&2) & echo $$ $! > new; mv new ids; wait",
-];
-
-fn endless(root: &Path, script: &str) -> Tool {
-    tool_in(root, &["sh", "-c", script], ", stdin: \"{a}\"", "(a::Text)==>(::Text)")
-}
-
-/// Waits until something is so.
-async fn until<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..6000 {
-        if let Some(value) = ready() {
-            return value;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{what} never happened");
-}
-
-fn ids(root: &Path) -> Option<Vec<i32>> {
-    let text = std::fs::read_to_string(root.join("ids")).ok()?;
-    Some(text.split_whitespace().map(|id| id.parse().unwrap()).collect())
-}
-
-/// Tells whether a process runs no more. Where nobody waits for orphans, one that has ended stays as a zombie.
-fn is_gone(id: i32) -> bool {
-    let is_zombie = std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
-    is_zombie || !is_there(id)
-}
-
-fn is_there(id: i32) -> bool {
-    test_kill_process(Pid::from_raw(id).unwrap()).is_ok()
-}
-
-/// Waits for the end of some processes. The first one is our child, and must not even be a zombie.
-async fn are_gone(ids: &[i32], script: &str) {
-    until(&format!("the end of all of `{script}`"), || ids.iter().all(|id| is_gone(*id)).then_some(())).await;
-    until(&format!("waiting for `{script}`"), || (!is_there(ids[0])).then_some(())).await;
-}
-
-#[tokio::test]
-async fn a_call_that_is_given_up_ends_the_whole_group() {
-    for script in ENDLESS {
-        let root = TempDir::new().unwrap();
-        let tool = endless(root.path(), script);
-        let context = ToolContext::new("1");
-        let stdin = "never read ".repeat(1 << 16);
-        let call = tool.implementation.call(json!({ "a": stdin }), &context);
-        let ids = tokio::select! {
-            result = call => panic!("`{script}` ended: {result:?}"),
-            ids = until("the start", || ids(root.path())) => ids,
-        };
-        are_gone(&ids, script).await;
-    }
-}
-
-#[tokio::test]
-async fn a_program_is_told_to_end_before_it_is_killed() {
-    let root = TempDir::new().unwrap();
-    let script = "trap 'echo bye > said; exit' TERM; echo $$ > new; mv new ids; while :; do sleep 0.01; done";
-    let tool = endless(root.path(), script);
-    let context = ToolContext::new("1");
-    tokio::select! {
-        result = tool.implementation.call(json!({"a": ""}), &context) => panic!("ended: {result:?}"),
-        _ = until("the start", || ids(root.path())) => {}
-    }
-    until("a word before the end", || root.path().join("said").exists().then_some(())).await;
-}
-
-#[test]
-fn without_a_runtime_the_group_is_killed_at_once() {
-    for script in ENDLESS {
-        let root = TempDir::new().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let tool = endless(root.path(), script);
-        let context = ToolContext::new("1");
-        let mut call = tool.implementation.call(json!({"a": ""}), &context);
-        let ids = runtime.block_on(async {
-            tokio::select! {
-                result = &mut call => panic!("`{script}` ended: {result:?}"),
-                ids = until("the start", || ids(root.path())) => ids,
-            }
-        });
-        drop(call);
-        runtime.block_on(are_gone(&ids, script));
-    }
-}
-
-#[test]
-fn a_runtime_that_shuts_down_leaves_nothing_behind() {
-    for script in ENDLESS {
-        let root = TempDir::new().unwrap();
-        let tool = endless(root.path(), script);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.spawn(async move { tool.implementation.call(json!({"a": ""}), &ToolContext::new("1")).await });
-        let ids = runtime.block_on(until("the start", || ids(root.path())));
-        drop(runtime);
-        let another = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        another.block_on(are_gone(&ids, script));
-    }
-}
-
-#[tokio::test]
-async fn a_call_does_not_wait_for_what_the_program_left_behind() {
-    let root = TempDir::new().unwrap();
-    let tool = endless(root.path(), "(trap '' TERM; sleep 60) & echo $! > ids; echo now");
-    let (result, heard) = call(&tool, json!({"a": ""})).await;
-    assert_eq!(result.unwrap(), "now");
-    assert!(heard.is_empty(), "{heard:?}");
-    let left = ids(root.path()).unwrap();
-    until("the end of what was left", || is_gone(left[0]).then_some(())).await;
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_process_that_leaves_the_group_holds_nobody_up() {
-    let root = TempDir::new().unwrap();
-    let script =
-        "setsid sh -c 'echo $$ > new; mv new ids; sleep 60' & while ! [ -e ids ]; do sleep 0.01; done; echo now";
-    let (result, heard) = call(&endless(root.path(), script), json!({"a": ""})).await;
-    let left = Pid::from_raw(ids(root.path()).unwrap()[0]).unwrap();
-    rustix::process::kill_process_group(left, rustix::process::Signal::KILL).unwrap();
-    assert_eq!(result.unwrap(), "now");
-    assert_eq!(heard, ["a process that the command left behind holds its output open; it was not waited for"]);
 }

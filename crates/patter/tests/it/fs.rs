@@ -195,6 +195,7 @@ async fn files_are_searched() {
     check(json!({"names": "/*.txt"}), &txt[..2]).await;
     check(json!({"names": "*.log"}), &["sub/keep.log"]).await;
     check(json!({"path": "sub", "names": "*.txt"}), &txt[2..]).await;
+    check(json!({"path": "sub", "names": "/*.txt"}), &txt[2..3]).await;
     let two = ["a.txt:2:two", "sub/deep/c.txt:1:x two", "sub/keep.log:1:two"];
     check(json!({"regex": "two"}), &two).await;
     check(json!({"regex": "(?i)^two$"}), &["a.txt:2:two", "sub/deep/c.txt:3:TWO", "sub/keep.log:1:two"]).await;
@@ -295,6 +296,8 @@ async fn several_roots_have_names() {
     for path in ["docs:d.txt", "docs:/d.txt", absolute.to_str().unwrap()] {
         assert_eq!(call(roots(), "readFile", json!({ "path": path })).await.0.unwrap()["content"], "docs");
     }
+    let found = call(roots(), "searchFiles", json!({"path": "docs:", "regex": "docs"})).await.0.unwrap();
+    assert_eq!(found["matches"], json!([{"path": "docs:d.txt", "line": 1, "text": "docs"}]));
     let inner = one.root.join("sub/../a.txt");
     for path in ["d.txt", "docs:../root/d.txt", "sub:../a.txt", inner.to_str().unwrap(), "/etc/passwd"] {
         let message = call(roots(), "readFile", json!({ "path": path })).await.0.unwrap_err();

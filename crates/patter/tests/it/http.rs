@@ -5,6 +5,7 @@ mod guard;
 mod redirects;
 mod secrets;
 mod server;
+mod standard;
 
 use serde_json::{Value as Json, json};
 use server::{Server, call, call_listening, failure, reply, tool};

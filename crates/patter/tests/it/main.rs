@@ -17,4 +17,5 @@ mod http;
 mod mcp;
 mod native;
 mod openapi;
+mod processes;
 mod standard;

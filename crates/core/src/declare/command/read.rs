@@ -1,30 +1,17 @@
 //! Reading the properties of a command tool.
 
-use super::{CommandResult, CommandSpec, Common, DEFAULT_MAX_BYTES, Dashes, EnvValue, Succeeds};
+use super::{CommandResult, CommandSpec, DEFAULT_MAX_BYTES, Dashes, EnvValue, Succeeds};
+use crate::declare::Conduct;
+use crate::property;
 use crate::signature::{Shape, Signature, a};
 use crate::template::{Part, Template};
 use crate::{nearest, rule};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Kind, Pattern, Span, Syntax, Value};
 
-/// The properties of a command tool.
-const PROPERTIES: [&str; 15] = [
-    "description",
-    "run",
-    "stdin",
-    "env",
-    "cwd",
-    "result",
-    "errors",
-    "succeeds",
-    "maxBytes",
-    "dashes",
-    "timeout",
-    "effect",
-    "idempotent",
-    "sealed",
-    "concurrency",
-];
+/// The properties that only commands have.
+const PROPERTIES: [&str; 10] =
+    ["description", "run", "stdin", "env", "cwd", "result", "errors", "succeeds", "maxBytes", "dashes"];
 
 /// The most bytes of stdout that may be asked for: they are held in memory.
 const MOST_BYTES: i64 = 64 * 1024 * 1024;
@@ -36,8 +23,14 @@ const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 /// checked.
 pub(crate) fn read(pattern: Pattern<'_>, signature: Option<&Signature>) -> (CommandSpec, Vec<Diagnostic>) {
     let mut reading = Reading { pattern, signature, used: Vec::new(), diagnostics: Vec::new() };
-    reading.known_properties(&PROPERTIES);
+    let common = Conduct::PROPERTIES.iter().map(|(name, _)| *name);
+    let known: Vec<_> = PROPERTIES.into_iter().chain(common).collect();
+    reading.diagnostics.extend(property::unknown(pattern, "command", &known));
     reading.text("description");
+    let conduct = Conduct::read(pattern).unwrap_or_else(|found| {
+        reading.diagnostics.extend(found);
+        Conduct::default()
+    });
     let run = reading.run();
     let (result, succeeds) = (reading.result(), reading.succeeds());
     let spec = CommandSpec {
@@ -60,7 +53,7 @@ pub(crate) fn read(pattern: Pattern<'_>, signature: Option<&Signature>) -> (Comm
             Some("allow") => Dashes::Allow,
             _ => Dashes::Refuse,
         },
-        common: reading.common(),
+        conduct,
     };
     reading.unused_parameters();
     (spec, reading.diagnostics)
@@ -76,17 +69,6 @@ pub(super) struct Reading<'t, 's> {
 }
 
 impl Reading<'_, '_> {
-    /// Reads what tools of all kinds have.
-    fn common(&mut self) -> Common {
-        Common {
-            timeout: self.duration("timeout"),
-            effect: self.word("effect", &["pure", "reads", "network", "writes"]).unwrap_or("writes"),
-            idempotent: self.boolean("idempotent"),
-            sealed: self.boolean("sealed").unwrap_or(false),
-            concurrency: self.integer("concurrency", 1, 1_000_000).and_then(|calls| usize::try_from(calls).ok()),
-        }
-    }
-
     fn run(&mut self) -> Vec<Template> {
         let Some(property) = self.pattern.property("run") else {
             let is_misspelt = self.pattern.properties().any(|other| nearest(&other.key(), ["run"]).is_some());
@@ -222,7 +204,7 @@ impl Reading<'_, '_> {
         let Some((property, value)) = self.value("errors") else { return errors };
         if value.kind() != Kind::Map {
             let found = self.wrong(property, value, "a map");
-            self.report(found.with_hint("write a message for each exit code: `errors: { `1`: \"nothing found\" }`"));
+            self.report(found.with_hint("write a message for each exit code: `errors: { \"1\": \"nothing found\" }`"));
             return errors;
         }
         for entry in value.properties() {

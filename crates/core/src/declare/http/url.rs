@@ -42,8 +42,13 @@ impl UrlTemplate {
                 Part::Text(_) | Part::Variable(_) => {}
             }
         }
-        let starts_with_variable = matches!(origin.first(), Some(Part::Variable(_)));
-        if !starts_with_variable && matches!(authority.first(), None | Some(Part::Text(_))) && is_hostless(&authority) {
+        let lacks_host = match authority.first() {
+            None => true,
+            Some(Part::Text(text)) => text.starts_with(':'),
+            Some(Part::Parameter(_) | Part::Variable(_)) => false,
+        };
+        // A variable that begins the address may hold the host.
+        if lacks_host && !matches!(origin.first(), Some(Part::Variable(_))) {
             return Err(bad("this address has no host", "write it as in `https://api.example.com/…`"));
         }
         origin.extend(authority);
@@ -127,13 +132,6 @@ fn split(parts: Vec<Part>, separators: &[char]) -> (Vec<Part>, Option<(char, Vec
     (before, None)
 }
 
-fn is_hostless(authority: &[Part]) -> bool {
-    match authority.first() {
-        Some(Part::Text(text)) => text.starts_with(':'),
-        _ => true,
-    }
-}
-
 fn has_fragment(parts: &[Part]) -> bool {
     parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains('#')))
 }
@@ -171,16 +169,15 @@ fn decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let digit = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16));
-        (bytes, rest) = match (first, digit(0), digit(1)) {
+        rest = after;
+        match (first, digit(0), digit(1)) {
             (b'%', Some(high), Some(low)) => {
                 bytes.extend(u8::try_from(high * 16 + low));
-                (bytes, after.get(2..).unwrap_or_default())
+                rest = after.get(2..).unwrap_or_default();
             }
-            _ => {
-                bytes.push(if *first == b'+' { b' ' } else { *first });
-                (bytes, after)
-            }
-        };
+            (b'+', ..) => bytes.push(b' '),
+            _ => bytes.push(*first),
+        }
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

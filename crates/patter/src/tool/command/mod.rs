@@ -47,20 +47,10 @@ pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// # }
 /// ```
 pub fn command_tool(definition: Definition, spec: CommandSpec, root: &Path, variables: Variables) -> Tool {
-    let common = spec.common.clone();
+    let conduct = spec.conduct.clone();
     let folder = spec.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
     let command = Command { spec, root: root.to_owned(), folder, variables };
-    let mut tool = Tool::new(definition, Kind::Command, command).effect(match common.effect {
-        "pure" => Effect::Pure,
-        "reads" => Effect::Reads,
-        "network" => Effect::Network,
-        _ => Effect::Writes,
-    });
-    tool.idempotent = common.idempotent.unwrap_or(tool.idempotent);
-    tool.timeout = common.timeout.unwrap_or(tool.timeout);
-    tool.concurrency = common.concurrency;
-    tool.sealed = common.sealed;
-    tool
+    Tool::new(definition, Kind::Command, command).conducted(&conduct, Effect::Writes)
 }
 
 struct Command {

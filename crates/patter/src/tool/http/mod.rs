@@ -5,6 +5,8 @@ mod reply;
 mod request;
 mod secret;
 
+pub(crate) use reply::http_failure;
+
 use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Failure, Implementation, Kind, Tool, ToolContext};
 use crate::http::HttpClient;
 use patter_core::declare::HttpSpec;

@@ -4,6 +4,7 @@ use super::encode::excerpt;
 use super::request::{Filling, is_json};
 use crate::http::{HttpError, HttpResponse, StatusCode, decode};
 use crate::tool::Failure;
+use crate::tool::readable::readable;
 use patter_core::declare::http::{HttpSpec, Outcome};
 use patter_core::signature::{Shape, Type};
 use serde_json::Value as Json;
@@ -32,17 +33,24 @@ impl From<Failure> for Trouble {
 
 impl From<HttpError> for Trouble {
     fn from(error: HttpError) -> Self {
-        let message = match error.hint() {
-            Some(hint) => format!("{error}; {hint}"),
-            None => error.to_string(),
-        };
         let passing = error.is_passing().then(|| error.to_string());
-        let failure = match (&error, error.cause()) {
-            (HttpError::TooLarge(_), _) => Failure::new(message).with_detail("`maxBytes` of the tool sets the limit"),
-            (_, Some(cause)) => Failure::new(message).with_detail(cause),
-            (_, None) => Failure::new(message),
+        let failure = match &error {
+            HttpError::TooLarge(_) => http_failure(&error).with_detail("`maxBytes` of the tool sets the limit"),
+            _ => http_failure(&error),
         };
         Self { failure, passing, wait: None }
+    }
+}
+
+/// Tells of a request that got no reply: what went wrong to the model, what is behind it to the operator.
+pub(crate) fn http_failure(error: &HttpError) -> Failure {
+    let failure = Failure::new(match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    });
+    match error.cause() {
+        Some(cause) => failure.with_detail(cause),
+        None => failure,
     }
 }
 
@@ -104,7 +112,7 @@ async fn refusal(mut response: HttpResponse, said: Option<String>, filling: &Fil
     }
     let mut text = decode(&body, &content_type);
     if content_type.starts_with("text/html") {
-        text = html2text::from_read(text.as_bytes(), usize::from(u16::MAX)).unwrap_or_default();
+        text = readable(&text, usize::from(u16::MAX)).0;
     }
     let text = filling.secrets.redact(text);
     let short = excerpt(&text, EXCERPT);

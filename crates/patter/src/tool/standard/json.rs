@@ -13,6 +13,8 @@ const LONGEST_TEXT: usize = 1024 * 1024;
 const MOST_VALUES: usize = 50_000;
 /// How long a path may be, in bytes.
 const LONGEST_PATH: usize = 500;
+/// How often a path may nest. Each filter in a filter doubles the time that it takes to read the path.
+const MOST_NESTING: [(char, usize); 2] = [('?', 4), ('(', 20)];
 /// How many values a path may look at, by an estimate that is never too low.
 const MOST_STEPS: f64 = 1e7;
 /// How many operations a patch may have.
@@ -77,7 +79,7 @@ struct Match {
 fn query(
     /// The document, as a value or as JSON text
     document: Json,
-    /// A JSONPath (RFC 9535) such as `$.items[?@.price < 10].name`
+    /// A JSONPath (RFC 9535, without `match` and `search`) such as `$.items[?@.price < 10].name`
     path: String,
     /// How many matches to return at most
     #[default = 100]
@@ -87,6 +89,12 @@ fn query(
     if path.len() > LONGEST_PATH {
         let message = format!("the path has {} bytes; at most {LONGEST_PATH} are allowed", path.len());
         return Err(Failure::new(message));
+    }
+    for (sign, most) in MOST_NESTING {
+        let count = path.matches(sign).count();
+        if count > most {
+            return Err(Failure::new(format!("the path has {count} of `{sign}`; at most {most} are allowed")));
+        }
     }
     let parsed = JsonPath::parse(&path).map_err(|error| {
         let at = path.chars().count().min(error.position());
@@ -183,9 +191,41 @@ fn depth(value: &Json) -> usize {
 fn steps(path: &str, document: &Document) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let (values, depth) = (document.values as f64, depth(&document.value) as f64);
-    let (before, inside) = path.split_once('?').unwrap_or((path, ""));
-    let power = |base: f64, count: usize| base.powi(i32::try_from(count).unwrap_or(i32::MAX));
-    let again = before.matches("..").count().saturating_sub(1) + inside.matches("..").count();
-    let nested = inside.matches("..").count() + inside.matches('*').count() + inside.matches('?').count();
-    values * power(depth, again) * power(2.0, path.matches(',').count()) * power(values, nested)
+    let mut steps = values;
+    let mut descents = 0;
+    // Whether each open bracket is a filter, and how many things it lists.
+    let mut open: Vec<(bool, f64)> = Vec::new();
+    let mut signs = path.chars().peekable();
+    while let Some(sign) = signs.next() {
+        let is_nested = open.iter().any(|(is_filter, _)| *is_filter);
+        match sign {
+            '\'' | '"' => skip_text(sign, &mut signs),
+            '[' => open.push((false, 1.0)),
+            ']' => steps *= open.pop().map_or(1.0, |(_, listed)| listed),
+            ',' => open.iter_mut().last().into_iter().for_each(|(_, listed)| *listed += 1.0),
+            '.' if signs.next_if_eq(&'.').is_some() => {
+                steps *= if is_nested { values } else { 1.0 };
+                steps *= if descents > 0 { depth } else { 1.0 };
+                descents += 1;
+            }
+            '*' if is_nested => steps *= values,
+            '?' => {
+                steps *= if is_nested { values } else { 1.0 };
+                open.iter_mut().last().into_iter().for_each(|(is_filter, _)| *is_filter = true);
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// Passes over the rest of a text in quotes.
+fn skip_text(quote: char, signs: &mut impl Iterator<Item = char>) {
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => drop(signs.next()),
+            _ if sign == quote => return,
+            _ => {}
+        }
+    }
 }

@@ -12,6 +12,8 @@ const LONGEST_TEXT: usize = 256 * 1024;
 const LONGEST_PATTERN: usize = 1_000;
 /// How large a regular expression may be when it is compiled, in bytes.
 const LARGEST_PATTERN: usize = 1024 * 1024;
+/// How many matches are returned at most, whatever the limit is.
+const MOST_MATCHES: usize = 10_000;
 /// How long a search may go on. One search takes time in proportion to the text, but many matches are many searches.
 const LONGEST_SEARCH: Duration = Duration::from_secs(5);
 
@@ -53,7 +55,7 @@ fn find(
     for captures in regex.captures_iter(&text) {
         deadline.check()?;
         let Some(whole) = captures.get(0) else { continue };
-        if matches.len() >= limit {
+        if matches.len() >= limit.min(MOST_MATCHES) {
             return Ok(Found { matches, more: true });
         }
         start += text.get(counted..whole.start()).map_or(0, |between| between.chars().count());

@@ -63,11 +63,24 @@ fn query_selects_by_path() {
     query(shop(), "$.items[", json!("!the path is wrong at character "));
     query(shop(), "items", json!("!the path is wrong at character 1"));
     query(shop(), &format!("$.{}", "a".repeat(500)), json!("!the path has 502 bytes; at most 500 are allowed"));
+    query(shop(), "$[?match(@.name, 'x')]", json!("!function name 'match' is not defined"));
+    // Reading these would take the parser for ever, or all of the stack.
+    query(
+        shop(),
+        &format!("$[?{}@.a{}]", "@[?".repeat(40), "]".repeat(40)),
+        json!("!the path has 41 of `?`; at most 4"),
+    );
+    query(shop(), &format!("$[?{}@.a", "(".repeat(200)), json!("!the path has 200 of `(`; at most 20 are allowed"));
+    // A large document is no trouble for what people ask.
+    let many = vec![json!({ "price": 1, "tags": ["a"] }); 10_000];
+    let names = "'a','b','c','d','e','f','g','h','i','j','k','l','m','n','o','p'";
+    query(json!(many), &format!("$[?@.price > 1].tags[*]['*'][{names}]"), found(&[]));
     // Each of these would meet the same values again and again.
     let costly = "!the path would look at too many values";
     query(nested(100), "$..*..*..*..*..*", json!(costly));
     query(nested(100), &format!("${}", "[0,0]".repeat(50)), json!(costly));
     query(json!(vec![0; 10_000]), "$[?count($..*) > 1]", json!(costly));
+    query(json!(vec![0; 10_000]), "$['?]', ?@ > 1 && $..[?@ == 1]]", json!(costly));
     query(json!(vec![0; 10_000]), "$[?$[?$[?@ > 1]]]", json!(costly));
     check(
         "json/query",

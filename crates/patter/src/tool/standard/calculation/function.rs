@@ -1,6 +1,6 @@
 //! Functions and constants.
 
-use super::number::{Accuracy, ArithmeticError, Number, divide_rounded, ten_to};
+use super::number::{Accuracy, ArithmeticError, MOST_BITS_BELOW, Number, divide_rounded, ten_to};
 use super::power::{power, root};
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -98,6 +98,9 @@ fn fold_whole(arguments: &[Number], combine: impl Fn(&BigInt, &BigInt) -> BigInt
     let mut result: Option<Number> = None;
     for argument in arguments {
         let whole = argument.whole().ok_or(ArithmeticError::Undefined("this function takes whole numbers"))?;
+        if whole.bits() > MOST_BITS_BELOW {
+            return Err(ArithmeticError::TooLarge);
+        }
         result = Some(match result {
             None => Number::new(BigRational::from_integer(whole.abs()), argument.accuracy)?,
             Some(so_far) => {

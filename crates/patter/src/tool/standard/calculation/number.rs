@@ -7,8 +7,8 @@ use thiserror::Error;
 
 /// How large a number may be: almost five thousand digits.
 pub(super) const MOST_BITS: u64 = 16_384;
-/// How large a denominator may be. Fractions are reduced after each step, which takes time.
-const MOST_BITS_BELOW: u64 = 4_096;
+/// How large a denominator may be, and a number whose divisors are looked for. That takes time.
+pub(super) const MOST_BITS_BELOW: u64 = 4_096;
 /// How many digits of a rounded number are kept.
 pub(super) const KEPT: u32 = 40;
 
@@ -35,7 +35,9 @@ pub(super) enum Accuracy {
 pub(super) enum ArithmeticError {
     #[error("division by zero")]
     DivisionByZero,
-    #[error("the number gets too large: at most 4900 digits are allowed, and 1200 of a denominator")]
+    #[error(
+        "the number gets too large: at most 4900 digits are allowed, and 1200 of a denominator or in `gcd` and `lcm`"
+    )]
     TooLarge,
     #[error("the number gets too small to be told from zero")]
     TooSmall,

@@ -33,7 +33,7 @@ pub(super) fn here() -> String {
     ".".to_owned()
 }
 
-pub(super) fn list(scene: &Scene, arguments: Arguments) -> Result<Json, Failure> {
+pub(super) fn list(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
     let place = scene.roots.place(&arguments.path)?;
     let failed = |error| place.explain(&error);
     let metadata = place.dir.metadata(&place.path).map_err(failed)?;

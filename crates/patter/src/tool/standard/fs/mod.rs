@@ -31,9 +31,11 @@ use tokio_util::sync::CancellationToken;
 /// let tools = fs(vec![Root::new("project", env!("CARGO_MANIFEST_DIR"))]);
 /// let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
 /// assert_eq!(names, ["readFile", "listFolder", "searchFiles", "writeFile"]);
-/// let read = |path| tools[0].implementation.call(json!({ "path": path, "lines": 1 }), &*Box::leak(Box::new(ToolContext::new("1"))));
-/// assert_eq!(read("Cargo.toml").await.unwrap()["content"], "[package]\n");
-/// assert!(read("../../Cargo.toml").await.unwrap_err().message().contains("outside"));
+/// let (read, context) = (&tools[0].implementation, ToolContext::new("1"));
+/// let found = read.call(json!({"path": "Cargo.toml", "lines": 1}), &context).await.unwrap();
+/// assert_eq!(found["content"], "[package]\n");
+/// let failure = read.call(json!({"path": "../../Cargo.toml"}), &context).await.unwrap_err();
+/// assert!(failure.message().contains("outside"));
 /// # }
 /// ```
 pub fn fs(roots: Vec<Root>) -> Vec<Tool> {
@@ -59,7 +61,7 @@ struct Scene {
     given_up: CancellationToken,
 }
 
-type Action<A> = fn(&Scene, A) -> Result<Json, Failure>;
+type Action<A> = fn(&Scene, &A) -> Result<Json, Failure>;
 
 struct FileTool<A: 'static> {
     roots: Arc<Roots>,
@@ -86,7 +88,7 @@ impl<A: DeserializeOwned + Send + 'static> Implementation for FileTool<A> {
             let scene = Scene { roots: Arc::clone(&self.roots), context: context.clone(), given_up: given_up.clone() };
             let _guard = given_up.drop_guard();
             let action = self.action;
-            tokio::task::spawn_blocking(move || action(&scene, arguments)).await?
+            tokio::task::spawn_blocking(move || action(&scene, &arguments)).await?
         })
     }
 }

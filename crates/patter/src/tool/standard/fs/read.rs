@@ -40,7 +40,7 @@ fn two_thousand() -> u64 {
     2000
 }
 
-pub(super) fn read(scene: &Scene, arguments: Arguments) -> Result<Json, Failure> {
+pub(super) fn read(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
     let place = scene.roots.place(&arguments.path)?;
     let (file, metadata) = place.open()?;
     let failed = |error| place.explain(&error);

@@ -44,6 +44,7 @@ pub(super) struct Place<'r> {
     pub(super) path: PathBuf,
     /// The path as it was given.
     given: String,
+    root: &'r Root,
     roots: &'r Roots,
 }
 
@@ -61,7 +62,7 @@ impl Roots {
         let dir = Dir::open_ambient_dir(&root.path, ambient_authority())
             .map_err(|error| Failure::new(format!("the folder {root} cannot be used")).with_detail(error))?;
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
-        Ok(Place { dir, path, given: given.to_owned(), roots: self })
+        Ok(Place { dir, path, given: given.to_owned(), root, roots: self })
     }
 
     fn split(&self, given: &str) -> Option<(&Root, PathBuf)> {
@@ -136,6 +137,14 @@ impl Place<'_> {
             _ => Failure::new(format!("`{given}` cannot be used")),
         };
         failure.with_detail(error)
+    }
+
+    /// Writes a path in the same root so that it can be given.
+    pub(super) fn show(&self, path: &Path) -> String {
+        match self.roots.roots.first() {
+            Some(first) if first == self.root => path.to_string_lossy().into_owned(),
+            _ => format!("{}:{}", self.root.name, path.display()),
+        }
     }
 
     /// Returns the path as it was given.

@@ -17,7 +17,7 @@ pub(super) const DEFINITION: Constant = (
     "searchFiles",
     "Finds files by their names, and lines in them by a regular expression. What .gitignore names is left out",
     "(path::Text {description: 'A folder in the project', default: '.'})\
-     ==>(names::Text {description: 'A glob for the names, such as *.rs or src/**/*.rs', default: '*'})\
+     ==>(names::Text {description: 'A glob for the names in it, such as *.rs or src/**/*.rs', default: '*'})\
      ==>(regex::Text {description: 'What a line must match; without it, files are found by name alone', optional: true})\
      ==>(limit::Int {description: 'How many to find', range: 1..1000, default: 100})==>\
      (::Object {fields: [\
@@ -60,7 +60,7 @@ fn hundred() -> usize {
     100
 }
 
-pub(super) fn search(scene: &Scene, arguments: Arguments) -> Result<Json, Failure> {
+pub(super) fn search(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
     let place = scene.roots.place(&arguments.path)?;
     let failed = |error| place.explain(&error);
     if !place.dir.metadata(&place.path).map_err(failed)?.is_dir() {
@@ -72,8 +72,11 @@ pub(super) fn search(scene: &Scene, arguments: Arguments) -> Result<Json, Failur
     let names = names.add(&arguments.names).and_then(|names| names.build()).map_err(no_glob)?;
     let no_regex = |error| Failure::new(format!("`regex` is no regular expression: {error}"));
     let regex = arguments.regex.as_deref().map(|regex| RegexBuilder::new(regex).size_limit(LARGEST_REGEX).build());
+    let start = normal(&place.path);
     let mut search = Search {
         scene,
+        place: &place,
+        start: &start,
         names,
         regex: regex.transpose().map_err(no_regex)?,
         limit: arguments.limit,
@@ -83,12 +86,15 @@ pub(super) fn search(scene: &Scene, arguments: Arguments) -> Result<Json, Failur
         read: 0,
         has_more: false,
     };
-    search.folder(&folder, &normal(&place.path), 0);
+    search.folder(&folder, &start, 0);
     Ok(json!({"matches": search.matches, "hasMore": search.has_more}))
 }
 
 struct Search<'s> {
     scene: &'s Scene,
+    place: &'s Place<'s>,
+    /// The folder that is searched, from the root on.
+    start: &'s Path,
     names: Override,
     regex: Option<Regex>,
     limit: usize,
@@ -129,12 +135,16 @@ impl Search<'_> {
                 if let Ok(inner) = entry.open_dir() {
                     self.folder(&inner, &path, depth + 1);
                 }
-            } else if kind.is_file() && self.names.matched(&path, false).is_whitelist() {
+            } else if kind.is_file() && self.is_named(&path) {
                 self.file(&entry, &path);
             }
         }
         self.is_over();
         self.ignored.pop();
+    }
+
+    fn is_named(&self, path: &Path) -> bool {
+        self.names.matched(path.strip_prefix(self.start).unwrap_or(path), false).is_whitelist()
     }
 
     fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
@@ -147,7 +157,7 @@ impl Search<'_> {
     }
 
     fn file(&mut self, entry: &DirEntry, path: &Path) {
-        let shown = path.to_string_lossy();
+        let shown = self.place.show(path);
         let Some(regex) = &self.regex else {
             self.matches.push(json!({ "path": shown }));
             return;

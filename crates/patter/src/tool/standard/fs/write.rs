@@ -41,12 +41,13 @@ enum Mode {
     Append,
 }
 
-pub(super) fn write(scene: &Scene, arguments: Arguments) -> Result<Json, Failure> {
+pub(super) fn write(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
     let Arguments { path, content, mode } = arguments;
+    let mode = *mode;
     if content.len() > MOST {
         return Err(Failure::new(format!("the content has {} bytes; {MOST} can be written at once", content.len())));
     }
-    let place = scene.roots.place(&path)?;
+    let place = scene.roots.place(path)?;
     let failed = |error: &io::Error| place.explain(error);
     // A link is followed, so that it stays one.
     let target = match place.dir.canonicalize(&place.path) {

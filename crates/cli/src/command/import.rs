@@ -1,0 +1,135 @@
+//! `patter import`: toolboxes from what others describe.
+
+use crate::diagnostics::{self, Limit, counted};
+use crate::source::{Input, Source};
+use crate::{Outcome, print};
+use clap::{Args, Subcommand};
+use patter::openapi::{self, Glob, Imported, OpenApiError, Options};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Make a toolbox from the description of an interface
+#[derive(Args)]
+pub(crate) struct Import {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Subcommand)]
+enum From {
+    Openapi(Openapi),
+}
+
+/// Make a toolbox from an OpenAPI document, with a tool for each operation
+///
+/// Reads OpenAPI 3.0 and 3.1, as JSON or YAML, and prints gram. Each operation becomes an HTTP tool; its parameters and
+/// the fields of its JSON body become the parameters of the tool, its answer the result. Objects among the components
+/// become record types. Keys and tokens are read from variables of the environment, which the first lines of the
+/// toolbox name. What a tool cannot say is left out and told on stderr; an operation that cannot be called without it
+/// is skipped.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter import openapi petstore.yaml\n  \
+                        patter import openapi petstore.yaml --output tools/petstore.gram\n  \
+                        patter import openapi api.json --only 'list*' --only 'GET /orders/*'\n  \
+                        curl -s https://api.example.com/openapi.json | patter import openapi - --name shop")]
+struct Openapi {
+    /// File with the document; - for stdin
+    #[arg(value_name = "FILE")]
+    file: OsString,
+
+    /// Name of the toolbox; without one the title of the document gives it
+    #[arg(long)]
+    name: Option<String>,
+
+    /// Address that the operations are at, in place of the one in the document
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+
+    /// Take only these operations, by name, path, or method and path; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<String>,
+
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "FILE.gram")]
+    output: Option<PathBuf>,
+
+    /// Overwrite the file if there is one
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    #[command(flatten)]
+    limit: Limit,
+}
+
+impl Import {
+    pub(crate) fn run(self) -> io::Result<Outcome> {
+        match self.from {
+            From::Openapi(openapi) => openapi.run(),
+        }
+    }
+}
+
+impl Openapi {
+    fn run(self) -> io::Result<Outcome> {
+        let input = Input::from(self.file.clone());
+        let source = match Source::read(&input) {
+            Ok(source) => source,
+            Err(error) => return diagnostics::unreadable(&input, &error),
+        };
+        let document = match openapi::read(&source.bytes) {
+            Ok(document) => document,
+            Err(error) => return fail(&format!("cannot read `{input}`: {error}"), None),
+        };
+        let only = self.only.iter().map(|glob| Glob::new(glob)).collect();
+        let options = Options { name: self.name.clone(), server: self.server.clone(), only };
+        match openapi::toolbox(&document, &options) {
+            Ok(made) => self.deliver(&made),
+            Err(error) => {
+                if let OpenApiError::NothingLeft { warnings } = &error {
+                    diagnostics::warnings(warnings, self.limit)?;
+                }
+                fail(&format!("cannot import `{input}`: {error}"), error.hint().as_deref())
+            }
+        }
+    }
+
+    fn deliver(&self, made: &Imported) -> io::Result<Outcome> {
+        diagnostics::warnings(&made.warnings, self.limit)?;
+        let counts = [counted(made.tools, "tool"), counted(made.warnings.len(), "warning")];
+        let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let Some(path) = &self.output else {
+            print(&made.text)?;
+            diagnostics::say(&counts)?;
+            return Ok(Outcome::Success);
+        };
+        let Err(error) = write(path, &made.text, self.force) else {
+            diagnostics::say(&format!("wrote {}: {counts}", path.display()))?;
+            return Ok(Outcome::Success);
+        };
+        let (reason, hint) = match error.kind() {
+            ErrorKind::AlreadyExists => ("it exists already".to_owned(), Some("`--force` overwrites it")),
+            ErrorKind::NotFound => ("its folder does not exist".to_owned(), Some("make the folder first")),
+            _ => (error.to_string(), None),
+        };
+        fail(&format!("cannot write `{}`: {reason}", path.display()), hint)
+    }
+}
+
+/// Writes a file in one step, so that it is never half written; over another one only by force.
+fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A temporary file is for its owner alone; this one is like any other.
+    let mut file = tempfile::Builder::new()
+        .prefix(".patter-import-")
+        .make_in(folder, |path| std::fs::OpenOptions::new().write(true).create_new(true).open(path))?;
+    file.write_all(text.as_bytes())?;
+    let written = if force { file.persist(path) } else { file.persist_noclobber(path) };
+    written.map(drop).map_err(|error| error.error)
+}
+
+fn fail(message: &str, hint: Option<&str>) -> io::Result<Outcome> {
+    diagnostics::error(message, hint)?;
+    Ok(Outcome::Failure)
+}

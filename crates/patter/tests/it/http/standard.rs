@@ -1,0 +1,150 @@
+//! The standard tools that go out to the web, against a server that plays the part of the real ones.
+
+use super::server::{self, Server, call, reply};
+use patter::check::{Options, check};
+use patter::declare::{HttpSpec, Toolbox};
+use patter::gram::{format, parse};
+use patter::http::{HttpClient, Reach};
+use patter::project::Project;
+use patter::signature::Records;
+use patter::tool::standard::{TOOLBOXES, fetch};
+use patter::tool::{Definition, Tool, http_tool};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// Returns a tool of a standard toolbox that calls another server.
+fn standard(toolbox: &str, name: &str, host: &str, base: &str) -> Tool {
+    let (_, text) = TOOLBOXES.into_iter().find(|(known, _)| *known == toolbox).unwrap();
+    assert!(text.contains(host));
+    let (tree, diagnostics) = parse(&text.replace(host, base));
+    assert!(diagnostics.is_empty());
+    let toolbox = Toolbox::cast(tree.patterns().next().unwrap()).unwrap();
+    let spec = toolbox.tools().find(|tool| tool.name().as_deref() == Some(name)).unwrap();
+    let definition = Definition::of(&spec, &Arc::new(Records::default())).unwrap();
+    let http = HttpSpec::read(spec.pattern().unwrap(), &definition.signature).unwrap();
+    http_tool(definition, http, &server::client(), Arc::new(|_| None))
+}
+
+/// Checks what a tool asks, and that what it returns is what it promises.
+async fn plays(toolbox: &str, name: &str, host: &str, arguments: Json, target: &str, answer: Json, expected: Json) {
+    let server =
+        Server::start(move |_, _| reply(200, &[("content-type", "application/json")], answer.to_string())).await;
+    let tool = standard(toolbox, name, host, &server.base);
+    let arguments = tool.definition.signature.arguments(arguments, &tool.definition.records).unwrap();
+    let result = call(&tool, arguments).await.unwrap();
+    assert_eq!(server.request(0)["target"], target);
+    assert_eq!(result, expected);
+    tool.definition.signature.returns.check(&result, &tool.definition.records).unwrap();
+}
+
+#[test]
+fn standard_toolboxes_are_without_fault() {
+    for (name, text) in TOOLBOXES {
+        let file = format!("{name}.gram");
+        let findings = check(&Project::read([(file.as_str(), text)]), &Options::default());
+        assert!(findings.is_empty(), "{name}: {findings:?}");
+        assert_eq!(format(text).unwrap(), text, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn wikipedia() {
+    let host = "https://en.wikipedia.org";
+    let page = json!({
+        "id": 38930, "key": "Jupiter", "title": "Jupiter", "excerpt": "<span class=\"searchmatch\">Jupiter</span> is",
+        "matched_title": null, "description": null, "thumbnail": null
+    });
+    let arguments = json!({"query": "big & red planet"});
+    let target = "/w/rest.php/v1/search/page?q=big%20%26%20red%20planet&limit=5";
+    plays("wikipedia", "search", host, arguments, target, json!({"pages": [page]}), json!([page])).await;
+    let summary = json!({
+        "type": "standard", "title": "AC/DC", "extract": "AC/DC are a band.", "description": "Band",
+        "timestamp": "2026-01-01T00:00:00Z", "content_urls": {"desktop": {"page": "https://en.wikipedia.org/wiki/AC/DC"}}
+    });
+    let target = "/api/rest_v1/page/summary/AC%2FDC";
+    plays("wikipedia", "summary", host, json!({"title": "AC/DC"}), target, summary.clone(), summary).await;
+    let server = Server::start(|_, _| reply(404, &[], "{}")).await;
+    let tool = standard("wikipedia", "summary", host, &server.base);
+    let message = call(&tool, json!({"title": "Nope"})).await.unwrap_err().message().to_owned();
+    assert_eq!(message, "Wikipedia has no page `Nope`; look for its title with search");
+}
+
+#[tokio::test]
+async fn hacker_news() {
+    let host = "https://hacker-news.firebaseio.com";
+    let target = "/v0/topstories.json?orderBy=%22%24key%22&limitToFirst=2";
+    plays("hackerNews", "topStories", host, json!({"limit": 2}), target, json!([9, 8]), json!([9, 8])).await;
+    let story = json!({
+        "by": "dhouston", "descendants": 71, "id": 8863, "kids": [8952, 9224], "score": 111, "time": 1_175_714_200,
+        "title": "My YC app: Dropbox", "type": "story", "url": "http://www.getdropbox.com/u/2/screencast.html"
+    });
+    plays("hackerNews", "item", host, json!({"id": 8863}), "/v0/item/8863.json", story.clone(), story).await;
+    plays("hackerNews", "item", host, json!({"id": 1}), "/v0/item/1.json", Json::Null, Json::Null).await;
+}
+
+/// Checks what `fetch` makes of a page.
+async fn fetches(
+    content_type: &'static str,
+    body: String,
+    most: usize,
+    expected: Result<(Option<&str>, &str, bool), &str>,
+) {
+    let server = Server::start(move |_, seen| match seen["target"].as_str() {
+        Some("/moved") => reply(301, &[("location", "/page")], ""),
+        _ => reply(200, &[("content-type", content_type)], body.clone()),
+    })
+    .await;
+    let tool = fetch(&server::client());
+    let result = call(&tool, json!({"url": format!("{}/moved", server.base), "maxChars": most})).await;
+    let found = match &result {
+        Ok(page) => {
+            tool.definition.signature.returns.check(page, &tool.definition.records).unwrap();
+            assert_eq!((&page["url"], &page["status"]), (&json!(format!("{}/page", server.base)), &json!(200)));
+            Ok((page["title"].as_str(), page["text"].as_str().unwrap().trim(), page["truncated"].as_bool().unwrap()))
+        }
+        Err(failure) => Err(failure.message()),
+    };
+    assert_eq!(found, expected, "{content_type}");
+}
+
+#[tokio::test]
+async fn pages_are_made_readable() {
+    let html = "<html><head><title>A &amp; <b></title><script>no()</script></head>\
+                <body><h1>Hello</h1><p>to <a href='/x'>you</a></p></body></html>";
+    let text = "# Hello\n\nto [you][1]\n\n[1]: /x";
+    fetches("text/html; charset=utf-8", html.to_owned(), 1000, Ok((Some("A & <b>"), text, false))).await;
+    fetches("text/html", html.to_owned(), 7, Ok((Some("A & <b>"), "# Hello", true))).await;
+    fetches("text/plain", "a<b>".to_owned(), 1000, Ok((None, "a<b>", false))).await;
+    fetches("application/ld+json", "{}".to_owned(), 1000, Ok((None, "{}", false))).await;
+    fetches("text/plain", "äöü".to_owned(), 2, Ok((None, "äö", true))).await;
+    fetches("image/png", String::new(), 2, Err("the page is `image/png`, which is no text")).await;
+    // Pages that are nested as none of people is: the text is kept, the nesting is not.
+    for tag in ["<div>", "<b>", "<ul><li>", "<blockquote>", "<div><!--</div>-->", "<b></i>", "<table><tr><td>"] {
+        let deep = format!("{}end<script>no()</script>", tag.repeat(1_500));
+        let tool = fetch(&server::client());
+        let server = Server::start(move |_, _| reply(200, &[("content-type", "text/html")], deep.clone())).await;
+        let page = call(&tool, json!({"url": server.base, "maxChars": 1_000_000})).await.unwrap();
+        let text = page["text"].as_str().unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(widest < 1_000, "{tag}: {widest}");
+        // Text that stands beside the cells of a table is not shown.
+        let is_kept = text.contains('e') && text.contains('d');
+        assert!((is_kept || tag == "<table><tr><td>") && !text.contains("no()"), "{tag}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn pages_that_are_out_of_reach() {
+    let tool = fetch(&HttpClient::new(Reach::default(), |_| None));
+    for (url, expected) in [
+        ("http://127.0.0.1/", "`127.0.0.1` is not a public address"),
+        ("http://localhost:8080/", "`localhost` is not a public address"),
+        ("http://169.254.169.254/latest/", "`169.254.169.254` is not a public address"),
+        ("file:///etc/passwd", "`file` addresses cannot be called"),
+        ("http://me:pass@example.com/", "`url` may not hold a user"),
+        ("example.com", "`url` is no address"),
+    ] {
+        let message = call(&tool, json!({ "url": url })).await.unwrap_err().message().to_owned();
+        assert!(message.starts_with(expected), "{url}: {message}");
+    }
+}
