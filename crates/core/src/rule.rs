@@ -77,7 +77,7 @@ rules! {
     BAD_URL = "P072" Error "an address that cannot be called";
     ARGUMENT_IN_HOST = "P073" Error "an argument that would choose the server";
     UNSAFE_RETRY = "P074" Error "retries of a request that may do its work twice";
-    COMMAND_TEMPLATE = "P080" Error "a text with holes that a command cannot fill";
+    MISPLACED_HOLE = "P080" Error "a hole that a model or the environment may not fill";
     PARAMETER_IN_SCRIPT = "P081" Warning "a parameter inside of a shell script";
     WRONG_RESULT = "P082" Error "a result that the signature does not give";
     UNUSED_PARAMETER = "P083" Warning "a parameter that the tool never uses";

@@ -1,10 +1,13 @@
 //! `patter import`: toolboxes from what others describe.
 
 use crate::diagnostics::{self, Limit, counted};
+use crate::setup::{Setup, ToolSources, Toolset};
 use crate::source::{Input, Source};
 use crate::{Outcome, print};
 use clap::{Args, Subcommand};
 use patter::openapi::{self, Glob, Imported, OpenApiError, Options};
+use patter::project::Servers;
+use patter::tool::mcp::declarations;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +22,36 @@ pub(crate) struct Import {
 #[derive(Subcommand)]
 enum From {
     Openapi(Openapi),
+    Mcp(Mcp),
+}
+
+/// Where a toolbox or declarations go.
+#[derive(Args)]
+struct Target {
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "FILE.gram")]
+    output: Option<PathBuf>,
+
+    /// Overwrite the file if there is one
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// Declare the tools of an MCP server, as gram
+///
+/// Starts the server NAME of patter.toml, asks for its tools and prints a declaration for each: description and
+/// signature, for agents to refer to and for people to review. The server still does the work; the declarations say
+/// what is relied on, and `patter check --bind` tells when the server no longer keeps to it.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter import mcp files\n  \
+                        patter import mcp files --output tools/files.gram")]
+struct Mcp {
+    /// Server of patter.toml, or of the file that it names as mcp-servers
+    name: String,
+
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Make a toolbox from an OpenAPI document, with a tool for each operation
@@ -51,13 +84,8 @@ struct Openapi {
     #[arg(long, value_name = "GLOB")]
     only: Vec<String>,
 
-    /// Write to this file instead of stdout
-    #[arg(long, short, value_name = "FILE.gram")]
-    output: Option<PathBuf>,
-
-    /// Overwrite the file if there is one
-    #[arg(long, requires = "output")]
-    force: bool,
+    #[command(flatten)]
+    target: Target,
 
     #[command(flatten)]
     limit: Limit,
@@ -67,6 +95,29 @@ impl Import {
     pub(crate) fn run(self) -> io::Result<Outcome> {
         match self.from {
             From::Openapi(openapi) => openapi.run(),
+            From::Mcp(mcp) => mcp.run(),
+        }
+    }
+}
+
+impl Mcp {
+    fn run(self) -> io::Result<Outcome> {
+        let Some(setup) = Setup::read(&[], &ToolSources::default(), &Servers::None)? else {
+            return Ok(Outcome::Failure);
+        };
+        let Toolset { tools, runtime, .. } = &setup.toolset;
+        let Some(server) = tools.server(&self.name) else {
+            let names: Vec<_> = tools.servers().collect();
+            let hint = match patter::nearest(&self.name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "add a section [mcp.NAME] to patter.toml".to_owned(),
+                None => format!("there are {}", names.join(", ")),
+            };
+            return fail(&format!("there is no MCP server `{}`", self.name), Some(&hint));
+        };
+        match runtime.block_on(declarations(server)) {
+            Ok(text) => self.target.deliver(&text, &format!("the tools of {}", self.name)),
+            Err(failure) => fail(failure.message(), failure.detail()),
         }
     }
 }
@@ -99,13 +150,20 @@ impl Openapi {
         diagnostics::warnings(&made.warnings, self.limit)?;
         let counts = [counted(made.tools, "tool"), counted(made.warnings.len(), "warning")];
         let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        self.target.deliver(&made.text, &counts)
+    }
+}
+
+impl Target {
+    /// Prints or writes a text, and says in a few words what it is.
+    fn deliver(&self, text: &str, what: &str) -> io::Result<Outcome> {
         let Some(path) = &self.output else {
-            print(&made.text)?;
-            diagnostics::say(&counts)?;
+            print(text)?;
+            diagnostics::say(what)?;
             return Ok(Outcome::Success);
         };
-        let Err(error) = write(path, &made.text, self.force) else {
-            diagnostics::say(&format!("wrote {}: {counts}", path.display()))?;
+        let Err(error) = write(path, text, self.force) else {
+            diagnostics::say(&format!("wrote {}: {what}", path.display()))?;
             return Ok(Outcome::Success);
         };
         let (reason, hint) = match error.kind() {

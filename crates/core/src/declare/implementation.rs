@@ -1,7 +1,9 @@
 //! What all tools with an implementation may say of their calls.
 
 use crate::property::{self, Takes};
-use patter_gram::{Diagnostic, Pattern, Value};
+use crate::signature::Signature;
+use crate::{nearest, rule};
+use patter_gram::{Diagnostic, Pattern, Span, Value};
 use std::time::Duration;
 
 /// What a tool with an implementation says of its calls, whatever the implementation.
@@ -75,6 +77,17 @@ impl Conduct {
             },
         })
     }
+}
+
+/// Reports a hole that names no parameter.
+pub(crate) fn unknown_hole(name: &str, span: Span, signature: &Signature) -> Diagnostic {
+    let names: Vec<_> = signature.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let found = rule::UNKNOWN_HOLE.at(span, format!("`{{{name}}}` is no parameter of this tool"));
+    found.with_hint(match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{{{near}}}`?"),
+        None if names.is_empty() => "it has none; write `${NAME}` for a variable of the environment".to_owned(),
+        None => format!("it has {}", names.join(", ")),
+    })
 }
 
 impl Effect {

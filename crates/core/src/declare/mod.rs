@@ -64,6 +64,7 @@ mod toolbox;
 pub use agent::{Agent, AgentParts, Element};
 pub use command::CommandSpec;
 pub use http::HttpSpec;
+use implementation::unknown_hole;
 pub use implementation::{Conduct, Effect};
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};

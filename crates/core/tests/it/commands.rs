@@ -73,11 +73,11 @@ fn each_mistake_is_one_finding() {
     let may = "variables may stand in `run`, `stdin` and `env`";
     one("run: ['x'], cwd: '${HOME}'", "P080", "`cwd` cannot hold a variable: `${HOME}`", may);
     one("run: ['x'], errors: {`1`: '${A}'}", "P080", "`errors` cannot hold a variable: `${A}`", may);
-    one("run: ['x', '{txt}']", "P080", "`{txt}` is no parameter of the tool", "did you mean `{text}`?");
-    one("run: ['x'], stdin: '{zzzzz}'", "P080", "`{zzzzz}` is no parameter of the tool", "the parameters are text");
+    one("run: ['x', '{txt}']", "P071", "`{txt}` is no parameter of this tool", "did you mean `{text}`?");
+    one("run: ['x'], stdin: '{zzzzz}'", "P071", "`{zzzzz}` is no parameter of this tool", "it has text");
     let stand = "write `{{` and `}}` for braces that stand for themselves";
-    one("run: ['awk', '{print']", "P080", "`{` has no `}`", stand);
-    one("run: ['x'], env: {A: 'a}'}", "P080", "`}` has no `{` before it", stand);
+    one("run: ['awk', '{print']", "P070", "`{` has no `}`", stand);
+    one("run: ['x'], env: {A: 'a}'}", "P070", "`}` has no `{` before it", stand);
     let write = "write `env: [\"TOKEN\"]` or `env: { TOKEN: \"${MY_TOKEN}\" }`";
     one("run: ['x'], env: 'A'", "P005", "`env` takes names of variables, or a map of them, not a string", write);
     let names = "names have letters, digits and `_`, and begin with no digit";

@@ -43,7 +43,7 @@ pub struct ToolProblem {
 
 /// An MCP server that could not be asked for its tools.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the MCP server `{server}` cannot be asked for its tools: {message}")]
+#[error("{message}, so its tools are missing")]
 pub struct ServerProblem {
     /// The server.
     pub server: String,

@@ -1,7 +1,7 @@
 //! Reading the properties of a command tool.
 
 use super::{CommandResult, CommandSpec, DEFAULT_MAX_BYTES, Dashes, EnvValue, Succeeds};
-use crate::declare::Conduct;
+use crate::declare::{Conduct, unknown_hole};
 use crate::property;
 use crate::signature::{Shape, Signature, a};
 use crate::template::{Part, Template};
@@ -253,43 +253,32 @@ impl Reading<'_, '_> {
         let template = match Template::parse(text) {
             Ok(template) => template,
             Err(error) => {
-                self.report(rule::COMMAND_TEMPLATE.at(span, error.to_string()).with_hint(error.hint()));
+                self.report(rule::BAD_TEMPLATE.at(span, error.to_string()).with_hint(error.hint()));
                 return None;
             }
         };
         if let (Some(name), Holes::None | Holes::Variables) = (template.parameters().next(), holes) {
             let what = if key == "run" { "the program in `run`" } else { "`cwd`" };
-            let found = rule::COMMAND_TEMPLATE.at(span, format!("{what} cannot be decided by a model: `{{{name}}}`"));
+            let found = rule::MISPLACED_HOLE.at(span, format!("{what} cannot be decided by a model: `{{{name}}}`"));
             self.report(found.with_hint("write it out; for braces that stand for themselves, write `{{` and `}}`"));
             return None;
         }
         if let (Some(name), Holes::None | Holes::Parameters) = (template.variables().next(), holes) {
             let message = format!("`{key}` cannot hold a variable: `${{{name}}}`");
             self.report(
-                rule::COMMAND_TEMPLATE.at(span, message).with_hint("variables may stand in `run`, `stdin` and `env`"),
+                rule::MISPLACED_HOLE.at(span, message).with_hint("variables may stand in `run`, `stdin` and `env`"),
             );
             return None;
         }
         let mut is_right = true;
         for name in template.parameters() {
-            if self.signature.is_some_and(|signature| signature.parameter(name).is_none()) {
-                self.unknown_parameter(span, name);
+            if let Some(signature) = self.signature.filter(|signature| signature.parameter(name).is_none()) {
+                self.report(unknown_hole(name, span, signature));
                 is_right = false;
             }
             self.used.push(name.to_owned());
         }
         is_right.then_some(template)
-    }
-
-    fn unknown_parameter(&mut self, span: Span, name: &str) {
-        let names: Vec<_> = self.signature.iter().flat_map(|it| &it.parameters).map(|it| it.name.as_str()).collect();
-        let found = rule::COMMAND_TEMPLATE.at(span, format!("`{{{name}}}` is no parameter of the tool"));
-        let hint = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{{{near}}}`?"),
-            None if names.is_empty() => "the signature has no parameters".to_owned(),
-            None => format!("the parameters are {}", names.join(", ")),
-        };
-        self.report(found.with_hint(hint));
     }
 
     /// Reports parameters that go nowhere, unless a template that may have them could not be read.

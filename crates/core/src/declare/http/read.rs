@@ -1,7 +1,7 @@
 //! Reading the declaration of a request.
 
 use super::{Body, HttpSpec, JsonTemplate, Method, Outcome, Statuses, UrlTemplate};
-use crate::declare::Conduct;
+use crate::declare::{Conduct, unknown_hole};
 use crate::property::{self, Takes};
 use crate::signature::{Shape, Signature, a, json_of};
 use crate::template::{Part, Template};
@@ -259,21 +259,11 @@ impl<'p> Reader<'p> {
         };
         for name in template.parameters() {
             if self.signature.parameter(name).is_none() {
-                self.unknown_parameter(name, value.span());
+                self.found.push(unknown_hole(name, value.span(), self.signature));
             }
             self.mentioned.insert(name.to_owned());
         }
         Some(template)
-    }
-
-    fn unknown_parameter(&mut self, name: &str, span: Span) {
-        let names: Vec<_> = self.signature.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-        let found = rule::UNKNOWN_HOLE.at(span, format!("`{{{name}}}` is no parameter of this tool"));
-        self.found.push(found.with_hint(match nearest(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{{{near}}}`?"),
-            None if names.is_empty() => "it has none; write `${NAME}` for a variable of the environment".to_owned(),
-            None => format!("it has {}", names.join(", ")),
-        }));
     }
 
     fn wrong(&mut self, key: &str, value: Syntax<'p>, expected: &str) {
