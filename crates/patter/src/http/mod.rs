@@ -8,7 +8,7 @@ mod reach;
 mod redirect;
 mod resolve;
 mod response;
-mod tls;
+pub(crate) mod tls;
 
 pub use error::HttpError;
 pub use reach::{AllowanceError, Reach};

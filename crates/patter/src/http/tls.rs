@@ -7,7 +7,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 
 /// Returns the settings of TLS: the roots that browsers trust, and those of a file.
-pub(super) fn config(cert_file: Option<&str>) -> Result<ClientConfig, HttpError> {
+pub(crate) fn config(cert_file: Option<&str>) -> Result<ClientConfig, HttpError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = cert_file {
         let unreadable = |error: &dyn std::fmt::Display| {

@@ -1,6 +1,7 @@
 //! What people write about MCP servers: in `patter.toml`, and in the JSON files of other programs.
 
 use super::settings::{Reach, Settings, Texts};
+use crate::tool::DEFAULT_TIMEOUT;
 use indexmap::IndexMap;
 use patter_core::name::FullName;
 use reqwest::Url;
@@ -10,12 +11,15 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
 /// How long a server may take to get ready where nothing else is said. The first start may download it.
 const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The times that make sense.
+const TIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
 
 /// The section `[mcp.NAME]` of `patter.toml`: how an MCP server is reached.
 ///
@@ -116,9 +120,9 @@ pub enum Mistake {
     /// A header cannot be sent.
     #[error("has a header `{0}` that cannot be sent")]
     Header(String),
-    /// The time is none.
-    #[error("may take no time at all: `{0}` is zero")]
-    Zero(&'static str),
+    /// The time is too short or too long.
+    #[error("has a `{0}` that is not between a millisecond and a day")]
+    Time(&'static str),
 }
 
 impl ConfigError {
@@ -208,11 +212,11 @@ impl ServerConfig {
                 Reach::Http { url, headers }
             }
         };
-        let timeout = self.timeout.unwrap_or(super::super::DEFAULT_TIMEOUT);
+        let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let start_timeout = self.start_timeout.unwrap_or(DEFAULT_START_TIMEOUT);
         for (value, name) in [(timeout, "timeout"), (start_timeout, "start-timeout")] {
-            if value.is_zero() {
-                return Err(Mistake::Zero(name));
+            if !TIMES.contains(&value) {
+                return Err(Mistake::Time(name));
             }
         }
         Ok(Settings { name: name.into(), reach, timeout, start_timeout, secrets: texts.secrets() })

@@ -1,13 +1,13 @@
 //! HTTP, for MCP servers that are reached by their address.
 
 use super::connection::Listener;
+use crate::http::{HttpError, tls};
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use sse_stream::Sse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,20 +16,14 @@ use std::time::Duration;
 /// How long it may take until a connection stands.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Returns a client that checks certificates against the roots of Mozilla, and follows no redirects: they would carry
-/// the headers, which may be secret, to somewhere else.
-pub fn http_client() -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+/// Returns a client that trusts whom [`crate::http`] trusts, and follows no redirects: they would carry the headers,
+/// which may be secret, to somewhere else. `SSL_CERT_FILE` names a file with more certificates to trust.
+pub fn http_client() -> Result<reqwest::Client, HttpError> {
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls::config(std::env::var("SSL_CERT_FILE").ok().as_deref())?)
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT)
-        .build()?;
-    Ok(client)
+        .connect_timeout(CONNECT);
+    builder.build().map_err(|error| HttpError::Setup(format!("HTTP cannot be set up: {error}")))
 }
 
 /// A client that knows how servers say that they were started anew and know nothing of a session.

@@ -193,6 +193,8 @@ impl McpServer {
             Some(commands) if !commands.is_closed() => commands.clone(),
             _ => {
                 let (commands, queue) = mpsc::channel(QUEUE);
+                // It counts connections from the beginning.
+                *self.known() = None;
                 let state = Owner::new(self.shared.settings.clone(), self.shared.client.clone());
                 tokio::spawn(state.run(queue));
                 owner.insert(commands).clone()
@@ -323,6 +325,6 @@ impl Owner {
 /// for the same server do not come back at once.
 fn wait_before(strikes: u32) -> Duration {
     let chance = RandomState::new().build_hasher().finish() % 1000;
-    let doubled = FIRST_WAIT.saturating_mul(1 << (strikes - 1).min(6));
+    let doubled = FIRST_WAIT.saturating_mul(1 << strikes.saturating_sub(1).min(6));
     doubled.mul_f64(0.5 + chance as f64 / 1000.0)
 }

@@ -75,7 +75,7 @@ impl Trouble {
                 format!("the MCP server `{server}` refused: {}", cut(&error.message, LONGEST_MESSAGE))
             }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                format!("the connection to the MCP server `{server}` broke, and it is not known how the call ended")
+                format!("the connection to the MCP server `{server}` broke before there was an answer")
             }
             _ => format!("the MCP server `{server}` gave no answer that can be understood"),
         };

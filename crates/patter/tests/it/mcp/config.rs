@@ -38,7 +38,12 @@ fn mistakes_name_the_file_and_the_server() {
         ("a", "url = 'ftp://y'", "has a `url` that is no address of an HTTP server"),
         ("a", "url = 'y'", "has a `url` that is no address of an HTTP server"),
         ("a", "url = 'http://y'\nheaders = {'a b' = 'c'}", "has a header `a b` that cannot be sent"),
-        ("a", "command = 'x'\ntimeout = 0", "may take no time at all: `timeout` is zero"),
+        ("a", "command = 'x'\ntimeout = 0", "has a `timeout` that is not between a millisecond and a day"),
+        (
+            "a",
+            "command = 'x'\nstart-timeout = 1e9",
+            "has a `start-timeout` that is not between a millisecond and a day",
+        ),
         (
             "a__b",
             "command = 'x'",

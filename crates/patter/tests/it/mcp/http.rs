@@ -7,13 +7,17 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// Node.js 18 has no `crypto` that is there for all, which the server expects.
+const CRYPTO: &str = "data:text/javascript,import{webcrypto}from'node:crypto';\
+    Object.defineProperty(globalThis,'crypto',{value:webcrypto})";
+
 /// A server that runs beside the tests.
 struct Running(Child);
 
 impl Running {
     async fn start(program: &Path, port: u16) -> Self {
         let mut node = Command::new("node");
-        node.arg(program).arg("streamableHttp").env("PORT", port.to_string());
+        node.args(["--import", CRYPTO]).arg(program).arg("streamableHttp").env("PORT", port.to_string());
         let running = Self(node.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         super::until("an open port", || TcpStream::connect(("127.0.0.1", port)).ok()).await;
         running

@@ -76,7 +76,6 @@ async fn answers_become_values() {
 async fn a_server_sees_only_what_is_for_it() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}") else { return };
     let Json::String(names) = call(&server, "env", json!({})).await.unwrap() else { panic!("no text") };
-    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let allowed = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TOKEN"];
     assert!(names.split(' ').all(|name| allowed.contains(&name) || name.starts_with("LC_")), "{names}");
     assert!(names.contains("PATH") && names.contains("TOKEN"), "{names}");

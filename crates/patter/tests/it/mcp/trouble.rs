@@ -67,7 +67,7 @@ async fn after_a_death_the_next_call_starts_it_again() {
         result = tokio::time::timeout(SOON, call_it) => result.expect("it hangs").unwrap_err(),
         () = kill => unreachable!(),
     };
-    let broken = "the connection to the MCP server `demo` broke, and it is not known how the call ended";
+    let broken = "the connection to the MCP server `demo` broke before there was an answer";
     assert_eq!(failure.message(), broken);
     assert!(failure.detail().unwrap().contains("stderr: alive"), "{failure:?}");
     assert_eq!(call(&server, "echo", json!({"message": "back"})).await.unwrap(), "Echo: back");
