@@ -21,7 +21,7 @@ const DEEPEST: usize = 14;
 /// How many schemas one type may consist of.
 const MOST_PARTS: usize = 2_000;
 /// How many of them may be inside of what stays a JSON Schema.
-const MOST_INSIDE: usize = 150;
+const MOST_INSIDE: usize = 80;
 /// How long the description of a parameter or a field may be.
 pub(super) const LONGEST_DESCRIPTION: usize = 300;
 

@@ -397,7 +397,7 @@ fn soup() -> impl Strategy<Value = Json> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_import_is_sound(body in soup(), answer in soup(), parameter in soup(), a in soup(), b in soup(), name in "\\PC{0,12}") {

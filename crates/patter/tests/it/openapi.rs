@@ -1,6 +1,9 @@
 //! Reading OpenAPI documents.
 
-use patter::openapi::read;
+use patter::http::{HttpClient, Reach};
+use patter::openapi::{Options, read, toolbox};
+use patter::project::{Environment, Project};
+use patter::tool::{Kit, ToolContext, declared};
 use serde_json::{Value as Json, json};
 
 #[test]
@@ -46,4 +49,96 @@ fn what_is_neither_is_an_error() {
     check(bomb.as_bytes(), "neither JSON nor YAML: ");
     check("[".repeat(100_000).as_bytes(), "neither JSON nor YAML: ");
     check("a: ".repeat(100_000).as_bytes(), "neither JSON nor YAML: ");
+}
+
+const ECHO: &str = "openapi: 3.0.0
+info: {title: Echo}
+servers: [{url: SERVER/v1}]
+security: [{key: []}]
+components:
+  securitySchemes: {key: {type: apiKey, in: header, name: X-Key}, basic: {type: http, scheme: basic}}
+paths:
+  /things/{thing-id}:
+    parameters:
+      - {name: thing-id, in: path, required: true, schema: {type: string}}
+      - {name: X-Trace-Id, in: header, schema: {type: string}}
+    get:
+      operationId: getThing
+      parameters:
+        - {name: 'page[size]', in: query, schema: {type: integer}}
+        - {name: tags, in: query, schema: {type: array, items: {type: string}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+    put:
+      operationId: putThing
+      security: [{basic: []}]
+      parameters: [{name: dry, in: query, schema: {type: boolean}}]
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Thing'}}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+    post:
+      operationId: postThing
+      requestBody: {content: {application/json: {schema: {type: array, items: {type: integer}}}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+    patch:
+      operationId: patchThing
+      requestBody: {content: {text/plain: {}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+";
+
+const THING: &str = "  schemas:
+    Thing: {type: object, required: [a-b], properties: {a-b: {type: integer}, thing-id: {type: string}, c: {type: array, items: {}}}}
+paths:";
+
+/// Answers with the request, as text.
+async fn echo(request: axum::extract::Request) -> String {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 10_000).await.unwrap();
+    let mut said = format!("{} {}", head.method, head.uri);
+    for name in ["x-trace-id", "x-key", "authorization", "content-type"] {
+        let value = head.headers.get(name).map(|value| value.to_str().unwrap());
+        said.extend(value.map(|value| format!(" | {name}: {value}")));
+    }
+    format!("{said} | {}", String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn what_is_imported_is_sent() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(echo)).await.unwrap() });
+    let document = read(ECHO.replace("SERVER", &base).replace("paths:", THING).as_bytes()).unwrap();
+    let made = toolbox(&document, &Options::default()).unwrap();
+    let project = Project::read([("echo.gram", made.text.as_str())]);
+    let environment = Environment::of([("ECHO_API_KEY", "key-0123456789"), ("ECHO_BASIC_AUTH", "ada:lovelace")]);
+    let client = HttpClient::new(Reach::allowing(["127.0.0.1"]).unwrap(), |_| None);
+    let (workspace, findings) = declared(&project, &Kit { client, ..Kit::new(".", environment) });
+    assert!(findings.is_empty(), "{findings:?}\n{}", made.text);
+    for (name, arguments, expected) in [
+        (
+            "getThing",
+            json!({ "thing_id": "a/b c", "page_size": 3, "tags": ["x", "y&z"], "X_Trace_Id": "t1" }),
+            "GET /v1/things/a%2Fb%20c?page%5Bsize%5D=3&tags=x&tags=y%26z | x-trace-id: t1 | x-key: [secret ECHO_API_KEY] | ",
+        ),
+        ("getThing", json!({ "thing_id": "1" }), "GET /v1/things/1 | x-key: [secret ECHO_API_KEY] | "),
+        (
+            "putThing",
+            json!({ "thing_id": "1", "a_b": 5, "thing_id_body": "2", "c": [1, "x"], "dry": true }),
+            "PUT /v1/things/1?dry=true | authorization: Basic [secret ECHO_BASIC_AUTH] | content-type: application/json | \
+             {\"a-b\":5,\"thing-id\":\"2\",\"c\":[1,\"x\"]}",
+        ),
+        (
+            "postThing",
+            json!({ "thing_id": "1", "body": [1, 2] }),
+            "POST /v1/things/1 | x-key: [secret ECHO_API_KEY] | content-type: application/json | [1,2]",
+        ),
+        (
+            "patchThing",
+            json!({ "thing_id": "1", "body": "hi" }),
+            "PATCH /v1/things/1 | x-key: [secret ECHO_API_KEY] | content-type: text/plain | hi",
+        ),
+    ] {
+        let full = format!("echo/{name}");
+        let (_, tool) = workspace.tools().find(|(known, _)| known.as_str() == full).unwrap();
+        let result = tool.implementation.call(arguments, &ToolContext::new("1")).await.unwrap();
+        assert_eq!(result, expected, "{name}");
+    }
 }
