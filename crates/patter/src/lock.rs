@@ -189,6 +189,10 @@ impl Locked {
     }
 
     fn changes(&self, now: &Self) -> Vec<Change> {
+        // Of another tool everything is another.
+        if self.tool != now.tool || self.layer != now.layer {
+            return vec![Change::Part { part: "tool", locked: self.named(), now: now.named() }];
+        }
         let none = || "nothing".to_owned();
         let part = |part, locked: Option<&String>, now: Option<&String>| {
             let (locked, now) = (locked.cloned(), now.cloned());
@@ -199,14 +203,19 @@ impl Locked {
             })
         };
         let parts = [
-            part("tool", Some(&self.tool), Some(&now.tool)),
-            part("layer", self.layer.as_ref(), now.layer.as_ref()),
             part("kind", Some(&self.kind), Some(&now.kind)),
             part("schema", self.schema.as_ref(), now.schema.as_ref()),
             part("source", self.source.as_ref(), now.source.as_ref()),
             part("revision", self.revision.as_ref(), now.revision.as_ref()),
         ];
         parts.into_iter().flatten().collect()
+    }
+
+    fn named(&self) -> String {
+        match &self.layer {
+            Some(layer) => format!("`{}` of the {layer} layer", self.tool),
+            None => format!("the agent `{}`", self.tool),
+        }
     }
 
     fn drift(&self, change: Change) -> Drift {

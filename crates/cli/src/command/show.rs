@@ -150,7 +150,7 @@ fn tool_lines(project: &Project, tool: &ToolSpec, place: &str, out: &mut String)
 }
 
 /// Writes a signature as programmers read them: `(name: Text, age: Int = 18) -> Text`.
-fn readable(signature: &Signature) -> String {
+pub(crate) fn readable(signature: &Signature) -> String {
     let parameter = |field: &Field| match &field.presence {
         Presence::Required => format!("{}: {}", field.name, field.ty),
         Presence::Optional => format!("{}?: {}", field.name, field.ty),

@@ -1,5 +1,6 @@
 //! `patter why`: what a tool name stands for, and what becomes of its calls.
 
+use super::show::readable;
 use crate::setup::{Rules, Setup, ToolSources, file_of, split_agent};
 use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
@@ -9,6 +10,7 @@ use patter::library::{BindFailure, Entry, Matching, ResolveError, Target, bind};
 use patter::name::FullName;
 use patter::permission::{Because, Permissions};
 use patter::project::Servers;
+use patter::signature::{Field, Presence, Shape, Signature, Type};
 use patter::tool::Tool;
 use std::fmt::Write;
 use std::io;
@@ -73,7 +75,8 @@ impl Why {
             let rules = agent.iter().flat_map(|agent| agent.rules(&file_of(&setup.loaded.project, agent)).0);
             let permissions = Permissions::declared(declared).with_all(rules);
             let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
-            permission(&mut out, &permissions, &name);
+            let title = if agent.is_some() { "permission" } else { "permission without an agent" };
+            permission(&mut out, title, &permissions, &name);
         }
         print(&out)?;
         if let (Err(error), None) = (&resolved, &agent) {
@@ -119,7 +122,8 @@ impl Why {
                     None
                 }
                 Target::Tool { name, declared } => {
-                    let _ = writeln!(out, "  {GOOD}compatible{GOOD:#}  {}  {DIM}{place}{DIM:#}", declared.signature);
+                    let signature = readable(&declared.signature);
+                    let _ = writeln!(out, "  {GOOD}compatible{GOOD:#}  {signature}  {DIM}{place}{DIM:#}");
                     Some(name)
                 }
             },
@@ -131,12 +135,42 @@ fn head(out: &mut String, entry: &Entry<Tool>) {
     let tool = &entry.value;
     let (name, layer, source) = (&entry.name, entry.layer, &tool.source);
     let _ = writeln!(out, "{BOLD}{name}{BOLD:#}  {DIM}{layer} layer, {source}{DIM:#}");
-    let _ = writeln!(out, "  {}", tool.definition.description.trim().replace('\n', "\n  "));
-    let _ = writeln!(out, "  {}", tool.definition.signature);
+    for line in tool.definition.description.trim().lines() {
+        let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+    }
+    signature(out, &tool.definition.signature);
     let again = if tool.idempotent { ", may be repeated" } else { "" };
     let sealed = if tool.sealed { ", sealed" } else { "" };
     let (kind, effect, seconds) = (tool.kind.name(), tool.effect.name(), tool.timeout.as_secs_f64());
     let _ = writeln!(out, "  {kind}, {effect}{again}{sealed}, ends within {seconds} s");
+}
+
+/// Writes a line for each parameter and one for the result.
+fn signature(out: &mut String, signature: &Signature) {
+    let width =
+        signature.parameters.iter().map(|parameter| parameter.name.len()).max().unwrap_or(0).max("returns".len());
+    for Field { name, ty, presence } in &signature.parameters {
+        let presence = match presence {
+            Presence::Required => String::new(),
+            Presence::Optional => ", may be left out".to_owned(),
+            Presence::Default(default) => format!(", {default} if left out"),
+        };
+        let description = ty.facets.description.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "{}", format!("    {name:<width$}  {ty}{presence}  {description}").trim_end());
+    }
+    let _ = writeln!(out, "    {:<width$}  {}", "returns", returned(&signature.returns));
+}
+
+/// Writes the type of a result, with the names of its parts.
+fn returned(ty: &Type) -> String {
+    match &ty.shape {
+        Shape::Object(fields) => {
+            let fields: Vec<_> = fields.iter().map(|field| format!("{}: {}", field.name, field.ty)).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        Shape::Array(item) => format!("[{}]", returned(item)),
+        _ => ty.to_string(),
+    }
 }
 
 fn candidates(out: &mut String, setup: &Setup, name: &str, winner: Option<&Entry<Tool>>) {
@@ -163,8 +197,8 @@ fn candidates(out: &mut String, setup: &Setup, name: &str, winner: Option<&Entry
     }
 }
 
-fn permission(out: &mut String, permissions: &Permissions, tool: &FullName) {
-    let _ = writeln!(out, "{BOLD}permission{BOLD:#}");
+fn permission(out: &mut String, title: &str, permissions: &Permissions, tool: &FullName) {
+    let _ = writeln!(out, "{BOLD}{title}{BOLD:#}");
     let verdict = permissions.decide(tool, &serde_json::Map::new());
     let conditional: Vec<_> = permissions.naming(tool).filter(|rule| !rule.conditions.is_empty()).collect();
     for rule in &conditional {

@@ -45,10 +45,10 @@ fn check_takes_warnings_for_errors_where_asked() {
 #[test]
 fn check_reads_the_whole_project_and_reports_what_was_asked_for() {
     let folder = Folder::new();
-    folder.write("agents/a.gram", "[hi:Agent { instruction: 'Use sayHello.', model: 'demo' } | sayHello]\n");
-    folder.write("tools/t.gram", "[sayHello:Tool { description: 'Greets' } | (name::Text)==>(::Text)]\n[x:Tool]\n");
+    folder.write("agents/a.gram", "[hi:Agent { instruction: 'Use greetAll.', model: 'demo' } | greetAll]\n");
+    folder.write("tools/t.gram", "[greetAll:Tool { description: 'Greets' } | (name::Text)==>(::Text)]\n[x:Tool]\n");
     let alone = folder.run(&["check", "agents", "--deny-warnings"]);
-    assert!(alone.contains("`sayHello` is not declared in this project"), "{alone}");
+    assert!(alone.contains("`greetAll` is not declared in this project"), "{alone}");
     folder.write("patter.toml", "");
     let together = folder.run(&["check", "agents", "--deny-warnings"]);
     assert_eq!(together, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent: all is well\n");
