@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod compatible;
+pub mod conversation;
 pub mod declare;
 pub mod definition;
 pub mod diff;
@@ -18,6 +19,7 @@ pub mod permission;
 pub mod project;
 mod property;
 pub mod provider;
+pub mod request;
 pub mod rule;
 pub mod schema;
 pub mod signature;

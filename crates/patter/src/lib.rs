@@ -19,8 +19,8 @@ pub mod project;
 pub mod tool;
 
 pub use patter_core::{
-    check, compatible, declare, definition, diff, gram, library, name, nearest, permission, provider, rule, schema,
-    signature,
+    check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, provider,
+    request, rule, schema, signature,
 };
 
 /// Makes a tool of a function.
