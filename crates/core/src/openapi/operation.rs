@@ -132,10 +132,10 @@ impl<'d> Maker<'_, 'd> {
         if operation.own.get("callbacks").and_then(Json::as_object).is_some_and(|callbacks| !callbacks.is_empty()) {
             self.notes.add("`callbacks` are calls of the server, and are left out");
         }
-        let parameters = self.parameters(operation)?;
+        let credentials = security.credentials(operation, self.notes);
+        let parameters = self.parameters(operation, &credentials)?;
         let url = url(server, operation, &parameters)?;
         let response = self.response(operation);
-        let credentials = security.credentials(operation, self.notes);
         let properties =
             properties(operation, url, &parameters, &response, credentials, errors(self.document, operation));
         let signature = Schemas::signature(parameters.schema(), response.schema)?;

@@ -5,6 +5,7 @@ use super::document::text_of;
 use super::naming::symbol;
 use super::operation::{Maker, Operation};
 use super::schema::{LONGEST_DESCRIPTION, Place, is_set};
+use super::security::Credentials;
 use crate::keyword::free_name;
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
@@ -108,7 +109,11 @@ impl In {
 
 impl<'d> Maker<'_, 'd> {
     /// Collects what the requests of an operation carry. The error says why it cannot be a tool.
-    pub(super) fn parameters(&mut self, operation: &Operation<'d>) -> Result<Parameters, String> {
+    pub(super) fn parameters(
+        &mut self,
+        operation: &Operation<'d>,
+        credentials: &Credentials,
+    ) -> Result<Parameters, String> {
         // What an operation says takes the place of what its path says.
         let mut declared: IndexMap<(&str, &str), &'d Map<String, Json>> = IndexMap::new();
         let item = self.document.resolve(operation.item).ok().and_then(|item| item.get("parameters"));
@@ -126,6 +131,8 @@ impl<'d> Maker<'_, 'd> {
         let mut parameters = Parameters::default();
         for ((place, name), parameter) in declared {
             let place = match place {
+                // Some documents say what is secret twice.
+                _ if credentials.carry(place, name) => continue,
                 "path" => In::Path,
                 "query" => In::Query,
                 "header" if is_sent_anyway(name) => continue,

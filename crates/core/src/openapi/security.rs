@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
 /// What a request carries to prove who sends it: names with templates.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub(super) struct Credentials {
     pub(super) headers: Vec<(String, String)>,
     pub(super) query: Vec<(String, String)>,
@@ -36,6 +36,17 @@ enum Kind<'d> {
     /// OAuth 2 and OpenID Connect: a token that somebody else gets.
     Delegated,
     Unknown,
+}
+
+impl Credentials {
+    /// Tells whether a parameter of a place is one of them.
+    pub(super) fn carry(&self, place: &str, name: &str) -> bool {
+        match place {
+            "header" => self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)),
+            "query" => self.query.iter().any(|(known, _)| known == name),
+            _ => false,
+        }
+    }
 }
 
 impl<'d> Security<'d> {

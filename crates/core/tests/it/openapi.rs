@@ -156,7 +156,9 @@ fn schemas_become_types() {
 #[test]
 fn credentials_come_from_the_environment() {
     let check = |security: Json, expected: &str| {
-        let operation = json!({ "operationId": "x", "security": security, "responses": {} });
+        let repeated = json!([{ "name": "a", "in": "header" }, { "name": "b", "in": "query", "required": true }]);
+        let repeated = if security.to_string().contains("one") { repeated } else { json!([]) };
+        let operation = json!({ "operationId": "x", "security": security, "parameters": repeated, "responses": {} });
         let made = import(&with_operation("/x", "get", &operation), &Options::default());
         let after = made.text.split("url: \"https://example.com/x\",\n").nth(1).unwrap();
         let found = after.split("result:").next().unwrap().trim().trim_end_matches(',');
@@ -165,7 +167,10 @@ fn credentials_come_from_the_environment() {
     };
     check(json!([]), "");
     check(json!([{}]), "");
-    check(json!([{ "one": [] }]), "headers: { A: \"${SHOP_ONE}\" }");
+    check(
+        json!([{ "one": [], "otherKey": [] }]),
+        "query: { b: \"${SHOP_OTHER_KEY}\" },\n    headers: { A: \"${SHOP_ONE}\" }",
+    );
     check(json!([{ "otherKey": [] }]), "query: { b: \"${SHOP_OTHER_KEY}\" }");
     check(json!([{ "sid": [] }]), "headers: { Cookie: \"sid=${SHOP_SESSION}\" }");
     let said = check(json!([{ "basic": [] }]), "headers: { Authorization: \"Basic ${SHOP_BASIC_AUTH}\" }");
