@@ -120,6 +120,9 @@ impl Toolset {
         servers: &Servers<'_>,
     ) -> io::Result<Option<Self>> {
         let environment = Environment::read(root)?;
+        for line in environment.bad_lines() {
+            diagnostics::say(&format!("warning: line {line} of .env is no assignment, as in NAME=value"))?;
+        }
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let mut tools = match Tools::read(project, root, config, &environment) {
             Ok(tools) => tools,

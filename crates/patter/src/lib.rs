@@ -87,3 +87,7 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/agents.md")]
 struct AgentsGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+struct ToolsGuide;

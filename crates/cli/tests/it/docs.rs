@@ -92,6 +92,11 @@ fn agents_guide() {
 }
 
 #[test]
+fn tools_guide() {
+    check("docs/tools.md");
+}
+
+#[test]
 fn cli_reference() {
     check("docs/cli.md");
 }

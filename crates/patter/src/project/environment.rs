@@ -17,24 +17,41 @@ use std::sync::Arc;
 pub struct Environment {
     process: bool,
     values: Arc<HashMap<String, String>>,
+    /// The lines of `.env` that could not be read.
+    bad_lines: Vec<usize>,
 }
 
 impl Environment {
     /// Reads the environment of the process and the `.env` of a project.
     pub fn read(root: Option<&Path>) -> std::io::Result<Self> {
         let path = root.unwrap_or(Path::new(".")).join(".env");
-        let values = match std::fs::read_to_string(&path) {
-            Ok(text) => text.lines().filter_map(assignment).collect(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => HashMap::new(),
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
-        Ok(Self { process: true, values: Arc::new(values) })
+        let (mut values, mut bad_lines) = (HashMap::new(), Vec::new());
+        for (line, text) in (1..).zip(text.lines().map(str::trim)) {
+            match assignment(text) {
+                Some((name, value)) => {
+                    values.insert(name, value);
+                }
+                None if text.is_empty() || text.starts_with('#') => {}
+                None => bad_lines.push(line),
+            }
+        }
+        Ok(Self { process: true, values: Arc::new(values), bad_lines })
+    }
+
+    /// Returns the lines of `.env` that are neither `NAME=value` nor comments. The others were read.
+    pub fn bad_lines(&self) -> &[usize] {
+        &self.bad_lines
     }
 
     /// Returns an environment of these variables alone.
     pub fn of<K: Into<String>, V: Into<String>>(values: impl IntoIterator<Item = (K, V)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self { process: false, values: Arc::new(values.collect()) }
+        Self { process: false, values: Arc::new(values.collect()), bad_lines: Vec::new() }
     }
 
     /// Returns the value of a variable; an empty one is none.
@@ -51,15 +68,33 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// Reads a line `NAME=value`, with quotes around the value or without; `None` for blank lines and comments.
+/// Reads a line `NAME=value`, with quotes around the value or without.
 fn assignment(line: &str) -> Option<(String, String)> {
-    let line = line.trim();
     let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
-    if name.is_empty() || name.starts_with('#') {
+    let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    if name.is_empty() || !name.chars().all(is_name) {
         return None;
     }
     let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
     let value = quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or_default().trim_end());
     Some((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_env() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "# comment\nPATTER_A=1\nexport PATTER_B = \"two words\" \nPATTER_C='x # y'\nPATTER_D=z # why\n\nnonsense\n= 1\nPATTER_E=\n";
+        std::fs::write(folder.path().join(".env"), text).unwrap();
+        let environment = Environment::read(Some(folder.path())).unwrap();
+        let found = ["A", "B", "C", "D", "E"].map(|name| environment.get(&format!("PATTER_{name}")));
+        let expected = [Some("1"), Some("two words"), Some("x # y"), Some("z"), None];
+        assert_eq!(found, expected.map(|value| value.map(str::to_owned)));
+        assert_eq!(environment.bad_lines(), [7, 8]);
+        assert!(std::env::var("PATH").is_ok() && environment.get("PATH").is_some(), "the process comes first");
+    }
 }
