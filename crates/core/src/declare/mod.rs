@@ -58,6 +58,7 @@ mod agent;
 pub mod command;
 pub mod http;
 mod implementation;
+mod setting;
 mod tool;
 mod toolbox;
 
@@ -66,6 +67,7 @@ pub use command::CommandSpec;
 pub use http::HttpSpec;
 use implementation::unknown_hole;
 pub use implementation::{Conduct, Effect};
+pub use setting::Bounds;
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
 

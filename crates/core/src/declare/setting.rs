@@ -1,0 +1,88 @@
+//! How an agent wants its model to work, and what bounds its runs.
+
+use super::Agent;
+use crate::property;
+use crate::request::Settings;
+use crate::signature::{Records, SignatureError, Type};
+use patter_gram::Value;
+use std::time::Duration;
+
+/// What bounds the runs of an agent. What it does not say is left to who runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// How often the model is called.
+    pub max_turns: Option<u64>,
+    /// How many tools are called.
+    pub max_tool_calls: Option<u64>,
+    /// How long a run takes.
+    pub timeout: Option<Duration>,
+}
+
+impl Agent {
+    /// Reads how the model should work.
+    ///
+    /// ```
+    /// use patter_core::{declare::Agent, gram::parse};
+    /// let (tree, _) = parse("[a:Agent {temperature: 0.3, maxTokens: 500, stop: ['END'], timeout: 2m}]");
+    /// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
+    /// let settings = agent.settings();
+    /// assert_eq!((settings.temperature, settings.max_tokens, settings.stop.len()), (Some(0.3), Some(500), 1));
+    /// assert_eq!(agent.bounds().timeout, Some(std::time::Duration::from_secs(120)));
+    /// ```
+    pub fn settings(&self) -> Settings {
+        Settings {
+            temperature: self.number("temperature"),
+            top_p: self.number("topP"),
+            top_k: self.count("topK"),
+            max_tokens: self.count("maxTokens"),
+            stop: match self.value("stop") {
+                Some(Value::String(text)) => vec![text],
+                Some(Value::Array(items)) => items.into_iter().filter_map(text_of).collect(),
+                _ => Vec::new(),
+            },
+            seed: self.count("seed"),
+            reasoning_effort: self.value("reasoningEffort").and_then(text_of),
+        }
+    }
+
+    /// Reads what bounds a run.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            max_turns: self.count("maxTurns"),
+            max_tool_calls: self.count("maxToolCalls"),
+            timeout: self.value("timeout").and_then(|value| property::duration(&value)),
+        }
+    }
+
+    /// Reads the type of the answer; `None` where it is free.
+    pub fn returns(&self, records: &Records) -> Option<Result<Type, SignatureError>> {
+        let text = self.pattern()?.get("returns")?.read_text()?;
+        Some(Type::parse(&text, records))
+    }
+
+    fn value(&self, key: &str) -> Option<Value> {
+        self.pattern()?.value(key)
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        match self.value(key)? {
+            Value::Integer(whole) => whole.to_i64().map(|whole| whole as f64),
+            Value::Decimal(decimal) => Some(decimal.to_f64()),
+            _ => None,
+        }
+    }
+
+    fn count(&self, key: &str) -> Option<u64> {
+        match self.value(key)? {
+            Value::Integer(whole) => whole.to_i64().and_then(|whole| u64::try_from(whole).ok()),
+            _ => None,
+        }
+    }
+}
+
+fn text_of(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) | Value::Symbol(text) => Some(text),
+        _ => None,
+    }
+}
