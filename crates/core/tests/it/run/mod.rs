@@ -2,6 +2,7 @@
 
 mod errors;
 mod limits;
+mod promises;
 mod scenarios;
 
 use patter_core::conversation::{self, Message, ToolCall, Usage};
