@@ -115,6 +115,14 @@ impl Message {
     pub fn assistant(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
         Message::Assistant { text: text.into(), calls, opaque: None }
     }
+
+    /// Returns the calls that it makes; none if the model did not say it.
+    pub fn calls(&self) -> &[ToolCall] {
+        match self {
+            Message::Assistant { calls, .. } => calls,
+            Message::User { .. } | Message::Tool { .. } => &[],
+        }
+    }
 }
 
 impl ToolCall {
@@ -147,9 +155,9 @@ impl Outcome {
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.output_tokens += other.output_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }

@@ -21,6 +21,7 @@ mod property;
 pub mod provider;
 pub mod request;
 pub mod rule;
+pub mod run;
 pub mod schema;
 pub mod signature;
 mod suggest;

@@ -22,4 +22,5 @@ mod permission;
 mod provider_views;
 mod requests;
 mod rules;
+mod run;
 mod signatures;

@@ -1,0 +1,251 @@
+//! What happens, in what order, and what is said.
+
+use super::Event::{Approved, Breaks, Calls, Cancel, Fails, Gives, Refused, Says, Starts, Stops};
+use super::*;
+
+#[test]
+fn an_agent_without_tools_answers() {
+    let run = check(&[(Says("Hello!"), "answer Hello!")], &["user: Hi", "model: Hello!"]);
+    assert_eq!((run.model_calls(), run.usage().output_tokens, run.elapsed_ms()), (1, 3, 1));
+    assert!(matches!(run.outcome(), Some(Outcome::Answer { finish: Finish::Stop, .. })));
+}
+
+#[test]
+fn a_tool_is_called_and_its_result_read() {
+    let run = check(
+        &[
+            (Calls(&[("1", "sayHello", r#"{"personName": "Ada"}"#)]), "tools 1"),
+            (Starts("1"), "tools 1*"),
+            (Gives("1", json!("Hello, Ada!")), "model"),
+            (Says("I greeted Ada."), "answer I greeted Ada."),
+        ],
+        &[
+            "user: Hi",
+            r#"model:  1=sayHello({"personName": "Ada"})"#,
+            "1=sayHello: Hello, Ada!",
+            "model: I greeted Ada.",
+        ],
+    );
+    let response = run.response();
+    assert_eq!(
+        serde_json::to_string(&response).unwrap(),
+        r#"{"content":"I greeted Ada.","tools_used":[{"tool_name":"sayHello","args":{"personName":"Ada"},"result":{"success":"Hello, Ada!"}}]}"#
+    );
+    assert_eq!((response.model_calls, response.usage.input_tokens), (2, 14));
+    assert_eq!(response.tools_used[0].duration_ms, Some(5));
+}
+
+#[test]
+fn results_come_in_any_order_and_go_in_that_of_the_calls() {
+    let calls = Calls(&[("a", "sayHello", "{}"), ("b", "mail/send", ""), ("c", "sayHello", "{}")]);
+    check(
+        &[
+            (calls, "tools a b c"),
+            (Starts("c"), "tools a b c*"),
+            (Gives("c", json!(3)), "tools a b"),
+            (Gives("a", json!({"x": 1.5})), "tools b"),
+            (Breaks("b", "no such address"), "model"),
+            (Says("Done."), "answer Done."),
+        ],
+        &[
+            "user: Hi",
+            "model:  a=sayHello({}) b=mail/send() c=sayHello({})",
+            r#"a=sayHello: {"x":1.5}"#,
+            "b=mail/send: error: no such address",
+            "c=sayHello: 3",
+            "model: Done.",
+        ],
+    );
+}
+
+#[test]
+fn what_cannot_be_called_is_told_to_the_model_which_tries_again() {
+    let run = check(
+        &[
+            (Calls(&[("1", "sayHelo", "{}"), ("2", "sayHello", r#"{"personName": "#), ("3", "fly", "{}")]), "model"),
+            (Calls(&[("4", "sayHello", r#"{"personName":"Ada"}"#)]), "tools 4"),
+            (Breaks("4", "`personName`: expected an Int, found \"Ada\""), "model"),
+            (Says("I cannot."), "answer I cannot."),
+        ],
+        &[
+            "user: Hi",
+            r#"model:  1=sayHelo({}) 2=sayHello({"personName": ) 3=fly({})"#,
+            "1=sayHelo: error: there is no tool `sayHelo`; did you mean `sayHello`?",
+            "2=sayHello: error: the arguments of `sayHello` are not JSON: EOF while parsing a value at line 1 column 15",
+            "3=fly: error: there is no tool `fly`; the tools are `sayHello`, `mail/send`, `askMe`, `denied`, `editor`",
+            r#"model:  4=sayHello({"personName":"Ada"})"#,
+            "4=sayHello: error: `personName`: expected an Int, found \"Ada\"",
+            "model: I cannot.",
+        ],
+    );
+    let tools = serde_json::to_value(run.response()).unwrap()["tools_used"].take();
+    assert_eq!(tools[1]["args"], json!("{\"personName\": "));
+    assert_eq!(tools[3]["result"], json!({"error": "`personName`: expected an Int, found \"Ada\""}));
+}
+
+#[test]
+fn an_agent_with_no_tools_is_told_so() {
+    let bare = RunSpec { tools: Vec::new(), ..spec() };
+    let run = play(bare, Vec::new(), &[(Calls(&[("1", "fly", "{}")]), "model")]);
+    assert_eq!(shown(run.conversation())[2], "1=fly: error: there is no tool `fly`; there are no tools");
+}
+
+#[test]
+fn someone_is_asked_while_other_calls_run() {
+    let calls = Calls(&[("a", "askMe", "{}"), ("b", "sayHello", "{}"), ("c", "askMe", "{}"), ("d", "denied", "{}")]);
+    let run = check(
+        &[
+            (calls, "tools b"),
+            (Starts("b"), "ask a c"),
+            (Refused("c", "not today"), "ask a"),
+            (Approved("a"), "tools a b*"),
+            (Gives("b", json!("b")), "tools a"),
+            (Gives("a", json!("a")), "model"),
+            (Calls(&[("e", "askMe", "{}")]), "ask e"),
+            (Refused("e", " "), "model"),
+        ],
+        &[
+            "user: Hi",
+            "model:  a=askMe({}) b=sayHello({}) c=askMe({}) d=denied({})",
+            "a=askMe: a",
+            "b=sayHello: b",
+            "c=askMe: not permitted: not today",
+            "d=denied: not permitted: `deny denied` in patter.toml",
+            "model:  e=askMe({})",
+            "e=askMe: not permitted: it was not approved",
+        ],
+    );
+    let used = run.response().tools_used;
+    assert_eq!(used.len(), 5);
+    assert_eq!(used[2].duration_ms, None);
+    assert_eq!(serde_json::to_value(&used[2].result).unwrap(), json!({"error": "not permitted: not today"}));
+}
+
+#[test]
+fn whoever_is_asked_learns_why_and_the_executor_learns_the_answer() {
+    let mut run = play(spec(), Vec::new(), &[(Calls(&[("a", "askMe", r#"{"n": 1}"#)]), "ask a")]);
+    let Step::AskApproval { calls } = run.step() else { panic!("{:?}", run.step()) };
+    assert_eq!((calls[0].because, &calls[0].call.arguments), ("`ask askMe` in patter.toml", &json!({"n": 1})));
+    run.approved("a").unwrap();
+    let Step::CallTools { calls } = run.step() else { panic!("{:?}", run.step()) };
+    assert!(calls[0].approved && !calls[0].started);
+}
+
+#[test]
+fn after_a_crash_calls_that_may_have_been_made_are_in_doubt() {
+    let calls = Calls(&[("a", "sayHello", ""), ("b", "mail/send", ""), ("c", "mail/send", ""), ("d", "editor", "")]);
+    let events = [(calls, "tools a b c d"), (Starts("a"), "tools a* b c d"), (Starts("b"), "tools a* b* c d")];
+    let run = loaded(&play(spec(), Vec::new(), &events));
+    let Step::CallTools { calls } = run.step() else { panic!("{:?}", run.step()) };
+    let doubts: Vec<_> = calls.iter().filter(|call| call.in_doubt()).map(|call| call.id.as_str()).collect();
+    assert_eq!(doubts, ["b"]);
+}
+
+#[test]
+fn a_conversation_goes_on() {
+    let first = check(&[(Says("Hello!"), "answer Hello!")], &["user: Hi", "model: Hello!"]);
+    let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1"), (Cancel, "cancelled")];
+    let second = play(spec(), first.conversation().to_vec(), &events);
+    assert_eq!(second.added().len(), 3);
+    let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1-2"), (Gives("1-2", json!("x")), "model")];
+    let third = play(spec(), second.conversation().to_vec(), &events);
+    assert_eq!(
+        shown(third.conversation()),
+        [
+            "user: Hi",
+            "model: Hello!",
+            "user: Hi",
+            "model:  1=sayHello({})",
+            "1=sayHello: cancelled",
+            "user: Hi",
+            "model:  1-2=sayHello({})",
+            "1-2=sayHello: x"
+        ]
+    );
+    assert_eq!(third.response().tools_used.len(), 1);
+}
+
+#[test]
+fn calls_get_ids_of_their_own() {
+    let calls = Calls(&[("", "denied", ""), ("a", "denied", ""), ("a", "denied", ""), (" ", "denied", "")]);
+    check(
+        &[(calls, "model"), (Calls(&[("a", "denied", ""), ("a-2", "denied", "")]), "model")],
+        &[
+            "user: Hi",
+            "model:  call=denied() a=denied() a-2=denied() call-3=denied()",
+            "call=denied: not permitted: `deny denied` in patter.toml",
+            "a=denied: not permitted: `deny denied` in patter.toml",
+            "a-2=denied: not permitted: `deny denied` in patter.toml",
+            "call-3=denied: not permitted: `deny denied` in patter.toml",
+            "model:  a-3=denied() a-2-4=denied()",
+            "a-3=denied: not permitted: `deny denied` in patter.toml",
+            "a-2-4=denied: not permitted: `deny denied` in patter.toml",
+        ],
+    );
+}
+
+#[test]
+fn what_has_finished_is_kept_when_a_run_is_stopped() {
+    let calls = Calls(&[("a", "sayHello", "{}"), ("b", "mail/send", "{}"), ("c", "askMe", "{}")]);
+    let run = check(
+        &[(calls, "tools a b"), (Starts("a"), "tools a* b"), (Gives("b", json!(2)), "ask c"), (Cancel, "cancelled")],
+        &[
+            "user: Hi",
+            "model:  a=sayHello({}) b=mail/send({}) c=askMe({})",
+            "a=sayHello: cancelled",
+            "b=mail/send: 2",
+            "c=askMe: cancelled",
+        ],
+    );
+    assert_eq!(serde_json::to_value(&run.response().tools_used[2].result).unwrap(), json!({"error": "cancelled"}));
+}
+
+#[test]
+fn a_model_that_fails_ends_the_run() {
+    let events = [(Fails("the provider is overloaded"), "LLMAPIError: the provider is overloaded")];
+    let run = check(&events, &["user: Hi"]);
+    assert_eq!((run.model_calls(), run.response().content.as_str()), (1, ""));
+}
+
+#[test]
+fn a_model_that_says_nothing_ends_the_run() {
+    for (finish, expected) in [
+        (Finish::Stop, "LLMAPIError: the model gave an empty answer"),
+        (Finish::Length, "LLMAPIError: the model used up its `maxTokens` before it said anything"),
+        (Finish::Filtered, "LLMAPIError: the provider held the answer back"),
+        (Finish::Refused, "LLMAPIError: the model refused to answer"),
+        (Finish::Other("pause".into()), "LLMAPIError: the model gave no answer: it stopped with `pause`"),
+    ] {
+        check(&[(Stops(finish, " \n"), expected)], &["user: Hi"]);
+    }
+}
+
+#[test]
+fn a_text_that_is_cut_off_is_told_as_such() {
+    let run = check(&[(Stops(Finish::Length, "Hel"), "answer Hel")], &["user: Hi", "model: Hel"]);
+    assert!(matches!(run.outcome(), Some(Outcome::Answer { finish: Finish::Length, .. })));
+    let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
+    run.reply(reply("", &[("1", "sayHello", "{\"a")], Finish::Length), 1, &decide).unwrap();
+    let told = shown(run.conversation()).pop().unwrap();
+    assert!(told.ends_with("; they are cut off, as the reply was too long"), "{told}");
+}
+
+#[test]
+fn a_reply_that_cannot_be_read_is_asked_for_again() {
+    let run = check(
+        &[(Stops(Finish::Malformed, "call:default_api"), "model"), (Says("Hello!"), "answer Hello!")],
+        &["user: Hi", "model: Hello!"],
+    );
+    assert_eq!((run.model_calls(), run.usage().input_tokens), (2, 14));
+}
+
+#[test]
+fn what_a_provider_wants_back_is_kept() {
+    let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
+    let opaque = conversation::Opaque { wire: "gemini".into(), data: json!({"sig": "x"}) };
+    let said = Reply { opaque: Some(opaque.clone()), ..reply("", &[("1", "fly", "{}")], Finish::Stop) };
+    run.reply(said, 1, &decide).unwrap();
+    assert!(
+        matches!(&loaded(&run).conversation()[1], Message::Assistant { opaque: Some(kept), .. } if *kept == opaque)
+    );
+}
