@@ -25,6 +25,7 @@ pub mod schema;
 pub mod signature;
 mod suggest;
 pub mod template;
+pub mod wire;
 
 pub use patter_gram as gram;
 pub use suggest::nearest;
