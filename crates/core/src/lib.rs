@@ -26,6 +26,7 @@ pub mod schema;
 pub mod signature;
 mod suggest;
 pub mod template;
+pub mod wire;
 
 pub use patter_gram as gram;
 pub use suggest::nearest;

@@ -1,0 +1,256 @@
+//! Chat Completions of OpenAI, and of all who speak it.
+
+use super::draft::{Draft, Reading, list, number, text};
+use super::past::{as_text, filled, put, stops, wire_name};
+use super::{Streaming, WireError};
+use crate::conversation::{Message, Outcome, ToolCall, Usage};
+use crate::provider::{SchemaView, view};
+use crate::request::{Finish, OfferedTool, Request};
+use serde_json::{Map, Value as Json, json};
+use std::collections::HashMap;
+
+/// How tools are said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// With `tools`.
+    Tools,
+    /// With the older `functions`.
+    Functions,
+}
+
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, style: Style) -> Map<String, Json> {
+    let settings = request.settings;
+    let mut body = Map::new();
+    put(&mut body, "model", Some(request.model.id.as_str()));
+    put(&mut body, "messages", Some(messages(request, style)));
+    match style {
+        Style::Tools => put(&mut body, "tools", filled(request.tools.iter().map(tool).collect())),
+        Style::Functions => put(&mut body, "functions", filled(request.tools.iter().map(function).collect())),
+    }
+    put(&mut body, "response_format", request.returns.map(|schema| {
+        json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema, "strict": is_strict(schema) } })
+    }));
+    put(&mut body, "temperature", settings.temperature);
+    put(&mut body, "top_p", settings.top_p);
+    // Servers that know only functions are older than the newer name.
+    let most = if style == Style::Tools { "max_completion_tokens" } else { "max_tokens" };
+    put(&mut body, most, settings.max_tokens);
+    put(&mut body, "stop", stops(&settings.stop));
+    put(&mut body, "seed", settings.seed);
+    put(&mut body, "reasoning_effort", settings.reasoning_effort.as_deref());
+    if streaming == Streaming::On {
+        put(&mut body, "stream", Some(true));
+        put(&mut body, "stream_options", Some(json!({ "include_usage": true })));
+    }
+    body
+}
+
+/// Tells whether OpenAI can hold a model to the schema of an answer as it is.
+pub(super) fn is_strict(schema: &Json) -> bool {
+    view(schema, SchemaView::OpenAiStrict).changes.is_empty()
+}
+
+fn tool(tool: &OfferedTool) -> Json {
+    let mut function = function(tool);
+    if let Some(function) = function.as_object_mut().filter(|_| tool.is_strict) {
+        put(function, "strict", Some(true));
+    }
+    json!({ "type": "function", "function": function })
+}
+
+fn function(tool: &OfferedTool) -> Json {
+    json!({ "name": tool.name.as_str(), "description": tool.description, "parameters": *tool.schema })
+}
+
+fn messages(request: &Request<'_>, style: Style) -> Vec<Json> {
+    let mut messages = Vec::new();
+    if !request.instruction.trim().is_empty() {
+        messages.push(json!({ "role": "system", "content": request.instruction }));
+    }
+    let outcomes = outcomes(request.messages);
+    for message in request.messages {
+        match (message, style) {
+            (Message::User { text }, _) => messages.push(json!({ "role": "user", "content": text })),
+            (Message::Assistant { text, calls, .. }, _) if calls.is_empty() => {
+                messages.push(json!({ "role": "assistant", "content": text }));
+            }
+            (Message::Assistant { text, calls, .. }, Style::Tools) => {
+                let calls: Vec<Json> = calls.iter().map(tool_call).collect();
+                messages.push(json!({ "role": "assistant", "content": content(text), "tool_calls": calls }));
+            }
+            (Message::Tool { call_id, outcome, .. }, Style::Tools) => {
+                messages.push(json!({ "role": "tool", "tool_call_id": call_id, "content": outcome.text() }));
+            }
+            (Message::Assistant { text, calls, .. }, Style::Functions) => {
+                // A message has place for one call, and its result follows at once.
+                for (index, call) in calls.iter().enumerate() {
+                    let content = content(if index == 0 { text } else { "" });
+                    let call_said = json!({ "name": wire_name(&call.tool), "arguments": as_text(call) });
+                    messages.push(json!({ "role": "assistant", "content": content, "function_call": call_said }));
+                    if let Some(outcome) = outcomes.get(call.id.as_str()) {
+                        let name = wire_name(&call.tool);
+                        messages.push(json!({ "role": "function", "name": name, "content": outcome.text() }));
+                    }
+                }
+            }
+            (Message::Tool { .. }, Style::Functions) => {}
+        }
+    }
+    messages
+}
+
+fn outcomes(messages: &[Message]) -> HashMap<&str, &Outcome> {
+    let outcomes = messages.iter().filter_map(|message| match message {
+        Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
+        Message::User { .. } | Message::Assistant { .. } => None,
+    });
+    outcomes.collect()
+}
+
+fn content(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn tool_call(call: &ToolCall) -> Json {
+    let function = json!({ "name": wire_name(&call.tool), "arguments": as_text(call) });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+/// Reads replies with `tools` and with `functions`, whole or in pieces: a message and a piece of it have one form.
+#[derive(Debug, Default)]
+pub(super) struct Chat {
+    /// The call that an index stands for.
+    calls: HashMap<u64, Slot>,
+    /// The one that came last.
+    last: u64,
+    /// One that no call has, nor one after it.
+    free: u64,
+    is_refused: bool,
+}
+
+/// A call whose name may still be to come.
+#[derive(Debug, Default)]
+struct Slot {
+    id: String,
+    /// Which call it is, once it has a name.
+    begun: Option<usize>,
+    /// Arguments that came before the name.
+    early: String,
+}
+
+impl Reading for Chat {
+    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
+        self.event(reply, draft)?;
+        if list(reply, "choices").is_empty() {
+            return Err(WireError::malformed("it has no `choices`"));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
+        if let Some(error) = WireError::inside(event) {
+            return Err(error);
+        }
+        if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
+            draft.usage = Usage {
+                input_tokens: number(usage, "/prompt_tokens"),
+                cached_tokens: number(usage, "/prompt_tokens_details/cached_tokens"),
+                output_tokens: number(usage, "/completion_tokens"),
+                reasoning_tokens: number(usage, "/completion_tokens_details/reasoning_tokens"),
+            };
+        }
+        let Some(choice) = list(event, "choices").first() else { return Ok(()) };
+        if let Some(message) = choice.get("message").or_else(|| choice.get("delta")) {
+            self.message(message, draft);
+        }
+        if let Some(reason) = choice.get("finish_reason").and_then(Json::as_str) {
+            draft.finish = Some(finish(reason));
+            draft.is_complete = true;
+        }
+        Ok(())
+    }
+
+    fn close(self: Box<Self>, draft: &mut Draft) -> Option<Json> {
+        let mut unnamed: Vec<_> = self.calls.into_iter().filter(|(_, slot)| slot.begun.is_none()).collect();
+        unnamed.sort_by_key(|(index, _)| *index);
+        for (_, slot) in unnamed {
+            let index = draft.call(Some(&slot.id), "");
+            draft.arguments(index, &slot.early);
+        }
+        if self.is_refused {
+            draft.finish = Some(Finish::Refused);
+        }
+        None
+    }
+}
+
+impl Chat {
+    fn message(&mut self, message: &Json, draft: &mut Draft) {
+        let thoughts = ["reasoning_content", "reasoning"].map(|key| text(message, key));
+        draft.thought(thoughts.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default());
+        draft.text(text(message, "content"));
+        // Some servers have parts here, as there are in requests.
+        for part in list(message, "content") {
+            draft.text(text(part, "text"));
+        }
+        let refusal = text(message, "refusal");
+        if !refusal.is_empty() {
+            draft.text(refusal);
+            self.is_refused = true;
+        }
+        let calls = list(message, "tool_calls");
+        for call in calls {
+            let id = text(call, "id");
+            let index = self.index(call, id);
+            self.call(index, id, call.get("function").unwrap_or(&Json::Null), draft);
+        }
+        // Where both are there, they say the same.
+        if let Some(function) = message.get("function_call").filter(|call| call.is_object() && calls.is_empty()) {
+            self.call(0, "", function, draft);
+        }
+    }
+
+    /// Returns what a piece of a call is kept under. Only the index is sure, and some servers leave even that out:
+    /// there, an id begins another call. Others count all calls as the first, and tell them apart by id and name.
+    fn index(&self, call: &Json, id: &str) -> u64 {
+        let Some(index) = call.get("index").and_then(Json::as_u64) else {
+            return if id.is_empty() && !self.calls.is_empty() { self.last } else { self.free };
+        };
+        let is_named = call.pointer("/function/name").is_some_and(|name| name != "");
+        let is_other = |slot: &Slot| is_named && slot.begun.is_some() && !id.is_empty() && slot.id != id;
+        if self.calls.get(&index).is_some_and(is_other) { self.free } else { index }
+    }
+
+    fn call(&mut self, index: u64, id: &str, function: &Json, draft: &mut Draft) {
+        self.last = index;
+        self.free = self.free.max(index.saturating_add(1));
+        let slot = self.calls.entry(index).or_default();
+        if slot.id.is_empty() {
+            id.clone_into(&mut slot.id);
+        }
+        let (name, arguments) = (text(function, "name"), function.get("arguments"));
+        let arguments = match arguments {
+            Some(Json::Object(object)) => Json::Object(object.clone()).to_string(),
+            other => other.and_then(Json::as_str).unwrap_or_default().to_owned(),
+        };
+        match slot.begun {
+            Some(begun) => draft.arguments(begun, &arguments),
+            None if name.is_empty() => slot.early.push_str(&arguments),
+            None => {
+                let begun = draft.call(Some(&slot.id), name);
+                slot.begun = Some(begun);
+                draft.arguments(begun, &std::mem::take(&mut slot.early));
+                draft.arguments(begun, &arguments);
+            }
+        }
+    }
+}
+
+fn finish(reason: &str) -> Finish {
+    match reason {
+        "stop" | "tool_calls" | "function_call" => Finish::Stop,
+        "length" => Finish::Length,
+        "content_filter" => Finish::Filtered,
+        other => Finish::Other(other.to_owned()),
+    }
+}

@@ -1,0 +1,203 @@
+//! What goes to a provider and what comes back, as bytes: requests are written and replies are read here, and sent
+//! elsewhere.
+//!
+//! A [`Wire`] is a protocol. [`Wire::encode`] writes a request, the same bytes for the same request, since providers
+//! cache by them; [`Wire::decode`] reads a whole reply, and [`Wire::stream`] one that comes in pieces. Whatever the
+//! wire, the same conversation is the same to the one who asks:
+//!
+//! - Names of tools go as [`WireName`](crate::name::WireName)s and come back as the agent's names. A name that is no
+//!   tool of the request is kept as it came.
+//! - Calls that come without an id, or with one that the conversation already has, get one that is made up from the
+//!   number of messages.
+//! - Past arguments that are no JSON never break a request: where a wire has text they go as they are, and where it has
+//!   objects, as `{"_raw": "…"}`.
+//! - What a provider wants to have back is kept in order and given back unchanged, only to the wire that it came over,
+//!   and only while it has the same calls as the message.
+
+mod anthropic;
+mod chat;
+mod draft;
+mod error;
+mod frame;
+mod gemini;
+mod nulls;
+mod ollama;
+mod past;
+mod responses;
+mod retry;
+mod stream;
+
+pub use error::WireError;
+pub use nulls::without_nulls;
+pub use retry::{Retry, Verdict, retry_after};
+pub use stream::StreamDecoder;
+
+use crate::name::Provider;
+use crate::request::{Reply, Request, Settings};
+use draft::{Draft, Reading};
+use serde_json::Value as Json;
+
+/// A protocol to talk with models.
+///
+/// ```
+/// use patter_core::conversation::Message;
+/// use patter_core::request::{Request, Settings};
+/// use patter_core::wire::{Streaming, Wire};
+///
+/// let model = "Ollama/llama3.2".parse().unwrap();
+/// let messages = [Message::user("Hello")];
+/// let settings = Settings::default();
+/// let request =
+///     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
+/// let wire = Wire::of(model.provider).unwrap();
+/// assert_eq!(
+///     String::from_utf8(wire.encode(&request, Streaming::Off)).unwrap(),
+///     r#"{"model":"llama3.2","messages":[{"role":"user","content":"Hello"}],"stream":false}"#
+/// );
+/// let reply = wire.decode(&request, 200, br#"{"message": {"content": "Hi!"}, "done": true}"#).unwrap();
+/// assert_eq!(reply.text, "Hi!");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Chat Completions of OpenAI, with `tools`.
+    Chat,
+    /// Chat Completions of OpenAI with the older `functions`, for servers that know nothing else.
+    ChatFunctions,
+    /// Responses of OpenAI. Nothing is stored there.
+    Responses,
+    /// Messages of Anthropic.
+    Anthropic,
+    /// `generateContent` of Gemini.
+    Gemini,
+    /// Chat of Ollama.
+    Ollama,
+}
+
+/// Whether a reply comes in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streaming {
+    /// It comes whole.
+    Off,
+    /// It comes in pieces.
+    On,
+}
+
+impl Wire {
+    /// All wires.
+    pub const ALL: [Wire; 6] =
+        [Wire::Chat, Wire::ChatFunctions, Wire::Responses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
+
+    /// Returns the wire of a provider, where it has one. What speaks the protocol of OpenAI mostly has
+    /// [`Wire::Chat`], so that is the one; the others are chosen.
+    pub const fn of(provider: Provider) -> Option<Self> {
+        match provider {
+            Provider::OpenAi => Some(Wire::Chat),
+            Provider::Anthropic => Some(Wire::Anthropic),
+            Provider::Google => Some(Wire::Gemini),
+            Provider::Ollama => Some(Wire::Ollama),
+            Provider::Demo | Provider::Scripted => None,
+        }
+    }
+
+    /// Returns the name, as [`Opaque`](crate::conversation::Opaque) keeps it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Wire::Chat => "chat",
+            Wire::ChatFunctions => "chat-functions",
+            Wire::Responses => "responses",
+            Wire::Anthropic => "anthropic",
+            Wire::Gemini => "gemini",
+            Wire::Ollama => "ollama",
+        }
+    }
+
+    /// Returns where requests go, after the base address.
+    pub fn path(self, model_id: &str, streaming: Streaming) -> String {
+        match self {
+            Wire::Chat | Wire::ChatFunctions => "/chat/completions".to_owned(),
+            Wire::Responses => "/responses".to_owned(),
+            Wire::Anthropic => "/v1/messages".to_owned(),
+            Wire::Gemini => gemini::path(model_id, streaming),
+            Wire::Ollama => "/api/chat".to_owned(),
+        }
+    }
+
+    /// Writes a request as compact JSON, with keys in a stable order.
+    pub fn encode(self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
+        let body = match self {
+            Wire::Chat => chat::encode(request, streaming, chat::Style::Tools),
+            Wire::ChatFunctions => chat::encode(request, streaming, chat::Style::Functions),
+            Wire::Responses => responses::encode(request, streaming),
+            Wire::Anthropic => anthropic::encode(request, streaming),
+            Wire::Gemini => gemini::encode(request),
+            Wire::Ollama => ollama::encode(request, streaming),
+        };
+        Json::Object(body).to_string().into_bytes()
+    }
+
+    /// Reads a whole reply to a request.
+    pub fn decode(self, request: &Request<'_>, status: u16, body: &[u8]) -> Result<Reply, WireError> {
+        if !(200..300).contains(&status) {
+            return Err(WireError::of_status(status, body));
+        }
+        let json = stream::json(body)?;
+        let mut reading = self.reading();
+        let mut draft = Draft::new(request);
+        reading.whole(&json, &mut draft)?;
+        let opaque = reading.close(&mut draft);
+        Ok(draft.reply(self, opaque))
+    }
+
+    /// Returns what reads the reply to a request in pieces.
+    pub fn stream(self, request: &Request<'_>) -> StreamDecoder {
+        StreamDecoder::new(self, self.reading(), Draft::new(request))
+    }
+
+    /// Returns which of some settings the wire has no place for: they are not sent.
+    ///
+    /// ```
+    /// use patter_core::{request::Settings, wire::Wire};
+    /// let settings = Settings { top_k: Some(40), seed: Some(1), ..Settings::default() };
+    /// assert_eq!(Wire::Anthropic.unsupported(&settings), ["seed"]);
+    /// assert_eq!(Wire::Chat.unsupported(&settings), ["topK"]);
+    /// ```
+    pub fn unsupported(self, settings: &Settings) -> Vec<&'static str> {
+        let refused: &[&str] = match self {
+            Wire::Chat | Wire::ChatFunctions => &["topK"],
+            Wire::Responses => &["topK", "stop", "seed"],
+            Wire::Anthropic => &["seed"],
+            Wire::Gemini | Wire::Ollama => &[],
+        };
+        let Settings { temperature: _, top_p: _, top_k, max_tokens: _, stop, seed, reasoning_effort: _ } = settings;
+        let said = [("topK", top_k.is_some()), ("stop", !stop.is_empty()), ("seed", seed.is_some())];
+        said.into_iter().filter(|(name, is_said)| *is_said && refused.contains(name)).map(|(name, _)| name).collect()
+    }
+
+    /// Tells whether the schema of the answer goes to the provider, so that it can hold the model to it. Anthropic has
+    /// no place for it, and Ollama could call no tools with it.
+    pub fn sends_returns(self, request: &Request<'_>) -> bool {
+        let can = match self {
+            Wire::Chat | Wire::ChatFunctions | Wire::Responses | Wire::Gemini => true,
+            Wire::Ollama => request.tools.is_empty(),
+            Wire::Anthropic => false,
+        };
+        can && request.returns.is_some()
+    }
+
+    fn reading(self) -> Box<dyn Reading> {
+        match self {
+            Wire::Chat | Wire::ChatFunctions => Box::<chat::Chat>::default(),
+            Wire::Responses => Box::<responses::Responses>::default(),
+            Wire::Anthropic => Box::<anthropic::Anthropic>::default(),
+            Wire::Gemini => Box::<gemini::Gemini>::default(),
+            Wire::Ollama => Box::<ollama::Ollama>::default(),
+        }
+    }
+
+    const fn framing(self) -> frame::Framing {
+        match self {
+            Wire::Ollama => frame::Framing::Lines,
+            _ => frame::Framing::Events,
+        }
+    }
+}
