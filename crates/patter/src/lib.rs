@@ -12,6 +12,7 @@
 // What `#[tool]` writes begins with `::patter`, here too.
 extern crate self as patter;
 
+pub mod agent;
 pub mod http;
 pub mod lock;
 pub mod openapi;
@@ -20,7 +21,7 @@ pub mod tool;
 
 pub use patter_core::{
     check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, provider,
-    request, rule, schema, signature,
+    request, rule, run, schema, signature,
 };
 
 /// Makes a tool of a function.

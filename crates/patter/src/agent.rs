@@ -1,0 +1,264 @@
+//! Agents that are ready to run: bound to tools, with their schemas made.
+
+use crate::tool::Tool;
+use patter_core::declare::Agent;
+use patter_core::definition::{Definition, hash};
+use patter_core::gram::Diagnostic;
+use patter_core::library::{BindError, Library, Matching, Target, bind};
+use patter_core::name::{FullName, ModelError, ModelRef, Provider, WireName, WireNameError};
+use patter_core::permission::{Permissions, Rule};
+use patter_core::project::Project;
+use patter_core::provider::{Effect, SchemaView, view};
+use patter_core::request::{OfferedTool, Settings};
+use patter_core::run::{self, Callable, Limits, RunSpec};
+use patter_core::schema::type_schema;
+use patter_core::signature::SignatureError;
+use serde_json::{Value as Json, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// An agent that is ready to run. Cheap to clone; made once for a text and a library.
+///
+/// ```
+/// use patter::agent::Compiled;
+/// use patter::library::Layer;
+/// use patter::project::{Environment, Project};
+/// use patter::tool::{Kit, merge, standard::standard};
+///
+/// let text = "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]";
+/// let project = Project::read([("hi.gram", text)]);
+/// let library = merge([(Layer::Internal, standard(&Kit::new(".", Environment::default())))]).unwrap();
+/// let (_, agent) = project.agents().next().unwrap();
+/// let compiled = Compiled::new(&agent, &project, &library, None).unwrap();
+/// assert_eq!(compiled.offered()[0].name.as_str(), "sayHello");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    model: ModelRef,
+    instruction: String,
+    settings: Settings,
+    offered: Vec<OfferedTool>,
+    /// The schemas as they are declared, where providers get others, by the name of the tool.
+    declared_schemas: HashMap<String, Json>,
+    returns: Option<Json>,
+    spec: RunSpec,
+    rules: Vec<Rule>,
+}
+
+/// Why an agent is not ready to run: all that can be told before a token is spent.
+#[derive(Debug, Error)]
+pub enum CompileError {
+    /// A property is missing.
+    #[error("the agent `{agent}` has no `{property}`")]
+    Missing {
+        /// The agent.
+        agent: String,
+        /// The property.
+        property: &'static str,
+    },
+    /// The model is none.
+    #[error("the agent `{agent}` has no model that can be called: {error}")]
+    Model {
+        /// The agent.
+        agent: String,
+        /// What is wrong with it.
+        error: ModelError,
+    },
+    /// Tools cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A tool has a name that no provider takes.
+    #[error("the tool `{tool}` of `{agent}` cannot be offered to a model: {error}")]
+    Name {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
+        /// What is wrong with the name.
+        error: WireNameError,
+    },
+    /// The type of the answer cannot be read.
+    #[error("the type that `{agent}` returns cannot be read: {error}")]
+    Returns {
+        /// The agent.
+        agent: String,
+        /// What is wrong with it.
+        error: SignatureError,
+    },
+    /// A permission cannot be read. It would protect nothing, so the agent does not run.
+    #[error("the permissions of `{agent}` cannot be read: {}", wrong.message)]
+    Permission {
+        /// The agent.
+        agent: String,
+        /// What is wrong with it.
+        wrong: Box<Diagnostic>,
+    },
+}
+
+impl Compiled {
+    /// Makes an agent ready: binds its tools, and makes their schemas as the provider of its model takes them. Another
+    /// model may be given.
+    pub fn new(
+        agent: &Agent,
+        project: &Project,
+        library: &Library<Tool>,
+        model: Option<ModelRef>,
+    ) -> Result<Self, CompileError> {
+        let name = agent.name().unwrap_or_default().into_owned();
+        let missing = |property| CompileError::Missing { agent: name.clone(), property };
+        let instruction = agent.instruction().ok_or_else(|| missing("instruction"))?.into_owned();
+        let model = match (model, agent.model()) {
+            (Some(model), _) | (None, Some(Ok(model))) => model,
+            (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
+            (None, None) => return Err(missing("model")),
+        };
+        let (rules, wrong) = agent.rules(&file_of(agent, project));
+        if let Some(wrong) = wrong.into_iter().next() {
+            return Err(CompileError::Permission { agent: name, wrong: Box::new(wrong) });
+        }
+        let returns = match agent.returns(project.records()) {
+            Some(Ok(ty)) => Some(type_schema(&ty, project.records())),
+            Some(Err(error)) => return Err(CompileError::Returns { agent: name, error }),
+            None => None,
+        };
+        let bindings = bind(agent, project, library, Matching::Compatible)?;
+        let (mut offered, mut tools, mut declared_schemas) = (Vec::new(), Vec::new(), HashMap::new());
+        for binding in bindings {
+            let wire = WireName::of(&binding.name).map_err(|error| CompileError::Name {
+                agent: name.clone(),
+                tool: binding.name.clone(),
+                error,
+            })?;
+            let (description, schema, target) = match binding.target {
+                Target::Tool { name, declared } => {
+                    let idempotent = library.get(name.as_str()).is_some_and(|entry| entry.value.idempotent);
+                    let Definition { description, .. } = declared.as_ref();
+                    (description.clone(), declared.input_schema(), run::Target::Tool { name, idempotent })
+                }
+                Target::Agent { name } => (described(project, &name), delegate_schema(), run::Target::Agent { name }),
+            };
+            let tool = offer(wire, description, &schema, &model);
+            if tool.is_strict {
+                declared_schemas.insert(binding.name.clone(), schema);
+            }
+            offered.push(tool);
+            tools.push(Callable { name: binding.name, target });
+        }
+        let bounds = agent.bounds();
+        let defaults = Limits::default();
+        let limits = Limits {
+            max_model_calls: bounds
+                .max_turns
+                .map_or(defaults.max_model_calls, |turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+            max_tool_calls: bounds.max_tool_calls,
+            deadline_ms: bounds.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            ..defaults
+        };
+        let spec =
+            RunSpec { agent: name, hash: hash(agent.to_string().as_bytes()), tools, limits, returns: returns.clone() };
+        let settings = agent.settings();
+        let parts = Parts { model, instruction, settings, offered, declared_schemas, returns, spec, rules };
+        Ok(Self { parts: Arc::new(parts) })
+    }
+
+    /// Returns the name of the agent.
+    pub fn name(&self) -> &str {
+        &self.parts.spec.agent
+    }
+
+    /// Returns the model.
+    pub fn model(&self) -> &ModelRef {
+        &self.parts.model
+    }
+
+    /// Returns what the model is told.
+    pub fn instruction(&self) -> &str {
+        &self.parts.instruction
+    }
+
+    /// Returns how the model should work.
+    pub fn settings(&self) -> &Settings {
+        &self.parts.settings
+    }
+
+    /// Returns the tools as the model gets to see them.
+    pub fn offered(&self) -> &[OfferedTool] {
+        &self.parts.offered
+    }
+
+    /// Returns the schema of the answer, where it has a form.
+    pub fn returns(&self) -> Option<&Json> {
+        self.parts.returns.as_ref()
+    }
+
+    /// Returns what a run knows of the agent.
+    pub fn spec(&self) -> &RunSpec {
+        &self.parts.spec
+    }
+
+    /// Returns the schema of the arguments that the agent declares, where the provider got a stricter one, in which
+    /// `null` stands for leaving out.
+    pub fn strict_schema(&self, tool: &str) -> Option<&Json> {
+        self.parts.declared_schemas.get(tool)
+    }
+
+    /// Returns the permissions of a run: the tools that the agent declares, its rules, and others.
+    pub fn permissions(&self, others: impl IntoIterator<Item = Rule>) -> Permissions {
+        let tools = self.parts.spec.tools.iter().filter_map(|callable| match &callable.target {
+            run::Target::Tool { name, .. } => Some(name.clone()),
+            run::Target::Agent { name } => FullName::parse(name).ok(),
+        });
+        Permissions::declared(tools).with_all(self.parts.rules.iter().cloned()).with_all(others)
+    }
+}
+
+/// Returns the schema of what another agent is told.
+fn delegate_schema() -> Json {
+    json!({
+        "type": "object",
+        "properties": {"input": {"type": "string", "description": "What to ask of the agent, with all that it needs to know"}},
+        "required": ["input"],
+    })
+}
+
+fn described(project: &Project, agent: &str) -> String {
+    let found = project.agents().find(|(declaration, _)| declaration.name == agent).map(|(_, agent)| agent);
+    let description = found.and_then(|agent| agent.description().map(std::borrow::Cow::into_owned));
+    description.unwrap_or_else(|| format!("Asks the agent {agent}"))
+}
+
+fn offer(name: WireName, description: String, schema: &Json, model: &ModelRef) -> OfferedTool {
+    let plain = |schema: Json| OfferedTool {
+        name: name.clone(),
+        description: description.clone(),
+        schema: schema.into(),
+        is_strict: false,
+    };
+    let as_seen = match model.provider {
+        Provider::OpenAi => SchemaView::OpenAiStrict,
+        Provider::Anthropic => SchemaView::Anthropic,
+        Provider::Google => SchemaView::Gemini,
+        Provider::Ollama | Provider::Demo | Provider::Scripted => return plain(schema.clone()),
+    };
+    let viewed = view(schema, as_seen);
+    if as_seen != SchemaView::OpenAiStrict {
+        return plain(viewed.schema);
+    }
+    // Strict or not: a schema that loses something by being strict is better sent as it is.
+    if viewed.changes.iter().all(|change| change.effect == Effect::Kept) {
+        return OfferedTool { is_strict: true, ..plain(viewed.schema) };
+    }
+    plain(schema.clone())
+}
+
+fn file_of(agent: &Agent, project: &Project) -> String {
+    let declared = project.agents().find(|(_, other)| other == agent);
+    let file = declared.and_then(|(declaration, _)| project.files().get(declaration.file));
+    file.map_or_else(|| "its file".to_owned(), |file| file.path.clone())
+}
