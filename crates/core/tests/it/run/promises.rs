@@ -41,6 +41,7 @@ fn outcome() -> impl Strategy<Value = conversation::Outcome> {
         any::<String>().prop_map(|text| conversation::Outcome::Value { value: json!([text, null, u64::MAX]) }),
         any::<String>().prop_map(|message| conversation::Outcome::Error { message }),
         Just(conversation::Outcome::Denied { message: "no".into() }),
+        Just(conversation::Outcome::Value { value: Json::Null }),
         Just(conversation::Outcome::Cancelled),
     ]
 }
