@@ -154,9 +154,17 @@ impl Toolset {
 impl Rules {
     /// Adds the rules of the project and of the command to permissions; says why where it cannot.
     pub(crate) fn add_to(&self, permissions: Permissions, config: &Config) -> io::Result<Option<Permissions>> {
-        let given = self.rules();
-        match config.permissions.rules().and_then(|ours| Ok((ours, given?))) {
-            Ok((ours, given)) => Ok(Some(permissions.with_all(ours).with_all(given))),
+        Ok(self.all(config)?.map(|rules| permissions.with_all(rules)))
+    }
+
+    /// Returns the rules of the project and of the command; says why where it cannot.
+    pub(crate) fn all(&self, config: &Config) -> io::Result<Option<Vec<Rule>>> {
+        let ours = config.permissions.rules();
+        match ours.and_then(|mut ours| {
+            ours.extend(self.rules()?);
+            Ok(ours)
+        }) {
+            Ok(rules) => Ok(Some(rules)),
             Err(error) => {
                 diagnostics::error(&error.to_string(), Some(error.hint()))?;
                 Ok(None)

@@ -12,7 +12,7 @@ use patter_core::provider::{Effect, SchemaView, view};
 use patter_core::request::{OfferedTool, Settings};
 use patter_core::run::{self, Callable, Limits, RunSpec};
 use patter_core::schema::type_schema;
-use patter_core::signature::SignatureError;
+use patter_core::signature::{SignatureError, Validator};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ struct Parts {
     offered: Vec<OfferedTool>,
     /// The schemas as they are declared, where providers get others, by the name of the tool.
     declared_schemas: HashMap<String, Json>,
+    /// What checks arguments against the declarations, by the name of the tool.
+    validators: HashMap<String, Validator>,
     returns: Option<Json>,
     spec: RunSpec,
     rules: Vec<Rule>,
@@ -128,7 +130,8 @@ impl Compiled {
             None => None,
         };
         let bindings = bind(agent, project, library, Matching::Compatible)?;
-        let (mut offered, mut tools, mut declared_schemas) = (Vec::new(), Vec::new(), HashMap::new());
+        let (mut offered, mut tools) = (Vec::new(), Vec::new());
+        let (mut declared_schemas, mut validators) = (HashMap::new(), HashMap::new());
         for binding in bindings {
             let wire = WireName::of(&binding.name).map_err(|error| CompileError::Name {
                 agent: name.clone(),
@@ -138,12 +141,14 @@ impl Compiled {
             let (description, schema, target) = match binding.target {
                 Target::Tool { name, declared } => {
                     let idempotent = library.get(name.as_str()).is_some_and(|entry| entry.value.idempotent);
-                    let Definition { description, .. } = declared.as_ref();
-                    (description.clone(), declared.input_schema(), run::Target::Tool { name, idempotent })
+                    let declared: Arc<Definition> = declared.into();
+                    validators.insert(binding.name.clone(), Validator::new(Arc::clone(&declared)));
+                    (declared.description.clone(), declared.input_schema(), run::Target::Tool { name, idempotent })
                 }
                 Target::Agent { name } => (described(project, &name), delegate_schema(), run::Target::Agent { name }),
             };
-            let tool = offer(wire, description, &schema, &model);
+            let (schema_sent, is_strict) = sent_schema(&schema, &model);
+            let tool = OfferedTool { name: wire, description, schema: schema_sent.into(), is_strict };
             if tool.is_strict {
                 declared_schemas.insert(binding.name.clone(), schema);
             }
@@ -163,7 +168,7 @@ impl Compiled {
         let spec =
             RunSpec { agent: name, hash: hash(agent.to_string().as_bytes()), tools, limits, returns: returns.clone() };
         let settings = agent.settings();
-        let parts = Parts { model, instruction, settings, offered, declared_schemas, returns, spec, rules };
+        let parts = Parts { model, instruction, settings, offered, declared_schemas, validators, returns, spec, rules };
         Ok(Self { parts: Arc::new(parts) })
     }
 
@@ -208,6 +213,19 @@ impl Compiled {
         self.parts.declared_schemas.get(tool)
     }
 
+    /// Puts the defaults that the agent declares into arguments, and checks them against its declaration. The error is
+    /// for the model.
+    pub(crate) fn declared_arguments(&self, tool: &str, arguments: &mut Json) -> Result<(), String> {
+        let Some(validator) = self.parts.validators.get(tool) else { return Ok(()) };
+        if let Json::Object(arguments) = arguments {
+            validator.inject(arguments);
+        }
+        validator.arguments(arguments).map_err(|mismatches| {
+            let wrong: Vec<_> = mismatches.iter().map(ToString::to_string).collect();
+            format!("the arguments of `{tool}` are wrong: {}", wrong.join("; "))
+        })
+    }
+
     /// Returns the permissions of a run: the tools that the agent declares, its rules, and others.
     pub fn permissions(&self, others: impl IntoIterator<Item = Rule>) -> Permissions {
         let tools = self.parts.spec.tools.iter().filter_map(|callable| match &callable.target {
@@ -233,28 +251,21 @@ fn described(project: &Project, agent: &str) -> String {
     description.unwrap_or_else(|| format!("Asks the agent {agent}"))
 }
 
-fn offer(name: WireName, description: String, schema: &Json, model: &ModelRef) -> OfferedTool {
-    let plain = |schema: Json| OfferedTool {
-        name: name.clone(),
-        description: description.clone(),
-        schema: schema.into(),
-        is_strict: false,
-    };
+/// Returns a schema as the provider of a model takes it, and whether it is one that the provider can hold the model to.
+fn sent_schema(schema: &Json, model: &ModelRef) -> (Json, bool) {
     let as_seen = match model.provider {
         Provider::OpenAi => SchemaView::OpenAiStrict,
         Provider::Anthropic => SchemaView::Anthropic,
         Provider::Google => SchemaView::Gemini,
-        Provider::Ollama | Provider::Demo | Provider::Scripted => return plain(schema.clone()),
+        Provider::Ollama | Provider::Demo | Provider::Scripted => return (schema.clone(), false),
     };
     let viewed = view(schema, as_seen);
-    if as_seen != SchemaView::OpenAiStrict {
-        return plain(viewed.schema);
+    match as_seen {
+        // A schema that loses something by being strict is better sent as it is.
+        SchemaView::OpenAiStrict if viewed.effect() > Some(Effect::Kept) => (schema.clone(), false),
+        SchemaView::OpenAiStrict => (viewed.schema, true),
+        SchemaView::Anthropic | SchemaView::Gemini => (viewed.schema, false),
     }
-    // Strict or not: a schema that loses something by being strict is better sent as it is.
-    if viewed.changes.iter().all(|change| change.effect == Effect::Kept) {
-        return OfferedTool { is_strict: true, ..plain(viewed.schema) };
-    }
-    plain(schema.clone())
 }
 
 fn file_of(agent: &Agent, project: &Project) -> String {

@@ -13,15 +13,17 @@
 extern crate self as patter;
 
 pub mod agent;
+pub mod drive;
 pub mod http;
 pub mod lock;
+pub mod model;
 pub mod openapi;
 pub mod project;
 pub mod tool;
 
 pub use patter_core::{
     check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, provider,
-    request, rule, run, schema, signature,
+    request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

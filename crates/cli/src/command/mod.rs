@@ -9,6 +9,7 @@ pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod new;
 pub(crate) mod parse;
+pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod tools;

@@ -1,5 +1,6 @@
 //! Answers that have a form.
 
+use super::save::{DEEPEST, is_too_deep};
 use crate::signature::{Mismatch, Shape, Signature, Type};
 use serde_json::{Value as Json, json};
 
@@ -8,6 +9,7 @@ pub(super) fn read(text: &str, schema: &Json) -> Result<Json, String> {
     let made = Signature::from_schemas(&no_arguments(), Some(schema)).map_err(|error| error.to_string())?;
     let returns: &Type = &made.signature.returns;
     let check = |value: Json| match returns.check(&value, &made.records) {
+        _ if is_too_deep(&value) => Err(format!("it nests deeper than {DEEPEST} levels")),
         Ok(()) => Ok(value),
         Err(mismatches) => Err(joined(&mismatches)),
     };

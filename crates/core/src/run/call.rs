@@ -10,20 +10,21 @@ use serde_json::Value as Json;
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step<'r> {
-    /// The model is to be called, and [`super::Run::reply`] or [`super::Run::model_failed`] tells what came of it.
+    /// The model is to be called. [`Run::reply`](super::Run::reply) tells what it said, or
+    /// [`Run::model_failed`](super::Run::model_failed) why it did not.
     CallModel {
         /// The conversation so far.
         messages: &'r [Message],
     },
-    /// Tools are to be called, all at once if that is possible. [`super::Run::started`] tells that one begins, and
-    /// [`super::Run::finished`] how it ended.
+    /// Tools are to be called, all at once if that is possible. [`Run::started`](super::Run::started) tells that one
+    /// begins, and [`Run::finished`](super::Run::finished) how it ended.
     CallTools {
         /// The calls, in order. Those that were started and are not under way, as the run was stopped, may have been
         /// made: [`PendingCall::in_doubt`] tells whether someone should be asked before they are made again.
         calls: Vec<&'r PendingCall>,
     },
-    /// Someone is to be asked whether calls may be made. [`super::Run::approved`] and [`super::Run::refused`] tell
-    /// what they say, for one call or more; the others are asked for again.
+    /// Someone is to be asked whether calls may be made. [`Run::approved`](super::Run::approved) and
+    /// [`Run::refused`](super::Run::refused) tell what they say, for one call or more; the others are asked for again.
     AskApproval {
         /// The calls, in order.
         calls: Vec<Question<'r>>,

@@ -1,6 +1,7 @@
 //! What is told about calls, and about the run as a whole.
 
 use super::call::{PendingCall, Slot};
+use super::save::{DEEPEST, is_too_deep};
 use super::{Outcome, Run, RunError, State};
 use crate::conversation::{self, Message, Usage};
 
@@ -20,6 +21,13 @@ impl Run {
         now: u64,
     ) -> Result<(), RunError> {
         self.open_call(call_id)?;
+        let outcome = match outcome {
+            conversation::Outcome::Value { value } if is_too_deep(&value) => {
+                let message = format!("the result nests deeper than {DEEPEST} levels");
+                conversation::Outcome::Error { message }
+            }
+            outcome => outcome,
+        };
         self.durations.insert(call_id.to_owned(), duration_ms);
         self.close(call_id, outcome, now)
     }

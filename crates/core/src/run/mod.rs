@@ -2,8 +2,8 @@
 //!
 //! A [`Run`] says what to do next ([`Run::step`]): call the model, call tools, ask someone, or nothing more. Whoever
 //! drives it does that, and tells what came of it: [`Run::reply`], [`Run::finished`], [`Run::approved`]… Nothing else
-//! changes a run, and it has no clock: times are milliseconds of a clock that is passed in. That clock should be that of
-//! the wall, so that a run can go on elsewhere.
+//! changes a run, and it has no clock: times are milliseconds of a clock that is passed in, best that of the wall, so
+//! that a run can go on elsewhere.
 //!
 //! - A run serializes between any two of these, and behaves the same when it is loaded again ([`Run::load`]).
 //! - Each call that the model makes gets exactly one result in the conversation, in the order of the calls, whatever
@@ -56,7 +56,8 @@ pub const MAX_CALLS_IN_REPLY: usize = 128;
 /// let spec = RunSpec { agent: "greeter".into(), tools, ..RunSpec::default() };
 /// let mut run = Run::start(spec, Vec::new(), "I am Ada", 0).unwrap();
 /// let allow = |_: &_| Ruling { decision: Decision::Allow, because: "it is declared".into() };
-/// let says = |text: &str, calls| Reply { text: text.into(), calls, finish: Finish::Stop, usage: Usage::default(), opaque: None };
+/// let (finish, usage) = (Finish::Stop, Usage::default());
+/// let says = |text: &str, calls| Reply { text: text.into(), calls, finish: finish.clone(), usage, opaque: None };
 ///
 /// assert!(matches!(run.step(), Step::CallModel { messages: [_] }));
 /// let call = ToolCall { id: "1".into(), tool: "sayHello".into(), arguments: r#"{"personName": "Ada"}"#.into() };

@@ -1,6 +1,7 @@
 //! What the model says, and what becomes of it.
 
 use super::call::{PendingCall, Ruling, Slot};
+use super::save::{DEEPEST, is_too_deep};
 use super::{Failure, FailureKind, MAX_CALLS_IN_REPLY, Outcome, Run, RunError, State, Target, answer};
 use crate::conversation::{self, Message, ToolCall};
 use crate::nearest;
@@ -14,8 +15,11 @@ impl Run {
         self.model_answered(now)?;
         self.usage += reply.usage;
         if reply.finish == Finish::Malformed {
-            // Nothing in it can be trusted, so it is as if the model had not been called.
+            // Nothing in it can be trusted, so it stays out of the conversation. It counts all the same.
             self.call_model();
+        } else if reply.opaque.as_ref().is_some_and(|opaque| is_too_deep(&opaque.data)) {
+            let message = format!("the reply of the model nests deeper than {DEEPEST} levels");
+            self.end(Outcome::Failed(Failure { kind: FailureKind::Model, message }));
         } else if reply.calls.is_empty() {
             self.answer(reply);
         } else {
@@ -82,6 +86,9 @@ impl Run {
             let cut = if *finish == Finish::Length { "; they are cut off, as the reply was too long" } else { "" };
             error(format!("the arguments of `{tool}` are not JSON: {wrong}{cut}"))
         })?;
+        if is_too_deep(&arguments) {
+            return Err(error(format!("the arguments of `{tool}` nest deeper than {DEEPEST} levels")));
+        }
         if let (Target::Agent { name }, 0) = (target, self.spec.limits.max_depth) {
             return Err(error(format!("the agent `{name}` is not called, as too many agents called one another")));
         }

@@ -7,6 +7,8 @@ use thiserror::Error;
 
 /// The version of the form in which runs are written.
 const VERSION: u64 = 1;
+/// How deep a value may nest. JSON text is read only 128 levels deep, and a saved run adds some of its own.
+pub(super) const DEEPEST: usize = 100;
 
 /// Why a text is no run.
 #[derive(Debug, Error)]
@@ -40,6 +42,19 @@ impl Run {
             _ => Ok(serde_json::from_value(json)?),
         }
     }
+}
+
+/// Tells whether a value nests too deep to be saved and loaded again.
+pub(super) fn is_too_deep(value: &Json) -> bool {
+    fn is_deeper(value: &Json, levels: usize) -> bool {
+        match (value, levels.checked_sub(1)) {
+            (Json::Array(_) | Json::Object(_), None) => true,
+            (Json::Array(items), Some(levels)) => items.iter().any(|item| is_deeper(item, levels)),
+            (Json::Object(fields), Some(levels)) => fields.values().any(|field| is_deeper(field, levels)),
+            (Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_), _) => false,
+        }
+    }
+    is_deeper(value, DEEPEST)
 }
 
 /// The version of this form: written always, and read only as itself.

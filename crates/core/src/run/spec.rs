@@ -68,9 +68,9 @@ pub struct Limits {
     pub max_tool_calls: Option<u64>,
     /// How many tokens may be read and written before the model is called again.
     pub max_tokens: Option<u64>,
-    /// How many milliseconds the run may take.
+    /// How many milliseconds the run may take, those in which it waits for someone included.
     pub deadline_ms: Option<u64>,
-    /// How many agents may call one another: 0 if this one may call none.
+    /// How deep agents may call one another from here on: 0 if this one may call none.
     pub max_depth: u32,
     /// How often the model may try again where its answer has not the form that it must have.
     pub max_answer_retries: u32,

@@ -10,7 +10,7 @@ use patter_core::signature::Validator;
 use serde_json::{Map, Value as Json};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +56,9 @@ pub struct Executor {
 }
 
 type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+
+/// The arguments of a call that has none.
+static NONE: LazyLock<Map<String, Json>> = LazyLock::new(Map::new);
 
 /// A call to make.
 #[derive(Debug, Clone)]
@@ -127,6 +130,11 @@ impl Executor {
         Ok(self.permissions.decide(&entry.name, &arguments))
     }
 
+    /// Tells what would become of the call of another agent, whose name stands for itself.
+    pub(crate) fn verdict_for_agent(&self, agent: &FullName, arguments: &Json) -> Verdict<'_> {
+        self.permissions.decide(agent, arguments.as_object().unwrap_or(&NONE))
+    }
+
     /// Makes a call.
     pub async fn call(&self, call: Call) -> Result<Json, CallError> {
         let Call { tool, mut arguments, id, approval, cancellation } = call;
@@ -152,7 +160,6 @@ impl Executor {
     }
 
     fn permit(&self, tool: &FullName, arguments: &Json, approval: Approval) -> Result<(), CallError> {
-        static NONE: std::sync::LazyLock<Map<String, Json>> = std::sync::LazyLock::new(Map::new);
         let verdict = self.permissions.decide(tool, arguments.as_object().unwrap_or(&NONE));
         let because = || verdict.because.to_string();
         let denial = match (verdict.decision, approval) {

@@ -119,3 +119,40 @@ fn a_saved_run_says_its_version() {
         assert!(error.starts_with("this is not a saved run: "), "{error}");
     }
 }
+
+#[test]
+fn what_is_too_deep_to_be_saved_is_not_kept() {
+    let nested = |levels: usize| (1..levels).fold(json!([]), |inside, _| json!([inside]));
+    let returns = RunSpec { returns: Some(json!({"type": "array"})), ..spec() };
+    for (levels, arguments, result, answer) in [
+        (100, "a=sayHello: [[", "b=sayHello: [[", "answer [["),
+        (
+            101,
+            "a=sayHello: error: the arguments of `sayHello` nest deeper than 100 levels",
+            "b=sayHello: error: the result nests deeper than 100 levels",
+            "model",
+        ),
+    ] {
+        let text = nested(levels).to_string();
+        let mut run = Run::start(returns.clone(), Vec::new(), "Hi", 0).unwrap();
+        run.reply(reply("", &[("a", "sayHello", &text), ("b", "sayHello", "")], Finish::Stop), 1, &decide).unwrap();
+        run = loaded(&run);
+        let value = || conversation::Outcome::Value { value: nested(levels) };
+        run.finished("b", value(), 1, 1).unwrap();
+        if levels == 100 {
+            run.finished("a", value(), 1, 1).unwrap();
+        }
+        run = loaded(&run);
+        let transcript = shown(run.conversation());
+        assert!(transcript[2].starts_with(arguments) && transcript[3].starts_with(result), "{transcript:?}");
+        let opaque = Some(conversation::Opaque { wire: "gemini".into(), data: nested(levels) });
+        run.reply(Reply { opaque, ..reply(&text, &[], Finish::Stop) }, 1, &decide).unwrap();
+        let end = "LLMAPIError: the reply of the model nests deeper than 100 levels";
+        let expected = if levels == 100 { answer } else { end };
+        assert!(shown_step(&loaded(&run)).starts_with(expected), "{}", shown_step(&run));
+
+        let mut run = Run::start(returns.clone(), Vec::new(), "Hi", 0).unwrap();
+        run.reply(reply(&text, &[], Finish::Stop), 1, &decide).unwrap();
+        assert!(shown_step(&loaded(&run)).starts_with(answer), "{}", shown_step(&run));
+    }
+}

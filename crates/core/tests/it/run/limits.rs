@@ -141,7 +141,8 @@ fn an_answer_without_its_form_is_asked_for_again() {
     // The reason is told also where another limit comes first.
     let mut spec = person();
     spec.limits.max_model_calls = 1;
-    let end = "ToolError: the limit of 1 model calls is reached, and there is no answer: it is not JSON: expected value at line 1 column 1";
+    let end = "ToolError: the limit of 1 model calls is reached, and there is no answer: \
+               it is not JSON: expected value at line 1 column 1";
     play(spec, Vec::new(), &[(Says("Ada"), end)]);
 }
 

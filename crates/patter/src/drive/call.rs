@@ -1,0 +1,115 @@
+//! Calls of tools and of other agents.
+
+use super::{Driver, Happened, event, now};
+use crate::agent::Compiled;
+use crate::tool::{Approval, Call, CallError, CancellationToken, Event, Executor, Happening};
+use patter_core::conversation::{Outcome, Usage};
+use patter_core::name::FullName;
+use patter_core::permission::Decision;
+use patter_core::run::{self, PendingCall, Ruling, Run, Target};
+use patter_core::wire::without_nulls;
+use serde_json::Value as Json;
+use std::time::{Duration, Instant};
+
+/// A call that is to be made.
+pub(super) struct Calling {
+    pub(super) driver: Driver,
+    pub(super) compiled: Compiled,
+    pub(super) executor: Executor,
+    /// The run that asked for it, as it was then.
+    pub(super) child: Run,
+    pub(super) cancellation: CancellationToken,
+    pub(super) call: PendingCall,
+}
+
+/// A call that was made.
+pub(super) struct Called {
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) outcome: Outcome,
+    pub(super) duration: Duration,
+    pub(super) usage: Usage,
+}
+
+/// Decides about a call.
+pub(super) fn ruling(executor: &Executor, call: &PendingCall) -> Ruling {
+    match &call.target {
+        Target::Tool { name, .. } => match executor.verdict(name.as_str(), &call.arguments) {
+            Ok(verdict) => verdict.into(),
+            // The executor says what is wrong when the call is made.
+            Err(_) => Ruling { decision: Decision::Allow, because: String::new() },
+        },
+        Target::Agent { name } => match FullName::parse(name) {
+            Ok(name) => executor.verdict_for_agent(&name, &call.arguments).into(),
+            Err(error) => Ruling { decision: Decision::Deny, because: error.to_string() },
+        },
+    }
+}
+
+impl Calling {
+    /// Makes the call. Dropping this cancels it.
+    pub(super) async fn made(self) -> Called {
+        let begin = Instant::now();
+        let _guard = self.cancellation.clone().drop_guard();
+        let (outcome, usage) = match &self.call.target {
+            Target::Tool { name, .. } => (self.tool(name.as_str()).await, Usage::default()),
+            Target::Agent { name } => self.agent(name).await,
+        };
+        let PendingCall { id, tool, .. } = self.call;
+        Called { id, tool, outcome, duration: begin.elapsed(), usage }
+    }
+
+    async fn tool(&self, name: &str) -> Outcome {
+        let mut arguments = self.call.arguments.clone();
+        if let Some(schema) = self.compiled.strict_schema(&self.call.tool) {
+            without_nulls(&mut arguments, schema);
+        }
+        // The declaration has a say in what its own defaults are, before the tool has in its.
+        if let Err(message) = self.compiled.declared_arguments(&self.call.tool, &mut arguments) {
+            return Outcome::Error { message };
+        }
+        let (listener, agent) = (self.driver.listener.clone(), self.compiled.name().to_owned());
+        let (depth, call_id) = (self.child.depth(), self.call.id.clone());
+        let executor = self.executor.clone().with_listener(move |happened: &Event<'_>| {
+            if let Happening::Progress(progress) = &happened.happening {
+                let (fraction, message) = (progress.fraction, progress.message.clone());
+                let happened = Happened::ToolProgress { call_id: call_id.clone(), fraction, message };
+                event::tell(listener.as_ref(), &agent, depth, happened);
+            }
+        });
+        let call = Call {
+            tool: name.to_owned(),
+            arguments,
+            id: self.call.id.as_str().into(),
+            approval: if self.call.approved { Approval::Given } else { Approval::None },
+            cancellation: self.cancellation.clone(),
+        };
+        match executor.call(call).await {
+            Ok(value) => Outcome::Value { value },
+            Err(CallError::Cancelled { .. }) => Outcome::Cancelled,
+            Err(error @ CallError::PermissionDenied { .. }) => Outcome::Denied { message: error.to_string() },
+            Err(error) => Outcome::Error { message: error.to_string() },
+        }
+    }
+
+    async fn agent(&self, name: &str) -> (Outcome, Usage) {
+        let failed = |message: String| (Outcome::Error { message }, Usage::default());
+        let Some(agent) = self.driver.agent(name) else { return failed(format!("there is no agent `{name}`")) };
+        let compiled = match self.driver.compile(&agent) {
+            Ok(compiled) => compiled,
+            Err(error) => return failed(error.to_string()),
+        };
+        let run = match self.child.child(&self.call.id, compiled.spec().clone(), now()) {
+            Ok(run) => run,
+            Err(error) => return failed(error.to_string()),
+        };
+        let run = self.driver.drive_boxed(&compiled, run, &self.cancellation, &mut |_| {}).await;
+        let outcome = match run.outcome() {
+            Some(run::Outcome::Answer { value: Some(value), .. }) => Outcome::Value { value: value.clone() },
+            Some(run::Outcome::Answer { text, .. }) => Outcome::Value { value: Json::from(text.as_str()) },
+            Some(run::Outcome::Failed(failure)) => Outcome::Error { message: failure.to_string() },
+            Some(run::Outcome::Cancelled) | None => Outcome::Cancelled,
+        };
+        (outcome, run.usage())
+    }
+}

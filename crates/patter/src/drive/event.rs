@@ -1,0 +1,109 @@
+//! What happens in the course of a run.
+
+use patter_core::conversation::{Outcome, Usage};
+use patter_core::run::Response;
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Who hears what happens.
+pub type Listener = Arc<dyn Fn(&RunEvent) + Send + Sync>;
+
+/// Something that happened in the course of a run. The same events feed the terminal, machines and stores.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunEvent {
+    /// The agent.
+    pub agent: String,
+    /// How many agents called one another until this one.
+    pub depth: u32,
+    /// What happened.
+    #[serde(flatten)]
+    pub happened: Happened,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Happened {
+    /// The run begins, or goes on.
+    Started {
+        /// The model.
+        model: String,
+    },
+    /// The model is called.
+    ModelCalled {
+        /// How often it was, this time included.
+        number: u32,
+    },
+    /// The model said something.
+    Text {
+        /// The next piece.
+        text: String,
+    },
+    /// The model thought something.
+    Thought {
+        /// The next piece.
+        text: String,
+    },
+    /// The reply of the model is complete.
+    Replied {
+        /// What it cost.
+        usage: Usage,
+        /// How many calls it asks for.
+        calls: usize,
+    },
+    /// Someone is asked about a call.
+    Asked {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        arguments: Json,
+        /// Why someone is asked.
+        because: String,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        arguments: Json,
+    },
+    /// A tool told how far it is.
+    ToolProgress {
+        /// The call.
+        call_id: String,
+        /// The part that is done, from 0 to 1.
+        fraction: Option<f64>,
+        /// What is going on.
+        message: String,
+    },
+    /// A call ended.
+    ToolFinished {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// What came of it.
+        outcome: Outcome,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// The run is done.
+    Finished {
+        /// What it gives.
+        #[serde(flatten)]
+        response: Response,
+        /// What it cost.
+        usage: Usage,
+    },
+}
+
+pub(super) fn tell(listener: Option<&Listener>, agent: &str, depth: u32, happened: Happened) {
+    if let Some(listener) = listener {
+        listener(&RunEvent { agent: agent.to_owned(), depth, happened });
+    }
+}

@@ -1,0 +1,236 @@
+//! Models that are reached over HTTP: one client for every provider, and the wires of core.
+
+use super::{Model, ModelError};
+use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url};
+use crate::project::Environment;
+use crate::tool::{BoxFuture, CancellationToken};
+use patter_core::name::{ModelRef, Provider};
+use patter_core::request::{Delta, Reply, Request};
+use patter_core::wire::{Streaming, Verdict, Wire, WireError, retry_after};
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, SystemTime};
+
+/// How often a request is made again.
+const RETRIES: u32 = 2;
+/// The first wait before another try, and the longest.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// The longest wait that a provider may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long a whole call may take.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// How much of an error is read.
+const MOST_ERROR_BYTES: usize = 64 * 1024;
+
+/// A model that is reached over HTTP.
+pub struct HttpModel {
+    wire: Wire,
+    client: HttpClient,
+    url: Url,
+    headers: HeaderMap,
+}
+
+/// What a provider needs to be reached.
+struct Access {
+    base_variable: &'static str,
+    base: &'static str,
+    keys: &'static [&'static str],
+}
+
+impl HttpModel {
+    /// Returns a model of a provider, with keys and addresses from the environment. The address is the operator's
+    /// choice, so it may be one of this machine.
+    pub fn new(model: &ModelRef, environment: &Environment) -> Result<Self, ModelError> {
+        let Some(wire) = Wire::of(model.provider) else {
+            return Err(ModelError::configuration(format!("`{model}` is not reached over HTTP")));
+        };
+        let access = access(model.provider);
+        let base = environment.get(access.base_variable).unwrap_or_else(|| access.base.to_owned());
+        let base = if base.contains("://") { base } else { format!("http://{base}") };
+        let address = format!("{}{}", base.trim_end_matches('/'), wire.path(&model.id, Streaming::On));
+        let wrong = || ModelError::configuration(format!("`{}` is no address", access.base_variable));
+        let url = Url::parse(&address).map_err(|_| wrong())?;
+        let reach = Reach::allowing(url.host_str()).map_err(|_| wrong())?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if model.provider == Provider::Anthropic {
+            headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+        }
+        if let Some(key) = key(&access, environment, base == access.base)? {
+            let (name, text) = match model.provider {
+                Provider::Anthropic => (HeaderName::from_static("x-api-key"), key),
+                Provider::Google => (HeaderName::from_static("x-goog-api-key"), key),
+                _ => (AUTHORIZATION, format!("Bearer {key}")),
+            };
+            let mut value = HeaderValue::from_str(text.trim()).map_err(|_| {
+                ModelError::configuration(format!("`{}` holds what no key can", access.keys.join("` or `")))
+            })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let client = HttpClient::new(reach, |name| environment.get(name));
+        Ok(Self { wire, client, url, headers })
+    }
+
+    /// Asks for another wire, such as the Responses of OpenAI or its old functions.
+    pub fn over(mut self, wire: Wire, model: &ModelRef) -> Result<Self, ModelError> {
+        let old = self.wire.path(&model.id, Streaming::On);
+        let base = self.url.as_str().strip_suffix(&old).unwrap_or(self.url.as_str()).to_owned();
+        let address = format!("{base}{}", wire.path(&model.id, Streaming::On));
+        self.url = Url::parse(&address).map_err(|_| ModelError::configuration("the address is none".to_owned()))?;
+        self.wire = wire;
+        Ok(self)
+    }
+
+    async fn attempts(&self, request: &Request<'_>, sink: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, ModelError> {
+        let body = self.wire.encode(request, Streaming::On);
+        let mut wait = FIRST_WAIT;
+        for attempt in 0..=RETRIES {
+            let failed = match self.attempt(request, body.clone(), sink).await {
+                Ok(reply) => return Ok(reply),
+                Err(failed) => failed,
+            };
+            let pause = failed.after.unwrap_or_else(|| jittered(wait));
+            if attempt == RETRIES || !failed.may_retry || pause > LONGEST_PAUSE {
+                return Err(failed.error);
+            }
+            tracing::info!(error = %failed.error, ?pause, attempt, "the model is called again");
+            tokio::time::sleep(pause).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+        Err(ModelError::TimedOut { after: TIMEOUT })
+    }
+
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        body: Vec<u8>,
+        sink: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failed> {
+        let sent = HttpRequest {
+            method: Method::POST,
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            body: Some(body),
+            is_body_secret: true,
+        };
+        let mut response = self.client.send(sent).await.map_err(|error| Failed::http(&error))?;
+        if !response.status().is_success() {
+            return Err(Failed::status(response).await);
+        }
+        let mut decoder = self.wire.stream(request);
+        // What was shown cannot be taken back, so there is no other try after it.
+        let mut is_shown = false;
+        loop {
+            let chunk = match response.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(error) => return Err(Failed::http(&error).unless(is_shown)),
+            };
+            let deltas = decoder.push(chunk.as_ref()).map_err(|error| Failed::wire(&error).unless(is_shown))?;
+            for delta in deltas {
+                is_shown = true;
+                sink(delta);
+            }
+        }
+        decoder.finish().map_err(|error| Failed::wire(&error).unless(is_shown))
+    }
+}
+
+impl Model for HttpModel {
+    fn call<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        sink: &'a (dyn Fn(Delta) + Send + Sync),
+        cancellation: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = cancellation.cancelled() => Err(ModelError::Cancelled),
+                reply = tokio::time::timeout(TIMEOUT, self.attempts(request, sink)) => {
+                    reply.unwrap_or(Err(ModelError::TimedOut { after: TIMEOUT }))
+                }
+            }
+        })
+    }
+}
+
+/// An attempt that failed.
+struct Failed {
+    error: ModelError,
+    may_retry: bool,
+    after: Option<Duration>,
+}
+
+impl Failed {
+    fn http(error: &HttpError) -> Self {
+        let cause = error.cause().map_or_else(String::new, |cause| format!(": {cause}"));
+        let error = (ModelError::Network { message: format!("{error}{cause}") }, error.is_passing());
+        Self { error: error.0, may_retry: error.1, after: None }
+    }
+
+    fn wire(error: &WireError) -> Self {
+        let may_retry = error.is_passing();
+        let message = error.to_string();
+        let error = match error {
+            WireError::Status { status, .. } => ModelError::Api { status: Some(*status), message },
+            WireError::Stream { .. } | WireError::Cut => ModelError::Api { status: None, message },
+            WireError::Malformed { .. } => ModelError::Malformed { message },
+        };
+        Self { error, may_retry, after: None }
+    }
+
+    async fn status(mut response: HttpResponse) -> Self {
+        let retry = retry_after(|name| response.header(name), SystemTime::now());
+        let status = response.status().as_u16();
+        let (body, _) = response.read_some(MOST_ERROR_BYTES).await.unwrap_or_default();
+        let mut failed = Self::wire(&WireError::of_status(status, &body));
+        failed.may_retry = match retry.verdict {
+            Verdict::Yes => true,
+            Verdict::No => false,
+            Verdict::Unsaid => failed.may_retry,
+        };
+        Self { after: retry.after, ..failed }
+    }
+
+    fn unless(mut self, is_shown: bool) -> Self {
+        self.may_retry &= !is_shown;
+        self
+    }
+}
+
+fn access(provider: Provider) -> Access {
+    match provider {
+        Provider::Anthropic => Access {
+            base_variable: "ANTHROPIC_BASE_URL",
+            base: "https://api.anthropic.com",
+            keys: &["ANTHROPIC_API_KEY"],
+        },
+        Provider::Google => Access {
+            base_variable: "GOOGLE_BASE_URL",
+            base: "https://generativelanguage.googleapis.com",
+            keys: &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
+        },
+        Provider::Ollama => Access { base_variable: "OLLAMA_HOST", base: "http://localhost:11434", keys: &[] },
+        Provider::OpenAi | Provider::Demo | Provider::Scripted => {
+            Access { base_variable: "OPENAI_BASE_URL", base: "https://api.openai.com/v1", keys: &["OPENAI_API_KEY"] }
+        }
+    }
+}
+
+/// Returns the key. Only the provider itself must have one: servers that speak like it often need none.
+fn key(access: &Access, environment: &Environment, is_provider: bool) -> Result<Option<String>, ModelError> {
+    let key = access.keys.iter().find_map(|name| environment.get(name));
+    if key.is_none() && is_provider && !access.keys.is_empty() {
+        return Err(ModelError::missing_key(access.keys));
+    }
+    Ok(key)
+}
+
+/// Returns a time between a half of one and the whole of it, so that many who wait do not come back at once.
+fn jittered(wait: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0_u8) % 1000;
+    wait / 2 + wait / 2 * u32::try_from(random).unwrap_or(0) / 1000
+}
