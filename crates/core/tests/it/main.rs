@@ -23,3 +23,4 @@ mod provider_views;
 mod requests;
 mod rules;
 mod signatures;
+mod wire;
