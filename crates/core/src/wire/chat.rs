@@ -249,10 +249,11 @@ impl Chat {
         if slot.id.is_empty() {
             id.clone_into(&mut slot.id);
         }
-        let (name, arguments) = (text(function, "name"), function.get("arguments"));
-        let arguments = match arguments {
-            Some(Json::Object(object)) => Json::Object(object.clone()).to_string(),
-            other => other.and_then(Json::as_str).unwrap_or_default().to_owned(),
+        let name = text(function, "name");
+        let arguments = match function.get("arguments") {
+            Some(Json::String(text)) => text.clone(),
+            Some(object @ Json::Object(_)) => object.to_string(),
+            _ => String::new(),
         };
         match slot.begun {
             Some(begun) => draft.arguments(begun, &arguments),

@@ -82,7 +82,14 @@ fn what_is_not_sent_is_told() {
         (never, with_tools, has(&asked))
     });
     let yes = (false, true, true);
-    assert_eq!(sent, [yes, yes, yes, (false, false, false), yes, (false, false, true)]);
+    let alone = (false, false, true);
+    assert_eq!(sent, [yes, yes, yes, (false, false, false), alone, alone]);
+    let mut asked = Asked::new(Wire::Gemini);
+    asked.model.id = "gemini-3-pro".into();
+    asked.returns = Some(json!({ "const": "marked" }));
+    let config =
+        r#""generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"const":"marked"}}"#;
+    assert!(encoded(Wire::Gemini, &asked, Streaming::Off).contains(config));
 }
 
 #[test]

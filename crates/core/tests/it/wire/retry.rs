@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 fn headers_are_read_in_order() {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777 - 10);
     let ms = |after: u64| Some(Duration::from_millis(after));
-    let cases: [(&[(&str, &str)], Verdict, Option<Duration>); 15] = [
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: [(Headers, Verdict, Option<Duration>); 15] = [
         (&[], Verdict::Unsaid, None),
         (&[("x-should-retry", "true")], Verdict::Yes, None),
         (&[("x-should-retry", "false"), ("retry-after", "2")], Verdict::No, ms(2000)),
