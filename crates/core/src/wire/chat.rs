@@ -128,6 +128,24 @@ pub(super) struct Chat {
     is_refused: bool,
 }
 
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// All of it, in which each call stands once.
+    Whole,
+    /// A piece, with pieces of calls.
+    Piece,
+}
+
+impl Form {
+    const fn key(self) -> &'static str {
+        match self {
+            Form::Whole => "message",
+            Form::Piece => "delta",
+        }
+    }
+}
+
 /// A call whose name may still be to come.
 #[derive(Debug, Default)]
 struct Slot {
@@ -160,8 +178,10 @@ impl Reading for Chat {
             };
         }
         let Some(choice) = list(event, "choices").first() else { return Ok(()) };
-        if let Some(message) = choice.get("message").or_else(|| choice.get("delta")) {
-            self.message(message, draft);
+        for form in [Form::Whole, Form::Piece] {
+            if let Some(message) = choice.get(form.key()).filter(|message| message.is_object()) {
+                self.message(message, form, draft);
+            }
         }
         if let Some(reason) = choice.get("finish_reason").and_then(Json::as_str) {
             draft.finish = Some(finish(reason));
@@ -185,7 +205,7 @@ impl Reading for Chat {
 }
 
 impl Chat {
-    fn message(&mut self, message: &Json, draft: &mut Draft) {
+    fn message(&mut self, message: &Json, form: Form, draft: &mut Draft) {
         let thoughts = ["reasoning_content", "reasoning"].map(|key| text(message, key));
         draft.thought(thoughts.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default());
         draft.text(text(message, "content"));
@@ -201,7 +221,7 @@ impl Chat {
         let calls = list(message, "tool_calls");
         for call in calls {
             let id = text(call, "id");
-            let index = self.index(call, id);
+            let index = if form == Form::Whole { self.free } else { self.index(call, id) };
             self.call(index, id, call.get("function").unwrap_or(&Json::Null), draft);
         }
         // Where both are there, they say the same.
@@ -211,12 +231,13 @@ impl Chat {
     }
 
     /// Returns what a piece of a call is kept under. Only the index is sure, and some servers leave even that out:
-    /// there, an id begins another call. Others count all calls as the first, and tell them apart by id and name.
+    /// there, an id or a name begins another call. Others count all calls as the first, and tell them apart by both.
     fn index(&self, call: &Json, id: &str) -> u64 {
+        let is_named = call.pointer("/function/name").and_then(Json::as_str).is_some_and(|name| !name.is_empty());
         let Some(index) = call.get("index").and_then(Json::as_u64) else {
-            return if id.is_empty() && !self.calls.is_empty() { self.last } else { self.free };
+            let is_more = id.is_empty() && !is_named && !self.calls.is_empty();
+            return if is_more { self.last } else { self.free };
         };
-        let is_named = call.pointer("/function/name").is_some_and(|name| name != "");
         let is_other = |slot: &Slot| is_named && slot.begun.is_some() && !id.is_empty() && slot.id != id;
         if self.calls.get(&index).is_some_and(is_other) { self.free } else { index }
     }
@@ -228,10 +249,11 @@ impl Chat {
         if slot.id.is_empty() {
             id.clone_into(&mut slot.id);
         }
-        let (name, arguments) = (text(function, "name"), function.get("arguments"));
-        let arguments = match arguments {
-            Some(Json::Object(object)) => Json::Object(object.clone()).to_string(),
-            other => other.and_then(Json::as_str).unwrap_or_default().to_owned(),
+        let name = text(function, "name");
+        let arguments = match function.get("arguments") {
+            Some(Json::String(text)) => text.clone(),
+            Some(object @ Json::Object(_)) => object.to_string(),
+            _ => String::new(),
         };
         match slot.begun {
             Some(begun) => draft.arguments(begun, &arguments),

@@ -63,7 +63,6 @@ impl Frames {
 
     fn add(&mut self, bytes: &[u8]) -> Taken {
         let held = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
-        // What does not fit is cut in the same place however the bytes are split.
         if held + bytes.len() > MOST_BYTES {
             return Err(WireError::malformed("a piece of it is longer than 16 MiB"));
         }

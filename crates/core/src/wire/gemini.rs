@@ -47,15 +47,22 @@ fn config(request: &Request<'_>) -> Map<String, Json> {
     put(&mut config, "seed", *seed);
     let thinking = reasoning_effort.as_deref().map(|effort| thinking(&request.model.id, effort));
     put(&mut config, "thinkingConfig", thinking);
-    put(&mut config, "responseMimeType", request.returns.map(|_| "application/json"));
-    put(&mut config, "responseJsonSchema", request.returns.cloned());
+    if let Some(schema) = request.returns.filter(|_| Wire::Gemini.sends_returns(request)) {
+        put(&mut config, "responseMimeType", Some("application/json"));
+        put(&mut config, "responseJsonSchema", Some(schema.clone()));
+    }
     config
+}
+
+/// Tells whether a model is older than the third Gemini, by its name.
+pub(super) fn is_older(model_id: &str) -> bool {
+    let name = model_id.strip_prefix("models/").unwrap_or(model_id);
+    ["gemini-1", "gemini-2"].iter().any(|older| name.starts_with(older))
 }
 
 /// Returns how much to think. Models before the third count tokens, with the numbers that the provider itself puts in
 /// for these words.
 fn thinking(model_id: &str, effort: &str) -> Json {
-    let is_counting = model_id.strip_prefix("models/").unwrap_or(model_id).starts_with("gemini-2");
     let tokens = match effort {
         "none" => Some(0),
         "minimal" | "low" => Some(1024),
@@ -63,7 +70,7 @@ fn thinking(model_id: &str, effort: &str) -> Json {
         "high" => Some(24_576),
         _ => None,
     };
-    match tokens.filter(|_| is_counting) {
+    match tokens.filter(|_| is_older(model_id)) {
         Some(tokens) => json!({ "thinkingBudget": tokens }),
         None => json!({ "thinkingLevel": effort }),
     }

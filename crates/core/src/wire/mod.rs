@@ -11,6 +11,8 @@
 //!   number of messages.
 //! - Past arguments that are no JSON never break a request: where a wire has text they go as they are, and where it has
 //!   objects, as `{"_raw": "…"}`.
+//! - Settings go under the names that the wire has for them; [`Wire::unsupported`] tells which have none. The effort of
+//!   thinking goes to Anthropic as adaptive thinking, and to Gemini before the third as a number of tokens.
 //! - What a provider wants to have back is kept in order and given back unchanged, only to the wire that it came over,
 //!   and only while it has the same calls as the message.
 
@@ -65,7 +67,7 @@ pub enum Wire {
     ChatFunctions,
     /// Responses of OpenAI. Nothing is stored there.
     Responses,
-    /// Messages of Anthropic.
+    /// Messages of Anthropic. It wants to know how many tokens a model may write: 4096 where the settings do not say.
     Anthropic,
     /// `generateContent` of Gemini.
     Gemini,
@@ -174,10 +176,11 @@ impl Wire {
     }
 
     /// Tells whether the schema of the answer goes to the provider, so that it can hold the model to it. Anthropic has
-    /// no place for it, and Ollama could call no tools with it.
+    /// no place for it; Ollama could call no tools with it, and Gemini before the third refuses it beside tools.
     pub fn sends_returns(self, request: &Request<'_>) -> bool {
         let can = match self {
-            Wire::Chat | Wire::ChatFunctions | Wire::Responses | Wire::Gemini => true,
+            Wire::Chat | Wire::ChatFunctions | Wire::Responses => true,
+            Wire::Gemini => request.tools.is_empty() || !gemini::is_older(&request.model.id),
             Wire::Ollama => request.tools.is_empty(),
             Wire::Anthropic => false,
         };

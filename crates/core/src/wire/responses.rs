@@ -122,6 +122,11 @@ impl Reading for Responses {
                     draft.arguments(*call, delta);
                 }
             }
+            "response.function_call_arguments.done" => {
+                if let Some(call) = self.calls.get(&index) {
+                    draft.all_arguments(*call, text(event, "arguments"));
+                }
+            }
             "response.output_item.done" => self.item(index, event.get("item").unwrap_or(&Json::Null), draft),
             "response.completed" | "response.incomplete" | "response.failed" => {
                 return self.end(event.get("response").unwrap_or(&Json::Null), draft);

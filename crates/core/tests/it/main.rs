@@ -24,3 +24,4 @@ mod requests;
 mod rules;
 mod run;
 mod signatures;
+mod wire;

@@ -1,0 +1,227 @@
+//! Streams as bytes: how they are split, and what is not what it should be.
+
+use super::{feed, file, stream};
+use patter_core::request::Delta;
+use patter_core::wire::{Wire, WireError};
+use proptest::prelude::*;
+
+const FILES: [(Wire, &str); 14] = [
+    (Wire::Chat, "plain.stream"),
+    (Wire::Chat, "calls.stream"),
+    (Wire::Chat, "midway.stream"),
+    (Wire::ChatFunctions, "call.stream"),
+    (Wire::Responses, "calls.stream"),
+    (Wire::Responses, "thought.stream"),
+    (Wire::Responses, "midway.stream"),
+    (Wire::Anthropic, "calls.stream"),
+    (Wire::Anthropic, "thought.stream"),
+    (Wire::Anthropic, "broken.stream"),
+    (Wire::Gemini, "calls.stream"),
+    (Wire::Gemini, "thought.stream"),
+    (Wire::Ollama, "thought.stream"),
+    (Wire::Ollama, "midway.stream"),
+];
+
+/// Returns the text that a stream has.
+fn text(wire: Wire, bytes: &[u8]) -> String {
+    let (deltas, _) = stream(wire, bytes);
+    let pieces = deltas.iter().map(|delta| match delta {
+        Delta::Text { text } => text.as_str(),
+        other => panic!("{other:?}"),
+    });
+    pieces.collect()
+}
+
+#[test]
+fn events_are_put_together() {
+    let event = r#"{"choices": [{"delta": {"content": "é"}}]}"#;
+    let split = "data: {\"choices\": [{\"delta\":\ndata:{\"content\": \"é\"}}]}";
+    let cases = [
+        (format!("data: {event}\n\n"), "é"),
+        (format!("data:{event}\r\n\r\ndata:{event}\r\n\r\n"), "éé"),
+        (format!("data: {event}\r\rdata: {event}\n\r\n"), "éé"),
+        (format!("\u{feff}data: {event}\n\n"), "é"),
+        (format!("\u{feff}\u{feff}data: {event}\n\n"), ""),
+        (format!(": a comment\nevent: odd\nid: 1\nretry: 2\nsomething\ndata: {event}\n\n"), "é"),
+        (format!("{split}\n\n"), "é"),
+        (format!("\n\n\nevent: nothing\n\ndata: {event}\n\n"), "é"),
+        (format!("data: {event}\n"), ""),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(text(Wire::Chat, bytes.as_bytes()), expected, "{bytes:?}");
+    }
+    let line = r#"{"message": {"content": "é"}}"#;
+    assert_eq!(text(Wire::Ollama, format!("\u{feff}{line}\r\n\r\n \n{line}\n").as_bytes()), "éé");
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    let piece = "data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}";
+    let (deltas, end) = stream(Wire::Chat, format!("{piece}\n\ndata: [DONE]").as_bytes());
+    assert_eq!(deltas, [Delta::Text { text: "Hi".into() }]);
+    assert_eq!(end.unwrap().text, "Hi");
+    let (_, end) = stream(Wire::Ollama, br#"{"message": {"content": "Hi"}, "done": true}"#);
+    assert_eq!(end.unwrap().text, "Hi");
+    assert_eq!(stream(Wire::Chat, piece.as_bytes()).1, Err(WireError::Cut));
+    assert_eq!(stream(Wire::Ollama, b"{\"message\"").1, Err(WireError::Cut));
+    assert_eq!(stream(Wire::Chat, b"").1, Err(WireError::Cut));
+}
+
+#[test]
+fn what_comes_after_the_end_changes_nothing() {
+    for (wire, name) in
+        [(Wire::Chat, "plain.stream"), (Wire::Anthropic, "calls.stream"), (Wire::Ollama, "plain.stream")]
+    {
+        let bytes = file(wire, name);
+        let more = [bytes.as_slice(), b"\ndata: {\n\n{\"error\": \"x\"}\n"].concat();
+        assert_eq!(stream(wire, &more), stream(wire, &bytes));
+    }
+}
+
+#[test]
+fn pieces_and_replies_have_a_bound() {
+    let told = |chunk: &[u8], times: usize, wire: Wire, message: &str| {
+        let (_, end) = feed(wire, std::iter::repeat_n(chunk, times));
+        assert_eq!(end.unwrap_err().to_string(), format!("the reply cannot be read: {message}"));
+    };
+    let long = vec![b'x'; 1 << 20];
+    for wire in [Wire::Chat, Wire::Ollama] {
+        told(&long, 17, wire, "a piece of it is longer than 16 MiB");
+    }
+    let mut line = b"data: ".to_vec();
+    line.resize(1 << 20, b'x');
+    line.push(b'\n');
+    told(&line, 17, Wire::Chat, "a piece of it is longer than 16 MiB");
+    let comment = [b":".as_slice(), &long, b"\n"].concat();
+    told(&comment, 65, Wire::Chat, "it is longer than 64 MiB");
+}
+
+#[test]
+fn unreadable_pieces_are_told() {
+    let cases: [(Wire, &[u8]); 3] =
+        [(Wire::Chat, b"data: {\n\n"), (Wire::Anthropic, b"data: \xff\n\n"), (Wire::Ollama, b"<html>\n")];
+    for (wire, bytes) in cases {
+        let error = stream(wire, bytes).1.unwrap_err().to_string();
+        assert!(error.starts_with("the reply cannot be read: it is no JSON: "), "{error}");
+    }
+}
+
+/// Splits bytes at some places.
+fn split<'b>(bytes: &'b [u8], places: &[prop::sample::Index]) -> Vec<&'b [u8]> {
+    let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
+    places.sort_unstable();
+    let starts = std::iter::once(0).chain(places.iter().copied());
+    let ends = places.iter().copied().chain([bytes.len()]);
+    starts.zip(ends).map(|(start, end)| &bytes[start..end]).collect()
+}
+
+fn wires() -> impl Strategy<Value = Wire> {
+    prop::sample::select(Wire::ALL.to_vec())
+}
+
+proptest! {
+    #[test]
+    fn splitting_changes_nothing(
+        (wire, name) in prop::sample::select(FILES.to_vec()),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        wrong in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+    ) {
+        let mut bytes = file(wire, name);
+        if let Some((place, byte)) = wrong {
+            let at = place.index(bytes.len());
+            bytes[at] = byte;
+        }
+        prop_assert_eq!(feed(wire, split(&bytes, &places)), feed(wire, [bytes.as_slice()]));
+    }
+
+    #[test]
+    fn garbage_is_read_as_far_as_it_goes(
+        wire in wires(),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        status in 100u16..600,
+    ) {
+        let _ = stream(wire, &bytes);
+        let asked = super::Asked::new(wire);
+        prop_assert!(wire.decode(&asked.request(), status, &bytes).is_err());
+    }
+
+    #[test]
+    fn json_of_any_shape_is_read_as_far_as_it_goes(wire in wires(), json in shapes()) {
+        let asked = super::Asked::new(wire);
+        let _ = wire.decode(&asked.request(), 200, json.to_string().as_bytes());
+        let _ = stream(wire, format!("data: {json}\n\n").as_bytes());
+        let _ = stream(wire, format!("{json}\n").as_bytes());
+    }
+}
+
+/// JSON with the keys that decoders look for, in the wrong places.
+fn shapes() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::{Value, json};
+    let keys = [
+        "choices",
+        "message",
+        "delta",
+        "content",
+        "tool_calls",
+        "function",
+        "function_call",
+        "index",
+        "id",
+        "name",
+        "arguments",
+        "finish_reason",
+        "usage",
+        "error",
+        "type",
+        "output",
+        "item",
+        "output_index",
+        "response",
+        "status",
+        "content_block",
+        "candidates",
+        "parts",
+        "functionCall",
+        "args",
+        "text",
+        "finishReason",
+        "done",
+        "thinking",
+    ];
+    let words = [
+        "response.output_item.added",
+        "response.output_item.done",
+        "response.completed",
+        "function_call",
+        "message",
+        "response.function_call_arguments.delta",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "input_json_delta",
+        "tool_use",
+        "text",
+        "message_stop",
+        "x",
+        "",
+    ];
+    let leaf = prop_oneof![
+        prop::sample::select(words.to_vec()).prop_map(|word| json!(word)),
+        prop::sample::select(vec![
+            json!(0),
+            json!(u64::MAX),
+            json!(-1),
+            json!(null),
+            json!(true),
+            json!({}),
+            json!([])
+        ]),
+    ];
+    leaf.prop_recursive(6, 60, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            prop::collection::vec((prop::sample::select(keys.to_vec()), inner), 0..5)
+                .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+        ]
+    })
+}
