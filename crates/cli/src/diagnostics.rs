@@ -77,6 +77,23 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
     or_closed(writeln!(anstream::stderr().lock(), "{line}"))
 }
 
+/// Writes what comes from a model or a tool so that a terminal shows it as it is: what would move the cursor, turn the
+/// direction of text or not be seen at all is written as its number.
+pub(crate) fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if is_hidden(c) && c != '\n' && c != '\t' {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        shown
+    })
+}
+
 /// Says that an input cannot be read.
 pub(crate) fn unreadable(input: &Input, cause: &io::Error) -> io::Result<Outcome> {
     let (reason, hint) = match (cause.kind(), input) {

@@ -25,8 +25,8 @@ pub(crate) struct Setup {
 /// The tools of a project, ready to be called.
 pub(crate) struct Toolset {
     pub(crate) library: Arc<Library<Tool>>,
-    /// How many servers could not be asked for their tools; why was told.
-    pub(crate) missing_servers: usize,
+    /// Why servers could not be asked for their tools; it was told.
+    pub(crate) missing_servers: Vec<String>,
     pub(crate) runtime: Runtime,
     /// Keeps the servers alive.
     pub(crate) tools: Tools,
@@ -134,7 +134,10 @@ impl Toolset {
         for problem in tools.problems() {
             diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
         }
-        let problems = runtime.block_on(tools.add_servers(servers));
+        let Some(problems) = until_stopped(&runtime, tools.add_servers(servers)) else {
+            diagnostics::say("stopped")?;
+            return Ok(None);
+        };
         for problem in &problems {
             diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
         }
@@ -147,7 +150,7 @@ impl Toolset {
                 return Ok(None);
             }
         };
-        Ok(Some(Self { library, missing_servers: problems.len(), runtime, tools }))
+        Ok(Some(Self { library, missing_servers: problems.iter().map(ToString::to_string).collect(), runtime, tools }))
     }
 }
 
@@ -178,6 +181,31 @@ impl Rules {
             texts.iter().map(move |text| Rule::of(decision, text, format!("--{}", decision.name())))
         });
         rules.collect()
+    }
+}
+
+/// Waits for something, unless the program is told to stop: then there is nothing. What was started is ended as it goes
+/// out of scope, which would not happen if a signal ended the program at once.
+pub(crate) fn until_stopped<T>(runtime: &Runtime, work: impl Future<Output = T>) -> Option<T> {
+    runtime.block_on(async {
+        tokio::select! {
+            done = work => Some(done),
+            () = stopped() => None,
+        }
+    })
+}
+
+/// Waits until the program is told to stop: by Ctrl-C, by whoever started it, or by the end of its terminal.
+pub(crate) async fn stopped() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
     }
 }
 

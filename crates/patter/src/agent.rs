@@ -6,6 +6,7 @@ use patter_core::definition::{Definition, hash};
 use patter_core::gram::Diagnostic;
 use patter_core::library::{BindError, Library, Matching, Target, bind};
 use patter_core::name::{FullName, ModelError, ModelRef, Provider, WireName, WireNameError};
+use patter_core::nearest;
 use patter_core::permission::{Permissions, Rule};
 use patter_core::project::Project;
 use patter_core::provider::{Effect, SchemaView, view};
@@ -219,6 +220,12 @@ impl Compiled {
         let Some(validator) = self.parts.validators.get(tool) else { return Ok(()) };
         if let Json::Object(arguments) = arguments {
             validator.inject(arguments);
+            let known = validator.definition().signature.parameters.iter().map(|parameter| parameter.name.as_str());
+            // A misspelt argument would go unnoticed otherwise.
+            if let Some(unknown) = arguments.keys().find(|name| !known.clone().any(|known| known == name.as_str())) {
+                let near = nearest(unknown, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                return Err(format!("`{tool}` takes no `{unknown}`{near}"));
+            }
         }
         validator.arguments(arguments).map_err(|mismatches| {
             let wrong: Vec<_> = mismatches.iter().map(ToString::to_string).collect();

@@ -1,6 +1,6 @@
 //! `patter call`: runs one tool.
 
-use crate::setup::{Rules, Setup, ToolSources};
+use crate::setup::{Rules, Setup, ToolSources, stopped};
 use crate::{Outcome, diagnostics, print};
 use clap::{Args, ValueEnum};
 use patter::name::FullName;
@@ -58,15 +58,14 @@ impl Call {
     pub(crate) fn run(self) -> io::Result<Outcome> {
         let arguments = match read_arguments(&self.arguments)? {
             Ok(arguments) => arguments,
-            Err(error) => {
-                let hint = "write an object, as in '{\"personName\": \"Ada\"}'";
-                diagnostics::error(&format!("the arguments are no JSON: {error}"), Some(hint))?;
-                return Ok(Outcome::Usage);
-            }
+            Err(message) => return self.wrong_arguments(&message),
         };
         let Some(setup) = Setup::read(&[], &self.sources, &Servers::For(&self.tool))? else {
             return Ok(Outcome::Failure);
         };
+        if let Ok(entry) = setup.toolset.library.resolve(&self.tool) {
+            warn_of_unknown(&entry.value, &arguments)?;
+        }
         let permissions = match setup.toolset.library.resolve(&self.tool) {
             Ok(entry) => base_permissions(&entry.name, &entry.value),
             Err(_) => Permissions::default(),
@@ -79,9 +78,8 @@ impl Call {
             ToolCall { approval, cancellation: cancellation.clone(), ..ToolCall::new(self.tool.clone(), arguments) };
         let result = setup.toolset.runtime.block_on(async {
             tokio::spawn(async move {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    cancellation.cancel();
-                }
+                stopped().await;
+                cancellation.cancel();
             });
             executor.call(call).await
         });
@@ -97,11 +95,25 @@ impl Call {
         if !is_asked || !io::stdin().is_terminal() || self.arguments == "-" {
             return Ok(Approval::None);
         }
-        write!(anstream::stderr().lock(), "call {} with {arguments}? [y/N] ", self.tool)?;
+        let shown = diagnostics::visible(&arguments.to_string());
+        write!(anstream::stderr().lock(), "call {} with {shown}? [y/N] ", self.tool)?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
         Ok(if is_yes { Approval::Given } else { Approval::None })
+    }
+
+    fn wrong_arguments(&self, message: &str) -> io::Result<Outcome> {
+        match self.format {
+            Format::Json => {
+                let error = json!({"kind": "invalid_input", "message": message, "detail": null});
+                print(&format!("{:#}\n", json!({"error": error})))?;
+            }
+            Format::Text => {
+                diagnostics::error(message, Some("write an object, as in '{\"personName\": \"Ada\"}'"))?;
+            }
+        }
+        Ok(Outcome::Code(5))
     }
 
     fn show(&self, result: Result<Json, CallError>) -> io::Result<Outcome> {
@@ -143,9 +155,15 @@ impl Call {
 }
 
 /// Whoever types the name of a tool means it; what changes something is asked about all the same.
-fn base_permissions(name: &FullName, tool: &Tool) -> Permissions {
+pub(crate) fn base_permissions(name: &FullName, tool: &Tool) -> Permissions {
     let decision = if tool.effect == Effect::Writes { Decision::Ask } else { Decision::Allow };
-    match Rule::of(decision, name.as_str(), format!("`patter call`, as the tool {}", tool.effect.name())) {
+    let does = match tool.effect {
+        Effect::Pure => "only computes",
+        Effect::Reads => "only reads",
+        Effect::Network => "uses the network",
+        Effect::Writes => "changes something",
+    };
+    match Rule::of(decision, name.as_str(), format!("`patter call`, as it {does}")) {
         Ok(rule) => Permissions::default().with(rule),
         Err(_) => Permissions::default(),
     }
@@ -156,7 +174,7 @@ fn hint(error: &CallError) -> Option<String> {
         CallError::PermissionDenied { denial: patter::tool::Denial::NotApproved { .. }, .. } => {
             Some("--yes approves it".to_owned())
         }
-        CallError::NotFound { nearest: None, .. } => Some("`patter tools` lists them".to_owned()),
+        CallError::NotFound { error } if error.hint().is_none() => Some("`patter tools` lists them".to_owned()),
         CallError::InvalidInput { tool, .. } => Some(format!("`patter why {tool}` shows what it takes")),
         _ => None,
     }
@@ -170,13 +188,32 @@ fn show_progress(event: &Event<'_>) {
     }
 }
 
-fn read_arguments(text: &str) -> io::Result<Result<Json, serde_json::Error>> {
-    let mut piped = String::new();
+/// Tells of arguments that the tool does not take: it would not notice them.
+fn warn_of_unknown(tool: &Tool, arguments: &Json) -> io::Result<()> {
+    let parameters = &tool.definition.signature.parameters;
+    let unknown = arguments.as_object().into_iter().flat_map(|object| object.keys());
+    for name in unknown.filter(|name| !parameters.iter().any(|parameter| parameter.name == **name)) {
+        let near = patter::nearest(name, parameters.iter().map(|parameter| parameter.name.as_str()));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        diagnostics::say(&format!("warning: `{}` takes no `{name}`{near}", tool.name()))?;
+    }
+    Ok(())
+}
+
+/// The most that is read from stdin.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Reads the arguments; the error says what is wrong with them.
+fn read_arguments(text: &str) -> io::Result<Result<Json, String>> {
+    let mut piped = Vec::new();
     let text = if text == "-" {
-        io::stdin().lock().take(16 * 1024 * 1024).read_to_string(&mut piped)?;
-        &piped
+        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut piped)?;
+        piped.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&piped)
     } else {
-        text
+        text.as_bytes()
     };
-    Ok(serde_json::from_str(text))
+    if text.len() as u64 > MOST_BYTES {
+        return Ok(Err(format!("the arguments have more than {MOST_BYTES} bytes")));
+    }
+    Ok(serde_json::from_slice(text).map_err(|error| format!("the arguments are no JSON: {error}")))
 }

@@ -1,7 +1,7 @@
 //! `patter import`: toolboxes from what others describe.
 
 use crate::diagnostics::{self, Limit, counted};
-use crate::setup::{Setup, ToolSources, Toolset};
+use crate::setup::{Setup, ToolSources, Toolset, until_stopped};
 use crate::source::{Input, Source};
 use crate::{Outcome, print};
 use clap::{Args, Subcommand};
@@ -115,7 +115,8 @@ impl Mcp {
             };
             return fail(&format!("there is no MCP server `{}`", self.name), Some(&hint));
         };
-        match runtime.block_on(declarations(server)) {
+        let Some(declared) = until_stopped(runtime, declarations(server)) else { return Ok(Outcome::Code(130)) };
+        match declared {
             Ok(text) => self.target.deliver(&text, &format!("the tools of {}", self.name)),
             Err(failure) => fail(failure.message(), failure.detail()),
         }

@@ -26,10 +26,10 @@ impl LockCommand {
             return Ok(Outcome::Failure);
         };
         let (lock, failures) = bound(&setup.loaded.project, &setup.toolset);
-        for (place, failure) in &failures {
+        for (_, place, failure) in &failures {
             diagnostics::error(&format!("{place}: {failure}"), failure.hint().as_deref())?;
         }
-        if setup.toolset.missing_servers > 0 || !failures.is_empty() {
+        if !setup.toolset.missing_servers.is_empty() || !failures.is_empty() {
             diagnostics::say(&format!("{LOCK} was not written"))?;
             return Ok(Outcome::Failure);
         }
@@ -49,36 +49,35 @@ impl LockCommand {
     }
 }
 
-/// Says what has changed since the project was locked.
-pub(crate) fn check(project: &Project, root: Option<&Path>, toolset: &Toolset) -> io::Result<Outcome> {
+/// Returns what has changed since the project was locked, and why that cannot be told.
+pub(crate) fn drift(project: &Project, root: Option<&Path>, toolset: &Toolset) -> Vec<String> {
     let text = match std::fs::read_to_string(path(root)) {
         Ok(text) => text,
-        Err(error) => {
-            diagnostics::error(&format!("cannot read `{LOCK}`: {error}"), Some("`patter lock` writes it"))?;
-            return Ok(Outcome::Failure);
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return vec![format!("there is no `{LOCK}`; `patter lock` writes it")];
         }
+        Err(error) => return vec![format!("cannot read `{LOCK}`: {error}")],
     };
     let locked = match Lock::parse(&text) {
         Ok(locked) => locked,
-        Err(error) => {
-            diagnostics::error(&error.to_string(), Some("`patter lock` writes it anew"))?;
-            return Ok(Outcome::Failure);
-        }
+        Err(error) => return vec![format!("{error}; `patter lock` writes it anew")],
     };
-    let (now, _) = bound(project, toolset);
-    let drift = locked.drift(&now);
-    for drift in &drift {
-        diagnostics::error(&drift.to_string(), None)?;
+    let (mut now, failures) = bound(project, toolset);
+    // Of an agent that cannot be bound nothing is known but that, and it is told elsewhere.
+    let unbound = |agent: &str| failures.iter().any(|(of, ..)| of == agent);
+    let mut locked = locked;
+    locked.bindings.retain(|binding| !unbound(&binding.agent));
+    now.bindings.retain(|binding| !unbound(&binding.agent));
+    let mut changes: Vec<_> = locked.drift(&now).iter().map(ToString::to_string).collect();
+    if !changes.is_empty() {
+        changes.push(format!("`{LOCK}` is out of date; `patter lock` writes it anew if the changes are meant"));
     }
-    if drift.is_empty() {
-        return Ok(Outcome::Success);
-    }
-    diagnostics::say(&format!("{LOCK} is out of date; `patter lock` writes it anew if the changes are meant"))?;
-    Ok(Outcome::Failure)
+    changes
 }
 
-/// Binds all agents of a project, those inside of others too. Returns those that can be bound, and why others cannot.
-fn bound(project: &Project, toolset: &Toolset) -> (Lock, Vec<(String, BindFailure)>) {
+/// Binds all agents of a project, those inside of others too. Returns those that can be bound, and of others their name,
+/// the place and why not.
+fn bound(project: &Project, toolset: &Toolset) -> (Lock, Vec<(String, String, BindFailure)>) {
     let (mut lock, mut failures) = (Lock::default(), Vec::new());
     for (file, source) in project.files().iter().enumerate() {
         for agent in source.tree.walk().filter_map(Agent::cast) {
@@ -86,7 +85,7 @@ fn bound(project: &Project, toolset: &Toolset) -> (Lock, Vec<(String, BindFailur
                 Ok(bindings) => lock.add(&agent.name().unwrap_or_default(), &bindings, &toolset.library),
                 Err(error) => failures.extend(error.failures.into_iter().map(|failure| {
                     let place = project.place(file, failure.span);
-                    (place, failure)
+                    (error.agent.clone(), place, failure)
                 })),
             }
         }

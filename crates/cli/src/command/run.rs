@@ -1,7 +1,7 @@
 //! `patter run`: asks an agent.
 
-use crate::setup::{Rules, Setup, ToolSources, split_agent};
-use crate::{Outcome, diagnostics, or_closed, print};
+use crate::setup::{Rules, Setup, ToolSources, split_agent, stopped};
+use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
 use patter::agent::CompileError;
@@ -126,12 +126,11 @@ impl Run {
         let run = setup.toolset.runtime.block_on(async {
             let stop = cancellation.clone();
             tokio::spawn(async move {
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    stop.cancel();
-                }
-                if tokio::signal::ctrl_c().await.is_ok() {
-                    std::process::exit(130);
-                }
+                stopped().await;
+                stop.cancel();
+                // Whoever says it twice wants it at once.
+                stopped().await;
+                std::process::exit(130);
             });
             driver.drive(&compiled, run, &cancellation, &mut |_| {}).await
         });
@@ -216,7 +215,8 @@ impl Approver for Terminal {
             if !io::stdin().is_terminal() {
                 return Answer::Refuse("it needs an approval, and there is nobody to ask".to_owned());
             }
-            let question = format!("call {} with {} ({because})? [y/N] ", call.tool, call.arguments);
+            let arguments = diagnostics::visible(&call.arguments.to_string());
+            let question = format!("call {} with {arguments} ({because})? [y/N] ", call.tool);
             let answered = tokio::task::spawn_blocking(move || {
                 write!(anstream::stderr().lock(), "{question}")?;
                 let mut answer = String::new();
@@ -247,8 +247,8 @@ fn show(event: &RunEvent) -> io::Result<()> {
     match &event.happened {
         // What other agents say is for the one that called them.
         Happened::Text { text } if event.depth == 0 => {
-            let mut stdout = anstream::stdout().lock();
-            or_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+            // A terminal obeys what it is sent; a file or a pipe gets the answer as it is.
+            if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print(text) }
         }
         Happened::ToolStarted { tool, arguments, .. } => {
             diagnostics::say(&format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {}", short(&arguments.to_string())))
@@ -265,7 +265,7 @@ fn show(event: &RunEvent) -> io::Result<()> {
 
 /// Cuts a text to one line of a terminal.
 fn short(text: &str) -> String {
-    let line = text.replace('\n', " ");
+    let line = diagnostics::visible(text).replace('\n', " ");
     match line.char_indices().nth(100) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,

@@ -85,7 +85,7 @@ impl Tools {
             }
             Format::Text => print(&table(&setup, &entries))?,
         }
-        Ok(if setup.toolset.missing_servers == 0 { Outcome::Success } else { Outcome::Failure })
+        Ok(if setup.toolset.missing_servers.is_empty() { Outcome::Success } else { Outcome::Failure })
     }
 }
 

@@ -1,5 +1,6 @@
 //! `patter why`: what a tool name stands for, and what becomes of its calls.
 
+use super::call::base_permissions;
 use super::show::readable;
 use crate::setup::{Rules, Setup, ToolSources, file_of, split_agent};
 use crate::{Outcome, diagnostics, print};
@@ -71,11 +72,16 @@ impl Why {
             None => resolved.as_ref().ok().map(|entry| entry.name.clone()),
         };
         if let Some(name) = bound {
-            let declared = agent.iter().map(|_| name.clone());
-            let rules = agent.iter().flat_map(|agent| agent.rules(&file_of(&setup.loaded.project, agent)).0);
-            let permissions = Permissions::declared(declared).with_all(rules);
+            let permissions = match (&agent, &resolved) {
+                (Some(agent), _) => {
+                    let (rules, _) = agent.rules(&file_of(&setup.loaded.project, agent));
+                    Permissions::declared([name.clone()]).with_all(rules)
+                }
+                (None, Ok(entry)) => base_permissions(&entry.name, &entry.value),
+                (None, Err(_)) => Permissions::default(),
+            };
             let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
-            let title = if agent.is_some() { "permission" } else { "permission without an agent" };
+            let title = if agent.is_some() { "permission" } else { "permission of `patter call`" };
             permission(&mut out, title, &permissions, &name);
         }
         print(&out)?;

@@ -119,7 +119,13 @@ fn calls() {
     check(&["sayHello", "{}"], 5, "`personName`: expected a Text, found nothing");
     check(&["lies"], 6, "gave something else than it promises");
     check(&["sleeps"], 7, "did not end within 0.1 s");
-    check(&["sayHello", "{"], 2, "the arguments are no JSON");
+    check(&["sayHello", "{"], 5, "the arguments are no JSON");
+    check(&["sayHello", "{", "--format", "json"], 5, r#""kind": "invalid_input""#);
+    check(
+        &["calculator", r#"{"expression": "1", "expresion": "2"}"#],
+        0,
+        "warning: `calculator` takes no `expresion`; did you mean `expression`?",
+    );
     check(&["sayHello", "{}", "--allow", "a//b"], 2, "`a//b` names no tools");
     let piped = folder.run_with(&["call", "sayHello", "-"], r#"{"personName": "Grace"}"#);
     assert!(piped.contains("Hi, Grace!"), "{piped}");
@@ -156,8 +162,44 @@ fn locking() {
     assert!(folder.run(&["check", "--locked"]).starts_with("exit 0"));
     folder.write("tools.gram", tools.replace("\"tr\"", "\"gtr\"").replace("[sayHello:", "[sayHi:"));
     insta::assert_snapshot!("lock_has_drifted", folder.run(&["check", "--locked"]));
+    let report = json(&folder, &["check", "--locked", "--format", "json"]);
+    assert_eq!((report["problems"].as_array().unwrap().len(), &report["summary"]["errors"]), (3, &json!(3)));
     folder.write("patter.lock", "version = 9\n");
     assert!(folder.run(&["check", "--locked"]).contains("version 9"));
+}
+
+/// A program that is told to stop ends what it started.
+#[test]
+fn a_signal_ends_the_children_too() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "");
+    let script = "echo $$ > pid; exec sleep 600";
+    folder.write(
+        "t.gram",
+        format!("[t:Toolbox | [waits:Command {{ description: 'Waits', run: ['sh', '-c', '{script}'], effect: 'pure', timeout: 10m }} | ()==>(::Text)]]\n"),
+    );
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let mut child = folder.command().env("PATH", "/usr/bin:/bin").args(["call", "t/waits"]).spawn().unwrap();
+        let pid =
+            wait_for(|| std::fs::read_to_string(folder.path().join("pid")).ok().filter(|pid| pid.ends_with('\n')));
+        let kill =
+            |arguments: &[&str]| std::process::Command::new("kill").args(arguments).output().unwrap().status.success();
+        assert!(kill(&[signal, &child.id().to_string()]));
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        wait_for(|| (!kill(&["-0", pid.trim()])).then_some(()));
+        std::fs::remove_file(folder.path().join("pid")).unwrap();
+    }
+}
+
+/// Waits until something is there, but not for ever.
+fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("waited in vain");
 }
 
 #[test]

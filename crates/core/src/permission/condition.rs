@@ -76,7 +76,7 @@ impl Condition {
     fn parse(text: &str) -> Option<(Self, &str)> {
         let (argument, rest) = text.split_once(char::is_whitespace)?;
         let rest = rest.trim_start();
-        let (test, rest) = WRITTEN.iter().find_map(|(word, test)| Some((*test, rest.strip_prefix(word)?)))?;
+        let (test, rest) = WRITTEN.iter().find_map(|(word, test)| Some((*test, after_word(rest, word)?)))?;
         let rest = rest.trim_start();
         let end = match rest.chars().next()? {
             quote @ ('"' | '\'') => {
@@ -100,8 +100,8 @@ impl Condition {
         fits.then(|| (Self { argument: argument.to_owned(), test, value }, after))
     }
 
-    /// Tells whether it holds. Where a text may be read in two ways, the stricter outcome counts: a rule that allows
-    /// must hold for both readings, a rule that refuses for one.
+    /// Tells whether it holds. Where an argument may be read in two ways, the stricter outcome counts: a rule that allows
+    /// must hold for all readings, one that asks or refuses for one. So it is with the items of a list.
     pub(super) fn holds(&self, arguments: &Map<String, Json>, decision: Decision) -> bool {
         let found = self.argument.split('.').try_fold(None, |inside: Option<&Json>, key| match inside {
             None => arguments.get(key).map(Some),
@@ -109,6 +109,16 @@ impl Condition {
         });
         let found = found.flatten().filter(|found| !found.is_null());
         let Some(found) = found else { return matches!(self.test, Test::IsNot | Test::MatchesNot) };
+        match (found, decision) {
+            (Json::Array(items), Decision::Allow) => items.iter().all(|item| self.holds_for(item, decision)),
+            (Json::Array(items), _) => {
+                items.iter().any(|item| self.holds_for(item, decision)) || self.holds_for(found, decision)
+            }
+            _ => self.holds_for(found, decision),
+        }
+    }
+
+    fn holds_for(&self, found: &Json, decision: Decision) -> bool {
         match self.test {
             Test::Is => crate::signature::same(found, &self.value),
             Test::IsNot => !crate::signature::same(found, &self.value),
@@ -137,6 +147,13 @@ impl Condition {
         let (written, walked) = (glob(pattern, &text), glob(pattern, &walked(&text)));
         if any { written || walked } else { written && walked }
     }
+}
+
+/// Returns what follows a word, which must end there: `is` is not the beginning of `isolated`.
+fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let rest = text.strip_prefix(word)?;
+    let is_sign = word.ends_with(['=', '<', '>']);
+    (is_sign || rest.starts_with(|c: char| c.is_whitespace() || c == '"' || c == '\'')).then_some(rest)
 }
 
 /// Follows the `.` and `..` of a path, as far as the text tells.

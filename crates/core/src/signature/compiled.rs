@@ -36,6 +36,11 @@ impl Validator {
         Self { definition, compiled }
     }
 
+    /// Returns the tool.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
     /// Puts in the defaults of what was left out. Returns how many.
     pub fn inject(&self, arguments: &mut Map<String, Json>) -> usize {
         inject(&self.definition.signature.parameters, arguments, &self.definition.records)

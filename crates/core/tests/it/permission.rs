@@ -64,7 +64,15 @@ fn conditions() {
         (deny_etc, json!({"path": "//etc//passwd"}), Deny),
         (deny_etc, json!({"path": "/./etc/passwd"}), Deny),
         (deny_etc, json!({"path": "/../../etc/passwd"}), Deny),
-        (deny_etc, json!({"path": ["/etc/passwd"]}), Allow),
+        // One item of a list is enough to refuse, and all are needed to allow.
+        (deny_etc, json!({"path": ["/home/x", "/etc/passwd"]}), Deny),
+        (deny_etc, json!({"path": ["/home/x"]}), Allow),
+        (r#"allow t when path matches "docs/*""#, json!({"path": ["docs/a", "docs/b"]}), Allow),
+        (r#"allow t when path matches "docs/*""#, json!({"path": ["docs/a", "secret"]}), Deny),
+        // Words end where they end.
+        ("deny t when status is notPaid", json!({"status": "notPaid"}), Deny),
+        ("deny t when status is notPaid", json!({"status": "Paid"}), Allow),
+        ("deny t when status is'open'", json!({"status": "open"}), Deny),
         // What is allowed must match as written and as followed.
         (r#"allow t when path matches "docs/*""#, json!({"path": "docs/a.md"}), Allow),
         (r#"allow t when path matches "docs/*""#, json!({"path": "docs/../secret"}), Deny),
@@ -116,6 +124,7 @@ fn rules_are_read_and_written() {
         "deny t when",
         "deny t when path",
         "deny t when path matches",
+        "deny t when status isopen",
         "deny t when path matches 5",
         "deny t when n > 'a'",
         "deny t when n > 1 or m > 1",

@@ -1,6 +1,7 @@
 //! How a call ends badly.
 
 use super::Failure;
+use patter_core::library::ResolveError;
 use patter_core::name::FullName;
 use patter_core::signature::Mismatch;
 use std::time::Duration;
@@ -10,12 +11,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum CallError {
     /// There is no such tool.
-    #[error("there is no tool `{name}`{}", nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    #[error("{error}{}", error.hint().map(|hint| format!("; {hint}")).unwrap_or_default())]
     NotFound {
-        /// The name.
-        name: String,
-        /// A name that looks like it.
-        nearest: Option<String>,
+        /// Why the name stands for none.
+        error: ResolveError,
     },
     /// It is not permitted.
     #[error("the call of `{tool}` is not permitted: {denial}")]

@@ -138,7 +138,7 @@ impl Executor {
     /// Makes a call.
     pub async fn call(&self, call: Call) -> Result<Json, CallError> {
         let Call { tool, mut arguments, id, approval, cancellation } = call;
-        let entry = self.library.resolve(&tool).map_err(|error| not_found(tool, &error))?;
+        let entry = self.library.resolve(&tool).map_err(|error| CallError::NotFound { error })?;
         let (name, tool) = (&entry.name, &entry.value);
         let mut steps = Steps { call_id: &id, tool: name, listener: self.listener.as_ref(), started: None };
 
@@ -264,14 +264,6 @@ fn progress_listener(listener: &Listener, id: &Arc<str>, name: &FullName) -> Arc
     Arc::new(move |progress| {
         listener(&Event { call_id: &id, tool: &name, happening: Happening::Progress(&progress) });
     })
-}
-
-fn not_found(name: String, error: &ResolveError) -> CallError {
-    let nearest = match error {
-        ResolveError::NotFound { nearest, .. } => nearest.clone(),
-        ResolveError::Ambiguous { candidates, .. } => candidates.first().map(ToString::to_string),
-    };
-    CallError::NotFound { name, nearest }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

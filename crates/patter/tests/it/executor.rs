@@ -34,9 +34,18 @@ where
 }
 
 fn executor(tools: impl IntoIterator<Item = Tool>, rules: &[&str]) -> Executor {
-    let workspace = Workspace::builder().toolbox("t", |toolbox| toolbox.tools(tools)).build().unwrap();
+    let workspace = Workspace::builder()
+        .toolbox("t", |toolbox| toolbox.tools(tools).tool(both()))
+        .toolbox("u", |toolbox| toolbox.tool(both()))
+        .build()
+        .unwrap();
     let rules = rules.iter().map(|rule| Rule::parse(rule, "the test").unwrap());
     Executor::new(merge([(Layer::Project, workspace)]).unwrap().into(), Permissions::default().with_all(rules))
+}
+
+/// A tool that two toolboxes have.
+fn both() -> Tool {
+    tool("both", "()==>(::Text)", |_, _| async { Ok(json!("")) })
 }
 
 fn echo() -> Tool {
@@ -69,6 +78,8 @@ async fn each_way_to_end() {
     };
     check("t/echo", json!({"text": "a"}), "\"a\"").await;
     check("echo", json!({"text": "a", "times": 2}), "\"aa\"").await;
+    check("both", json!({}), "not_found: `both` may be `t/both` or `u/both` of the project layer; write the full name")
+        .await;
     check("t/ecko", json!({}), "not_found: there is no tool `t/ecko`; did you mean `t/echo`?").await;
     let denied = "permission_denied: the call of `t/echo` is not permitted: ";
     let because = "`deny t/echo when times > 3` in the test";

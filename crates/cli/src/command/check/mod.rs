@@ -91,16 +91,22 @@ impl Check {
         let known = known_tools(&loaded.project, root.as_deref(), &config);
         let known: Vec<_> = known.iter().map(String::as_str).collect();
         let mut findings = check(&loaded.project, &Options { library: &known });
-        let mut is_drifted = false;
+        // What is wrong beyond the files.
+        let mut problems = Vec::new();
         if self.bind || self.locked {
             let servers = if self.no_mcp { Servers::None } else { Servers::All };
-            let Some(toolset) = Toolset::read(&loaded.project, root.as_deref(), &config, &servers)? else {
-                return Ok(Outcome::Failure);
-            };
-            add_unbound(&mut findings, unbound(&loaded.project, &toolset.library));
-            is_drifted = toolset.missing_servers > 0;
-            if self.locked {
-                is_drifted |= super::lock::check(&loaded.project, root.as_deref(), &toolset)? == Outcome::Failure;
+            match Toolset::read(&loaded.project, root.as_deref(), &config, &servers)? {
+                Some(toolset) => {
+                    add_unbound(&mut findings, unbound(&loaded.project, &toolset.library));
+                    if self.locked {
+                        problems.extend(super::lock::drift(&loaded.project, root.as_deref(), &toolset));
+                    }
+                    for problem in &problems {
+                        diagnostics::error(problem, None)?;
+                    }
+                    problems.extend(toolset.missing_servers);
+                }
+                None => problems.push("the tools of the project cannot be made".to_owned()),
             }
         }
         let config = config.check;
@@ -108,24 +114,24 @@ impl Check {
             loaded.selected.contains(&finding.file) && !config.ignore.iter().any(|code| code == finding.diagnostic.code)
         });
         match self.format {
-            Format::Text => self.show(&loaded, &findings)?,
-            Format::Json => print(&report::json(&loaded, &findings))?,
-            Format::Sarif => print(&report::sarif(&loaded.project, &findings))?,
+            Format::Text => self.show(&loaded, &findings, problems.len())?,
+            Format::Json => print(&report::json(&loaded, &findings, &problems))?,
+            Format::Sarif => print(&report::sarif(&loaded.project, &findings, &problems))?,
         }
         let denied = |finding: &Finding| {
             finding.diagnostic.severity == Severity::Error || self.deny_warnings || config.deny_warnings
         };
-        let is_failure = is_drifted || !loaded.unreadable.is_empty() || findings.iter().any(denied);
+        let is_failure = !problems.is_empty() || !loaded.unreadable.is_empty() || findings.iter().any(denied);
         Ok(if is_failure { Outcome::Failure } else { Outcome::Success })
     }
 
-    fn show(&self, loaded: &Loaded, findings: &[Finding]) -> io::Result<()> {
+    fn show(&self, loaded: &Loaded, findings: &[Finding], problems: usize) -> io::Result<()> {
         for chunk in findings.chunk_by(|a, b| a.file == b.file) {
             let Some(file) = chunk.first().and_then(|first| loaded.project.files().get(first.file)) else { continue };
             let diagnostics: Vec<_> = chunk.iter().map(|finding| finding.diagnostic.clone()).collect();
             diagnostics::show(&diagnostics, file.tree.source(), &file.path, self.limit)?;
         }
-        diagnostics::say(&summary(loaded, findings))
+        diagnostics::say(&summary(loaded, findings, problems))
     }
 }
 
@@ -148,7 +154,7 @@ fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
 }
 
 /// Says in a line what was checked and how it went.
-fn summary(loaded: &Loaded, findings: &[Finding]) -> String {
+fn summary(loaded: &Loaded, findings: &[Finding], problems: usize) -> String {
     if loaded.selected.is_empty() {
         return "nothing was checked".to_owned();
     }
@@ -160,7 +166,11 @@ fn summary(loaded: &Loaded, findings: &[Finding]) -> String {
     ];
     let checked = checked.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
-    let found = [diagnostics::counted(errors, "error"), diagnostics::counted(findings.len() - errors, "warning")];
+    let found = [
+        diagnostics::counted(errors, "error"),
+        diagnostics::counted(findings.len() - errors, "warning"),
+        diagnostics::counted(problems, "other problem"),
+    ];
     let found = found.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let found = if found.is_empty() { "all is well".to_owned() } else { found };
     format!("checked {checked}: {found}")

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
 /// Returns the findings as one JSON document.
-pub(super) fn json(loaded: &Loaded, findings: &[Finding]) -> String {
+pub(super) fn json(loaded: &Loaded, findings: &[Finding], problems: &[String]) -> String {
     let indexes = indexes(&loaded.project, findings);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
     let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
@@ -19,13 +19,14 @@ pub(super) fn json(loaded: &Loaded, findings: &[Finding]) -> String {
         "version": 1,
         "findings": found,
         "unreadable": unreadable,
-        "summary": { "files": loaded.selected.len(), "errors": errors, "warnings": findings.len() - errors },
+        "problems": problems,
+        "summary": { "files": loaded.selected.len(), "errors": errors + problems.len(), "warnings": findings.len() - errors },
     });
     format!("{document:#}\n")
 }
 
 /// Returns the findings as SARIF 2.1.0.
-pub(super) fn sarif(project: &Project, findings: &[Finding]) -> String {
+pub(super) fn sarif(project: &Project, findings: &[Finding], problems: &[String]) -> String {
     let indexes = indexes(project, findings);
     let mut rules: BTreeMap<&str, String> = BTreeMap::new();
     for finding in findings {
@@ -38,6 +39,8 @@ pub(super) fn sarif(project: &Project, findings: &[Finding]) -> String {
     let rules: Vec<_> =
         rules.iter().map(|(code, title)| json!({ "id": code, "shortDescription": { "text": title } })).collect();
     let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, finding)).collect();
+    let notification = |problem: &String| json!({ "level": "error", "message": { "text": problem } });
+    let notifications: Vec<_> = problems.iter().map(notification).collect();
     let document = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -46,6 +49,7 @@ pub(super) fn sarif(project: &Project, findings: &[Finding]) -> String {
                 "driver": { "name": "patter", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules }
             },
             "columnKind": "unicodeCodePoints",
+            "invocations": [{ "executionSuccessful": problems.is_empty(), "toolExecutionNotifications": notifications }],
             "results": results,
         }],
     });
