@@ -10,6 +10,7 @@ pub mod compatible;
 pub mod conversation;
 pub mod declare;
 pub mod definition;
+pub mod demo;
 pub mod diff;
 mod keyword;
 pub mod library;

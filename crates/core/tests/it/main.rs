@@ -12,6 +12,7 @@
 mod commands;
 mod compatibility;
 mod declarations;
+mod demo;
 mod differences;
 mod findings;
 mod from_schema;
