@@ -177,7 +177,6 @@ impl Run {
             Some(run::Outcome::Answer { .. }) => Ok(Outcome::Success),
             Some(run::Outcome::Failed(failure)) => {
                 let hint = match failure.kind {
-                    FailureKind::Configuration => Some("`--model demo` runs without a key, offline"),
                     FailureKind::ModelCalls => Some("--max-turns allows more"),
                     _ => None,
                 };

@@ -266,7 +266,8 @@ impl Driven<'_> {
             ModelError::Configuration { .. } => FailureKind::Configuration,
             _ => FailureKind::Model,
         };
-        let _ = self.run.model_failed(Failure { kind, message: error.to_string() }, now());
+        let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        let _ = self.run.model_failed(Failure { kind, message: format!("{error}{hint}") }, now());
     }
 
     fn calling(&self, call: PendingCall) -> Calling {

@@ -1,12 +1,12 @@
 //! Models that are reached over HTTP: one client for every provider, and the wires of core.
 
-use super::{Model, ModelError};
+use super::{Model, ModelError, Sink};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url};
 use crate::project::Environment;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::name::{ModelRef, Provider};
-use patter_core::request::{Delta, Reply, Request};
+use patter_core::request::{Reply, Request};
 use patter_core::wire::{Streaming, Verdict, Wire, WireError, retry_after};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -24,7 +24,18 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const MOST_ERROR_BYTES: usize = 64 * 1024;
 
 /// A model that is reached over HTTP.
+///
+/// ```
+/// use patter::model::{HttpModel, Model};
+/// use patter::project::Environment;
+/// let model = "OpenAI/gpt-4o-mini".parse().unwrap();
+/// let error = HttpModel::new(&model, &Environment::default()).err().unwrap();
+/// assert_eq!(error.to_string(), "there is no key for OpenAI: `OPENAI_API_KEY` is not set");
+/// let environment = Environment::of([("OPENAI_API_KEY", "k3y")]);
+/// assert_eq!(HttpModel::new(&model, &environment).unwrap().provider().name(), "OpenAI");
+/// ```
 pub struct HttpModel {
+    provider: Provider,
     wire: Wire,
     client: HttpClient,
     url: Url,
@@ -43,34 +54,33 @@ impl HttpModel {
     /// choice, so it may be one of this machine.
     pub fn new(model: &ModelRef, environment: &Environment) -> Result<Self, ModelError> {
         let Some(wire) = Wire::of(model.provider) else {
-            return Err(ModelError::configuration(format!("`{model}` is not reached over HTTP")));
+            return Err(wrong(format!("`{model}` is not reached over HTTP")));
         };
         let access = access(model.provider);
         let base = environment.get(access.base_variable).unwrap_or_else(|| access.base.to_owned());
         let base = if base.contains("://") { base } else { format!("http://{base}") };
         let address = format!("{}{}", base.trim_end_matches('/'), wire.path(&model.id, Streaming::On));
-        let wrong = || ModelError::configuration(format!("`{}` is no address", access.base_variable));
-        let url = Url::parse(&address).map_err(|_| wrong())?;
-        let reach = Reach::allowing(url.host_str()).map_err(|_| wrong())?;
+        let no_address = || wrong(format!("`{}` is no address", access.base_variable));
+        let url = Url::parse(&address).map_err(|_| no_address())?;
+        let reach = Reach::allowing(url.host_str()).map_err(|_| no_address())?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if model.provider == Provider::Anthropic {
             headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
         }
-        if let Some(key) = key(&access, environment, base == access.base)? {
+        if let Some(key) = key(model.provider, &access, environment, base == access.base)? {
             let (name, text) = match model.provider {
                 Provider::Anthropic => (HeaderName::from_static("x-api-key"), key),
                 Provider::Google => (HeaderName::from_static("x-goog-api-key"), key),
                 _ => (AUTHORIZATION, format!("Bearer {key}")),
             };
-            let mut value = HeaderValue::from_str(text.trim()).map_err(|_| {
-                ModelError::configuration(format!("`{}` holds what no key can", access.keys.join("` or `")))
-            })?;
+            let mut value = HeaderValue::from_str(text.trim())
+                .map_err(|_| wrong(format!("`{}` holds what no key can", access.keys.join("` or `"))))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
-        Ok(Self { wire, client, url, headers })
+        Ok(Self { provider: model.provider, wire, client, url, headers })
     }
 
     /// Asks for another wire, such as the Responses of OpenAI or its old functions.
@@ -78,12 +88,12 @@ impl HttpModel {
         let old = self.wire.path(&model.id, Streaming::On);
         let base = self.url.as_str().strip_suffix(&old).unwrap_or(self.url.as_str()).to_owned();
         let address = format!("{base}{}", wire.path(&model.id, Streaming::On));
-        self.url = Url::parse(&address).map_err(|_| ModelError::configuration("the address is none".to_owned()))?;
+        self.url = Url::parse(&address).map_err(|_| wrong("the address is none".to_owned()))?;
         self.wire = wire;
         Ok(self)
     }
 
-    async fn attempts(&self, request: &Request<'_>, sink: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, ModelError> {
+    async fn attempts(&self, request: &Request<'_>, sink: &Sink<'_>) -> Result<Reply, ModelError> {
         let body = self.wire.encode(request, Streaming::On);
         let mut wait = FIRST_WAIT;
         for attempt in 0..=RETRIES {
@@ -102,12 +112,7 @@ impl HttpModel {
         Err(ModelError::TimedOut { after: TIMEOUT })
     }
 
-    async fn attempt(
-        &self,
-        request: &Request<'_>,
-        body: Vec<u8>,
-        sink: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failed> {
+    async fn attempt(&self, request: &Request<'_>, body: Vec<u8>, sink: &Sink<'_>) -> Result<Reply, Failed> {
         let sent = HttpRequest {
             method: Method::POST,
             url: self.url.clone(),
@@ -139,10 +144,14 @@ impl HttpModel {
 }
 
 impl Model for HttpModel {
+    fn provider(&self) -> Provider {
+        self.provider
+    }
+
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: &'a (dyn Fn(Delta) + Send + Sync),
+        sink: &'a Sink<'a>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
@@ -173,11 +182,12 @@ impl Failed {
 
     fn wire(error: &WireError) -> Self {
         let may_retry = error.is_passing();
-        let message = error.to_string();
         let error = match error {
-            WireError::Status { status, .. } => ModelError::Api { status: Some(*status), message },
-            WireError::Stream { .. } | WireError::Cut => ModelError::Api { status: None, message },
-            WireError::Malformed { .. } => ModelError::Malformed { message },
+            WireError::Malformed { message } => ModelError::Malformed { message: message.clone() },
+            // The text has the status.
+            WireError::Status { .. } | WireError::Stream { .. } | WireError::Cut => {
+                ModelError::Api { status: None, message: error.to_string() }
+            }
         };
         Self { error, may_retry, after: None }
     }
@@ -221,12 +231,21 @@ fn access(provider: Provider) -> Access {
 }
 
 /// Returns the key. Only the provider itself must have one: servers that speak like it often need none.
-fn key(access: &Access, environment: &Environment, is_provider: bool) -> Result<Option<String>, ModelError> {
+fn key(
+    provider: Provider,
+    access: &Access,
+    environment: &Environment,
+    is_provider: bool,
+) -> Result<Option<String>, ModelError> {
     let key = access.keys.iter().find_map(|name| environment.get(name));
     if key.is_none() && is_provider && !access.keys.is_empty() {
-        return Err(ModelError::missing_key(access.keys));
+        return Err(ModelError::missing_key(provider, access.keys));
     }
     Ok(key)
+}
+
+fn wrong(message: String) -> ModelError {
+    ModelError::Configuration { message, hint: None }
 }
 
 /// Returns a time between a half of one and the whole of it, so that many who wait do not come back at once.

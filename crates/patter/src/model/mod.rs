@@ -1,11 +1,18 @@
-//! Models: whoever replies to a conversation.
+//! Models: what is asked, and what comes back, whoever runs them.
 //!
-//! What is asked and replied is the same for all ([`patter_core::request`]); the wires of core say how it is written,
-//! and [`HttpModel`] sends it.
+//! A [`Model`] is one way to reach a model. Replies stream: pieces go to a sink as they come, and the whole is returned
+//! at the end. [`DemoModel`] works offline, [`ScriptedModel`] plays a file.
 
+mod demo;
+mod error;
 mod http;
+mod scripted;
+mod stream;
 
+pub use demo::DemoModel;
+pub use error::ModelError;
 pub use http::HttpModel;
+pub use scripted::{ScriptError, ScriptedModel};
 
 use crate::drive::Models;
 use crate::project::Environment;
@@ -14,74 +21,62 @@ use patter_core::name::{ModelRef, Provider};
 use patter_core::request::{Delta, Reply, Request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use thiserror::Error;
 
-/// Whoever replies to a conversation.
+/// What hears the pieces of a reply as they come. It should be quick: the reply waits for it.
+pub type Sink<'s> = dyn Fn(Delta) + Send + Sync + 's;
+
+/// A way to reach a model. One value serves any number of requests at once; the conversation is in the request.
+///
+/// ```
+/// use patter::conversation::Message;
+/// use patter::model::{DemoModel, Model};
+/// use patter::request::{Delta, Request, Settings};
+/// use patter::tool::CancellationToken;
+/// use std::sync::Mutex;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let request = Request {
+///     model: &"demo".parse().unwrap(),
+///     instruction: "Be kind.",
+///     messages: &[Message::user("Hello, I'm Ann")],
+///     tools: &[],
+///     settings: &Settings::default(),
+///     returns: None,
+/// };
+/// let heard = Mutex::new(String::new());
+/// let sink = |delta| {
+///     if let Delta::Text { text } = delta {
+///         heard.lock().unwrap().push_str(&text);
+///     }
+/// };
+/// let reply = DemoModel.call(&request, &sink, &CancellationToken::new()).await.unwrap();
+/// assert!(reply.text.starts_with("Hello, Ann!"));
+/// assert_eq!(*heard.lock().unwrap(), reply.text);
+/// # });
+/// ```
 pub trait Model: Send + Sync {
-    /// Asks for a reply. Its pieces go to `sink` as they come; the whole is returned. A call that is cancelled ends
-    /// soon, with [`ModelError::Cancelled`].
+    /// Returns who runs it, for messages and traces.
+    fn provider(&self) -> Provider;
+
+    /// Sends a request. Pieces of the reply go to `sink` as they come, and together they are the reply that is returned.
+    ///
+    /// Once `cancellation` is cancelled, this ends soon, with [`ModelError::Cancelled`]. Whether a failed request is
+    /// sent again is decided within, and never once the sink has heard a piece.
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: &'a (dyn Fn(Delta) + Send + Sync),
+        sink: &'a Sink<'a>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>>;
-}
 
-/// Why a model gave no reply.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ModelError {
-    /// What is needed to call it is missing, such as a key.
-    #[error("{message}")]
-    Configuration {
-        /// What is missing.
-        message: String,
-    },
-    /// The provider refused the request, or failed.
-    #[error("{message}")]
-    Api {
-        /// The status of HTTP, where there is one.
-        status: Option<u16>,
-        /// What the provider says.
-        message: String,
-    },
-    /// There is no connection, or it broke.
-    #[error("{message}")]
-    Network {
-        /// What happened.
-        message: String,
-    },
-    /// The reply cannot be read.
-    #[error("{message}")]
-    Malformed {
-        /// What is wrong with it.
-        message: String,
-    },
-    /// It took too long.
-    #[error("the model did not reply within {} s", after.as_secs())]
-    TimedOut {
-        /// The time that it had.
-        after: Duration,
-    },
-    /// Nobody waits for the reply any more.
-    #[error("the call of the model was cancelled")]
-    Cancelled,
-}
-
-impl ModelError {
-    pub(crate) fn configuration(message: String) -> Self {
-        ModelError::Configuration { message }
-    }
-
-    /// Says which key is missing; any of these would do.
-    pub(crate) fn missing_key(keys: &[&str]) -> Self {
-        Self::configuration(format!("there is no key: `{}` is not set", keys.join("` or `")))
+    /// Returns what people should know before they use it, in one line.
+    fn notice(&self) -> Option<&str> {
+        None
     }
 }
 
 /// Returns who finds models by their names, with keys and addresses from an environment. Models of one name share their
-/// connections.
+/// connections. `scripted/FILE` plays a file.
 pub fn models(environment: &Environment) -> Models {
     let environment = environment.clone();
     let known: Mutex<HashMap<ModelRef, Arc<dyn Model>>> = Mutex::default();
@@ -94,11 +89,16 @@ pub fn models(environment: &Environment) -> Models {
             Provider::OpenAi | Provider::Anthropic | Provider::Google | Provider::Ollama => {
                 Arc::new(HttpModel::new(model, &environment)?)
             }
-            Provider::Demo | Provider::Scripted => {
-                return Err(ModelError::configuration(format!("`{model}` cannot be called yet")));
-            }
+            Provider::Demo => Arc::new(DemoModel),
+            Provider::Scripted => Arc::new(script(&model.id)?),
         };
         known.insert(model.clone(), Arc::clone(&made));
         Ok(made)
     })
+}
+
+fn script(path: &str) -> Result<ScriptedModel, ModelError> {
+    let wrong = |message: String| ModelError::Configuration { message, hint: None };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot read `{path}`: {error}")))?;
+    ScriptedModel::parse(path, &text).map_err(|error| wrong(error.to_string()))
 }
