@@ -147,7 +147,7 @@ impl Driver {
     }
 
     /// Finds an agent of the project by name, also one inside of another.
-    pub(crate) fn agent(&self, name: &str) -> Option<Agent> {
+    pub fn agent(&self, name: &str) -> Option<Agent> {
         let trees = self.project.files().iter().map(|file| &file.tree);
         trees.flat_map(|tree| tree.walk().filter_map(Agent::cast)).find(|agent| agent.name().as_deref() == Some(name))
     }

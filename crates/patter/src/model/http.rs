@@ -4,6 +4,7 @@ use super::{Model, ModelError, Sink};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url};
 use crate::project::Environment;
+use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::name::{ModelRef, Provider};
 use patter_core::request::{Reply, Request};
@@ -40,6 +41,8 @@ pub struct HttpModel {
     client: HttpClient,
     url: Url,
     headers: HeaderMap,
+    /// The key, which a provider may repeat in what it says.
+    secrets: Secrets,
 }
 
 /// What a provider needs to be reached.
@@ -68,7 +71,9 @@ impl HttpModel {
         if model.provider == Provider::Anthropic {
             headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
         }
-        if let Some(key) = key(model.provider, &access, environment, base == access.base)? {
+        let key = key(model.provider, &access, environment, base == access.base)?;
+        let secrets = Secrets::new(key.as_slice());
+        if let Some(key) = key {
             let (name, text) = match model.provider {
                 Provider::Anthropic => (HeaderName::from_static("x-api-key"), key),
                 Provider::Google => (HeaderName::from_static("x-goog-api-key"), key),
@@ -80,7 +85,7 @@ impl HttpModel {
             headers.insert(name, value);
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
-        Ok(Self { provider: model.provider, wire, client, url, headers })
+        Ok(Self { provider: model.provider, wire, client, url, headers, secrets })
     }
 
     /// Asks for another wire, such as the Responses of OpenAI or its old functions.
@@ -91,6 +96,15 @@ impl HttpModel {
         self.url = Url::parse(&address).map_err(|_| wrong("the address is none".to_owned()))?;
         self.wire = wire;
         Ok(self)
+    }
+
+    fn redacted(&self, mut error: ModelError) -> ModelError {
+        if let ModelError::Api { message, .. } | ModelError::Network { message } | ModelError::Malformed { message } =
+            &mut error
+        {
+            *message = self.secrets.redact(message);
+        }
+        error
     }
 
     async fn attempts(&self, request: &Request<'_>, sink: &Sink<'_>) -> Result<Reply, ModelError> {
@@ -159,7 +173,8 @@ impl Model for HttpModel {
                 biased;
                 () = cancellation.cancelled() => Err(ModelError::Cancelled),
                 reply = tokio::time::timeout(TIMEOUT, self.attempts(request, sink)) => {
-                    reply.unwrap_or(Err(ModelError::TimedOut { after: TIMEOUT }))
+                    let reply = reply.unwrap_or(Err(ModelError::TimedOut { after: TIMEOUT }));
+                    reply.map_err(|error| self.redacted(error))
                 }
             }
         })

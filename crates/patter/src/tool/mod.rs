@@ -15,7 +15,7 @@ mod http;
 pub mod mcp;
 mod native;
 mod readable;
-mod secrets;
+pub(crate) mod secrets;
 pub mod standard;
 mod workspace;
 

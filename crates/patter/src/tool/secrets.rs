@@ -9,13 +9,13 @@ const REDACTED: &str = "[redacted]";
 const SHORTEST: usize = 4;
 
 /// Texts that nobody may read.
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     /// The longest first, so that one that holds another is taken out whole.
     secrets: Vec<String>,
 }
 
 impl Secrets {
-    pub(super) fn new(values: &[String]) -> Self {
+    pub(crate) fn new(values: &[String]) -> Self {
         let trimmed = values.iter().map(|value| value.trim());
         let mut secrets: Vec<_> = trimmed.filter(|value| value.len() >= SHORTEST).map(str::to_owned).collect();
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -25,11 +25,11 @@ impl Secrets {
 
     /// Returns how many bytes at the beginning of a text may be what is left of a secret: the length of the longest one,
     /// and what a character grows by that was cut through and is shown as unreadable.
-    pub(super) fn margin(&self) -> usize {
+    pub(crate) fn margin(&self) -> usize {
         self.secrets.first().map_or(0, |longest| longest.len() + 8)
     }
 
-    pub(super) fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| match text.contains(secret.as_str()) {
             true => text.replace(secret.as_str(), REDACTED),
             false => text,
@@ -37,7 +37,7 @@ impl Secrets {
     }
 
     /// Redacts a text of which the beginning was cut off, maybe within a secret, and takes off the margin.
-    pub(super) fn redact_tail(&self, text: &str) -> String {
+    pub(crate) fn redact_tail(&self, text: &str) -> String {
         let margin = self.margin();
         let ends = self
             .secrets
@@ -49,7 +49,7 @@ impl Secrets {
         self.redact(text.get(from..).unwrap_or_default())
     }
 
-    pub(super) fn redact_json(&self, value: Json) -> Json {
+    pub(crate) fn redact_json(&self, value: Json) -> Json {
         if self.secrets.is_empty() {
             return value;
         }
@@ -64,7 +64,7 @@ impl Secrets {
         }
     }
 
-    pub(super) fn redact_failure(&self, failure: &Failure) -> Failure {
+    pub(crate) fn redact_failure(&self, failure: &Failure) -> Failure {
         let redacted = Failure::new(self.redact(failure.message()));
         match failure.detail() {
             Some(detail) => redacted.with_detail(self.redact(detail)),

@@ -11,6 +11,7 @@
 )]
 
 mod command;
+mod drive;
 mod executor;
 mod fs;
 mod http;
