@@ -14,6 +14,7 @@ extern crate self as patter;
 
 pub mod http;
 pub mod lock;
+pub mod model;
 pub mod openapi;
 pub mod project;
 pub mod tool;

@@ -15,6 +15,7 @@ mod executor;
 mod fs;
 mod http;
 mod mcp;
+mod model;
 mod native;
 mod openapi;
 mod processes;
