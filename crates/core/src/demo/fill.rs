@@ -51,6 +51,11 @@ fn is_place(parameter: &Parameter<'_>) -> bool {
     parameter.words.iter().any(|word| PLACES.contains(&word.as_str()))
 }
 
+/// A text in quotes may be anything but what has a form of its own.
+fn may_be_quoted(parameter: &Parameter<'_>) -> bool {
+    find::Form::of(parameter).is_none_or(|form| form == find::Form::Path)
+}
+
 struct Filler<'s> {
     root: &'s Json,
     source: Source<'s>,
@@ -195,7 +200,7 @@ impl<'s> Filler<'s> {
         let schema = parameter.schema;
         let is_number = match kind(schema) {
             Kind::Integer | Kind::Number => true,
-            Kind::Text | Kind::Any if schema.get("enum").is_none() && find::Form::of(parameter).is_none() => false,
+            Kind::Text | Kind::Any if schema.get("enum").is_none() && may_be_quoted(parameter) => false,
             _ => return None,
         };
         let words = self.source.words.iter().enumerate();

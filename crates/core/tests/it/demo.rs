@@ -59,6 +59,12 @@ const ADDRESS: (&str, &str, &str) = (
 );
 const ASK_REFUNDS: (&str, &str, &str) = ("refunds", "Decides refunds and gives reasons", "(request::Text)==>(::Text)");
 
+const LIST: Written = ("files/list_directory", "Lists what is in a directory", "(path::Text)==>(::Any)");
+const READ: Written = ("files/read_text_file", "Reads a file as text", "(path::Text)==>(::Any)");
+const SORT: Written = ("sortLines", "Sorts the lines of a text by the alphabet", "(lines::Text)==>(::Text)");
+const SUMMARIZER: Written = ("summarizer", "Summarizes a text in two sentences", "(input::Text)==>(::Text)");
+const TRANSLATOR: Written = ("translator", "Translates a text into plain English", "(input::Text)==>(::Text)");
+
 type Written = (&'static str, &'static str, &'static str);
 
 fn tools(written: &[Written]) -> Vec<OfferedTool> {
@@ -198,6 +204,15 @@ fn calls_what_the_words_of_a_message_ask_for() {
             r#"Save the address {"city": "Bern", "zip": 1}"#,
             &[ADDRESS],
             r#"saveAddress{"address":{"city":"Bern","zip":1}}"#,
+        ),
+        // What the examples say about themselves.
+        ("List the directory 'docs'", &[LIST, READ], r#"files/list_directory{"path":"docs"}"#),
+        ("Read the file docs/a.md", &[LIST, READ], r#"files/read_text_file{"path":"docs/a.md"}"#),
+        ("Count the words of \"to be or not to be\"", &[WORD_COUNT, SORT], r#"wordCount{"text":"to be or not to be"}"#),
+        (
+            "Ask the summarizer about this: gram is a notation for patterns",
+            &[SUMMARIZER, TRANSLATOR],
+            r#"summarizer{"input":"Ask the summarizer about this: gram is a notation for patterns"}"#,
         ),
         (
             "I want a refund for order \"AB123456\"",

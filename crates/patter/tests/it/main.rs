@@ -16,6 +16,7 @@ mod executor;
 mod fs;
 mod http;
 mod mcp;
+mod model;
 mod native;
 mod openapi;
 mod processes;

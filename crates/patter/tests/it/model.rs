@@ -1,0 +1,249 @@
+//! Models that need nobody: the demo model and scripts.
+
+use patter::conversation::{Message, Outcome, Usage};
+use patter::model::{DemoModel, Model, ModelError, ScriptedModel};
+use patter::name::{Provider, WireName};
+use patter::request::{Delta, Finish, OfferedTool, Reply, Request, Settings};
+use patter::tool::CancellationToken;
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Sends a conversation to a model; returns what it replied, and the pieces that the sink heard.
+async fn ask(
+    model: &dyn Model,
+    messages: &[Message],
+    cancellation: &CancellationToken,
+) -> (Result<Reply, ModelError>, Vec<Delta>) {
+    let heard = Mutex::new(Vec::new());
+    let sink = |delta| heard.lock().unwrap().push(delta);
+    let reply = ask_with(model, messages, &sink, cancellation).await;
+    (reply, heard.into_inner().unwrap())
+}
+
+async fn ask_with(
+    model: &dyn Model,
+    messages: &[Message],
+    sink: &(dyn Fn(Delta) + Send + Sync),
+    cancellation: &CancellationToken,
+) -> Result<Reply, ModelError> {
+    let schema = json!({"type": "object", "properties": {"personName": {"type": "string"}}});
+    let tools = [OfferedTool {
+        name: WireName::of("greetings/sayHello").unwrap(),
+        description: "Greets someone".into(),
+        schema: schema.into(),
+        is_strict: false,
+    }];
+    let (id, settings) = ("demo".parse().unwrap(), Settings::default());
+    let request =
+        Request { model: &id, instruction: "Be kind.", messages, tools: &tools, settings: &settings, returns: None };
+    model.call(&request, sink, cancellation).await
+}
+
+/// Puts the pieces together again.
+fn joined(deltas: &[Delta]) -> (String, Vec<(String, String, String)>) {
+    let (mut whole, mut calls) = (String::new(), Vec::new());
+    for delta in deltas {
+        match delta {
+            Delta::Text { text } => whole.push_str(text),
+            Delta::Thought { .. } => panic!("there are no thoughts"),
+            Delta::Call { index, id, tool } => {
+                assert_eq!(*index, calls.len());
+                calls.push((id.clone(), tool.clone(), String::new()));
+            }
+            Delta::Arguments { index, text } => calls[*index].2.push_str(text),
+        }
+    }
+    (whole, calls)
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    Runtime::new().unwrap().block_on(future)
+}
+
+fn script(text: &str) -> ScriptedModel {
+    ScriptedModel::parse("test.json", text).unwrap()
+}
+
+fn result(id: &str, outcome: Outcome) -> Message {
+    Message::Tool { call_id: id.into(), tool: "greetings/sayHello".into(), outcome }
+}
+
+#[test]
+fn replies_come_in_pieces() {
+    let none = CancellationToken::new();
+    let scripted = script(r#"[{"text": "Two  things\n", "calls": [{"tool": "a"}, {"tool": "b", "arguments": [1]}]}]"#);
+    let models: [(&dyn Model, &str); 3] = [(&DemoModel, "What now?"), (&DemoModel, "Hello Ann"), (&scripted, "x")];
+    for (model, said) in models {
+        let (reply, deltas) = run(ask(model, &[Message::user(said)], &none));
+        let reply = reply.unwrap();
+        let (text, calls) = joined(&deltas);
+        assert_eq!(text, reply.text);
+        let expected: Vec<_> = reply.calls.into_iter().map(|call| (call.id, call.tool, call.arguments)).collect();
+        assert_eq!(calls, expected);
+        assert!(deltas.len() > 1, "{deltas:?}");
+    }
+    assert_eq!((DemoModel.provider(), scripted.provider()), (Provider::Demo, Provider::Scripted));
+    assert!(DemoModel.notice().unwrap().contains("no language model"));
+    assert_eq!(scripted.notice(), None);
+}
+
+#[test]
+fn cancellation_ends_a_reply_within_it() {
+    run(async {
+        // Before the first piece.
+        let cancelled = CancellationToken::new();
+        cancelled.cancel();
+        let (reply, deltas) = ask(&DemoModel, &[Message::user("What now?")], &cancelled).await;
+        assert_eq!((reply, deltas), (Err(ModelError::Cancelled), Vec::new()));
+        // After the first piece.
+        let token = CancellationToken::new();
+        let heard = Mutex::new(0);
+        let sink = |_| {
+            *heard.lock().unwrap() += 1;
+            token.cancel();
+        };
+        let reply = ask_with(&DemoModel, &[Message::user("What now?")], &sink, &token).await;
+        assert_eq!((reply, *heard.lock().unwrap()), (Err(ModelError::Cancelled), 1));
+        // While it waits, which would be for a day.
+        let slow = script(r#"[{"text": "late", "delayMs": 86400000}]"#);
+        let token = CancellationToken::new();
+        let messages = [Message::user("x")];
+        let ((reply, _), ()) = tokio::join!(ask(&slow, &messages, &token), async { token.cancel() });
+        assert_eq!(reply, Err(ModelError::Cancelled));
+    });
+}
+
+#[test]
+fn a_script_is_played_by_each_conversation_alone() {
+    let model = Arc::new(script(
+        r#"[
+          {"calls": [{"tool": "greetings/sayHello", "arguments": {"personName": "Ada"}},
+                     {"tool": "greetings/sayHello", "arguments": "{broken"}],
+           "expect": {"user": ["Hi", "Ada"], "instruction": ["kind"], "tools": ["greetings/sayHello"]},
+           "usage": {"inputTokens": 7, "outputTokens": 2}},
+          {"text": "Done.", "finish": "length", "expect": {"results": ["Hello, Ada!", "error: no JSON"]}, "delayMs": 1}
+        ]"#,
+    ));
+    let conversation = |model: Arc<ScriptedModel>| async move {
+        let none = CancellationToken::new();
+        let mut messages = vec![Message::user("Hi, I am Ada")];
+        let first = ask(&*model, &messages, &none).await.0.unwrap();
+        assert_eq!(first.calls[0].arguments, r#"{"personName":"Ada"}"#);
+        assert_eq!((first.calls[1].arguments.as_str(), first.calls[1].id.as_str()), ("{broken", "scripted_1_2"));
+        assert_eq!(first.usage, Usage { input_tokens: 7, output_tokens: 2, ..Usage::default() });
+        messages.push(first.message());
+        messages.push(result("scripted_1_1", Outcome::Value { value: json!("Hello, Ada!") }));
+        messages.push(result("scripted_1_2", Outcome::Error { message: "no JSON".into() }));
+        let second = ask(&*model, &messages, &none).await.0.unwrap();
+        assert_eq!((second.text.as_str(), second.finish.clone()), ("Done.", Finish::Length));
+        messages.push(second.message());
+        messages.push(Message::user("And now?"));
+        let error = ask(&*model, &messages, &none).await.0.unwrap_err();
+        assert_eq!(error.to_string(), "the script `test.json` has 2 replies, and this is request 3");
+    };
+    run(async {
+        let runs: Vec<_> = (0..16).map(|_| tokio::spawn(conversation(Arc::clone(&model)))).collect();
+        for run in runs {
+            run.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_script_says_what_is_not_as_expected() {
+    let called = || {
+        let call = patter::conversation::ToolCall { id: "1".into(), tool: "t".into(), arguments: String::new() };
+        let value = |value| Outcome::Value { value };
+        vec![
+            Message::user("Hi"),
+            Message::assistant("", vec![call]),
+            result("1", value(json!({"a": 1}))),
+            result("2", value(json!("text"))),
+        ]
+    };
+    for (step, messages, expected) in [
+        (
+            r#"{"expect": {"user": ["Ada"]}}"#,
+            vec![Message::user("Hi")],
+            "request 1: the user should say `Ada`, and says `Hi`",
+        ),
+        (
+            r#"{"expect": {"instruction": ["be rude"]}}"#,
+            vec![Message::user("Hi")],
+            "request 1: the instruction should contain `be rude`",
+        ),
+        (
+            r#"{"expect": {"tools": ["fetch"]}}"#,
+            vec![Message::user("Hi")],
+            "request 1: the tool `fetch` should be offered; offered are `greetings/sayHello`",
+        ),
+        (
+            r#"{}, {"expect": {"results": ["\"a\":1"]}}"#,
+            called(),
+            "request 2: the results should be `\"a\":1`, and are `{\"a\":1}`, `text`",
+        ),
+        (
+            r#"{"expect": {"results": ["x"]}}"#,
+            vec![Message::user("Hi")],
+            "request 1: the results should be `x`, and are none",
+        ),
+    ] {
+        let error = run(ask(&script(&format!("[{step}]")), &messages, &CancellationToken::new())).0.unwrap_err();
+        assert_eq!(error.to_string(), format!("the script `test.json`, {expected}"));
+        assert!(!error.is_passing());
+    }
+}
+
+#[test]
+fn a_script_fails_as_written_and_is_read_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("script.json");
+    std::fs::write(&path, r#"[{"error": {"message": "slow down", "status": 429}}]"#).unwrap();
+    run(async {
+        let model = ScriptedModel::read(&path).await.unwrap();
+        let error = ask(&model, &[Message::user("x")], &CancellationToken::new()).await.0.unwrap_err();
+        assert_eq!(
+            (error.to_string().as_str(), error.kind(), error.is_passing()),
+            ("status 429: slow down", "api", true)
+        );
+        let missing = ScriptedModel::read(&folder.path().join("none.json")).await.unwrap_err().to_string();
+        assert!(missing.starts_with("cannot read the script `") && missing.contains("none.json"), "{missing}");
+    });
+    let wrong = ScriptedModel::parse("x.json", r#"[{"calls": [{"tool": "t", "args": 1}]}]"#).unwrap_err();
+    assert!(wrong.to_string().starts_with("cannot read the script `x.json`: unknown field `args`"), "{wrong}");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let missing = ModelError::missing_key(Provider::OpenAi, &["OPENAI_API_KEY"]);
+    assert_eq!(missing.to_string(), "there is no key for OpenAI: `OPENAI_API_KEY` is not set");
+    assert_eq!(
+        missing.hint(),
+        Some("set `OPENAI_API_KEY` in the environment or in `.env`, or try the built-in model with `--model demo`")
+    );
+    let api = |status| ModelError::Api { status, message: "no".into() };
+    for (error, text, kind, is_passing) in [
+        (missing.clone(), missing.to_string(), "configuration", false),
+        (api(Some(401)), "status 401: no".to_owned(), "api", false),
+        (api(Some(503)), "status 503: no".to_owned(), "api", true),
+        (api(None), "no".to_owned(), "api", false),
+        (ModelError::Network { message: "no route".into() }, "no route".to_owned(), "network", true),
+        (ModelError::Cancelled, "the request to the model was cancelled".to_owned(), "cancelled", false),
+        (
+            ModelError::TimedOut { after: Duration::from_millis(1500) },
+            "the model did not reply within 1.5 s".to_owned(),
+            "timed_out",
+            true,
+        ),
+        (
+            ModelError::Malformed { message: "no JSON".into() },
+            "the reply of the model cannot be read: no JSON".to_owned(),
+            "malformed",
+            false,
+        ),
+    ] {
+        assert_eq!((error.to_string(), error.kind(), error.is_passing()), (text, kind, is_passing));
+    }
+}
