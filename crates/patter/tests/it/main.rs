@@ -13,6 +13,7 @@
 mod command;
 mod executor;
 mod fs;
+mod guarded;
 mod http;
 mod mcp;
 mod native;
