@@ -41,7 +41,8 @@ impl Validator {
         &self.definition
     }
 
-    /// Puts in the defaults of what was left out. Returns how many.
+    /// Puts in the defaults of what was left out, and writes whole numbers as such where an `Int` is meant: `1.0` is `1`.
+    /// Returns how many defaults.
     pub fn inject(&self, arguments: &mut Map<String, Json>) -> usize {
         inject(&self.definition.signature.parameters, arguments, &self.definition.records)
     }

@@ -126,7 +126,7 @@ impl Type {
     }
 }
 
-/// Puts defaults in, also inside of objects that are there. Returns how many.
+/// Puts defaults in, also inside of objects that are there, and writes whole numbers as such. Returns how many defaults.
 pub(super) fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) -> usize {
     let mut count = 0;
     for field in fields {
@@ -143,6 +143,12 @@ pub(super) fn inject(fields: &[Field], object: &mut Map<String, Json>, records: 
 
 fn inject_inside(ty: &Type, value: &mut Json, records: &Records) -> usize {
     match (&ty.shape, value) {
+        (Shape::Integer, Json::Number(number)) => {
+            if let Some(whole) = whole(number) {
+                *number = whole;
+            }
+            0
+        }
         // A value that must be one of a list is one as it came, or not at all.
         _ if ty.facets.allowed.is_some() => 0,
         (Shape::Object(fields), Json::Object(object)) => inject(fields, object, records),
@@ -308,6 +314,13 @@ fn is_integer(value: &Json) -> bool {
         Json::Number(number) => number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|f| f.fract() == 0.0),
         _ => false,
     }
+}
+
+/// Writes a float that is a whole number as one: tools take `1`, and models write `1.0`.
+fn whole(number: &Number) -> Option<Number> {
+    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
+    // Beyond the range of 64 bits there is no such number, also after the cast.
+    Number::from_i128(float as i128)
 }
 
 /// Shows a value in a message, shortened where it is long.

@@ -150,6 +150,9 @@ fn calls_fill_the_templates() {
     assert_eq!(all.env, [("K".to_owned(), "k<KEY>".to_owned()), ("N".to_owned(), "3".to_owned())]);
     assert_eq!(all.secrets, ["<BIN>", "<KEY>"]);
     assert_eq!(format!("{all:?}"), "Invocation { arguments: 6, .. }");
+    let passed = self::spec("run: ['x'], env: ['TOK', 'PATH', 'EDITION']", "()==>(::Text)");
+    let passed = passed.invocation(&Default::default(), &variable).unwrap();
+    assert_eq!((passed.env.len(), passed.secrets), (3, vec!["<TOK>".to_owned(), "<EDITION>".to_owned()]));
     let none = call(json!({"many": null})).unwrap();
     assert_eq!((none.arguments, none.stdin.as_deref(), none.env.len()), (vec!["--".to_owned()], Some("ab"), 1));
     let dash = InvocationError::Dash { parameter: "many".to_owned() };

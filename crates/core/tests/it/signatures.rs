@@ -259,6 +259,18 @@ fn defaults_are_put_into_defaults_but_not_into_listed_values() {
 }
 
 #[test]
+fn whole_numbers_are_written_as_such() {
+    let signature = signature(
+        "(n::Int)==>(list::Array {elementType: 'Int'})==>(one::Int {enum: [1, 2]})\
+         ==>(inner::Object {fields: {i: 'Int', d: 'Double'}})==>(::Int)",
+    );
+    let arguments = json!({"n": 1.0, "list": [2.0, -3.0, 1e30], "one": 2.0, "inner": {"i": 1e3, "d": 4.0}});
+    let taken = signature.arguments(arguments, &Records::default()).unwrap();
+    let expected = r#"{"n":1,"list":[2,-3,1e+30],"one":2,"inner":{"i":1000,"d":4.0}}"#;
+    assert_eq!(taken.to_string(), expected);
+}
+
+#[test]
 fn big_whole_numbers_are_compared_exactly() {
     let signature = signature("(p::Int {range: ...9007199254740992})==>(::Any)");
     assert!(signature.arguments(json!({ "p": 9_007_199_254_740_992_u64 }), &Records::default()).is_ok());

@@ -71,8 +71,9 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FsConfig {
-    /// The folders that the toolbox `fs` may touch, from the root of the project on; that root if there are none.
-    pub roots: Vec<PathBuf>,
+    /// The folders that the toolbox `fs` may touch, from the root of the project on; that root where nothing is
+    /// said, and none where the list is empty.
+    pub roots: Option<Vec<PathBuf>>,
 }
 
 /// The section `[org]`.

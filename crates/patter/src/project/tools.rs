@@ -227,8 +227,8 @@ fn kit(root: &Path, config: &Config, environment: &Environment) -> Result<Kit, T
     let reach = Reach::allowing(config.http.allow.iter().map(String::as_str))?;
     let client = HttpClient::new(reach, |name| environment.get(name));
     let mut kit = Kit { client, ..Kit::new(root, environment.clone()) };
-    if !config.fs.roots.is_empty() {
-        let named = config.fs.roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
+    if let Some(roots) = &config.fs.roots {
+        let named = roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
         kit.fs_roots = named.collect();
     }
     Ok(kit)

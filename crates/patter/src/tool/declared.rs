@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// What tools that are declared in gram are made with.
 #[derive(Clone)]
 pub struct Kit {
-    /// The folder that commands run in.
+    /// The root of the project: commands run in it, and `fs` guards what sets it up.
     pub root: PathBuf,
     /// Where `${NAME}` is looked up.
     pub environment: Environment,

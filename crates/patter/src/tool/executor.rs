@@ -127,7 +127,7 @@ impl Executor {
         let entry = self.library.resolve(tool)?;
         let mut arguments = arguments.as_object().cloned().unwrap_or_default();
         entry.value.validator().inject(&mut arguments);
-        Ok(self.permissions.decide(&entry.name, &arguments))
+        Ok(self.decide(&entry.name, &entry.value, &arguments))
     }
 
     /// Tells what would become of the call of another agent, whose name stands for itself.
@@ -145,7 +145,7 @@ impl Executor {
         // Conditions see what the tool would see, so defaults come first.
         let validator = tool.validator();
         let defaults = arguments.as_object_mut().map_or(0, |arguments| validator.inject(arguments));
-        if let Err(error) = self.permit(name, &arguments, approval) {
+        if let Err(error) = self.permit(name, tool, &arguments, approval) {
             return steps.refused(error);
         }
         if let Err(mismatches) = validator.arguments(&arguments) {
@@ -159,15 +159,25 @@ impl Executor {
         }))
     }
 
-    fn permit(&self, tool: &FullName, arguments: &Json, approval: Approval) -> Result<(), CallError> {
-        let verdict = self.permissions.decide(tool, arguments.as_object().unwrap_or(&NONE));
+    /// Decides on the arguments as they are given, and as the tool takes them.
+    fn decide(&self, name: &FullName, tool: &Tool, arguments: &Map<String, Json>) -> Verdict<'_> {
+        let given = self.permissions.decide(name, arguments);
+        let seen = tool.implementation.seen_by_rules(arguments);
+        match seen.map(|seen| self.permissions.decide(name, &seen)) {
+            Some(seen) if seen.decision > given.decision => seen,
+            _ => given,
+        }
+    }
+
+    fn permit(&self, name: &FullName, tool: &Tool, arguments: &Json, approval: Approval) -> Result<(), CallError> {
+        let verdict = self.decide(name, tool, arguments.as_object().unwrap_or(&NONE));
         let because = || verdict.because.to_string();
         let denial = match (verdict.decision, approval) {
             (Decision::Allow, _) | (Decision::Ask, Approval::Given) => return Ok(()),
             (Decision::Ask, Approval::None) => Denial::NotApproved { because: because() },
             (Decision::Deny, _) => Denial::Denied { because: because() },
         };
-        Err(CallError::PermissionDenied { tool: tool.clone(), denial })
+        Err(CallError::PermissionDenied { tool: name.clone(), denial })
     }
 
     async fn dispatch(

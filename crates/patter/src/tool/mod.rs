@@ -37,7 +37,7 @@ pub use tokio_util::sync::CancellationToken;
 
 use patter_core::library::Defined;
 use patter_core::signature::Validator;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -53,6 +53,14 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 pub trait Implementation: Send + Sync + 'static {
     /// Performs a call. The arguments are an object.
     fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>>;
+
+    /// Returns the arguments as rules are to see them, where what they name can be written in several ways: a file has
+    /// many paths. Rules decide on these and on those that were given, and the stricter decision counts. The arguments
+    /// are not validated yet.
+    fn seen_by_rules(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
+        let _ = arguments;
+        None
+    }
 }
 
 /// A tool: what it is, and how it works. Cheap to clone.

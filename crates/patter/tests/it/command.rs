@@ -286,7 +286,7 @@ async fn the_environment_is_cleared() {
         shown.as_str().unwrap().lines().filter_map(|line| line.split_once('=')).map(|it| it.0).collect();
     assert_eq!(names, ["HOME", "PATH"]);
     for (env, expected) in [
-        ("[\"PLAIN\", \"UNSET\"]", "PLAIN=a plain value"),
+        ("[\"PLAIN\", \"UNSET\"]", "PLAIN=[redacted]"),
         ("{ GREETING: \"hi {a}\", HOME: \"/tmp\" }", "GREETING=hi you\nHOME=/tmp"),
         ("{ GONE: \"{b}\", EMPTY: \"\" }", "EMPTY="),
         ("{ T: \"Bearer ${TOKEN}\" }", "T=Bearer [redacted]"),

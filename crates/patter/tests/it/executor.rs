@@ -143,6 +143,7 @@ async fn conditions_see_defaults() {
     let executor = executor([echo()], &["allow t/echo when times > 1"]);
     assert!(ended(&executor, Call::new("echo", json!({"text": "a"}))).await.starts_with("permission_denied"));
     assert_eq!(ended(&executor, Call::new("echo", json!({"text": "a", "times": 2}))).await, "\"aa\"");
+    assert_eq!(ended(&executor, Call::new("echo", json!({"text": "a", "times": 2.0}))).await, "\"aa\"");
     let verdict = executor.verdict("echo", &json!({"text": "a"})).unwrap();
     assert_eq!(verdict.because.to_string(), "no rule allows it");
 }

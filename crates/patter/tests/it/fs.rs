@@ -49,7 +49,7 @@ impl World {
 }
 
 async fn call(roots: Vec<Root>, name: &str, arguments: Json) -> (Result<Json, Failure>, Vec<String>) {
-    let tools = fs(roots);
+    let tools = fs("/no/project", roots);
     let tool = tools.iter().find(|tool| tool.name() == name).unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&heard);
@@ -67,7 +67,7 @@ async fn call(roots: Vec<Root>, name: &str, arguments: Json) -> (Result<Json, Fa
 
 #[test]
 fn there_are_four_tools() {
-    let tools = fs(vec![Root::new("project", "/")]);
+    let tools = fs("/", vec![Root::new("project", "/")]);
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.kind, tool.effect, tool.idempotent)).collect();
     assert_eq!(
         shown,

@@ -14,6 +14,7 @@ mod command;
 mod drive;
 mod executor;
 mod fs;
+mod guarded;
 mod http;
 mod mcp;
 mod model;

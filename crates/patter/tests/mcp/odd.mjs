@@ -26,6 +26,7 @@ const tools = [
       annotations: { readOnlyHint: true } },
     { name: "hang", description: "Never answers", inputSchema: object({}) },
     { name: "env", description: "Shows variables", inputSchema: object({}) },
+    { name: "tell", description: "Tells the token", inputSchema: object({ times: { type: "integer" } }) },
     { name: "rename", description: "Gives a tool another name", inputSchema: object({}) },
   ],
 ];
@@ -52,6 +53,7 @@ const calls = {
     say({ method: "notifications/tools/list_changed" });
     return text("renamed");
   },
+  tell: ({ times }) => text(process.env.TOKEN.repeat(times)),
   env: () => text(Object.keys(process.env).sort().join(" ")),
 };
 

@@ -7,6 +7,10 @@ use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
+/// The variables that every command gets, where they are set. No other is passed on unless the tool names it, and what
+/// others hold is secret.
+pub const ALWAYS_PASSED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+
 /// What one call runs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invocation {
@@ -81,7 +85,7 @@ impl CommandSpec {
         for (name, value) in &self.env {
             let value = match value {
                 EnvValue::Passed => variable(name).inspect(|value| {
-                    if is_secret(name) {
+                    if !ALWAYS_PASSED.contains(&name.as_str()) {
                         filling.secrets.push(value.clone());
                     }
                 }),
@@ -199,11 +203,4 @@ impl Filling<'_> {
 
 fn refuse_nul(name: &str, text: &str) -> Result<(), InvocationError> {
     if text.contains('\0') { Err(InvocationError::Nul { name: name.to_owned() }) } else { Ok(()) }
-}
-
-/// Tells whether a variable that is passed on holds a secret, by its name: `GITHUB_TOKEN` does, `JAVA_HOME` does not.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY"].iter().any(|it| name.contains(it))
-        || name.split('_').any(|word| matches!(word, "KEY" | "PASS" | "PAT" | "AUTH"))
 }

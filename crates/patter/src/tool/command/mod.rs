@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-/// The variables that every command gets, where they are set. No other is passed on unless the tool names it.
-pub const ALWAYS_PASSED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+pub use patter_core::declare::command::ALWAYS_PASSED;
 
 /// Where the values of variables come from, by their names.
 pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

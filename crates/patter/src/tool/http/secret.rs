@@ -114,7 +114,12 @@ impl Secrets {
             Json::Object(entries) => {
                 entries.into_iter().map(|(key, value)| (self.redact(key), self.redact_json(value))).collect()
             }
-            other => other,
+            Json::Number(number) => {
+                let written = number.to_string();
+                let hidden = self.forms.iter().find(|(form, _)| *form == written);
+                hidden.map_or(Json::Number(number), |(_, instead)| Json::String(instead.clone()))
+            }
+            other @ (Json::Null | Json::Bool(_)) => other,
         }
     }
 

@@ -1,6 +1,6 @@
 //! One connection to an MCP server, from the handshake to the end.
 
-use super::http::Sessions;
+use super::http::{Refusal, Sessions};
 use super::process::{Process, Tail};
 use super::settings::{Reach, Settings};
 use super::trouble::{Trouble, causes};
@@ -58,6 +58,7 @@ impl Connection {
         deadline: Instant,
     ) -> Result<Self, Trouble> {
         let listener = Listener::default();
+        let refusal = Refusal::default();
         let name = &settings.name;
         let (served, process) = match &settings.reach {
             Reach::Process { command, arguments, environment, folder } => {
@@ -69,7 +70,7 @@ impl Connection {
             Reach::Http { url, headers } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
-                let client = Sessions { client: client.clone(), listener: listener.clone() };
+                let client = Sessions { client: client.clone(), listener: listener.clone(), refusal: refusal.clone() };
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 (timeout_at(deadline, serve_client(listener.clone(), transport)).await, None)
             }
@@ -82,7 +83,7 @@ impl Connection {
                     None => String::new(),
                 };
                 Err(match failed {
-                    Ok(Err(error)) => not_ready(settings, &error, &ending),
+                    Ok(Err(error)) => not_ready(settings, &error, refusal.status(), &ending),
                     _ => Trouble::slow_start(name, settings.start_timeout, ending),
                 })
             }
@@ -163,12 +164,12 @@ impl Lease {
     }
 }
 
-fn not_ready(settings: &Settings, error: &ClientInitializeError, ending: &str) -> Trouble {
+fn not_ready(settings: &Settings, error: &ClientInitializeError, refusal: Option<u16>, ending: &str) -> Trouble {
     let detail = causes(error);
     let detail = if ending.is_empty() { detail } else { format!("{detail}; {ending}") };
     let name = &settings.name;
-    if error.is_authorization_required() {
-        return Trouble::unauthorized(name, detail);
+    if let Some(status) = refusal {
+        return Trouble::unauthorized(name, status, detail);
     }
     match (error, &settings.reach) {
         (ClientInitializeError::JsonRpcError(error), _) => Trouble::refused_start(name, &error.message, detail),

@@ -6,6 +6,8 @@ use crate::tool::Failure;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value as Json, json};
 
+/// How large an answer may be, in bytes of text.
+const LARGEST: usize = 1024 * 1024;
 /// How much text of a resource is passed on.
 const LONGEST_RESOURCE: usize = 64 * 1024;
 
@@ -33,24 +35,38 @@ pub(super) fn value(settings: &Settings, result: CallToolResult, output: Output)
         };
         return Err(Failure::new(settings.secrets.redact(&told)));
     }
-    match (output, structured_content) {
-        (Output::Structured, Some(structured)) => Ok(structured),
+    let value = match (output, structured_content) {
+        (Output::Structured, Some(structured)) => structured,
         (Output::Structured, None) => match content.as_slice() {
             // Servers from before there was structured content write it as text.
-            [ContentBlock::Text(part)] if let Ok(structured) = serde_json::from_str(&part.text) => Ok(structured),
+            [ContentBlock::Text(part)] if let Ok(structured) = serde_json::from_str(&part.text) => structured,
             _ => {
                 let told =
                     format!("the MCP server `{server}` answered without the structured content that it promised");
-                Err(Failure::new(told))
+                return Err(Failure::new(told));
             }
         },
-        (Output::Free, structured) => Ok(match (content.as_slice(), structured) {
+        (Output::Free, structured) => match (content.as_slice(), structured) {
             ([], Some(structured)) => structured,
             ([], None) => Json::String(String::new()),
             ([ContentBlock::Text(part)], _) => Json::String(part.text.clone()),
             ([part], _) => described(part),
             (parts, _) => parts.iter().map(described).collect(),
-        }),
+        },
+    };
+    if size(&value) > LARGEST {
+        return Err(Failure::new(format!("the MCP server `{server}` answered with more than {LARGEST} bytes")));
+    }
+    Ok(settings.secrets.redact_json(value))
+}
+
+/// Returns how many bytes of text a value has, more or less.
+fn size(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 8,
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(size).sum(),
+        Json::Object(entries) => entries.iter().map(|(key, value)| key.len() + size(value)).sum(),
     }
 }
 

@@ -11,6 +11,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 /// How long it may take until a connection stands.
@@ -35,6 +36,31 @@ pub fn http_client() -> Result<reqwest::Client, HttpError> {
 pub(super) struct Sessions {
     pub(super) client: reqwest::Client,
     pub(super) listener: Listener,
+    pub(super) refusal: Refusal,
+}
+
+/// The status by which a server refused access, once it did.
+#[derive(Clone, Default)]
+pub(super) struct Refusal(Arc<AtomicU16>);
+
+impl Refusal {
+    pub(super) fn status(&self) -> Option<u16> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|status| *status != 0)
+    }
+
+    fn note(&self, error: &Failed) {
+        let status = match error {
+            StreamableHttpError::AuthRequired(_) => 401,
+            StreamableHttpError::InsufficientScope(_) => 403,
+            StreamableHttpError::Client(error) => error.status().map_or(0, |status| status.as_u16()),
+            StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => 401,
+            StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 403") => 403,
+            _ => 0,
+        };
+        if matches!(status, 401 | 403) {
+            self.0.store(status, Ordering::Relaxed);
+        }
+    }
 }
 
 type Failed = StreamableHttpError<reqwest::Error>;
@@ -56,7 +82,8 @@ impl StreamableHttpClient for Sessions {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        let response = self.client.post_message(uri, message, session, auth, headers).await?;
+        let response = self.client.post_message(uri, message, session, auth, headers).await;
+        let response = response.inspect_err(|error| self.refusal.note(error))?;
         match (request, response) {
             (Some(request), StreamableHttpPostResponse::Json(JsonRpcMessage::Error(answer), session)) => {
                 if is_in_session && is_about_session(&answer) {

@@ -58,8 +58,9 @@ impl Trouble {
         Self::new(format!("the MCP server `{server}` cannot be reached"), detail, Again::Soon)
     }
 
-    pub(super) fn unauthorized(server: &str, detail: String) -> Self {
-        let message = format!("the MCP server `{server}` refused us: its `headers` give no access");
+    pub(super) fn unauthorized(server: &str, status: u16, detail: String) -> Self {
+        let message =
+            format!("the MCP server `{server}` refused the connection ({status}): its `headers` give no access");
         Self::new(message, detail, Again::Later)
     }
 
@@ -99,7 +100,7 @@ impl Trouble {
     }
 }
 
-/// Writes an error with what caused it.
+/// Writes an error with what caused it, without the names of types.
 pub(super) fn causes(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut source = error.source();
@@ -111,7 +112,22 @@ pub(super) fn causes(error: &dyn Error) -> String {
         }
         source = cause.source();
     }
-    cut(&told, LONGEST_MESSAGE)
+    cut(&without_types(&told), LONGEST_MESSAGE)
+}
+
+/// Takes out what stands in brackets and names a type, as in `Transport [a::B<C>] error`.
+fn without_types(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, (inside, after))) =
+        rest.split_once('[').and_then(|(before, after)| Some((before, after.split_once(']')?)))
+    {
+        match inside.contains("::") {
+            true => plain.push_str(before.trim_end()),
+            false => plain.extend([before, "[", inside, "]"]),
+        }
+        rest = after;
+    }
+    plain + rest
 }
 
 /// Cuts a text, and shows it.

@@ -31,7 +31,7 @@ pub const TOOLBOXES: [(&str, &str); 2] =
 /// ```
 pub fn standard(kit: &Kit) -> Workspace {
     let own = tools().into_iter().map(|(toolbox, tool)| (toolbox.unwrap_or_default(), tool));
-    let files = fs::fs(kit.fs_roots.clone()).into_iter().map(|tool| ("fs", tool.source(BUILT_IN)));
+    let files = fs::fs(&kit.root, kit.fs_roots.clone()).into_iter().map(|tool| ("fs", tool.source(BUILT_IN)));
     let all = own.chain(files).chain([("", fetch(&kit.client))]);
     let builder = all.fold(Workspace::builder(), |builder, (name, tool)| builder.toolbox(name, |it| it.tool(tool)));
     let (written, _) = declared(&Project::read(TOOLBOXES), kit);

@@ -47,6 +47,14 @@ async fn secrets_do_not_come_back() {
 }
 
 #[tokio::test]
+async fn a_number_that_is_a_secret_does_not_come_back() {
+    let server = Server::start(|_, _| reply(200, &[("content-type", "application/json")], "[4711, 47110, true]")).await;
+    let record = "url: 'BASE', headers: {`x-pin`: '${PIN}'}";
+    let tool = tool_with(&server::client(), &server.base, record, "()==>(::Any)", &[("PIN", "4711")]);
+    assert_eq!(call(&tool, json!({})).await.unwrap(), json!(["[secret PIN]", 47110, true]));
+}
+
+#[tokio::test]
 async fn what_a_basic_token_says_is_hidden_too() {
     let server = Server::start(|_, _| reply(403, &[], "wrong password: lovelace")).await;
     let record = "url: 'BASE', headers: {authorization: 'Basic ${TOKEN}'}";

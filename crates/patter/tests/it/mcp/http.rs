@@ -2,6 +2,7 @@
 
 use super::{SOON, call, installed, server};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::AppendHeaders;
 use serde_json::json;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -61,10 +62,17 @@ async fn a_server_is_reached_by_its_address() {
 
 #[tokio::test]
 async fn headers_are_sent_and_a_refusal_is_told() {
+    refused(StatusCode::UNAUTHORIZED, Some("Bearer")).await;
+    refused(StatusCode::UNAUTHORIZED, None).await;
+    refused(StatusCode::FORBIDDEN, None).await;
+}
+
+async fn refused(status: StatusCode, challenge: Option<&'static str>) {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let refuse = move |headers: HeaderMap| {
         tell.send(headers.get("x-key").cloned()).unwrap();
-        std::future::ready((StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")]))
+        let challenge = challenge.map(|challenge| [("www-authenticate", challenge)]);
+        std::future::ready((status, challenge.map(AppendHeaders), "go away"))
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -72,7 +80,10 @@ async fn headers_are_sent_and_a_refusal_is_told() {
     tokio::spawn(async move { axum::serve(listener, router).await });
     let server = server(&format!("url = 'http://127.0.0.1:{port}/mcp'\nheaders = {{X-Key = 'key ${{TOKEN}}'}}"));
     let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
-    assert_eq!(failure.message(), "the MCP server `demo` refused us: its `headers` give no access");
+    let code = status.as_u16();
+    let expected = format!("the MCP server `demo` refused the connection ({code}): its `headers` give no access");
+    assert_eq!(failure.message(), expected, "{failure:?}");
+    assert!(!failure.detail().unwrap().contains("::"), "{failure:?}");
     assert_eq!(told.recv().await.unwrap().unwrap(), "key sesame-open");
     assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
 }

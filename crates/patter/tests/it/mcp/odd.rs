@@ -12,7 +12,7 @@ async fn what_cannot_be_used_is_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}") else { return };
     let listing = server.tools().await.unwrap();
     let names: Vec<_> = listing.tools.iter().map(Tool::name).collect();
-    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "rename"]);
+    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "tell", "rename"]);
     let warnings: Vec<_> = listing.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"));
     let declared: Vec<_> = listing.tools.iter().map(|tool| tool.definition.to_string()).collect();
@@ -67,6 +67,9 @@ async fn answers_become_values() {
     expect("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
     expect("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
     expect("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
+    expect("tell", json!({"times": 2}), Ok(json!("[redacted][redacted]"))).await;
+    let large = "the MCP server `demo` answered with more than 1048576 bytes";
+    expect("tell", json!({"times": 100_000}), Err(large)).await;
     expect("hang", json!({}), Err("the MCP server `demo` did not answer within 2 s")).await;
     // It works on after that, in the same process.
     expect("strict", json!({"b": 1}), Ok(json!("taken"))).await;

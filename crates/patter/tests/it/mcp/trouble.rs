@@ -13,6 +13,7 @@ async fn check(settings: &str, message: &str, detail: &str) {
     let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
     assert_eq!(failure.message(), message, "{settings}");
     assert!(failure.detail().unwrap_or_default().contains(detail), "{settings}: {failure:?}");
+    assert!(!failure.detail().unwrap_or_default().contains("::"), "{settings}: {failure:?}");
     // It is left alone for a while, and the same is told at once.
     assert_eq!(server.tools().await.unwrap_err().message(), message, "{settings}");
 }

@@ -15,12 +15,16 @@ pub use root::Root;
 use super::super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext};
 use root::Roots;
 use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Returns the tools for files. Relative paths are looked up in the first root; a path in another one is written
-/// `name:path`, and an absolute path may be in any.
+/// Returns the tools for files of a project. Relative paths are looked up in the first root; a path in another one is
+/// written `name:path`, and an absolute path may be in any.
+///
+/// What sets up the project or a root is guarded: `.env` is neither read nor written, `patter.toml`, `patter.lock` and
+/// what is in `.git` are not written.
 ///
 /// ```
 /// use patter::tool::{ToolContext, standard::fs::{Root, fs}};
@@ -28,7 +32,8 @@ use tokio_util::sync::CancellationToken;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let tools = fs(vec![Root::new("project", env!("CARGO_MANIFEST_DIR"))]);
+/// let project = env!("CARGO_MANIFEST_DIR");
+/// let tools = fs(project, vec![Root::new("project", project)]);
 /// let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
 /// assert_eq!(names, ["readFile", "listFolder", "searchFiles", "writeFile"]);
 /// let (read, context) = (&tools[0].implementation, ToolContext::new("1"));
@@ -38,8 +43,8 @@ use tokio_util::sync::CancellationToken;
 /// assert!(failure.message().contains("outside"));
 /// # }
 /// ```
-pub fn fs(roots: Vec<Root>) -> Vec<Tool> {
-    let roots = Arc::new(Roots::new(roots));
+pub fn fs(project: impl Into<PathBuf>, roots: Vec<Root>) -> Vec<Tool> {
+    let roots = Arc::new(Roots::new(project.into(), roots));
     let tools = [
         tool(&roots, read::DEFINITION, Effect::Reads, read::read),
         tool(&roots, list::DEFINITION, Effect::Reads, list::list),
@@ -90,5 +95,12 @@ impl<A: DeserializeOwned + Send + 'static> Implementation for FileTool<A> {
             let action = self.action;
             tokio::task::spawn_blocking(move || action(&scene, &arguments)).await?
         })
+    }
+
+    fn seen_by_rules(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
+        let seen = self.roots.seen(arguments.get("path")?.as_str()?)?;
+        let mut arguments = arguments.clone();
+        arguments.insert("path".to_owned(), seen.into());
+        Some(arguments)
     }
 }

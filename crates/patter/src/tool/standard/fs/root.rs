@@ -5,7 +5,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirEntry, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A folder that may be used, by a name.
 ///
@@ -25,6 +25,10 @@ impl Root {
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), path: path.into() }
     }
+
+    fn canonical(&self) -> PathBuf {
+        self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
+    }
 }
 
 impl fmt::Display for Root {
@@ -35,10 +39,13 @@ impl fmt::Display for Root {
 
 /// The file of secrets in the root of a project, which is not for models.
 pub(super) const SECRETS: &str = ".env";
+/// The files that say what tools may do, which are not for tools to write.
+pub(super) const SETTINGS: [&str; 2] = ["patter.toml", "patter.lock"];
 
 /// The folders that may be used; the first one is where relative paths begin.
 pub(super) struct Roots {
     roots: Vec<Root>,
+    project: PathBuf,
 }
 
 /// A path in a folder that may be used. Whether it stays there is found when it is used, each time.
@@ -52,8 +59,8 @@ pub(super) struct Place<'r> {
 }
 
 impl Roots {
-    pub(super) fn new(roots: Vec<Root>) -> Self {
-        Self { roots }
+    pub(super) fn new(project: PathBuf, roots: Vec<Root>) -> Self {
+        Self { roots, project }
     }
 
     /// Finds the folder that a path begins in.
@@ -72,9 +79,7 @@ impl Roots {
         let path = Path::new(given);
         if path.is_absolute() {
             let inside = self.roots.iter().filter_map(|root| {
-                let canonical = root.path.canonicalize().ok();
-                let rest = path.strip_prefix(&root.path).ok();
-                let rest = rest.or_else(|| path.strip_prefix(canonical.as_ref()?).ok())?;
+                let rest = path.strip_prefix(&root.path).or_else(|_| path.strip_prefix(root.canonical())).ok()?;
                 Some((root, rest.to_owned()))
             });
             // Roots may lie within one another: the innermost one is meant.
@@ -87,11 +92,42 @@ impl Roots {
         named.or_else(|| Some((self.roots.first()?, path.to_owned())))
     }
 
+    /// Writes a path in the one way that rules can count on: without `.` and `..`, from the first folder on that it is
+    /// in, and with the name of that folder unless relative paths begin there.
+    pub(super) fn seen(&self, given: &str) -> Option<String> {
+        let (root, path) = self.split(given)?;
+        let path = walked(&root.canonical().join(path));
+        let mut inside = self.roots.iter().filter_map(|root| {
+            let rest = path.strip_prefix(walked(&root.canonical())).ok()?;
+            Some(self.show(root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
+        });
+        // What leads out is refused when it is used.
+        inside.next().or_else(|| Some(path.to_string_lossy().into_owned()))
+    }
+
+    fn show(&self, root: &Root, path: &Path) -> String {
+        match self.roots.first() {
+            Some(first) if first == root => path.to_string_lossy().into_owned(),
+            _ => format!("{}:{}", root.name, path.display()),
+        }
+    }
+
     /// Tells whether an opened file is one of secrets, by whatever name or link it was reached.
     pub(super) fn is_secret(&self, opened: &Metadata) -> bool {
-        self.roots.iter().filter_map(|root| std::fs::metadata(root.path.join(SECRETS)).ok()).any(|secrets| {
+        self.is_one_of(&[SECRETS], opened)
+    }
+
+    /// Tells whether a file is one of settings, by whatever name or link it was reached.
+    pub(super) fn is_setting(&self, found: &Metadata) -> bool {
+        self.is_one_of(&SETTINGS, found)
+    }
+
+    fn is_one_of(&self, names: &[&str], found: &Metadata) -> bool {
+        let folders = self.roots.iter().map(|root| &root.path).chain([&self.project]);
+        let files = folders.flat_map(|folder| names.iter().map(|name| folder.join(name)));
+        files.filter_map(|file| std::fs::metadata(file).ok()).any(|file| {
             use std::os::unix::fs::MetadataExt;
-            (secrets.dev(), secrets.ino()) == (opened.dev(), opened.ino())
+            (file.dev(), file.ino()) == (found.dev(), found.ino())
         })
     }
 
@@ -133,6 +169,22 @@ impl Place<'_> {
         self.roots.is_secret(opened)
     }
 
+    /// Tells whether a file is one of settings.
+    pub(super) fn is_setting(&self, found: &Metadata) -> bool {
+        self.roots.is_setting(found)
+    }
+
+    pub(super) fn setting(&self) -> Failure {
+        Failure::new(format!("`{}` sets up the project, and is not for tools to write", self.given))
+    }
+
+    /// Tells whether a path leads into what git keeps, also by links, and where some of it is not there yet.
+    pub(super) fn is_of_git(&self) -> bool {
+        let there = self.path.ancestors().find_map(|path| self.dir.canonicalize(path).ok());
+        let mut steps = self.path.components().chain(there.iter().flat_map(|path| path.components()));
+        steps.any(|step| step.as_os_str().eq_ignore_ascii_case(".git"))
+    }
+
     pub(super) fn no_file(&self, metadata: &Metadata) -> Failure {
         let given = &self.given;
         Failure::new(match metadata.is_dir() {
@@ -164,16 +216,28 @@ impl Place<'_> {
 
     /// Writes a path in the same root so that it can be given.
     pub(super) fn show(&self, path: &Path) -> String {
-        match self.roots.roots.first() {
-            Some(first) if first == self.root => path.to_string_lossy().into_owned(),
-            _ => format!("{}:{}", self.root.name, path.display()),
-        }
+        self.roots.show(self.root, path)
     }
 
     /// Returns the path as it was given.
     pub(super) fn given(&self) -> &str {
         &self.given
     }
+}
+
+/// Walks the `.` and `..` of a path, without a look at what is there.
+fn walked(path: &Path) -> PathBuf {
+    let mut walked = PathBuf::new();
+    for step in path.components() {
+        match step {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                walked.pop();
+            }
+            step => walked.push(step),
+        }
+    }
+    walked
 }
 
 /// Opens a file so that a pipe or a device does not hold the call up.

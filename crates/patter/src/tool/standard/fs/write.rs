@@ -1,6 +1,6 @@
 //! `writeFile`: a new file, other content, or more of it.
 
-use super::root::{Place, SECRETS, open_without_waiting};
+use super::root::{Place, SECRETS, SETTINGS, open_without_waiting};
 use super::{Constant, Scene};
 use crate::tool::Failure;
 use cap_std::fs::{Dir, OpenOptions};
@@ -58,10 +58,15 @@ pub(super) fn write(scene: &Scene, arguments: &Arguments) -> Result<Json, Failur
     let Some(name) = target.file_name().filter(|_| !path.ends_with('/')) else {
         return Err(Failure::new(format!("`{path}` names no file")));
     };
+    let is_setting = SETTINGS.iter().any(|setting| name.eq_ignore_ascii_case(setting));
+    if is_setting || place.is_of_git() {
+        return Err(place.setting());
+    }
     let folder = parent(&place, &target).map_err(|error| failed(&error))?;
     let name = Path::new(name);
     match folder.symlink_metadata(name) {
         Ok(metadata) if place.is_secret(&metadata) => return Err(place.secret()),
+        Ok(metadata) if place.is_setting(&metadata) => return Err(place.setting()),
         Err(_) if name == Path::new(SECRETS) => return Err(place.secret()),
         Ok(_) if mode == Mode::Create => {
             return Err(Failure::new(format!(
