@@ -84,13 +84,20 @@ impl Setup {
         Ok(toolset.map(|toolset| Self { root, config, loaded, toolset }))
     }
 
-    /// Finds an agent of the first file that was named; says why where it cannot.
+    /// Finds an agent of the first file that was named: by its name, or the one that no other calls. Says why where it
+    /// cannot.
     pub(crate) fn agent(&self, name: Option<&str>) -> io::Result<Option<Agent>> {
         let project = &self.loaded.project;
         let agents: Vec<_> = project.agents().filter(|(declaration, _)| declaration.file == 0).collect();
         let file = project.files().first().map_or("", |file| file.path.as_str());
         let names: Vec<_> = agents.iter().map(|(declaration, _)| declaration.name.as_str()).collect();
-        let is_wanted = |agent: &&Agent| name.is_none_or(|name| agent.name().as_deref() == Some(name));
+        // Without a name the agent is meant that no other calls.
+        let called: Vec<_> = agents.iter().flat_map(|(_, agent)| agent.elements()).collect();
+        let is_called = |agent: &Agent| called.iter().any(|element| element.name() == agent.name());
+        let is_wanted = |agent: &&Agent| match name {
+            Some(name) => agent.name().as_deref() == Some(name),
+            None => agents.len() == 1 || !is_called(agent),
+        };
         let mut found = agents.iter().map(|(_, agent)| agent).filter(is_wanted);
         let (message, hint) = match (found.next(), found.next(), name) {
             (Some(agent), None, _) => return Ok(Some(agent.clone())),

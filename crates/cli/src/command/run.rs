@@ -28,7 +28,7 @@ use std::time::Duration;
                         git diff | patter run review.gram - --output-format json\n  \
                         patter run shop.gram#clerk \"Refund order 7\" --ask 'shop/refund'")]
 pub(crate) struct Run {
-    /// File with the agent; the name only where there are several
+    /// File with the agent; without a name the one that no other of the file calls
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
@@ -93,7 +93,8 @@ impl Run {
         let Some(rules) = self.rules.all(&setup.config)? else { return Ok(Outcome::Usage) };
         let environment = Environment::read(setup.root.as_deref())?;
         let (project, library) = (Arc::new(setup.loaded.project), Arc::clone(&setup.toolset.library));
-        let mut driver = Driver::new(project, library, models(&environment)).with_rules(rules);
+        let models = models(&environment);
+        let mut driver = Driver::new(project, library, Arc::clone(&models)).with_rules(rules);
         if let Some(model) = &self.model {
             driver = driver.with_model(model.clone());
         }
@@ -113,14 +114,16 @@ impl Run {
         if let Some(timeout) = self.timeout {
             spec.limits.deadline_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
         }
+        let model = match models(compiled.model()) {
+            Ok(model) => model,
+            Err(error) => return fail(&format!("ConfigurationError: {error}"), error.hint()),
+        };
         let run = match AgentRun::start(spec, Vec::new(), &prompt, now()) {
             Ok(run) => run,
-            Err(error) => return fail(&error.to_string(), Some("say something to the agent")),
+            Err(error) => return fail(&format!("{}: {error}", error.name()), Some("say something to the agent")),
         };
-        if compiled.model().provider == patter::name::Provider::Demo {
-            diagnostics::say(&format!(
-                "{DIM}demo: this is no language model; it picks tools by the words you use{DIM:#}"
-            ))?;
+        if let Some(notice) = model.notice() {
+            diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
         }
         let cancellation = CancellationToken::new();
         let run = setup.toolset.runtime.block_on(async {
@@ -253,10 +256,11 @@ fn show(event: &RunEvent) -> io::Result<()> {
             diagnostics::say(&format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {}", short(&arguments.to_string())))
         }
         Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
-        Happened::ToolFinished { outcome, duration_ms, .. } => {
+        Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
             let text = short(&outcome.text());
             let style = if matches!(outcome, conversation::Outcome::Value { .. }) { Style::new() } else { BAD };
-            diagnostics::say(&format!("{indent}{DIM}←{DIM:#} {style}{text}{style:#} {DIM}{duration_ms} ms{DIM:#}"))
+            let line = format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#}");
+            diagnostics::say(&format!("{line} {DIM}{duration_ms} ms{DIM:#}"))
         }
         _ => Ok(()),
     }

@@ -16,4 +16,5 @@ mod folder;
 mod import;
 mod new;
 mod notation;
+mod run;
 mod tools;

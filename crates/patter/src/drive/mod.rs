@@ -11,6 +11,7 @@ use crate::tool::{BoxFuture, CancellationToken, Executor, State, Tool};
 use call::{Called, Calling};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use patter_core::conversation::{self, Message};
 use patter_core::declare::Agent;
 use patter_core::library::Library;
 use patter_core::name::ModelRef;
@@ -18,6 +19,7 @@ use patter_core::permission::Rule;
 use patter_core::project::Project;
 use patter_core::request::{Delta, Reply, Request};
 use patter_core::run::{Failure, FailureKind, PendingCall, Run, Step};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -139,7 +141,8 @@ impl Driver {
         Box::pin(async move {
             let permissions = compiled.permissions(self.rules.iter().cloned());
             let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
-            let mut driven = Driven { driver: self, compiled, executor, run, cancellation };
+            let read = run.conversation().len();
+            let mut driven = Driven { driver: self, compiled, executor, run, cancellation, read, told: HashSet::new() };
             driven.tell(Happened::Started { model: compiled.model().to_string() });
             driven.perform(saved).await;
             driven.run
@@ -160,6 +163,10 @@ struct Driven<'d> {
     executor: Executor,
     run: Run,
     cancellation: &'d CancellationToken,
+    /// How much of the conversation was looked at for results that nobody was told of.
+    read: usize,
+    /// The calls whose end was told.
+    told: HashSet<String>,
 }
 
 /// What to do next, without holding on to the run.
@@ -175,6 +182,7 @@ impl Driven<'_> {
         let mut running = FuturesUnordered::new();
         loop {
             saved(&self.run);
+            self.tell_results();
             match self.next() {
                 Next::Done => break,
                 Next::Model => self.call_model().await,
@@ -204,6 +212,19 @@ impl Driven<'_> {
             }
         }
         self.tell(Happened::Finished { response: self.run.response(), usage: self.run.usage() });
+    }
+
+    /// Tells of calls that ended without having begun: refused, of tools that do not exist, or cancelled.
+    fn tell_results(&mut self) {
+        let new = self.run.conversation().get(self.read..).unwrap_or_default().to_vec();
+        self.read += new.len();
+        for message in new {
+            if let Message::Tool { call_id, tool, outcome } = message
+                && !self.told.contains(&call_id)
+            {
+                self.tell(Happened::ToolFinished { call_id, tool, outcome, duration_ms: 0 });
+            }
+        }
     }
 
     fn next(&self) -> Next {
@@ -285,6 +306,7 @@ impl Driven<'_> {
         let Called { id, tool, outcome, duration, usage } = called;
         let duration_ms = milliseconds(duration);
         self.run.add_usage(usage);
+        self.told.insert(id.clone());
         self.tell(Happened::ToolFinished { call_id: id.clone(), tool, outcome: outcome.clone(), duration_ms });
         if let Err(error) = self.run.finished(&id, outcome, duration_ms, now()) {
             tracing::debug!(%error, "a call ended that nobody waits for");
@@ -313,7 +335,7 @@ impl Driven<'_> {
         let Next::Tools(calls) = self.next() else { return };
         for call in calls {
             let message = "the run was stopped while this was under way, and nobody knows what came of it".to_owned();
-            let outcome = patter_core::conversation::Outcome::Error { message };
+            let outcome = conversation::Outcome::Error { message };
             let _ = self.run.finished(&call.id, outcome, 0, now());
         }
     }
