@@ -101,7 +101,9 @@ fn calculation(parts: &[String]) -> Option<String> {
     let first = parts.iter().position(|part| !is_sign(&part))?;
     let last = parts.iter().rposition(|part| !is_sign(&part))?;
     let joined = parts.get(first..=last)?.join(" ");
-    let operator = joined.char_indices().skip(1).any(|(_, c)| "+-*/^%(×÷".contains(c));
+    // A sign at the end has nothing to work on: `15%` is a number.
+    let inner = joined.trim_end_matches(|c: char| "+-*/^%×÷".contains(c));
+    let operator = inner.chars().skip(1).any(|c| "+-*/^%(×÷".contains(c));
     let has_digits = joined.contains(|c: char| c.is_ascii_digit());
     // A date has signs between digits too.
     (operator && has_digits && !parts.iter().any(|part| Form::Date.is(part))).then_some(joined)

@@ -38,6 +38,8 @@ fn labels(name: &[String]) -> Vec<Vec<String>> {
             "origin" | "start" => &["from"],
             "destination" | "target" => &["to"],
             "limit" | "count" | "max" => &["top", "first", "last"],
+            "replacement" | "with" => &["by"],
+            "text" => &["in"],
             _ => &[],
         },
         _ => &[],
@@ -85,7 +87,10 @@ fn plain(
     };
     let word = words.get(at).filter(|word| !word.begins_clause())?;
     let ends = words.get(at + 1).is_none_or(Word::begins_clause);
+    // "in Paris" is no text, and "in 'Paris'" may be one.
+    let is_in = at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|label| label.stem == "in");
     let is_value = match is_text {
+        true if is_in && !label_is_name => word.is_quoted,
         true => word.looks_like_a_value() || label_is_name && ends && !is_function_word(&word.stem),
         false => true,
     };

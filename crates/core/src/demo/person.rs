@@ -24,6 +24,7 @@ fn is_my_names(words: &[Word<'_>], at: usize) -> bool {
 
 /// Returns the people that a message is about, other than who speaks: "say hello to Ann and Bob".
 pub(super) fn addressed(words: &[Word<'_>]) -> Vec<String> {
+    let own = introduced(words);
     let mut people = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -31,6 +32,8 @@ pub(super) fn addressed(words: &[Word<'_>]) -> Vec<String> {
         let case = match word.stem.as_str() {
             "to" if at >= 2 && words.get(at - 2).is_some_and(is_greeting) => Case::Any,
             "hello" if word.text.to_lowercase().starts_with("greet") => Case::Any,
+            // "Hi Ann, I'm Bob" is said to Ann, by someone who waits for an answer.
+            "hello" | "goodbye" if own.is_some() => continue,
             "hello" | "goodbye" | "to" | "for" | "meet" | "tell" | "ask" | "nam" | "call" | "person" => Case::Capital,
             _ => continue,
         };
@@ -48,7 +51,6 @@ pub(super) fn addressed(words: &[Word<'_>]) -> Vec<String> {
             }
         }
     }
-    let own = introduced(words);
     people.retain(|name| Some(name) != own.as_ref());
     if people.is_empty() && own.is_none() {
         people.extend(capitalised(words, |before| !matches!(before, "in" | "from" | "at" | "on" | "near")));

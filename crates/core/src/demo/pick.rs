@@ -36,8 +36,9 @@ struct Known<'t> {
 #[derive(Debug, Clone, Default)]
 struct Fit {
     points: u32,
-    /// The words of the message that are known of the tool; those of its name first make it one of several.
+    /// The words of the message that are known of the tool.
     explained: Vec<usize>,
+    /// Those of them that name it.
     anchors: Vec<usize>,
 }
 
@@ -77,7 +78,7 @@ fn pick_among<'t>(
         let mut best: Option<(u32, Fit, &Known<'t>)> = None;
         for candidate in known.iter().filter(|known| !picked.iter().any(|(tool, _)| tool.name == known.tool.name)) {
             let fit = candidate.fit(text, words, &explained);
-            // A second tool has to be named, and a word that says which tool is meant first says no more.
+            // A second tool has to be named, by words that do not speak of the first.
             if fit.points < ENOUGH || !is_first && (fit.anchors.is_empty() || !can_call(candidate.tool)) {
                 continue;
             }

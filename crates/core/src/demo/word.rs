@@ -120,8 +120,7 @@ fn is_number(piece: &str) -> bool {
 }
 
 fn trimmed(piece: &str) -> &str {
-    let is_address = piece.contains("://");
-    let text = piece.trim_end_matches(|c: char| !(c.is_alphanumeric() || is_address && c == '/'));
+    let text = piece.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '/');
     let mut text = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !"+-/~.".contains(c));
     // A sign belongs to a number, and a dot or a slash to a path.
     while let Some(rest) = text.strip_prefix(['+', '-', '.', '~', '/']) {
