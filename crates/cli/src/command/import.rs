@@ -115,6 +115,10 @@ impl Mcp {
             };
             return fail(&format!("there is no MCP server `{}`", self.name), Some(&hint));
         };
+        let server = match server {
+            Ok(server) => server,
+            Err(problem) => return fail(&problem.message, problem.hint().as_deref()),
+        };
         match runtime.block_on(declarations(server)) {
             Ok(text) => self.target.deliver(&text, &format!("the tools of {}", self.name)),
             Err(failure) => fail(failure.message(), failure.detail()),
