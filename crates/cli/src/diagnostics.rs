@@ -64,12 +64,17 @@ pub(crate) fn error(message: &str, hint: Option<&str>) -> io::Result<()> {
 pub(crate) fn warnings<W: std::fmt::Display>(warnings: &[W], limit: Limit) -> io::Result<()> {
     let most = if limit.max_errors == 0 { warnings.len() } else { limit.max_errors };
     for warning in warnings.iter().take(most) {
-        say(&format!("{WARNING}warning{WARNING:#}{BOLD}: {warning}{BOLD:#}"))?;
+        self::warning(&warning.to_string())?;
     }
     match warnings.len().saturating_sub(most) {
         0 => Ok(()),
         hidden => say(&format!("… and {hidden} more, which --max-errors 0 shows")),
     }
+}
+
+/// Says one such thing.
+pub(crate) fn warning(message: &str) -> io::Result<()> {
+    say(&format!("{WARNING}warning{WARNING:#}{BOLD}: {message}{BOLD:#}"))
 }
 
 /// Writes a line to stderr.

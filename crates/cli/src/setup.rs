@@ -7,7 +7,7 @@ use patter::declare::Agent;
 use patter::gram::Dialect;
 use patter::library::Library;
 use patter::permission::{Decision, Permissions, Rule, RuleError};
-use patter::project::{Config, Environment, Loaded, Project, Servers, Tools, find_root};
+use patter::project::{Config, Environment, Loaded, Project, ServerReport, Servers, Tools, find_root};
 use patter::tool::Tool;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -126,9 +126,15 @@ impl Toolset {
         config: &Config,
         servers: &Servers<'_>,
     ) -> io::Result<Option<Self>> {
-        let environment = Environment::read(root)?;
+        let environment = match Environment::read(root) {
+            Ok(environment) => environment,
+            Err(error) => {
+                diagnostics::warning(&format!("{error}; its variables are missing"))?;
+                Environment::of_process()
+            }
+        };
         for line in environment.bad_lines() {
-            diagnostics::say(&format!("warning: line {line} of .env is no assignment, as in NAME=value"))?;
+            diagnostics::warning(&format!("line {line} of .env is no assignment, as in NAME=value"))?;
         }
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let mut tools = match Tools::read(project, root, config, &environment) {
@@ -141,10 +147,13 @@ impl Toolset {
         for problem in tools.problems() {
             diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
         }
-        let Some(problems) = until_stopped(&runtime, tools.add_servers(servers)) else {
+        let Some(ServerReport { problems, warnings }) = until_stopped(&runtime, tools.add_servers(servers)) else {
             diagnostics::say("stopped")?;
             return Ok(None);
         };
+        for warning in warnings {
+            diagnostics::warning(&warning)?;
+        }
         for problem in &problems {
             diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
         }

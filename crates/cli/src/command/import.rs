@@ -115,6 +115,10 @@ impl Mcp {
             };
             return fail(&format!("there is no MCP server `{}`", self.name), Some(&hint));
         };
+        let server = match server {
+            Ok(server) => server,
+            Err(problem) => return fail(&problem.message, problem.hint().as_deref()),
+        };
         let Some(declared) = until_stopped(runtime, declarations(server)) else { return Ok(Outcome::Code(130)) };
         match declared {
             Ok(text) => self.target.deliver(&text, &format!("the tools of {}", self.name)),

@@ -215,3 +215,41 @@ fn a_server_that_does_not_start_is_told() {
     folder.write("patter.toml", "[mcp.bad]\n");
     assert!(folder.run(&["tools"]).contains("neither `command` nor `url`"));
 }
+
+/// What is wrong with one server is told where it is asked for, and nowhere else.
+#[test]
+fn a_server_that_is_set_up_wrongly_is_told() {
+    let folder = Folder::new();
+    let needs = "the MCP server `x` needs the variable `NO_SUCH_VARIABLE`, which is not set";
+    let files = [
+        ("[mcp.x]\ncommand = 'true'\nenv = {A = '${NO_SUCH_VARIABLE}'}\n", needs),
+        ("mcp-servers = 'none.json'\n", "cannot read `none.json`"),
+    ];
+    for (text, told) in files {
+        folder.write("patter.toml", text);
+        let shown = folder.run(&["tools", "sayHello"]);
+        assert!(shown.starts_with("exit 1") && shown.contains(told) && shown.contains("greeting"), "{shown}");
+        let shown = folder.run(&["tools", "sayHello", "--no-mcp"]);
+        assert!(shown.starts_with("exit 0") && !shown.contains(told), "{shown}");
+        let shown = folder.run(&["call", "sayHello", "{\"personName\": \"Ada\"}", "--no-mcp"]);
+        assert!(shown.starts_with("exit 0") && !shown.contains(told), "{shown}");
+        let shown = folder.run(&["call", "x/anything", "{}"]);
+        assert!(shown.starts_with("exit 3") && shown.contains(told), "{shown}");
+    }
+    folder.write("patter.toml", files[0].0);
+    let shown = folder.run(&["import", "mcp", "x"]);
+    assert!(shown.starts_with("exit 1") && shown.contains(needs) && shown.contains("set it, or write"), "{shown}");
+}
+
+#[test]
+fn a_file_of_variables_that_cannot_be_read_is_told() {
+    let folder = project();
+    let call = ["call", "office/shout", "{\"text\": \"a\"}", "--yes"];
+    folder.write(".env/x", "");
+    let shown = folder.run(&call);
+    assert!(shown.starts_with("exit 0") && shown.contains("warning: cannot read `.env`: it is a folder;"), "{shown}");
+    std::fs::remove_dir_all(folder.path().join(".env")).unwrap();
+    folder.write(".env", b"A=\xff");
+    let shown = folder.run(&call);
+    assert!(shown.starts_with("exit 0") && shown.contains("warning: cannot read `.env`: it is not UTF-8;"), "{shown}");
+}

@@ -3,6 +3,7 @@
 //! Connections are reused, redirects are followed by hand, and a guard keeps requests away from addresses that are not
 //! public (see [`Reach`]). Nothing is read from the environment but what is passed in.
 
+mod charset;
 mod error;
 mod reach;
 mod redirect;
@@ -15,7 +16,7 @@ pub use reach::{AllowanceError, Reach};
 pub use reqwest::{Method, StatusCode, Url, header};
 pub use response::HttpResponse;
 
-pub(crate) use response::decode;
+pub(crate) use charset::decode;
 
 use reach::{literal, normal};
 use redirect::Redirect;

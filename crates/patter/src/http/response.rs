@@ -65,14 +65,3 @@ impl fmt::Debug for HttpResponse {
         f.debug_struct("HttpResponse").field("status", &self.status()).finish_non_exhaustive()
     }
 }
-
-/// Decodes a body to text: UTF-8, unless its type says that it is Latin-1.
-pub(crate) fn decode(body: &[u8], content_type: &str) -> String {
-    let charset = content_type.to_ascii_lowercase();
-    let charset = charset.split_once("charset=").map_or("", |(_, charset)| charset.trim_start_matches('"'));
-    if ["iso-8859-1", "latin1", "windows-1252"].iter().any(|latin| charset.starts_with(latin)) {
-        return body.iter().copied().map(char::from).collect();
-    }
-    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    String::from_utf8_lossy(body).into_owned()
-}

@@ -1,6 +1,8 @@
 //! The variables of the environment that tools may use, and the file `.env`.
 
+use super::strip_dot;
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,14 +24,21 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads the environment of the process and the `.env` of a project.
-    pub fn read(root: Option<&Path>) -> std::io::Result<Self> {
-        let path = root.unwrap_or(Path::new(".")).join(".env");
+    /// Reads the environment of the process and the `.env` of a project. An error names that file.
+    pub fn read(root: Option<&Path>) -> io::Result<Self> {
+        let path = strip_dot(root.unwrap_or(Path::new(".")).join(".env"));
+        let named = |why: String| io::Error::other(format!("cannot read `{}`: {why}", path.display()));
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound => String::new(),
+                ErrorKind::IsADirectory => return Err(named("it is a folder".to_owned())),
+                ErrorKind::InvalidData => return Err(named("it is not UTF-8".to_owned())),
+                _ => return Err(named(error.to_string())),
+            },
         };
+        // Some editors put a mark at the beginning.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (mut values, mut bad_lines) = (HashMap::new(), Vec::new());
         for (line, text) in (1..).zip(text.lines().map(str::trim)) {
             match assignment(text) {
@@ -41,6 +50,11 @@ impl Environment {
             }
         }
         Ok(Self { process: true, values: Arc::new(values), bad_lines })
+    }
+
+    /// Returns the environment of the process, without any `.env`.
+    pub fn of_process() -> Self {
+        Self { process: true, ..Self::default() }
     }
 
     /// Returns the lines of `.env` that are neither `NAME=value` nor comments. The others were read.
@@ -76,9 +90,20 @@ fn assignment(line: &str) -> Option<(String, String)> {
     if name.is_empty() || !name.chars().all(is_name) {
         return None;
     }
-    let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
-    let value = quoted.unwrap_or_else(|| value.split(" #").next().unwrap_or_default().trim_end());
+    let value = quoted(value).unwrap_or_else(|| value.split(" #").next().unwrap_or_default().trim_end());
     Some((name.to_owned(), value.to_owned()))
+}
+
+/// Returns what is in the quotes that a value has around it, before a comment or the end.
+fn quoted(value: &str) -> Option<&str> {
+    let quote = value.chars().next().filter(|first| matches!(first, '"' | '\''))?;
+    let rest = value.strip_prefix(quote)?;
+    let mut ends = rest.match_indices(quote).filter_map(|(at, _)| rest.split_at_checked(at));
+    let is_over = |tail: &str| {
+        let tail = tail.strip_prefix(quote).unwrap_or(tail).trim_start();
+        tail.is_empty() || tail.starts_with('#')
+    };
+    ends.find(|(_, tail)| is_over(tail)).map(|(inside, _)| inside)
 }
 
 #[cfg(test)]
@@ -95,6 +120,13 @@ mod tests {
         let expected = [Some("1"), Some("two words"), Some("x # y"), Some("z"), None];
         assert_eq!(found, expected.map(|value| value.map(str::to_owned)));
         assert_eq!(environment.bad_lines(), [7, 8]);
+        let quoted = "\u{feff}PATTER_A = \"a b\" # tail\nPATTER_B='it's'\nPATTER_C=\"#\"#x\nPATTER_D=\"open\nPATTER_E='' # none\n";
+        std::fs::write(folder.path().join(".env"), quoted).unwrap();
+        let environment = Environment::read(Some(folder.path())).unwrap();
+        let found = ["A", "B", "C", "D", "E"].map(|name| environment.get(&format!("PATTER_{name}")));
+        let expected = [Some("a b"), Some("it's"), Some("#"), Some("\"open"), None];
+        assert_eq!(found, expected.map(|value| value.map(str::to_owned)));
+        assert_eq!(environment.bad_lines(), [0; 0]);
         assert!(std::env::var("PATH").is_ok() && environment.get("PATH").is_some(), "the process comes first");
     }
 }

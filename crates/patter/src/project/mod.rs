@@ -2,11 +2,13 @@
 
 mod config;
 mod environment;
+mod servers;
 mod tools;
 
 pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig};
 pub use environment::Environment;
-pub use tools::{ServerProblem, Servers, ToolProblem, Tools, ToolsError};
+pub use servers::{ServerProblem, ServerReport};
+pub use tools::{Servers, ToolProblem, Tools, ToolsError};
 
 use ignore::WalkBuilder;
 use patter_core::gram::Dialect;

@@ -1,11 +1,11 @@
 //! The tools of a project, from all layers.
 
+use super::servers::{ServerProblem, ServerReport, ServerSet};
 use super::{CONFIG, Config, Environment, gram_files};
 use crate::http::{AllowanceError, HttpClient, Reach};
-use crate::tool::mcp::{ConfigError, McpServer, http_client, read_servers};
+use crate::tool::mcp::McpServer;
 use crate::tool::standard::{fs::Root, standard};
 use crate::tool::{Kit, Tool, Workspace, WorkspaceError, declared, merge};
-use futures_util::future::join_all;
 use patter_core::library::{Layer, Library, MergeError};
 use patter_core::name::FullName;
 use patter_core::project::{Finding, Project};
@@ -17,7 +17,7 @@ use thiserror::Error;
 /// The tools of a project: the standard library, what the organisation shares, and its own.
 pub struct Tools {
     layers: Vec<(Layer, Workspace)>,
-    servers: Vec<McpServer>,
+    servers: ServerSet,
     problems: Vec<ToolProblem>,
 }
 
@@ -41,25 +41,6 @@ pub struct ToolProblem {
     pub message: String,
 }
 
-/// An MCP server that could not be asked for its tools.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message}, so its tools are missing")]
-pub struct ServerProblem {
-    /// The server.
-    pub server: String,
-    /// Why not.
-    pub message: String,
-    /// What only the operator may read.
-    pub detail: Option<String>,
-}
-
-impl ServerProblem {
-    /// Returns what to do about it.
-    pub fn hint(&self) -> Option<String> {
-        self.detail.clone()
-    }
-}
-
 /// Why the tools of a project cannot be read.
 #[derive(Debug, Error)]
 pub enum ToolsError {
@@ -74,12 +55,6 @@ pub enum ToolsError {
     /// What `[http]` allows makes no sense.
     #[error("`{CONFIG}` allows what is no address: {0}")]
     Reach(#[from] AllowanceError),
-    /// The MCP servers are not set up right.
-    #[error(transparent)]
-    Servers(#[from] ConfigError),
-    /// The client for MCP servers cannot be made.
-    #[error("cannot set up encrypted connections: {0}")]
-    Client(String),
     /// The name of the organisation cannot be one.
     #[error("the organisation cannot be called so: {0}")]
     OrgName(#[from] WorkspaceError),
@@ -93,8 +68,6 @@ impl ToolsError {
             ToolsError::Reach(_) => {
                 Some("write hosts, addresses or networks: `localhost:8080`, `10.0.0.0/8`".to_owned())
             }
-            ToolsError::Servers(error) => error.hint(),
-            ToolsError::Client(_) => None,
             ToolsError::OrgName(_) => Some("`name` in the section [org] of patter.toml names it".to_owned()),
         }
     }
@@ -118,7 +91,7 @@ impl Tools {
         let kit = kit(root, config, environment)?;
         let mut tools = Self {
             layers: vec![(Layer::Internal, standard(&kit))],
-            servers: servers(root, config, environment)?,
+            servers: ServerSet::read(root, config, environment),
             problems: Vec::new(),
         };
         if let Some(org) = &config.org {
@@ -158,40 +131,36 @@ impl Tools {
 
     /// Iterates over the names of the MCP servers.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
-        self.servers.iter().map(McpServer::name)
+        self.servers.names()
     }
 
-    /// Returns an MCP server.
-    pub fn server(&self, name: &str) -> Option<&McpServer> {
-        self.servers.iter().find(|server| server.name() == name)
+    /// Returns an MCP server, or what is wrong with its settings.
+    pub fn server(&self, name: &str) -> Option<Result<&McpServer, &ServerProblem>> {
+        self.servers.get(name)
     }
 
-    /// Starts servers, all at once, and adds their tools to the layer of the project. Returns what went wrong.
-    pub async fn add_servers(&mut self, wanted: &Servers<'_>) -> Vec<ServerProblem> {
-        let servers: Vec<_> = self.servers.iter().filter(|server| self.is_wanted(server.name(), wanted)).collect();
-        let listings = join_all(servers.iter().map(|server| server.tools())).await;
-        let mut problems = Vec::new();
-        for (server, listing) in servers.iter().zip(listings) {
-            let name = server.name();
-            let listing = match listing {
-                Ok(listing) => listing,
-                Err(failure) => {
-                    problems.push(ServerProblem {
-                        server: name.to_owned(),
-                        message: failure.message().to_owned(),
-                        detail: failure.detail().map(str::to_owned),
-                    });
-                    continue;
-                }
-            };
-            for warning in &listing.warnings {
-                tracing::warn!(server = name, "{warning}");
-            }
-            // Names were looked at when the tools were listed.
-            let workspace = Workspace::builder().toolbox(name, |toolbox| toolbox.tools(listing.tools)).build();
-            self.layers.push((Layer::Project, workspace.unwrap_or_default()));
-        }
-        problems
+    /// Starts servers, all at once, and adds their tools to the layer of the project. Returns what is to be said: a
+    /// server that is set up wrongly, or does not start, is no reason to do without the others.
+    pub async fn add_servers(&mut self, wanted: &Servers<'_>) -> ServerReport {
+        let (found, mut report) = self.servers.ask(|server| self.is_wanted(server, wanted)).await;
+        // Names were looked at when the tools were listed.
+        let workspace = |(name, tools)| Workspace::builder().toolbox(name, |toolbox| toolbox.tools(tools)).build();
+        let found: Vec<_> = found.into_iter().map(workspace).collect();
+        // What is not listed may be what is wanted.
+        let is_file_wanted = match wanted {
+            Servers::None => false,
+            Servers::All => true,
+            Servers::For(tool) => !self.is_known(tool),
+        };
+        report.problems.extend(self.servers.file_problem().filter(|_| is_file_wanted).cloned());
+        self.layers.extend(found.into_iter().map(|workspace| (Layer::Project, workspace.unwrap_or_default())));
+        report
+    }
+
+    /// Tells whether a name stands for a tool of any layer, or may stand for one of a server.
+    fn is_known(&self, tool: &str) -> bool {
+        let is_of_server = tool.split_once('/').is_some_and(|(namespace, _)| self.servers().any(|it| it == namespace));
+        is_of_server || self.names().any(|name| name.as_str() == tool || name.own() == tool)
     }
 
     fn is_wanted(&self, server: &str, wanted: &Servers<'_>) -> bool {
@@ -232,29 +201,4 @@ fn kit(root: &Path, config: &Config, environment: &Environment) -> Result<Kit, T
         kit.fs_roots = named.collect();
     }
     Ok(kit)
-}
-
-fn servers(root: &Path, config: &Config, environment: &Environment) -> Result<Vec<McpServer>, ToolsError> {
-    let variable = |name: &str| environment.get(name);
-    let ours = config.mcp.iter().map(|(name, server)| (name.clone(), server.clone(), root.join(CONFIG)));
-    let mut all: Vec<_> = ours.collect();
-    if let Some(file) = &config.mcp_servers {
-        let file = root.join(file);
-        let (listed, warnings) = read_servers(&file)?;
-        for warning in warnings {
-            tracing::warn!(file = %file.display(), "{warning}");
-        }
-        // A server of `patter.toml` takes the place of one of the same name.
-        let others = listed.into_iter().filter(|(name, _)| !config.mcp.contains_key(name));
-        all.extend(others.map(|(name, server)| (name, server, file.clone())));
-    }
-    all.retain(|(_, server, _)| !server.disabled);
-    if all.is_empty() {
-        return Ok(Vec::new());
-    }
-    let client = http_client().map_err(|error| ToolsError::Client(error.to_string()))?;
-    let servers = all
-        .into_iter()
-        .map(|(name, server, file)| Ok(McpServer::new(server.settings(&name, &file, &variable)?, client.clone())));
-    servers.collect()
 }

@@ -108,6 +108,26 @@ async fn fetches(
 }
 
 #[tokio::test]
+async fn pages_are_decoded() {
+    let pages: [(&str, &[u8], &str); 9] = [
+        ("text/plain", "é€".as_bytes(), "é€"),
+        ("text/plain; charset=windows-1252", b"\x80 \x93caf\xe9\x94 \x9f", "€ “café” Ÿ"),
+        ("text/plain; charset=\"ISO-8859-1\"; x=y", b"\x80\xff", "€ÿ"),
+        ("text/plain; charset=iso-8859-15", b"\xa4", "\u{fffd}"),
+        ("text/plain; charset=utf-16be", b"\0a \xac\xd8\x34\xdd\x1e", "a€\u{1d11e}"),
+        ("text/plain; charset=utf-16", b"a\0\xac ", "a€"),
+        ("text/plain", b"\xff\xfea\0\xac ", "a€"),
+        ("text/plain; charset=utf-16le", b"\xfe\xff\0a\xd8\0\0", "a\u{fffd}"),
+        ("text/plain; charset=latin1", b"\xef\xbb\xbf\xc3\xa9", "é"),
+    ];
+    for (content_type, body, expected) in pages {
+        let server = Server::start(move |_, _| reply(200, &[("content-type", content_type)], body)).await;
+        let page = call(&fetch(&server::client()), json!({ "url": server.base })).await.unwrap();
+        assert_eq!(page["text"], expected, "{content_type}");
+    }
+}
+
+#[tokio::test]
 async fn pages_are_made_readable() {
     let html = "<html><head><title>A &amp; <b></title><script>no()</script></head>\
                 <body><h1>Hello</h1><p>to <a href='/x'>you</a></p></body></html>";

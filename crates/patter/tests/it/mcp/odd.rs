@@ -2,10 +2,11 @@
 
 use super::{call, odd, tool};
 use patter::check::{Options, check};
-use patter::project::Project;
+use patter::project::{Config, Environment, Project, ServerReport, Servers, Tools};
 use patter::tool::mcp::{ToolWarning, declarations};
 use patter::tool::{Effect, Failure, Tool, ToolContext};
 use serde_json::{Value as Json, json};
+use std::path::Path;
 
 #[tokio::test]
 async fn what_cannot_be_used_is_told() {
@@ -73,6 +74,33 @@ async fn answers_become_values() {
     expect("hang", json!({}), Err("the MCP server `demo` did not answer within 2 s")).await;
     // It works on after that, in the same process.
     expect("strict", json!({"b": 1}), Ok(json!("taken"))).await;
+}
+
+/// What is left out of a server, and a server that is set up wrongly, are told beside the tools that are there.
+#[tokio::test]
+async fn projects_tell_of_their_servers() {
+    if odd("").is_none() {
+        return;
+    }
+    let program = super::quoted(&Path::new(super::FILES).join("odd.mjs"));
+    let config = format!(
+        "[mcp.wrong]\ncommand = 'x'\nargs = ['${{NO_SUCH}}']\n[mcp.demo]\ncommand = 'node'\nargs = [{program}]\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let read = || {
+        let (config, project) = (Config::parse(&config).unwrap(), Project::read::<&str, &str>([]));
+        Tools::read(&project, Some(folder.path()), &config, &Environment::of_process()).unwrap()
+    };
+    let mut tools = read();
+    let report = tools.add_servers(&Servers::All).await;
+    let servers: Vec<_> = report.problems.iter().map(|problem| problem.server.as_str()).collect();
+    assert_eq!(servers, ["wrong"]);
+    assert_eq!(report.problems[0].hint().unwrap(), "set it, or write `${NO_SUCH:-text}` to say what stands in");
+    let left_out = "the MCP server `demo`: the tool `say hello` is left out: ";
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(left_out)), "{:?}", report.warnings);
+    assert!(tools.names().any(|name| name.as_str() == "demo/strict"));
+    assert_eq!(read().add_servers(&Servers::None).await, ServerReport::default());
+    assert_eq!(read().add_servers(&Servers::For("demo/strict")).await.problems, []);
 }
 
 #[tokio::test]
