@@ -1,5 +1,6 @@
 //! Agents that are ready to run: bound to tools, with their schemas made.
 
+use crate::lock::Lock;
 use crate::tool::Tool;
 use patter_core::declare::Agent;
 use patter_core::definition::{Definition, hash};
@@ -52,6 +53,9 @@ struct Parts {
     returns: Option<Json>,
     spec: RunSpec,
     rules: Vec<Rule>,
+    /// What its tools are bound to, and the hash of that.
+    lock: Lock,
+    lock_hash: String,
 }
 
 /// Why an agent is not ready to run: all that can be told before a token is spent.
@@ -131,6 +135,8 @@ impl Compiled {
             None => None,
         };
         let bindings = bind(agent, project, library, Matching::Compatible)?;
+        let mut lock = Lock::default();
+        lock.add(&name, &bindings, library);
         let (mut offered, mut tools) = (Vec::new(), Vec::new());
         let (mut declared_schemas, mut validators) = (HashMap::new(), HashMap::new());
         for binding in bindings {
@@ -169,7 +175,19 @@ impl Compiled {
         let spec =
             RunSpec { agent: name, hash: hash(agent.to_string().as_bytes()), tools, limits, returns: returns.clone() };
         let settings = agent.settings();
-        let parts = Parts { model, instruction, settings, offered, declared_schemas, validators, returns, spec, rules };
+        let parts = Parts {
+            model,
+            instruction,
+            settings,
+            offered,
+            declared_schemas,
+            validators,
+            returns,
+            spec,
+            rules,
+            lock_hash: lock.hash(),
+            lock,
+        };
         Ok(Self { parts: Arc::new(parts) })
     }
 
@@ -201,6 +219,16 @@ impl Compiled {
     /// Returns the schema of the answer, where it has a form.
     pub fn returns(&self) -> Option<&Json> {
         self.parts.returns.as_ref()
+    }
+
+    /// Returns what the tools are bound to, as `patter.lock` has it.
+    pub fn bindings(&self) -> &Lock {
+        &self.parts.lock
+    }
+
+    /// Returns the hash of what the tools are bound to: it says exactly which bindings a run used.
+    pub fn bindings_hash(&self) -> &str {
+        &self.parts.lock_hash
     }
 
     /// Returns what a run knows of the agent.

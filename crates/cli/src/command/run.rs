@@ -137,10 +137,10 @@ impl Run {
             });
             driver.drive(&compiled, run, &cancellation, &mut |_| {}).await
         });
-        self.end(&run)
+        self.end(&run, compiled.bindings_hash())
     }
 
-    fn end(&self, run: &AgentRun) -> io::Result<Outcome> {
+    fn end(&self, run: &AgentRun, bindings: &str) -> io::Result<Outcome> {
         let (usage, response) = (run.usage(), run.response());
         match self.output_format {
             Format::Text => {
@@ -167,6 +167,7 @@ impl Run {
                 if let Json::Object(document) = &mut document {
                     document.insert("usage".to_owned(), json!(usage));
                     document.insert("model_calls".to_owned(), json!(run.model_calls()));
+                    document.insert("bindings".to_owned(), json!(bindings));
                     document.insert("conversation".to_owned(), json!(run.conversation()));
                     if !error.is_null() {
                         document.insert("error".to_owned(), error);

@@ -29,6 +29,8 @@ pub enum Happened {
     Started {
         /// The model.
         model: String,
+        /// The hash of what the tools are bound to.
+        bindings: String,
     },
     /// The model is called.
     ModelCalled {

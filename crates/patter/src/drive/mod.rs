@@ -143,7 +143,8 @@ impl Driver {
             let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
             let read = run.conversation().len();
             let mut driven = Driven { driver: self, compiled, executor, run, cancellation, read, told: HashSet::new() };
-            driven.tell(Happened::Started { model: compiled.model().to_string() });
+            let bindings = compiled.bindings_hash().to_owned();
+            driven.tell(Happened::Started { model: compiled.model().to_string(), bindings });
             driven.perform(saved).await;
             driven.run
         })
