@@ -45,7 +45,7 @@ const calls = {
   strict: () => text("taken"),
   bare: () => text("free"),
   promise: ({ keep }) => keep === "text" ? text('{"n": 1}') : keep === "no" ? text("nothing") : { structuredContent: { n: 2 }, content: [] },
-  fail: ({ how }) => ({ isError: true, content: how === "silently" ? [] : [{ type: "text", text: "no more " + process.env.TOKEN }] }),
+  fail: ({ how }) => ({ isError: true, content: how === "silently" ? [] : [{ type: "text", text: (how === "long" ? "x".repeat(4090) : "no more ") + process.env.TOKEN }] }),
   parts: ({ count }) => ({ content: parts.slice(0, count) }),
   tree: () => text("tree"),
   rename: () => {
@@ -71,6 +71,8 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     say({ id: "back", method: params.arguments.method, params: { message: "?", messages: [], maxTokens: 1, requestedSchema: object({}) } });
   } else if (method === "tools/call" && calls[params.name]) {
     say({ id, result: calls[params.name](params.arguments) });
+  } else if (method === "tools/call" && params.name === "hang") {
+    say({ method: "notifications/progress", params: { progressToken: params._meta.progressToken, progress: 1, message: process.env.TOKEN } });
   } else if (id === "back") {
     const { result } = JSON.parse(line);
     say({ id: asked, result: text(error ? "error " + error.code : result.action) });

@@ -4,6 +4,7 @@ use super::http::{Refusal, Sessions};
 use super::process::{Process, Tail};
 use super::settings::{Reach, Settings};
 use super::trouble::{Trouble, causes};
+use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, ToolContext};
 use rmcp::model::{
     CancelledNotificationParam, ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam,
@@ -57,7 +58,7 @@ impl Connection {
         generation: u64,
         deadline: Instant,
     ) -> Result<Self, Trouble> {
-        let listener = Listener::default();
+        let listener = Listener::new(&settings.secrets);
         let refusal = Refusal::default();
         let name = &settings.name;
         let (served, process) = match &settings.reach {
@@ -179,8 +180,9 @@ fn not_ready(settings: &Settings, error: &ClientInitializeError, refusal: Option
 }
 
 /// Hears what a server says without being asked, and declines what it asks for.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Listener {
+    secrets: Arc<Secrets>,
     progress: Arc<Mutex<HashMap<ProgressToken, Heard>>>,
     stale: Arc<AtomicBool>,
 }
@@ -192,6 +194,10 @@ struct Heard {
 }
 
 impl Listener {
+    fn new(secrets: &Arc<Secrets>) -> Self {
+        Self { secrets: Arc::clone(secrets), progress: Arc::default(), stale: Arc::default() }
+    }
+
     /// Tells whether the list of tools has changed since this was last asked.
     pub(super) fn take_stale(&self) -> bool {
         self.stale.swap(false, Ordering::AcqRel)
@@ -225,7 +231,8 @@ impl ClientHandler for Listener {
         }
         heard.last = params.progress;
         let fraction = params.total.filter(|total| *total > 0.0).map(|total| (params.progress / total).clamp(0.0, 1.0));
-        let message: String = params.message.unwrap_or_default().chars().take(LONGEST_PROGRESS).collect();
+        let message = self.secrets.redact(&params.message.unwrap_or_default());
+        let message: String = message.chars().take(LONGEST_PROGRESS).collect();
         heard.context.progress(fraction, message);
     }
 

@@ -3,6 +3,7 @@
 use super::settings::Settings;
 use super::trouble::{LONGEST_MESSAGE, cut};
 use crate::tool::Failure;
+use crate::tool::secrets::Secrets;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value as Json, json};
 
@@ -23,17 +24,18 @@ pub(super) enum Output {
 /// Returns the value of an answer: the structured content where a schema promises it; else the text, or the one part
 /// there is, or a list of the parts. What is no text is described and not passed on.
 pub(super) fn value(settings: &Settings, result: CallToolResult, output: Output) -> Result<Json, Failure> {
-    let server = &settings.name;
+    let (server, secrets) = (&settings.name, &settings.secrets);
     let CallToolResult { content, structured_content, is_error, .. } = result;
     if is_error == Some(true) {
         let texts: Vec<_> = content.iter().filter_map(|part| part.as_text()).map(|part| part.text.as_str()).collect();
         let text = texts.join("\n");
         let told = match (text.trim(), structured_content) {
-            ("", Some(structured)) => cut(&structured.to_string(), LONGEST_MESSAGE),
+            ("", Some(structured)) => structured.to_string(),
             ("", None) => format!("the MCP server `{server}` reports an error and does not say which"),
-            (text, _) => cut(text, LONGEST_MESSAGE),
+            (text, _) => text.to_owned(),
         };
-        return Err(Failure::new(settings.secrets.redact(&told)));
+        // A secret that is cut through would not be found any more.
+        return Err(Failure::new(cut(&secrets.redact(&told), LONGEST_MESSAGE)));
     }
     let value = match (output, structured_content) {
         (Output::Structured, Some(structured)) => structured,
@@ -50,14 +52,14 @@ pub(super) fn value(settings: &Settings, result: CallToolResult, output: Output)
             ([], Some(structured)) => structured,
             ([], None) => Json::String(String::new()),
             ([ContentBlock::Text(part)], _) => Json::String(part.text.clone()),
-            ([part], _) => described(part),
-            (parts, _) => parts.iter().map(described).collect(),
+            ([part], _) => described(part, secrets),
+            (parts, _) => parts.iter().map(|part| described(part, secrets)).collect(),
         },
     };
     if size(&value) > LARGEST {
         return Err(Failure::new(format!("the MCP server `{server}` answered with more than {LARGEST} bytes")));
     }
-    Ok(settings.secrets.redact_json(value))
+    Ok(secrets.redact_json(value))
 }
 
 /// Returns how many bytes of text a value has, more or less.
@@ -76,15 +78,16 @@ pub(super) fn wants_input(server: &str) -> Failure {
 }
 
 /// Describes a part of an answer.
-fn described(part: &ContentBlock) -> Json {
+fn described(part: &ContentBlock, secrets: &Secrets) -> Json {
     match part {
         ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
         ContentBlock::Image(image) => media("image", &image.mime_type, &image.data),
         ContentBlock::Audio(audio) => media("audio", &audio.mime_type, &audio.data),
         ContentBlock::Resource(embedded) => match &embedded.resource {
             ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
-                let shown = cut(text, LONGEST_RESOURCE);
-                let cut_from = (shown != *text).then_some(text.len());
+                let text = secrets.redact(text);
+                let shown = cut(&text, LONGEST_RESOURCE);
+                let cut_from = (shown != text).then_some(text.len());
                 json!({"type": "resource", "uri": uri, "mimeType": mime_type, "text": shown, "cutFromBytes": cut_from})
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
@@ -93,7 +96,7 @@ fn described(part: &ContentBlock) -> Json {
             _ => json!({"type": "resource"}),
         },
         ContentBlock::ResourceLink(link) => {
-            let description = link.description.as_deref().map(|text| cut(text, LONGEST_MESSAGE));
+            let description = link.description.as_deref().map(|text| cut(&secrets.redact(text), LONGEST_MESSAGE));
             json!({
                 "type": "resourceLink", "uri": link.uri, "name": link.name, "description": description,
                 "mimeType": link.mime_type, "bytes": link.size,

@@ -7,6 +7,7 @@ use patter::tool::mcp::{ToolWarning, declarations};
 use patter::tool::{Effect, Failure, Tool, ToolContext};
 use serde_json::{Value as Json, json};
 use std::path::Path;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn what_cannot_be_used_is_told() {
@@ -46,6 +47,7 @@ async fn answers_become_values() {
     let broken = "the MCP server `demo` answered without the structured content that it promised";
     expect("promise", json!({"keep": "no"}), Err(broken)).await;
     expect("fail", json!({"how": "loudly"}), Err("no more [redacted]")).await;
+    expect("fail", json!({"how": "long"}), Err(&format!("{}[redac…", "x".repeat(4090)))).await;
     expect("fail", json!({"how": "silently"}), Err("the MCP server `demo` reports an error and does not say which"))
         .await;
     expect("parts", json!({"count": 0}), Ok(json!(""))).await;
@@ -115,8 +117,12 @@ async fn a_server_sees_only_what_is_for_it() {
 #[tokio::test]
 async fn secrets_are_not_told() {
     let Some(server) = odd("env = {TOKEN = '${TOKEN}'}\ntimeout = '1s'") else { return };
+    let (speak, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let context =
+        ToolContext::new("call").with_progress(Arc::new(move |progress| speak.send(progress.message).unwrap()));
     let hang = tool(&server, "hang").await;
-    let failure = hang.implementation.call(json!({}), &ToolContext::new("call")).await.unwrap_err();
+    let failure = hang.implementation.call(json!({}), &context).await.unwrap_err();
+    assert_eq!(heard.try_recv().unwrap(), "[redacted]");
     assert_eq!(failure.detail(), Some("stderr: the token is [redacted]"));
 }
 

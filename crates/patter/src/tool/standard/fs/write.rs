@@ -67,7 +67,7 @@ pub(super) fn write(scene: &Scene, arguments: &Arguments) -> Result<Json, Failur
     match folder.symlink_metadata(name) {
         Ok(metadata) if place.is_secret(&metadata) => return Err(place.secret()),
         Ok(metadata) if place.is_setting(&metadata) => return Err(place.setting()),
-        Err(_) if name == Path::new(SECRETS) => return Err(place.secret()),
+        Err(_) if name.as_os_str().eq_ignore_ascii_case(SECRETS) => return Err(place.secret()),
         Ok(_) if mode == Mode::Create => {
             return Err(Failure::new(format!(
                 "`{path}` is there already; the mode `overwrite` replaces it, `append` adds to it"
