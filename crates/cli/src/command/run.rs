@@ -91,7 +91,8 @@ impl Run {
         let Some(setup) = Setup::read(&[file], &self.sources, &Servers::All)? else { return Ok(Outcome::Failure) };
         let Some(agent) = setup.agent(name)? else { return Ok(Outcome::Failure) };
         let Some(rules) = self.rules.all(&setup.config)? else { return Ok(Outcome::Usage) };
-        let environment = Environment::read(setup.root.as_deref())?;
+        // That `.env` cannot be read was told when the tools were made.
+        let environment = Environment::read(setup.root.as_deref()).unwrap_or_else(|_| Environment::of_process());
         let (project, library) = (Arc::new(setup.loaded.project), Arc::clone(&setup.toolset.library));
         let models = models(&environment);
         let mut driver = Driver::new(project, library, Arc::clone(&models)).with_rules(rules);
