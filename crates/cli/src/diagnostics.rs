@@ -5,6 +5,7 @@ use crate::{Outcome, or_closed};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use patter::gram::{Diagnostic, LineIndex, Rendering, render};
+use patter::project::LoadError;
 use std::io::{self, ErrorKind, Write};
 
 /// How many diagnostics to show.
@@ -110,5 +111,15 @@ pub(crate) fn unreadable(input: &Input, cause: &io::Error) -> io::Result<Outcome
         _ => (cause.to_string(), None),
     };
     error(&format!("cannot read `{input}`: {reason}"), hint.as_deref())?;
+    Ok(Outcome::Failure)
+}
+
+/// Says why a project cannot be read.
+pub(crate) fn unloaded(error: &LoadError) -> io::Result<Outcome> {
+    let hint = match error {
+        LoadError::Config { .. } => Some("docs/cli.md says what may stand in it"),
+        LoadError::Empty(_) => Some("name a file or another folder"),
+    };
+    self::error(&error.to_string(), hint)?;
     Ok(Outcome::Failure)
 }

@@ -1,7 +1,7 @@
 //! What commands need that work with tools: the project, its configuration and its library.
 
+use crate::diagnostics;
 use crate::source::Input;
-use crate::{command, diagnostics};
 use clap::Args;
 use patter::declare::Agent;
 use patter::gram::Dialect;
@@ -66,12 +66,12 @@ impl Setup {
         let root = find_root();
         let config = match Config::read(root.as_deref()) {
             Ok(config) => config,
-            Err(error) => return command::check::failed(&error).map(|_| None),
+            Err(error) => return diagnostics::unloaded(&error).map(|_| None),
         };
         let paths: Vec<_> = files.iter().chain(&sources.toolboxes).cloned().collect();
         let loaded = match Loaded::read(&paths, root.as_deref(), Dialect::Patter) {
             Ok(loaded) => loaded,
-            Err(error) => return command::check::failed(&error).map(|_| None),
+            Err(error) => return diagnostics::unloaded(&error).map(|_| None),
         };
         for (path, error) in &loaded.unreadable {
             diagnostics::unreadable(&Input::Path(path.clone()), error)?;

@@ -78,7 +78,7 @@ impl Diff {
 fn read(path: &Path) -> io::Result<Option<Project>> {
     let loaded = match Loaded::read(&[path.to_owned()], None, Dialect::Patter) {
         Ok(loaded) => loaded,
-        Err(error) => return super::check::failed(&error).map(|_| None),
+        Err(error) => return diagnostics::unloaded(&error).map(|_| None),
     };
     for (path, error) in &loaded.unreadable {
         diagnostics::unreadable(&Input::Path(path.clone()), error)?;

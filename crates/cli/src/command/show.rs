@@ -60,7 +60,7 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Option<Project>> {
     let root = find_root();
     let loaded = match Loaded::read(&[path.to_owned()], root.as_deref(), Dialect::Patter) {
         Ok(loaded) => loaded,
-        Err(error) => return super::check::failed(&error).map(|_| None),
+        Err(error) => return diagnostics::unloaded(&error).map(|_| None),
     };
     for (path, error) in &loaded.unreadable {
         diagnostics::unreadable(&Input::Path(path.clone()), error)?;

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use patter::check::{Options, check};
 use patter::gram::{Dialect, Severity};
 use patter::library::unbound;
-use patter::project::{Config, Environment, Finding, LoadError, Loaded, Project, Servers, Tools, find_root};
+use patter::project::{Config, Environment, Finding, Loaded, Project, Servers, Tools, find_root};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -72,13 +72,13 @@ impl Check {
         let root = find_root();
         let config = match Config::read(root.as_deref()) {
             Ok(config) => config,
-            Err(error) => return failed(&error),
+            Err(error) => return diagnostics::unloaded(&error),
         };
         let is_portable = self.portable || config.check.portable;
         let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
         let loaded = match Loaded::read(&self.paths, root.as_deref(), dialect) {
             Ok(loaded) => loaded,
-            Err(error) => return failed(&error),
+            Err(error) => return diagnostics::unloaded(&error),
         };
         for (path, error) in &loaded.unreadable {
             diagnostics::unreadable(&Input::Path(path.clone()), error)?;
@@ -181,14 +181,4 @@ fn count_declared(project: &Project, loaded: &Loaded, declares: patter::declare:
     let files = project.files().iter().enumerate().filter(|(index, _)| loaded.selected.contains(index));
     let patterns = files.flat_map(|(_, file)| file.tree.walk());
     patterns.filter(|pattern| patter::declare::Declares::of(*pattern) == Some(declares)).count()
-}
-
-/// Says why a project cannot be read.
-pub(crate) fn failed(error: &LoadError) -> io::Result<Outcome> {
-    let hint = match error {
-        LoadError::Config { .. } => Some("docs/cli.md says what may stand in it"),
-        LoadError::Empty(_) => Some("name a file or another folder"),
-    };
-    diagnostics::error(&error.to_string(), hint)?;
-    Ok(Outcome::Failure)
 }
