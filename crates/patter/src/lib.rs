@@ -94,3 +94,7 @@ struct AgentsGuide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tools.md")]
 struct ToolsGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct EmbeddingGuide;
