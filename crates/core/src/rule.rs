@@ -61,6 +61,7 @@ rules! {
     NOT_CALLABLE = "P043" Error "a reference to something that cannot be called";
     UNUSED = "P044" Warning "a declaration that no agent uses";
     UNBOUND = "P045" Error "a declared tool that nothing serves";
+    IDLE_PERMISSION = "P046" Warning "a permission that can never decide anything";
 
     MALFORMED_MODEL = "P050" Error "a model that is not provider/name";
     UNKNOWN_PROVIDER = "P051" Error "a provider that does not exist";

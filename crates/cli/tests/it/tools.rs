@@ -64,6 +64,17 @@ fn the_tools_of_all_layers() {
 }
 
 #[test]
+fn rules_that_decide_nothing_are_told() {
+    let folder = project();
+    folder.write("patter.toml", "[permissions]\ndeny = [\"fecth\", \"fetch when urll is 'x'\", \"fs/*\"]\n");
+    folder.write("agent.gram", "[a:Agent { instruction: \"Use `sayHello`.\", model: \"demo\", deny: [\"nosuch/*\", \"sayHello\"] } | sayHello]\n");
+    let said = folder.run(&["check", "--bind"]);
+    assert!(said.starts_with("exit 0") && said.contains("warning[P046]: `deny nosuch/*` names no tool"), "{said}");
+    assert!(said.contains("in patter.toml `deny fecth` names no tool; did you mean `fetch`?"), "{said}");
+    assert!(said.contains("takes `urll`; did you mean `url`?") && !said.contains("fs/*`"), "{said}");
+}
+
+#[test]
 fn an_override_is_told() {
     let folder = project();
     folder.write(

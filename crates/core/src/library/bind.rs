@@ -7,7 +7,7 @@ use crate::definition::{Definition, DefinitionError};
 use crate::name::FullName;
 use crate::project::{Finding, Project};
 use crate::rule;
-use patter_gram::Span;
+use patter_gram::{Diagnostic, Span, Syntax};
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -189,7 +189,8 @@ pub fn bind<T: Defined>(
     Err(BindError { agent: agent.name().unwrap_or_default().into_owned(), failures })
 }
 
-/// Returns a finding for each declaration, of any agent of a project, that nothing in a library serves.
+/// Returns a finding for each declaration, of any agent of a project, that nothing in a library serves, and for each rule
+/// of an agent that names nothing in it.
 ///
 /// ```
 /// use patter_core::{definition::Definition, library::{Defined, Library, unbound}, project::Project};
@@ -207,6 +208,7 @@ pub fn unbound<T: Defined>(project: &Project, library: &Library<T>) -> Vec<Findi
     let mut findings = Vec::new();
     for (file, source) in project.files().iter().enumerate() {
         for agent in source.tree.walk().filter_map(Agent::cast) {
+            findings.extend(idle_rules(&agent, library).into_iter().map(|diagnostic| Finding { file, diagnostic }));
             let Err(error) = bind(&agent, project, library, Matching::Compatible) else { continue };
             for failure in error.failures {
                 let diagnostic = rule::UNBOUND.at(failure.span, failure.to_string());
@@ -219,6 +221,22 @@ pub fn unbound<T: Defined>(project: &Project, library: &Library<T>) -> Vec<Findi
         }
     }
     findings
+}
+
+/// Returns the rules of an agent that can never decide anything.
+fn idle_rules<T: Defined>(agent: &Agent, library: &Library<T>) -> Vec<Diagnostic> {
+    let tools = || library.entries().map(|entry| (&entry.name, entry.value.definition()));
+    // Agents are called by name like tools, and are not in the library.
+    let agents: Vec<_> = agent.elements().filter_map(|element| FullName::parse(&element.name()?).ok()).collect();
+    let (rules, _) = agent.rules("");
+    let rules = rules.iter().filter(|rule| !agents.iter().any(|name| rule.names_tool(name)));
+    let found = rules.filter_map(|rule| {
+        let idle = rule.idle(tools())?;
+        let property = agent.pattern().and_then(|pattern| pattern.get(rule.decision.name()));
+        let span = property.map_or(agent.span(), Syntax::span);
+        Some(rule::IDLE_PERMISSION.at(span, idle.to_string()).with_hint(idle.hint()))
+    });
+    found.collect()
 }
 
 struct Binder<'b, T> {

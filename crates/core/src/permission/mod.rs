@@ -4,9 +4,11 @@
 //! decides; a call that no rule matches is refused.
 
 mod condition;
+mod idle;
 mod rule;
 
 pub use condition::{Condition, Test};
+pub use idle::Idle;
 pub use rule::{Names, Rule, RuleError};
 
 use crate::name::FullName;

@@ -43,7 +43,7 @@ fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
     let dialect = if rule.code == "G034" { Dialect::Portable } else { Dialect::Patter };
     let project = Project::read_dialect([("example.gram", text)], dialect);
     let mut findings = check(&project, &Options::default());
-    if rule.code == "P045" {
+    if matches!(rule.code, "P045" | "P046") {
         findings.extend(unbound(&project, &library(&[("sayHello", "(personName::Text)==>(::Text)")])));
     }
     findings

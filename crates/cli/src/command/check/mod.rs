@@ -98,6 +98,12 @@ impl Check {
             match Toolset::read(&loaded.project, root.as_deref(), &config, &servers)? {
                 Some(toolset) => {
                     add_unbound(&mut findings, unbound(&loaded.project, &toolset.library));
+                    let tools = || toolset.library.entries().map(|entry| (&entry.name, &*entry.value.definition));
+                    for idle in
+                        config.permissions.rules().unwrap_or_default().iter().filter_map(|rule| rule.idle(tools()))
+                    {
+                        diagnostics::warning(&format!("in patter.toml {idle}; {}", idle.hint()))?;
+                    }
                     if self.locked {
                         problems.extend(super::lock::drift(&loaded.project, root.as_deref(), &toolset));
                     }
