@@ -6,7 +6,7 @@ mod event;
 pub use event::{Happened, Listener, RunEvent};
 
 use crate::agent::{CompileError, Compiled};
-use crate::model::{Model, ModelError};
+use crate::model::{Model, ModelError, Sink};
 use crate::tool::{BoxFuture, CancellationToken, Executor, State, Tool};
 use call::{Called, Calling};
 use futures_util::StreamExt;
@@ -265,7 +265,8 @@ impl Driven<'_> {
             settings: compiled.settings(),
             returns: compiled.returns(),
         };
-        let call = model.call(&request, &sink, self.cancellation);
+        let sink: Option<&Sink<'_>> = if self.driver.listener.is_some() { Some(&sink) } else { None };
+        let call = model.call(&request, sink, self.cancellation);
         match bounded(self.cancellation, self.time_left(), call).await {
             Err(cut) => self.cut(cut),
             Ok(Ok(reply)) => self.replied(reply),

@@ -18,7 +18,7 @@ impl Model for DemoModel {
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: &'a Sink<'a>,
+        sink: Option<&'a Sink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move { told(patter_core::demo::reply(request), sink, cancellation).await })

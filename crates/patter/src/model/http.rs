@@ -21,6 +21,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How long a whole call may take.
 const TIMEOUT: Duration = Duration::from_secs(600);
+/// How much of a reply is read that comes whole.
+const MOST_REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// How much of an error is read.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
 
@@ -37,9 +39,13 @@ const MOST_ERROR_BYTES: usize = 64 * 1024;
 /// ```
 pub struct HttpModel {
     provider: Provider,
+    base: String,
     wire: Wire,
     client: HttpClient,
+    /// Where replies come in pieces.
     url: Url,
+    /// Where they come whole.
+    whole_url: Url,
     headers: HeaderMap,
     /// The key, which a provider may repeat in what it says.
     secrets: Secrets,
@@ -62,9 +68,8 @@ impl HttpModel {
         let access = access(model.provider);
         let base = environment.get(access.base_variable).unwrap_or_else(|| access.base.to_owned());
         let base = if base.contains("://") { base } else { format!("http://{base}") };
-        let address = format!("{}{}", base.trim_end_matches('/'), wire.path(&model.id, Streaming::On));
         let no_address = || wrong(format!("`{}` is no address", access.base_variable));
-        let url = Url::parse(&address).map_err(|_| no_address())?;
+        let (url, whole_url) = addresses(&base, wire, model).ok_or_else(no_address)?;
         let reach = Reach::allowing(url.host_str()).map_err(|_| no_address())?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -85,15 +90,13 @@ impl HttpModel {
             headers.insert(name, value);
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
-        Ok(Self { provider: model.provider, wire, client, url, headers, secrets })
+        Ok(Self { provider: model.provider, base, wire, client, url, whole_url, headers, secrets })
     }
 
     /// Asks for another wire, such as the Responses of OpenAI or its old functions.
     pub fn over(mut self, wire: Wire, model: &ModelRef) -> Result<Self, ModelError> {
-        let old = self.wire.path(&model.id, Streaming::On);
-        let base = self.url.as_str().strip_suffix(&old).unwrap_or(self.url.as_str()).to_owned();
-        let address = format!("{base}{}", wire.path(&model.id, Streaming::On));
-        self.url = Url::parse(&address).map_err(|_| wrong("the address is none".to_owned()))?;
+        let addresses = addresses(&self.base, wire, model);
+        (self.url, self.whole_url) = addresses.ok_or_else(|| wrong("the address is none".to_owned()))?;
         self.wire = wire;
         Ok(self)
     }
@@ -107,8 +110,9 @@ impl HttpModel {
         error
     }
 
-    async fn attempts(&self, request: &Request<'_>, sink: &Sink<'_>) -> Result<Reply, ModelError> {
-        let body = self.wire.encode(request, Streaming::On);
+    async fn attempts(&self, request: &Request<'_>, sink: Option<&Sink<'_>>) -> Result<Reply, ModelError> {
+        let streaming = if sink.is_some() { Streaming::On } else { Streaming::Off };
+        let body = self.wire.encode(request, streaming);
         let mut wait = FIRST_WAIT;
         for attempt in 0..=RETRIES {
             let failed = match self.attempt(request, body.clone(), sink).await {
@@ -126,10 +130,10 @@ impl HttpModel {
         Err(ModelError::TimedOut { after: TIMEOUT })
     }
 
-    async fn attempt(&self, request: &Request<'_>, body: Vec<u8>, sink: &Sink<'_>) -> Result<Reply, Failed> {
+    async fn attempt(&self, request: &Request<'_>, body: Vec<u8>, sink: Option<&Sink<'_>>) -> Result<Reply, Failed> {
         let sent = HttpRequest {
             method: Method::POST,
-            url: self.url.clone(),
+            url: if sink.is_some() { &self.url } else { &self.whole_url }.clone(),
             headers: self.headers.clone(),
             body: Some(body),
             is_body_secret: true,
@@ -138,6 +142,11 @@ impl HttpModel {
         if !response.status().is_success() {
             return Err(Failed::status(response).await);
         }
+        let Some(sink) = sink else {
+            let status = response.status().as_u16();
+            let body = response.read(MOST_REPLY_BYTES).await.map_err(|error| Failed::http(&error))?;
+            return self.wire.decode(request, status, &body).map_err(|error| Failed::wire(&error));
+        };
         let mut decoder = self.wire.stream(request);
         // What was shown cannot be taken back, so there is no other try after it.
         let mut is_shown = false;
@@ -165,7 +174,7 @@ impl Model for HttpModel {
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: &'a Sink<'a>,
+        sink: Option<&'a Sink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
@@ -224,6 +233,15 @@ impl Failed {
         self.may_retry &= !is_shown;
         self
     }
+}
+
+/// Returns where requests go whose replies come in pieces, and where those go whose replies come whole.
+fn addresses(base: &str, wire: Wire, model: &ModelRef) -> Option<(Url, Url)> {
+    let address = |streaming| {
+        let path = wire.path(&model.id, streaming);
+        Url::parse(&format!("{}{path}", base.trim_end_matches('/'))).ok()
+    };
+    Some((address(Streaming::On)?, address(Streaming::Off)?))
 }
 
 fn access(provider: Provider) -> Access {

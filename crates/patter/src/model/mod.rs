@@ -49,7 +49,7 @@ pub type Sink<'s> = dyn Fn(Delta) + Send + Sync + 's;
 ///         heard.lock().unwrap().push_str(&text);
 ///     }
 /// };
-/// let reply = DemoModel.call(&request, &sink, &CancellationToken::new()).await.unwrap();
+/// let reply = DemoModel.call(&request, Some(&sink), &CancellationToken::new()).await.unwrap();
 /// assert!(reply.text.starts_with("Hello, Ann!"));
 /// assert_eq!(*heard.lock().unwrap(), reply.text);
 /// # });
@@ -59,13 +59,14 @@ pub trait Model: Send + Sync {
     fn provider(&self) -> Provider;
 
     /// Sends a request. Pieces of the reply go to `sink` as they come, and together they are the reply that is returned.
+    /// Where nobody listens the reply may come as a whole, which costs less.
     ///
     /// Once `cancellation` is cancelled, this ends soon, with [`ModelError::Cancelled`]. Whether a failed request is
     /// sent again is decided within, and never once the sink has heard a piece.
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: &'a Sink<'a>,
+        sink: Option<&'a Sink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>>;
 

@@ -162,7 +162,7 @@ impl Model for ScriptedModel {
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: &'a Sink<'a>,
+        sink: Option<&'a Sink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {

@@ -4,8 +4,15 @@ use super::{ModelError, Sink};
 use crate::tool::CancellationToken;
 use patter_core::request::{Delta, Reply};
 
-/// Tells a reply in small pieces, and returns it, unless nobody waits for it any more.
-pub(super) async fn told(reply: Reply, sink: &Sink<'_>, cancellation: &CancellationToken) -> Result<Reply, ModelError> {
+/// Tells a reply in small pieces, if someone listens, and returns it, unless nobody waits for it any more.
+pub(super) async fn told(
+    reply: Reply,
+    sink: Option<&Sink<'_>>,
+    cancellation: &CancellationToken,
+) -> Result<Reply, ModelError> {
+    let Some(sink) = sink else {
+        return if cancellation.is_cancelled() { Err(ModelError::Cancelled) } else { Ok(reply) };
+    };
     let text = reply.text.split_inclusive(char::is_whitespace).map(|piece| Delta::Text { text: piece.to_owned() });
     let calls = reply.calls.iter().enumerate().flat_map(|(index, call)| {
         let begins = Delta::Call { index, id: call.id.clone(), tool: call.tool.clone() };

@@ -325,6 +325,24 @@ async fn a_run_over_http() {
     assert_eq!(asked[2].1["messages"].as_array().unwrap().last().unwrap()["content"], "Hello, Ålice!");
 }
 
+/// Where nobody listens, replies come whole.
+#[tokio::test]
+async fn a_run_that_nobody_watches() {
+    let reply = |message: Json| {
+        let body = json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
+        Response::new(Body::from(body.to_string()))
+    };
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "sayHello", "arguments": "{}"}}]});
+    let (base, asked) = provider(vec![reply(call), reply(json!({"role": "assistant", "content": "done"}))]).await;
+    let driver = over_http(&base);
+    let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
+    let begun = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
+    let run = driver.drive(&compiled, begun, &CancellationToken::new(), &mut |_| {}).await;
+    assert_eq!((run.response().content.as_str(), run.response().tools_used.len()), ("done", 1), "{:?}", run.outcome());
+    assert_eq!((run.usage().input_tokens, run.usage().output_tokens), (6, 4));
+    assert!(asked.lock().unwrap().iter().all(|(_, body)| body["stream"] != true));
+}
+
 #[tokio::test]
 async fn a_provider_that_misbehaves_is_an_error_and_never_a_hang() {
     let half = |text: &'static str| Response::new(Body::from(text));

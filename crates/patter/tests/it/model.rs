@@ -38,7 +38,7 @@ async fn ask_with(
     let (id, settings) = ("demo".parse().unwrap(), Settings::default());
     let request =
         Request { model: &id, instruction: "Be kind.", messages, tools: &tools, settings: &settings, returns: None };
-    model.call(&request, sink, cancellation).await
+    model.call(&request, Some(sink), cancellation).await
 }
 
 /// Puts the pieces together again.
