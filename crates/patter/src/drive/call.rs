@@ -16,8 +16,10 @@ pub(super) struct Calling {
     pub(super) driver: Driver,
     pub(super) compiled: Compiled,
     pub(super) executor: Executor,
-    /// The run that asked for it, as it was then.
-    pub(super) child: Run,
+    /// How deep the run is that asked for it.
+    pub(super) depth: u32,
+    /// That run, as it was then, where the call is one of an agent.
+    pub(super) parent: Option<Run>,
     pub(super) cancellation: CancellationToken,
     pub(super) call: PendingCall,
 }
@@ -68,15 +70,17 @@ impl Calling {
         if let Err(message) = self.compiled.declared_arguments(&self.call.tool, &mut arguments) {
             return Outcome::Error { message };
         }
-        let (listener, agent) = (self.driver.listener.clone(), self.compiled.name().to_owned());
-        let (depth, call_id) = (self.child.depth(), self.call.id.clone());
-        let executor = self.executor.clone().with_listener(move |happened: &Event<'_>| {
-            if let Happening::Progress(progress) = &happened.happening {
-                let (fraction, message) = (progress.fraction, progress.message.clone());
-                let happened = Happened::ToolProgress { call_id: call_id.clone(), fraction, message };
-                event::tell(listener.as_ref(), &agent, depth, happened);
-            }
-        });
+        let mut executor = self.executor.clone();
+        if let Some(listener) = self.driver.listener.clone() {
+            let (agent, depth, call_id) = (self.compiled.name().to_owned(), self.depth, self.call.id.clone());
+            executor = executor.with_listener(move |happened: &Event<'_>| {
+                if let Happening::Progress(progress) = &happened.happening {
+                    let (fraction, message) = (progress.fraction, progress.message.clone());
+                    let happened = Happened::ToolProgress { call_id: call_id.clone(), fraction, message };
+                    event::tell(&listener, &agent, depth, happened);
+                }
+            });
+        }
         let call = Call {
             tool: name.to_owned(),
             arguments,
@@ -99,9 +103,11 @@ impl Calling {
             Ok(compiled) => compiled,
             Err(error) => return failed(error.to_string()),
         };
-        let run = match self.child.child(&self.call.id, compiled.spec().clone(), now()) {
-            Ok(run) => run,
-            Err(error) => return failed(error.to_string()),
+        let child = |parent: &Run| parent.child(&self.call.id, compiled.spec().clone(), now());
+        let run = match self.parent.as_ref().map(child) {
+            Some(Ok(run)) => run,
+            Some(Err(error)) => return failed(error.to_string()),
+            None => return failed(format!("the run that called `{name}` is not known")),
         };
         let run = self.driver.drive_boxed(&compiled, run, &self.cancellation, &mut |_| {}).await;
         let outcome = match run.outcome() {

@@ -104,8 +104,6 @@ pub enum Happened {
     },
 }
 
-pub(super) fn tell(listener: Option<&Listener>, agent: &str, depth: u32, happened: Happened) {
-    if let Some(listener) = listener {
-        listener(&RunEvent { agent: agent.to_owned(), depth, happened });
-    }
+pub(super) fn tell(listener: &Listener, agent: &str, depth: u32, happened: Happened) {
+    listener(&RunEvent { agent: agent.to_owned(), depth, happened });
 }

@@ -18,7 +18,7 @@ use patter_core::name::ModelRef;
 use patter_core::permission::Rule;
 use patter_core::project::Project;
 use patter_core::request::{Delta, Reply, Request};
-use patter_core::run::{Failure, FailureKind, PendingCall, Run, Step};
+use patter_core::run::{Failure, FailureKind, PendingCall, Run, Step, Target};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -143,8 +143,10 @@ impl Driver {
             let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
             let read = run.conversation().len();
             let mut driven = Driven { driver: self, compiled, executor, run, cancellation, read, told: HashSet::new() };
-            let bindings = compiled.bindings_hash().to_owned();
-            driven.tell(Happened::Started { model: compiled.model().to_string(), bindings });
+            driven.tell(|| Happened::Started {
+                model: compiled.model().to_string(),
+                bindings: compiled.bindings_hash().to_owned(),
+            });
             driven.perform(saved).await;
             driven.run
         })
@@ -173,6 +175,7 @@ struct Driven<'d> {
 /// What to do next, without holding on to the run.
 enum Next {
     Model,
+    /// The calls that are to begin; those under way are waited for.
     Tools(Vec<PendingCall>),
     Ask(PendingCall, String),
     Done,
@@ -188,18 +191,17 @@ impl Driven<'_> {
                 Next::Done => break,
                 Next::Model => self.call_model().await,
                 Next::Tools(calls) => {
-                    let fresh: Vec<_> = calls.into_iter().filter(|call| !call.started).collect();
-                    for call in &fresh {
+                    for call in &calls {
                         // Told before it begins, so that it is known after a crash.
                         let _ = self.run.started(&call.id);
-                        self.tell(Happened::ToolStarted {
+                        self.tell(|| Happened::ToolStarted {
                             call_id: call.id.clone(),
                             tool: call.tool.clone(),
                             arguments: call.arguments.clone(),
                         });
                     }
                     saved(&self.run);
-                    for call in fresh {
+                    for call in calls {
                         running.push(self.calling(call).made());
                     }
                     match bounded(self.cancellation, self.time_left(), running.next()).await {
@@ -212,26 +214,30 @@ impl Driven<'_> {
                 Next::Ask(call, because) => self.ask(&call, &because).await,
             }
         }
-        self.tell(Happened::Finished { response: self.run.response(), usage: self.run.usage() });
+        self.tell(|| Happened::Finished { response: self.run.response(), usage: self.run.usage() });
     }
 
     /// Tells of calls that ended without having begun: refused, of tools that do not exist, or cancelled.
     fn tell_results(&mut self) {
-        let new = self.run.conversation().get(self.read..).unwrap_or_default().to_vec();
-        self.read += new.len();
-        for message in new {
+        for message in self.run.conversation().get(self.read..).unwrap_or_default() {
             if let Message::Tool { call_id, tool, outcome } = message
-                && !self.told.contains(&call_id)
+                && !self.told.contains(call_id)
             {
-                self.tell(Happened::ToolFinished { call_id, tool, outcome, duration_ms: 0 });
+                self.tell(|| Happened::ToolFinished {
+                    call_id: call_id.clone(),
+                    tool: tool.clone(),
+                    outcome: outcome.clone(),
+                    duration_ms: 0,
+                });
             }
         }
+        self.read = self.run.conversation().len();
     }
 
     fn next(&self) -> Next {
         match self.run.step() {
             Step::CallModel { .. } => Next::Model,
-            Step::CallTools { calls } => Next::Tools(calls.into_iter().cloned().collect()),
+            Step::CallTools { calls } => Next::Tools(calls.into_iter().filter(|call| !call.started).cloned().collect()),
             Step::AskApproval { calls } => match calls.first() {
                 Some(question) => Next::Ask(question.call.clone(), question.because.to_owned()),
                 None => Next::Done,
@@ -242,30 +248,31 @@ impl Driven<'_> {
 
     async fn call_model(&mut self) {
         let compiled = self.compiled;
-        self.tell(Happened::ModelCalled { number: self.run.model_calls() + 1 });
+        self.tell(|| Happened::ModelCalled { number: self.run.model_calls() + 1 });
         let model = match (self.driver.models)(compiled.model()) {
             Ok(model) => model,
             Err(error) => return self.model_failed(&error),
         };
-        let (listener, run) = (self.driver.listener.clone(), &self.run);
-        let (agent, depth) = (compiled.name(), run.depth());
-        let sink = move |delta: Delta| {
-            let happened = match delta {
-                Delta::Text { text } => Happened::Text { text },
-                Delta::Thought { text } => Happened::Thought { text },
-                Delta::Call { .. } | Delta::Arguments { .. } => return,
-            };
-            event::tell(listener.as_ref(), agent, depth, happened);
-        };
+        let (agent, depth) = (compiled.name(), self.run.depth());
+        let sink = self.driver.listener.as_ref().map(|listener| {
+            move |delta: Delta| {
+                let happened = match delta {
+                    Delta::Text { text } => Happened::Text { text },
+                    Delta::Thought { text } => Happened::Thought { text },
+                    Delta::Call { .. } | Delta::Arguments { .. } => return,
+                };
+                event::tell(listener, agent, depth, happened);
+            }
+        });
         let request = Request {
             model: compiled.model(),
             instruction: compiled.instruction(),
-            messages: run.conversation(),
+            messages: self.run.conversation(),
             tools: compiled.offered(),
             settings: compiled.settings(),
             returns: compiled.returns(),
         };
-        let sink: Option<&Sink<'_>> = if self.driver.listener.is_some() { Some(&sink) } else { None };
+        let sink = sink.as_ref().map(|sink| sink as &Sink<'_>);
         let call = model.call(&request, sink, self.cancellation);
         match bounded(self.cancellation, self.time_left(), call).await {
             Err(cut) => self.cut(cut),
@@ -276,7 +283,7 @@ impl Driven<'_> {
     }
 
     fn replied(&mut self, reply: Reply) {
-        self.tell(Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
+        self.tell(|| Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
         let executor = self.executor.clone();
         let decide = |call: &PendingCall| call::ruling(&executor, call);
         if let Err(error) = self.run.reply(reply, now(), &decide) {
@@ -298,7 +305,9 @@ impl Driven<'_> {
             driver: self.driver.clone(),
             compiled: self.compiled.clone(),
             executor: self.executor.clone(),
-            child: self.run.clone(),
+            depth: self.run.depth(),
+            // Only an agent that is called needs to know of the run that called it.
+            parent: matches!(call.target, Target::Agent { .. }).then(|| self.run.clone()),
             cancellation: self.cancellation.child_token(),
             call,
         }
@@ -308,18 +317,21 @@ impl Driven<'_> {
         let Called { id, tool, outcome, duration, usage } = called;
         let duration_ms = milliseconds(duration);
         self.run.add_usage(usage);
-        self.told.insert(id.clone());
-        self.tell(Happened::ToolFinished { call_id: id.clone(), tool, outcome: outcome.clone(), duration_ms });
+        self.tell(|| Happened::ToolFinished { call_id: id.clone(), tool, outcome: outcome.clone(), duration_ms });
         if let Err(error) = self.run.finished(&id, outcome, duration_ms, now()) {
             tracing::debug!(%error, "a call ended that nobody waits for");
         }
+        self.told.insert(id);
     }
 
     /// Asks about one call after the other: answers must not be taken for those of others.
     async fn ask(&mut self, call: &PendingCall, because: &str) {
-        let (call_id, tool) = (call.id.clone(), call.tool.clone());
-        let arguments = call.arguments.clone();
-        self.tell(Happened::Asked { call_id, tool, arguments, because: because.to_owned() });
+        self.tell(|| Happened::Asked {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            because: because.to_owned(),
+        });
         let approver = Arc::clone(&self.driver.approver);
         let question = approver.ask(self.compiled.name(), call, because);
         let told = match bounded(self.cancellation, self.time_left(), question).await {
@@ -334,11 +346,12 @@ impl Driven<'_> {
 
     /// Ends calls that began before the run was stopped and that are not under way: nobody knows what came of them.
     fn abandon(&mut self) {
-        let Next::Tools(calls) = self.next() else { return };
-        for call in calls {
+        let Step::CallTools { calls } = self.run.step() else { return };
+        let ids: Vec<_> = calls.into_iter().map(|call| call.id.clone()).collect();
+        for id in ids {
             let message = "the run was stopped while this was under way, and nobody knows what came of it".to_owned();
             let outcome = conversation::Outcome::Error { message };
-            let _ = self.run.finished(&call.id, outcome, 0, now());
+            let _ = self.run.finished(&id, outcome, 0, now());
         }
     }
 
@@ -361,8 +374,11 @@ impl Driven<'_> {
         let _ = self.run.cancel(now());
     }
 
-    fn tell(&self, happened: Happened) {
-        event::tell(self.driver.listener.as_ref(), self.compiled.name(), self.run.depth(), happened);
+    /// Tells what happened, if someone listens; else it is not even put together.
+    fn tell(&self, happened: impl FnOnce() -> Happened) {
+        if let Some(listener) = &self.driver.listener {
+            event::tell(listener, self.compiled.name(), self.run.depth(), happened());
+        }
     }
 }
 

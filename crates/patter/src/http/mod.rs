@@ -23,6 +23,7 @@ use redirect::Redirect;
 use reqwest::header::HeaderMap;
 use resolve::{Guarded, Open};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -205,4 +206,10 @@ impl fmt::Debug for HttpRequest {
         let origin = self.url.origin().ascii_serialization();
         f.debug_struct("HttpRequest").field("method", &self.method).field("origin", &origin).finish_non_exhaustive()
     }
+}
+
+/// Returns a time between a half of one and the whole of it, by chance, so that many who wait do not come back at once.
+pub(crate) fn jittered(longest: Duration) -> Duration {
+    let chance = RandomState::new().hash_one(0_u8) % 512;
+    longest / 2 + longest.mul_f64(chance as f64 / 1024.0)
 }

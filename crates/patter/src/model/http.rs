@@ -2,14 +2,13 @@
 
 use super::{Model, ModelError, Sink};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url};
+use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url, jittered};
 use crate::project::Environment;
 use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::name::{ModelRef, Provider};
 use patter_core::request::{Reply, Request};
 use patter_core::wire::{Streaming, Verdict, Wire, WireError, retry_after};
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
 
 /// How often a request is made again.
@@ -279,10 +278,4 @@ fn key(
 
 fn wrong(message: String) -> ModelError {
     ModelError::Configuration { message, hint: None }
-}
-
-/// Returns a time between a half of one and the whole of it, so that many who wait do not come back at once.
-fn jittered(wait: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0_u8) % 1000;
-    wait / 2 + wait / 2 * u32::try_from(random).unwrap_or(0) / 1000
 }

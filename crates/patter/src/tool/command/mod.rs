@@ -8,7 +8,7 @@ mod outcome;
 mod process;
 
 use super::secrets::Secrets;
-use super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext};
+use super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext, Variables};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::Invocation;
 use process::{Ended, Group};
@@ -16,12 +16,8 @@ use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 
 pub use patter_core::declare::command::ALWAYS_PASSED;
-
-/// Where the values of variables come from, by their names.
-pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Makes a tool that runs a command.
 ///

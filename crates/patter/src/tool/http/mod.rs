@@ -8,7 +8,7 @@ mod secret;
 pub(crate) use reply::http_failure;
 
 use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Failure, Implementation, Kind, Tool, ToolContext};
-use crate::http::HttpClient;
+use crate::http::{HttpClient, jittered};
 use patter_core::declare::HttpSpec;
 use patter_core::signature::Type;
 use patter_core::template::Template;
@@ -16,7 +16,6 @@ use reply::Trouble;
 use request::Filling;
 use secret::Secrets;
 use serde_json::Value as Json;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -115,7 +114,5 @@ impl HttpTool {
 
 /// Returns how long to wait after an attempt: longer each time, and by chance, so that callers do not come all at once.
 fn pause(attempt: u32) -> Duration {
-    let longest = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_PAUSE);
-    let chance = RandomState::new().hash_one(attempt) % 512;
-    longest / 2 + longest.mul_f64(chance as f64 / 1024.0)
+    jittered(FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_PAUSE))
 }
