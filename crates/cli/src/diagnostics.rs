@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use patter::gram::{Diagnostic, LineIndex, Rendering, render};
 use patter::project::LoadError;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufRead, ErrorKind, Write};
 
 /// How many diagnostics to show.
 #[derive(Args, Clone, Copy)]
@@ -98,6 +98,14 @@ pub(crate) fn visible(text: &str) -> String {
         }
         shown
     })
+}
+
+/// Asks the person at the terminal; everything but yes is no.
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    write!(anstream::stderr().lock(), "{question} [y/N] ")?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Says that an input cannot be read.

@@ -6,13 +6,17 @@ use clap::Args;
 use patter::declare::Agent;
 use patter::gram::Dialect;
 use patter::library::Library;
-use patter::permission::{Decision, Permissions, Rule, RuleError};
-use patter::project::{Config, Environment, Loaded, Project, ServerReport, Servers, Tools, find_root};
-use patter::tool::Tool;
+use patter::permission::{Permissions, Rule, RuleError};
+use patter::project::{
+    Config, Environment, Loaded, PermissionConfig, Project, ServerReport, Servers, Tools, find_root,
+};
+use patter::tool::{CancellationToken, Tool};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// A project with its tools.
 pub(crate) struct Setup {
@@ -28,6 +32,10 @@ pub(crate) struct Toolset {
     /// Why servers could not be asked for their tools; it was told.
     pub(crate) missing_servers: Vec<String>,
     pub(crate) runtime: Runtime,
+    /// Cancelled when the program is told to stop.
+    pub(crate) stop: CancellationToken,
+    /// Where tools and models look variables up.
+    pub(crate) environment: Environment,
     /// Keeps the servers alive.
     pub(crate) tools: Tools,
 }
@@ -137,6 +145,7 @@ impl Toolset {
             diagnostics::warning(&format!("line {line} of .env is no assignment, as in NAME=value"))?;
         }
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let stop = stop_signal(&runtime)?;
         let mut tools = match Tools::read(project, root, config, &environment) {
             Ok(tools) => tools,
             Err(error) => {
@@ -147,7 +156,8 @@ impl Toolset {
         for problem in tools.problems() {
             diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
         }
-        let Some(ServerReport { problems, warnings }) = until_stopped(&runtime, tools.add_servers(servers)) else {
+        let Some(ServerReport { problems, warnings }) = until_stopped(&runtime, &stop, tools.add_servers(servers))
+        else {
             diagnostics::say("stopped")?;
             return Ok(None);
         };
@@ -166,7 +176,8 @@ impl Toolset {
                 return Ok(None);
             }
         };
-        Ok(Some(Self { library, missing_servers: problems.iter().map(ToString::to_string).collect(), runtime, tools }))
+        let missing_servers = problems.iter().map(ToString::to_string).collect();
+        Ok(Some(Self { library, missing_servers, runtime, stop, environment, tools }))
     }
 }
 
@@ -192,37 +203,55 @@ impl Rules {
     }
 
     fn rules(&self) -> Result<Vec<Rule>, RuleError> {
-        let lists = [(Decision::Allow, &self.allow), (Decision::Ask, &self.ask), (Decision::Deny, &self.deny)];
-        let rules = lists.into_iter().flat_map(|(decision, texts)| {
-            texts.iter().map(move |text| Rule::of(decision, text, format!("--{}", decision.name())))
-        });
-        rules.collect()
+        let Self { allow, ask, deny } = self.clone();
+        PermissionConfig { allow, ask, deny }.rules_of(|decision| format!("--{}", decision.name()))
     }
 }
 
 /// Waits for something, unless the program is told to stop: then there is nothing. What was started is ended as it goes
 /// out of scope, which would not happen if a signal ended the program at once.
-pub(crate) fn until_stopped<T>(runtime: &Runtime, work: impl Future<Output = T>) -> Option<T> {
-    runtime.block_on(async {
-        tokio::select! {
-            done = work => Some(done),
-            () = stopped() => None,
-        }
-    })
+pub(crate) fn until_stopped<T>(
+    runtime: &Runtime,
+    stop: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    runtime.block_on(stop.run_until_cancelled(work))
 }
 
-/// Waits until the program is told to stop: by Ctrl-C, by whoever started it, or by the end of its terminal.
-pub(crate) async fn stopped() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
+/// Asks the person at the terminal. The thread that reads the answer is nobody's to wait for: whoever is told to stop
+/// meanwhile does not hang on it.
+pub(crate) async fn confirmed(question: String) -> bool {
+    let (answer, answered) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more if the program was told to stop.
+        let _ = answer.send(diagnostics::confirm(&question).unwrap_or(false));
+    });
+    answered.await.unwrap_or(false)
+}
+
+/// Listens from now on for being told to stop: by Ctrl-C, by whoever started the program, or by the end of its terminal.
+/// Whoever says it twice wants it at once.
+fn stop_signal(runtime: &Runtime) -> io::Result<CancellationToken> {
+    let _entered = runtime.enter();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    runtime.spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            if told.is_cancelled() {
+                std::process::exit(130);
+            }
+            told.cancel();
+        }
+    });
+    Ok(stop)
 }
 
 /// Returns the file and the agent of `FILE#AGENT`.
@@ -231,11 +260,4 @@ pub(crate) fn split_agent(text: &str) -> (PathBuf, Option<&str>) {
         Some((file, agent)) if !agent.is_empty() => (PathBuf::from(file), Some(agent)),
         _ => (PathBuf::from(text), None),
     }
-}
-
-/// Returns the files of a project that may hold agents, for people.
-pub(crate) fn file_of(project: &Project, agent: &Agent) -> String {
-    let declared = project.agents().find(|(_, other)| other == agent);
-    let file = declared.and_then(|(declaration, _)| project.files().get(declaration.file));
-    file.map_or_else(String::new, |file| file.path.clone())
 }

@@ -134,6 +134,12 @@ impl Project {
         self.files.get(declaration.file)?.tree.get(declaration.id).and_then(Pattern::cast)
     }
 
+    /// Returns how people call the file that an agent stands at the top level of.
+    pub fn file_of(&self, agent: &Agent) -> Option<&str> {
+        let (declaration, _) = self.agents().find(|(_, other)| other == agent)?;
+        self.files.get(declaration.file).map(|file| file.path.as_str())
+    }
+
     /// Names a place for people: `file:line:column`.
     pub fn place(&self, file: usize, span: Span) -> String {
         let Some(file) = self.files.get(file) else { return String::new() };

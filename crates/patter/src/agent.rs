@@ -125,7 +125,7 @@ impl Compiled {
             (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
             (None, None) => return Err(missing("model")),
         };
-        let (rules, wrong) = agent.rules(&file_of(agent, project));
+        let (rules, wrong) = agent.rules(project.file_of(agent).unwrap_or("its file"));
         if let Some(wrong) = wrong.into_iter().next() {
             return Err(CompileError::Permission { agent: name, wrong: Box::new(wrong) });
         }
@@ -301,10 +301,4 @@ fn sent_schema(schema: &Json, model: &ModelRef) -> (Json, bool) {
         SchemaView::OpenAiStrict => (viewed.schema, true),
         SchemaView::Anthropic | SchemaView::Gemini => (viewed.schema, false),
     }
-}
-
-fn file_of(agent: &Agent, project: &Project) -> String {
-    let declared = project.agents().find(|(_, other)| other == agent);
-    let file = declared.and_then(|(declaration, _)| project.files().get(declaration.file));
-    file.map_or_else(|| "its file".to_owned(), |file| file.path.clone())
 }

@@ -1,16 +1,14 @@
 //! `patter call`: runs one tool.
 
-use crate::setup::{Rules, Setup, ToolSources, stopped};
+use crate::setup::{Rules, Setup, ToolSources, Toolset, confirmed, until_stopped};
 use crate::{Outcome, diagnostics, print};
 use clap::{Args, ValueEnum};
 use patter::name::FullName;
 use patter::permission::{Decision, Permissions, Rule};
 use patter::project::Servers;
-use patter::tool::{
-    Approval, Call as ToolCall, CallError, CancellationToken, Effect, Event, Executor, Happening, Tool,
-};
+use patter::tool::{Approval, Call as ToolCall, CallError, Effect, Event, Executor, Happening, Tool};
 use serde_json::{Value as Json, json};
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 
 /// Call a tool, as an agent would: permissions, validation, time limit and all
 ///
@@ -72,35 +70,26 @@ impl Call {
         };
         let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
         let executor = Executor::new(setup.toolset.library.clone(), permissions).with_listener(show_progress);
-        let approval = self.approval(&executor, &arguments)?;
-        let cancellation = CancellationToken::new();
-        let call =
-            ToolCall { approval, cancellation: cancellation.clone(), ..ToolCall::new(self.tool.clone(), arguments) };
-        let result = setup.toolset.runtime.block_on(async {
-            tokio::spawn(async move {
-                stopped().await;
-                cancellation.cancel();
-            });
-            executor.call(call).await
-        });
+        let approval = self.approval(&setup.toolset, &executor, &arguments);
+        let cancellation = setup.toolset.stop.clone();
+        let call = ToolCall { approval, cancellation, ..ToolCall::new(self.tool.clone(), arguments) };
+        let result = setup.toolset.runtime.block_on(executor.call(call));
         self.show(result)
     }
 
     /// Asks for an approval where one is needed and there is someone to ask.
-    fn approval(&self, executor: &Executor, arguments: &Json) -> io::Result<Approval> {
+    fn approval(&self, toolset: &Toolset, executor: &Executor, arguments: &Json) -> Approval {
         if self.yes {
-            return Ok(Approval::Given);
+            return Approval::Given;
         }
         let is_asked = executor.verdict(&self.tool, arguments).is_ok_and(|verdict| verdict.decision == Decision::Ask);
         if !is_asked || !io::stdin().is_terminal() || self.arguments == "-" {
-            return Ok(Approval::None);
+            return Approval::None;
         }
         let shown = diagnostics::visible(&arguments.to_string());
-        write!(anstream::stderr().lock(), "call {} with {shown}? [y/N] ", self.tool)?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-        Ok(if is_yes { Approval::Given } else { Approval::None })
+        let question = confirmed(format!("call {} with {shown}?", self.tool));
+        let is_yes = until_stopped(&toolset.runtime, &toolset.stop, question).unwrap_or(false);
+        if is_yes { Approval::Given } else { Approval::None }
     }
 
     fn wrong_arguments(&self, message: &str) -> io::Result<Outcome> {

@@ -2,15 +2,15 @@
 
 use crate::diagnostics::{self, Limit, counted};
 use crate::setup::{Setup, ToolSources, Toolset, until_stopped};
-use crate::source::{Input, Source};
+use crate::source::{Existing, Input, Source, write_whole};
 use crate::{Outcome, print};
 use clap::{Args, Subcommand};
 use patter::openapi::{self, Glob, Imported, OpenApiError, Options};
 use patter::project::Servers;
 use patter::tool::mcp::declarations;
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 
 /// Make a toolbox from the description of an interface
 #[derive(Args)]
@@ -105,7 +105,7 @@ impl Mcp {
         let Some(setup) = Setup::read(&[], &ToolSources::default(), &Servers::None)? else {
             return Ok(Outcome::Failure);
         };
-        let Toolset { tools, runtime, .. } = &setup.toolset;
+        let Toolset { tools, runtime, stop, .. } = &setup.toolset;
         let Some(server) = tools.server(&self.name) else {
             let names: Vec<_> = tools.servers().collect();
             let hint = match patter::nearest(&self.name, names.iter().copied()) {
@@ -119,7 +119,7 @@ impl Mcp {
             Ok(server) => server,
             Err(problem) => return fail(&problem.message, problem.hint().as_deref()),
         };
-        let Some(declared) = until_stopped(runtime, declarations(server)) else { return Ok(Outcome::Code(130)) };
+        let Some(declared) = until_stopped(runtime, stop, declarations(server)) else { return Ok(Outcome::Code(130)) };
         match declared {
             Ok(text) => self.target.deliver(&text, &format!("the tools of {}", self.name)),
             Err(failure) => fail(failure.message(), failure.detail()),
@@ -167,7 +167,8 @@ impl Target {
             diagnostics::say(what)?;
             return Ok(Outcome::Success);
         };
-        let Err(error) = write(path, text, self.force) else {
+        let existing = if self.force { Existing::Replaced } else { Existing::Kept };
+        let Err(error) = write_whole(path, text, existing) else {
             diagnostics::say(&format!("wrote {}: {what}", path.display()))?;
             return Ok(Outcome::Success);
         };
@@ -178,18 +179,6 @@ impl Target {
         };
         fail(&format!("cannot write `{}`: {reason}", path.display()), hint)
     }
-}
-
-/// Writes a file in one step, so that it is never half written; over another one only by force.
-fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A temporary file is for its owner alone; this one is like any other.
-    let mut file = tempfile::Builder::new()
-        .prefix(".patter-import-")
-        .make_in(folder, |path| std::fs::OpenOptions::new().write(true).create_new(true).open(path))?;
-    file.write_all(text.as_bytes())?;
-    let written = if force { file.persist(path) } else { file.persist_noclobber(path) };
-    written.map(drop).map_err(|error| error.error)
 }
 
 fn fail(message: &str, hint: Option<&str>) -> io::Result<Outcome> {

@@ -1,6 +1,7 @@
 //! `patter lock`: writes down which tools agents are bound to.
 
 use crate::setup::{Setup, ToolSources, Toolset};
+use crate::source::{Existing, write_whole};
 use crate::{Outcome, diagnostics};
 use clap::Args;
 use patter::declare::Agent;
@@ -39,10 +40,7 @@ impl LockCommand {
             diagnostics::say(&format!("{LOCK} is up to date"))?;
             return Ok(Outcome::Success);
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        io::Write::write_all(&mut file, text.as_bytes())?;
-        file.persist(&path)?;
+        write_whole(&path, &text, Existing::Replaced)?;
         let count = diagnostics::counted(lock.bindings.len(), "binding").unwrap_or("no bindings".to_owned());
         diagnostics::say(&format!("wrote {LOCK} with {count}"))?;
         Ok(Outcome::Success)

@@ -1,6 +1,6 @@
 //! `patter run`: asks an agent.
 
-use crate::setup::{Rules, Setup, ToolSources, split_agent, stopped};
+use crate::setup::{Rules, Setup, ToolSources, Toolset, confirmed, split_agent};
 use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
@@ -9,11 +9,11 @@ use patter::conversation;
 use patter::drive::{Answer, Approver, Driver, Happened, RunEvent, now};
 use patter::model::models;
 use patter::name::ModelRef;
-use patter::project::{Environment, Servers};
+use patter::project::Servers;
 use patter::run::{self, FailureKind, PendingCall, Run as AgentRun};
-use patter::tool::{BoxFuture, CancellationToken};
+use patter::tool::BoxFuture;
 use serde_json::{Value as Json, json};
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,10 +91,8 @@ impl Run {
         let Some(setup) = Setup::read(&[file], &self.sources, &Servers::All)? else { return Ok(Outcome::Failure) };
         let Some(agent) = setup.agent(name)? else { return Ok(Outcome::Failure) };
         let Some(rules) = self.rules.all(&setup.config)? else { return Ok(Outcome::Usage) };
-        // That `.env` cannot be read was told when the tools were made.
-        let environment = Environment::read(setup.root.as_deref()).unwrap_or_else(|_| Environment::of_process());
         let (project, library) = (Arc::new(setup.loaded.project), Arc::clone(&setup.toolset.library));
-        let models = models(&environment);
+        let models = models(&setup.toolset.environment);
         let mut driver = Driver::new(project, library, Arc::clone(&models)).with_rules(rules);
         if let Some(model) = &self.model {
             driver = driver.with_model(model.clone());
@@ -126,18 +124,8 @@ impl Run {
         if let Some(notice) = model.notice() {
             diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
         }
-        let cancellation = CancellationToken::new();
-        let run = setup.toolset.runtime.block_on(async {
-            let stop = cancellation.clone();
-            tokio::spawn(async move {
-                stopped().await;
-                stop.cancel();
-                // Whoever says it twice wants it at once.
-                stopped().await;
-                std::process::exit(130);
-            });
-            driver.drive(&compiled, run, &cancellation, &mut |_| {}).await
-        });
+        let Toolset { runtime, stop, .. } = &setup.toolset;
+        let run = runtime.block_on(driver.drive(&compiled, run, stop, &mut |_| {}));
         self.end(&run, compiled.bindings_hash())
     }
 
@@ -220,16 +208,11 @@ impl Approver for Terminal {
                 return Answer::Refuse("it needs an approval, and there is nobody to ask".to_owned());
             }
             let arguments = diagnostics::visible(&call.arguments.to_string());
-            let question = format!("call {} with {arguments} ({because})? [y/N] ", call.tool);
-            let answered = tokio::task::spawn_blocking(move || {
-                write!(anstream::stderr().lock(), "{question}")?;
-                let mut answer = String::new();
-                io::stdin().lock().read_line(&mut answer)?;
-                io::Result::Ok(answer)
-            });
-            match answered.await {
-                Ok(Ok(answer)) if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") => Answer::Approve,
-                _ => Answer::Refuse("the person at the terminal refused it".to_owned()),
+            let question = format!("call {} with {arguments} ({because})?", call.tool);
+            if confirmed(question).await {
+                Answer::Approve
+            } else {
+                Answer::Refuse("the person at the terminal refused it".to_owned())
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use super::call::base_permissions;
 use super::show::readable;
-use crate::setup::{Rules, Setup, ToolSources, file_of, split_agent};
+use crate::setup::{Rules, Setup, ToolSources, split_agent};
 use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
@@ -74,7 +74,7 @@ impl Why {
         if let Some(name) = bound {
             let permissions = match (&agent, &resolved) {
                 (Some(agent), _) => {
-                    let (rules, _) = agent.rules(&file_of(&setup.loaded.project, agent));
+                    let (rules, _) = agent.rules(setup.loaded.project.file_of(agent).unwrap_or_default());
                     Permissions::declared([name.clone()]).with_all(rules)
                 }
                 (None, Ok(entry)) => base_permissions(&entry.name, &entry.value),

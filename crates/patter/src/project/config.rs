@@ -107,10 +107,13 @@ impl Config {
 impl PermissionConfig {
     /// Reads the rules.
     pub fn rules(&self) -> Result<Vec<Rule>, RuleError> {
+        self.rules_of(|_| format!("`{CONFIG}`"))
+    }
+
+    /// Reads rules that stand elsewhere; the origin of each says where, by its decision.
+    pub fn rules_of(&self, origin: impl Fn(Decision) -> String) -> Result<Vec<Rule>, RuleError> {
         let lists = [(Decision::Allow, &self.allow), (Decision::Ask, &self.ask), (Decision::Deny, &self.deny)];
-        let rules = lists.into_iter().flat_map(|(decision, texts)| {
-            texts.iter().map(move |text| Rule::of(decision, text, format!("`{CONFIG}`")))
-        });
-        rules.collect()
+        let texts = lists.into_iter().flat_map(|(decision, texts)| texts.iter().map(move |text| (decision, text)));
+        texts.map(|(decision, text)| Rule::of(decision, text, origin(decision))).collect()
     }
 }
