@@ -71,6 +71,9 @@ impl Call {
         let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
         let executor = Executor::new(setup.toolset.library.clone(), permissions).with_listener(show_progress);
         let approval = self.approval(&setup.toolset, &executor, &arguments);
+        if setup.toolset.stop.is_cancelled() {
+            return Ok(Outcome::Code(130));
+        }
         let cancellation = setup.toolset.stop.clone();
         let call = ToolCall { approval, cancellation, ..ToolCall::new(self.tool.clone(), arguments) };
         let result = setup.toolset.runtime.block_on(executor.call(call));
