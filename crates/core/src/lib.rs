@@ -24,6 +24,7 @@ pub mod request;
 pub mod rule;
 pub mod run;
 pub mod schema;
+pub mod session;
 pub mod signature;
 mod suggest;
 pub mod template;

@@ -36,6 +36,38 @@ pub struct OfferedTool {
     pub is_strict: bool,
 }
 
+/// What a model is given beside the conversation: the part of a request that stays the same in a run. It serializes, so
+/// that it can be told later what a model was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The model.
+    pub model: String,
+    /// What it is told.
+    pub instruction: String,
+    /// The tools that it may call, in declared order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<FramedTool>,
+    /// How it should work.
+    #[serde(default)]
+    pub settings: Settings,
+    /// The schema of the answer, where it has a form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Json>,
+}
+
+/// A tool of a [`Frame`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FramedTool {
+    /// The name on the wire.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The schema of the arguments, as the provider takes it.
+    pub schema: Arc<Json>,
+    /// Whether the schema is one that the provider can hold the model to.
+    pub is_strict: bool,
+}
+
 /// How a model should work. What is not said is left to the provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -119,6 +151,25 @@ pub enum Delta {
         /// The next piece of JSON text.
         text: String,
     },
+}
+
+impl Request<'_> {
+    /// Returns all of it but the conversation.
+    pub fn frame(&self) -> Frame {
+        let framed = |tool: &OfferedTool| FramedTool {
+            name: tool.name.to_string(),
+            description: tool.description.clone(),
+            schema: Arc::clone(&tool.schema),
+            is_strict: tool.is_strict,
+        };
+        Frame {
+            model: self.model.to_string(),
+            instruction: self.instruction.to_owned(),
+            tools: self.tools.iter().map(framed).collect(),
+            settings: self.settings.clone(),
+            returns: self.returns.cloned(),
+        }
+    }
 }
 
 impl Reply {

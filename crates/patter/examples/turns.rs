@@ -78,7 +78,7 @@ impl Player {
     async fn turn(&self) -> Option<usize> {
         let spec = self.compiled.spec().clone();
         let run = Run::start(spec, Vec::new(), "Hello! My name is Alice.", now()).ok()?;
-        let run = self.driver.drive(&self.compiled, run, &CancellationToken::new(), &mut |_| {}).await;
+        let run = self.driver.drive(&self.compiled, run, &CancellationToken::new()).await;
         match run.outcome() {
             Some(Outcome::Answer { .. }) => Some(run.response().tools_used.len()),
             other => {

@@ -11,7 +11,7 @@ use patter_core::nearest;
 use patter_core::permission::{Permissions, Rule};
 use patter_core::project::Project;
 use patter_core::provider::{Effect, SchemaView, view};
-use patter_core::request::{OfferedTool, Settings};
+use patter_core::request::{Frame, OfferedTool, Request, Settings};
 use patter_core::run::{self, Callable, Limits, RunSpec};
 use patter_core::schema::type_schema;
 use patter_core::signature::{SignatureError, Validator};
@@ -51,6 +51,7 @@ struct Parts {
     /// What checks arguments against the declarations, by the name of the tool.
     validators: HashMap<String, Validator>,
     returns: Option<Json>,
+    frame: Arc<Frame>,
     spec: RunSpec,
     rules: Vec<Rule>,
     /// What its tools are bound to, and the hash of that.
@@ -175,7 +176,16 @@ impl Compiled {
         let spec =
             RunSpec { agent: name, hash: hash(agent.to_string().as_bytes()), tools, limits, returns: returns.clone() };
         let settings = agent.settings();
+        let request = Request {
+            model: &model,
+            instruction: &instruction,
+            messages: &[],
+            tools: &offered,
+            settings: &settings,
+            returns: returns.as_ref(),
+        };
         let parts = Parts {
+            frame: Arc::new(request.frame()),
             model,
             instruction,
             settings,
@@ -219,6 +229,11 @@ impl Compiled {
     /// Returns the schema of the answer, where it has a form.
     pub fn returns(&self) -> Option<&Json> {
         self.parts.returns.as_ref()
+    }
+
+    /// Returns what the model is given beside the conversation, to be kept.
+    pub fn frame(&self) -> &Arc<Frame> {
+        &self.parts.frame
     }
 
     /// Returns what the tools are bound to, as `patter.lock` has it.

@@ -23,7 +23,7 @@ pub mod tool;
 
 pub use patter_core::{
     check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, provider,
-    request, rule, run, schema, signature, wire,
+    request, rule, run, schema, session, signature, wire,
 };
 
 /// Makes a tool of a function.

@@ -125,7 +125,7 @@ impl Run {
             diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
         }
         let Toolset { runtime, stop, .. } = &setup.toolset;
-        let run = runtime.block_on(driver.drive(&compiled, run, stop, &mut |_| {}));
+        let run = runtime.block_on(driver.drive(&compiled, run, stop));
         self.end(&run, compiled.bindings_hash())
     }
 

@@ -13,11 +13,13 @@ pub use rule::{Names, Rule, RuleError};
 
 use crate::name::FullName;
 use indexmap::IndexSet;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::fmt;
 
 /// What becomes of a call. A later one is stricter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// It is made.
     Allow,

@@ -60,7 +60,7 @@ pub struct Question<'r> {
 }
 
 /// What is decided about a call, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ruling {
     /// What becomes of it.
     pub decision: Decision,

@@ -54,6 +54,8 @@ pub enum FailureKind {
     Tokens,
     /// It took too long.
     Deadline,
+    /// What happens cannot be kept, and nothing is done that is not.
+    Store,
 }
 
 /// Why a run cannot start.
@@ -111,7 +113,8 @@ pub enum RunError {
 }
 
 impl FailureKind {
-    /// Returns the name of the kind of error: `LLMAPIError`, `ToolError` or `ConfigurationError`.
+    /// Returns the name of the kind of error: `LLMAPIError`, `ToolError`, `ConfigurationError` or
+    /// `StoreError`.
     ///
     /// ```
     /// use patter_core::run::FailureKind;
@@ -124,6 +127,7 @@ impl FailureKind {
             FailureKind::ModelCalls | FailureKind::ToolCalls | FailureKind::Tokens | FailureKind::Deadline => {
                 "ToolError"
             }
+            FailureKind::Store => "StoreError",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::call::{PendingCall, Slot};
 use super::save::{DEEPEST, is_too_deep};
-use super::{Outcome, Run, RunError, State};
+use super::{Failure, Outcome, Run, RunError, State};
 use crate::conversation::{self, Message, Usage};
 
 impl Run {
@@ -55,6 +55,14 @@ impl Run {
         Ok(())
     }
 
+    /// Ends the run for a reason that lies outside of it. Calls that have no result are cancelled; what has finished is
+    /// kept.
+    pub fn fail(&mut self, failure: Failure, now: u64) -> Result<(), RunError> {
+        self.at_unless_over(now)?;
+        self.end(Outcome::Failed(failure));
+        Ok(())
+    }
+
     /// Tells the time. The run ends if its deadline has passed; without this that is seen only before the model is
     /// called again.
     pub fn tick(&mut self, now: u64) -> Result<(), RunError> {
@@ -62,6 +70,15 @@ impl Run {
         if let Some(failure) = self.late() {
             self.end(Outcome::Failed(failure));
         }
+        Ok(())
+    }
+
+    /// Tells that the run goes on after it lay still, in a program that ended: that time does not count.
+    pub fn resumed(&mut self, now: u64) -> Result<(), RunError> {
+        if self.outcome().is_some() {
+            return Err(RunError::Over);
+        }
+        self.clock.start = now.saturating_sub(self.clock.elapsed);
         Ok(())
     }
 
@@ -103,7 +120,7 @@ impl Run {
         Ok(())
     }
 
-    fn open_call(&mut self, call_id: &str) -> Result<&mut PendingCall, RunError> {
+    pub(super) fn open_call(&mut self, call_id: &str) -> Result<&mut PendingCall, RunError> {
         match self.slot(call_id)? {
             Slot::Open(call) => Ok(call),
             Slot::Asking { .. } => Err(RunError::NotApproved { id: call_id.to_owned() }),

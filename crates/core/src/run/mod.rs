@@ -8,6 +8,7 @@
 //! - A run serializes between any two of these, and behaves the same when it is loaded again ([`Run::load`]).
 //! - Each call that the model makes gets exactly one result in the conversation, in the order of the calls, whatever
 //!   happens: results in any order, refusals, failures, cancellation. So a conversation can always be continued.
+//! - Its [`Beginning`] and what it was [`Told`] since make the same run again, so that it can be kept a little at a time.
 //! - What is told and cannot be, such as the result of a call that nobody made, is an error and changes nothing.
 //!
 //! Whether a call is permitted is decided once, when the model asks for it, by a function that is passed to
@@ -24,6 +25,7 @@ mod reply;
 mod response;
 mod save;
 mod spec;
+mod told;
 
 pub use call::{PendingCall, Question, Ruling, Step};
 pub use child::ChildError;
@@ -31,6 +33,7 @@ pub use end::{Failure, FailureKind, Outcome, RunError, StartError};
 pub use response::{Invocation, InvocationResult, Response};
 pub use save::LoadError;
 pub use spec::{Callable, Limits, RunSpec, Target};
+pub use told::{Beginning, Told};
 
 use crate::conversation::{Message, Usage};
 use crate::signature::Signature;
@@ -162,6 +165,15 @@ impl Run {
         }
     }
 
+    /// Iterates over the calls that began and have no result. In a run that was just loaded none of them is under way.
+    pub fn under_way(&self) -> impl Iterator<Item = &PendingCall> {
+        let slots = match &self.state {
+            State::Tools(slots) => slots.as_slice(),
+            State::Model | State::Done(_) => &[],
+        };
+        slots.iter().filter_map(Slot::open).filter(|call| call.started)
+    }
+
     /// Returns what the run knows of its agent.
     pub fn spec(&self) -> &RunSpec {
         &self.spec
@@ -180,6 +192,11 @@ impl Run {
     /// Returns what this run added to the conversation, beginning with what the person said.
     pub fn added(&self) -> &[Message] {
         self.conversation.get(self.begin..).unwrap_or_default()
+    }
+
+    /// Returns the whole conversation, and ends with the run.
+    pub fn into_conversation(self) -> Vec<Message> {
+        self.conversation
     }
 
     /// Returns how it ended, if it did.

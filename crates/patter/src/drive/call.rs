@@ -1,12 +1,13 @@
 //! Calls of tools and of other agents.
 
-use super::{Driver, Happened, event, now};
+use super::{Driver, Happened, Start, event, now};
 use crate::agent::Compiled;
 use crate::tool::{Approval, Call, CallError, CancellationToken, Event, Executor, Happening};
 use patter_core::conversation::{Outcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
 use patter_core::run::{self, PendingCall, Ruling, Run, Target};
+use patter_core::session::Path;
 use patter_core::wire::without_nulls;
 use serde_json::Value as Json;
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ pub(super) struct Calling {
     pub(super) executor: Executor,
     /// How deep the run is that asked for it.
     pub(super) depth: u32,
-    /// That run, as it was then, where the call is one of an agent.
-    pub(super) parent: Option<Run>,
+    /// That run, as it was then, and which it is, where the call is one of an agent.
+    pub(super) parent: Option<(Run, Path)>,
     pub(super) cancellation: CancellationToken,
     pub(super) call: PendingCall,
 }
@@ -98,18 +99,24 @@ impl Calling {
 
     async fn agent(&self, name: &str) -> (Outcome, Usage) {
         let failed = |message: String| (Outcome::Error { message }, Usage::default());
-        let Some(agent) = self.driver.agent(name) else { return failed(format!("there is no agent `{name}`")) };
-        let compiled = match self.driver.compile(&agent) {
-            Ok(compiled) => compiled,
-            Err(error) => return failed(error.to_string()),
-        };
-        let child = |parent: &Run| parent.child(&self.call.id, compiled.spec().clone(), now());
-        let run = match self.parent.as_ref().map(child) {
-            Some(Ok(run)) => run,
+        let compiled = match self.driver.ready(name) {
+            Some(Ok(compiled)) => compiled,
             Some(Err(error)) => return failed(error.to_string()),
-            None => return failed(format!("the run that called `{name}` is not known")),
+            None => return failed(format!("there is no agent `{name}`")),
         };
-        let run = self.driver.drive_boxed(&compiled, run, &self.cancellation, &mut |_| {}).await;
+        let Some((parent, path)) = &self.parent else {
+            return failed(format!("the run that called `{name}` is not known"));
+        };
+        let path: Path = path.iter().chain([&self.call.id]).cloned().collect();
+        let kept = self.driver.journal.as_ref().and_then(|journal| journal.open_run(&path));
+        let (run, start) = match kept {
+            Some(run) => (run, Start::Again),
+            None => match parent.child(&self.call.id, compiled.spec().clone(), now()) {
+                Ok(run) => (run, Start::New),
+                Err(error) => return failed(error.to_string()),
+            },
+        };
+        let run = self.driver.perform(&compiled, run, path, start, &self.cancellation).await;
         let outcome = match run.outcome() {
             Some(run::Outcome::Answer { value: Some(value), .. }) => Outcome::Value { value: value.clone() },
             Some(run::Outcome::Answer { text, .. }) => Outcome::Value { value: Json::from(text.as_str()) },

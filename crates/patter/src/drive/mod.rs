@@ -2,8 +2,10 @@
 
 mod call;
 mod event;
+mod journal;
 
 pub use event::{Happened, Listener, RunEvent};
+pub use journal::{Journal, JournalError};
 
 use crate::agent::{CompileError, Compiled};
 use crate::model::{Model, ModelError, Sink};
@@ -11,16 +13,18 @@ use crate::tool::{BoxFuture, CancellationToken, Executor, State, Tool};
 use call::{Called, Calling};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use patter_core::conversation::{self, Message};
+use patter_core::conversation::{self, Message, Usage};
 use patter_core::declare::Agent;
 use patter_core::library::Library;
 use patter_core::name::ModelRef;
 use patter_core::permission::Rule;
 use patter_core::project::Project;
 use patter_core::request::{Delta, Reply, Request};
-use patter_core::run::{Failure, FailureKind, PendingCall, Run, Step, Target};
-use std::collections::HashSet;
-use std::sync::Arc;
+use patter_core::run::{Failure, FailureKind, PendingCall, Ruling, Run, Step, Target, Told};
+use patter_core::session::{Entry, Path};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Finds who runs a model.
@@ -30,7 +34,17 @@ pub type Models = Arc<dyn Fn(&ModelRef) -> Result<Arc<dyn Model>, ModelError> + 
 pub trait Approver: Send + Sync {
     /// Asks about a call. Whoever drives the run waits for the answer, or for the run to be cancelled.
     fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer>;
+
+    /// Asks whether a call is to be made again that was under way when the program ended, so that nobody knows what came
+    /// of it. Without a word on this it is not.
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+        let _ = (agent, call);
+        Box::pin(async { Answer::Refuse(IN_DOUBT.to_owned()) })
+    }
 }
+
+/// What the model reads of a call that was under way when the program ended, and is not made again.
+pub const IN_DOUBT: &str = "the run was stopped while this was under way, and nobody knows what came of it";
 
 /// What is answered about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +76,9 @@ pub struct Driver {
     state: State,
     approver: Arc<dyn Approver>,
     listener: Option<Listener>,
+    journal: Option<Arc<dyn Journal>>,
+    /// The agents that were made ready, by their names.
+    ready: Arc<Mutex<HashMap<String, Compiled>>>,
 }
 
 impl Driver {
@@ -76,6 +93,8 @@ impl Driver {
             state: State::default(),
             approver: Arc::new(Nobody),
             listener: None,
+            journal: None,
+            ready: Arc::default(),
         }
     }
 
@@ -83,6 +102,7 @@ impl Driver {
     #[must_use]
     pub fn with_model(mut self, model: ModelRef) -> Self {
         self.model = Some(model);
+        self.ready = Arc::default();
         self
     }
 
@@ -114,40 +134,63 @@ impl Driver {
         self
     }
 
+    /// Sets who keeps what happens.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
     /// Makes an agent ready to run.
     pub fn compile(&self, agent: &Agent) -> Result<Compiled, CompileError> {
         Compiled::new(agent, &self.project, &self.library, self.model.clone())
     }
 
-    /// Performs the steps of a run until it is done, and returns it. `saved` gets to see the run after each change, to
-    /// keep it; the run goes on when it returns.
-    pub async fn drive(
-        &self,
-        compiled: &Compiled,
-        run: Run,
-        cancellation: &CancellationToken,
-        saved: &mut (dyn FnMut(&Run) + Send),
-    ) -> Run {
-        self.drive_boxed(compiled, run, cancellation, saved).await
+    /// Makes an agent of the project ready to run, found by its name. It is made once, and then used again. Nothing if
+    /// there is no such agent.
+    pub fn ready(&self, name: &str) -> Option<Result<Compiled, CompileError>> {
+        let known = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let compiled = match known {
+            Some(compiled) => Ok(compiled),
+            None => self.compile(&self.agent(name)?),
+        };
+        if let Ok(compiled) = &compiled {
+            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            ready.insert(name.to_owned(), compiled.clone());
+        }
+        Some(compiled)
     }
 
-    fn drive_boxed<'d>(
+    /// Performs the steps of a new run until it is done, and returns it.
+    pub async fn drive(&self, compiled: &Compiled, run: Run, cancellation: &CancellationToken) -> Run {
+        self.perform(compiled, run, Path::new(), Start::New, cancellation).await
+    }
+
+    /// Goes on with a run that was under way when a program ended. What has finished is not done again; calls that
+    /// had begun are made again if their tools are idempotent, or if the approver says so.
+    pub async fn resume(&self, compiled: &Compiled, run: Run, cancellation: &CancellationToken) -> Run {
+        self.perform(compiled, run, Path::new(), Start::Again, cancellation).await
+    }
+
+    fn perform<'d>(
         &'d self,
         compiled: &'d Compiled,
         run: Run,
+        path: Path,
+        start: Start,
         cancellation: &'d CancellationToken,
-        saved: &'d mut (dyn FnMut(&Run) + Send),
     ) -> BoxFuture<'d, Run> {
         Box::pin(async move {
             let permissions = compiled.permissions(self.rules.iter().cloned());
             let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
-            let read = run.conversation().len();
-            let mut driven = Driven { driver: self, compiled, executor, run, cancellation, read, told: HashSet::new() };
-            driven.tell(|| Happened::Started {
+            let (read, told, unkept) = (run.conversation().len(), HashSet::new(), Vec::new());
+            let mut driven = Driven { driver: self, compiled, executor, run, path, cancellation, read, told, unkept };
+            driven.say(|| Happened::Started {
                 model: compiled.model().to_string(),
                 bindings: compiled.bindings_hash().to_owned(),
             });
-            driven.perform(saved).await;
+            driven.start(start);
+            driven.perform().await;
             driven.run
         })
     }
@@ -159,17 +202,27 @@ impl Driver {
     }
 }
 
+/// How a run comes to be driven.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    New,
+    Again,
+}
+
 /// A run that is being driven.
 struct Driven<'d> {
     driver: &'d Driver,
     compiled: &'d Compiled,
     executor: Executor,
     run: Run,
+    path: Path,
     cancellation: &'d CancellationToken,
     /// How much of the conversation was looked at for results that nobody was told of.
     read: usize,
     /// The calls whose end was told.
     told: HashSet<String>,
+    /// What happened, and was not kept yet.
+    unkept: Vec<Entry>,
 }
 
 /// What to do next, without holding on to the run.
@@ -182,48 +235,99 @@ enum Next {
 }
 
 impl Driven<'_> {
-    async fn perform(&mut self, saved: &mut (dyn FnMut(&Run) + Send)) {
+    fn start(&mut self, start: Start) {
+        if start == Start::Again {
+            return self.tell(Told::Resumed { at: now() });
+        }
+        if self.driver.journal.is_some() {
+            self.unkept.push(Entry::Began {
+                run: self.path.clone(),
+                frame: Some(Arc::clone(self.compiled.frame())),
+                bindings: self.compiled.bindings_hash().to_owned(),
+                beginning: self.run.beginning(),
+            });
+        }
+    }
+
+    async fn perform(&mut self) {
         let mut running = FuturesUnordered::new();
+        for call in self.stalled().await {
+            running.push(self.calling(call).made());
+        }
         loop {
-            saved(&self.run);
-            self.tell_results();
+            // A run that ended by this is seen to have.
+            let _ = self.keep().await;
+            self.say_results();
             match self.next() {
                 Next::Done => break,
                 Next::Model => self.call_model().await,
                 Next::Tools(calls) => {
+                    // Told and kept before they begin, so that it is known after a crash.
                     for call in &calls {
-                        // Told before it begins, so that it is known after a crash.
-                        let _ = self.run.started(&call.id);
-                        self.tell(|| Happened::ToolStarted {
-                            call_id: call.id.clone(),
-                            tool: call.tool.clone(),
-                            arguments: call.arguments.clone(),
-                        });
+                        self.tell(Told::Started { call_id: call.id.clone() });
                     }
-                    saved(&self.run);
+                    if self.keep().await.is_err() {
+                        continue;
+                    }
                     for call in calls {
+                        self.say_started(&call);
                         running.push(self.calling(call).made());
                     }
                     match bounded(self.cancellation, self.time_left(), running.next()).await {
                         Ok(Some(called)) => self.called(called),
-                        // Calls that began before the run was loaded, and that are not under way.
-                        Ok(None) => self.abandon(),
+                        // Nothing is under way, so nothing would ever come.
+                        Ok(None) => self.cancel(),
                         Err(cut) => self.cut(cut),
                     }
                 }
-                Next::Ask(call, because) => self.ask(&call, &because).await,
+                Next::Ask(call, because) => self.ask(&call, &because, &mut running).await,
             }
         }
-        self.tell(|| Happened::Finished { response: self.run.response(), usage: self.run.usage() });
+        self.say(|| Happened::Finished { response: self.run.response(), usage: self.run.usage() });
+    }
+
+    /// Returns the calls that had begun when the program ended, and that are to be made again. The others get a result:
+    /// nobody knows what came of them.
+    async fn stalled(&mut self) -> Vec<PendingCall> {
+        let calls: Vec<_> = self.run.under_way().cloned().collect();
+        let mut again = Vec::new();
+        for call in calls {
+            // What an agent did is kept as its own run; it goes on where it was.
+            let is_kept = self.driver.journal.is_some() && matches!(call.target, Target::Agent { .. });
+            if is_kept || !call.in_doubt() {
+                self.say_started(&call);
+                again.push(call);
+                continue;
+            }
+            let question = self.driver.approver.repeat(self.compiled.name(), &call);
+            match bounded(self.cancellation, self.time_left(), question).await {
+                Ok(Answer::Approve) => {
+                    self.say_started(&call);
+                    again.push(call);
+                }
+                Ok(Answer::Refuse(message)) => self.called(Called {
+                    id: call.id,
+                    tool: call.tool,
+                    outcome: conversation::Outcome::Error { message },
+                    duration: Duration::ZERO,
+                    usage: Usage::default(),
+                }),
+                Err(cut) => {
+                    self.cut(cut);
+                    return Vec::new();
+                }
+            }
+        }
+        again
     }
 
     /// Tells of calls that ended without having begun: refused, of tools that do not exist, or cancelled.
-    fn tell_results(&mut self) {
+    fn say_results(&mut self) {
         for message in self.run.conversation().get(self.read..).unwrap_or_default() {
             if let Message::Tool { call_id, tool, outcome } = message
                 && !self.told.contains(call_id)
             {
-                self.tell(|| Happened::ToolFinished {
+                self.say(|| Happened::ToolFinished {
                     call_id: call_id.clone(),
                     tool: tool.clone(),
                     outcome: outcome.clone(),
@@ -248,14 +352,21 @@ impl Driven<'_> {
 
     async fn call_model(&mut self) {
         let compiled = self.compiled;
-        self.tell(|| Happened::ModelCalled { number: self.run.model_calls() + 1 });
+        self.say(|| Happened::ModelCalled { number: self.run.model_calls() + 1 });
         let model = match (self.driver.models)(compiled.model()) {
             Ok(model) => model,
             Err(error) => return self.model_failed(&error),
         };
         let (agent, depth) = (compiled.name(), self.run.depth());
-        let sink = self.driver.listener.as_ref().map(|listener| {
+        let pieces = Mutex::new(Vec::new());
+        let recorded = self.driver.journal.as_ref().is_some_and(|journal| journal.wants_pieces()).then_some(&pieces);
+        let listener = self.driver.listener.as_ref();
+        let sink = (listener.is_some() || recorded.is_some()).then_some({
             move |delta: Delta| {
+                if let Some(pieces) = recorded {
+                    pieces.lock().unwrap_or_else(PoisonError::into_inner).push(delta.clone());
+                }
+                let Some(listener) = listener else { return };
                 let happened = match delta {
                     Delta::Text { text } => Happened::Text { text },
                     Delta::Thought { text } => Happened::Thought { text },
@@ -276,19 +387,56 @@ impl Driven<'_> {
         let call = model.call(&request, sink, self.cancellation);
         match bounded(self.cancellation, self.time_left(), call).await {
             Err(cut) => self.cut(cut),
-            Ok(Ok(reply)) => self.replied(reply),
+            Ok(Ok(reply)) => self.replied(reply, pieces.into_inner().unwrap_or_else(PoisonError::into_inner)),
             Ok(Err(ModelError::Cancelled)) => self.cancel(),
             Ok(Err(error)) => self.model_failed(&error),
         }
     }
 
-    fn replied(&mut self, reply: Reply) {
-        self.tell(|| Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
-        let executor = self.executor.clone();
-        let decide = |call: &PendingCall| call::ruling(&executor, call);
-        if let Err(error) = self.run.reply(reply, now(), &decide) {
-            tracing::error!(%error, "a reply came at the wrong time");
+    fn replied(&mut self, reply: Reply, pieces: Vec<Delta>) {
+        self.say(|| Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
+        if !pieces.is_empty() {
+            self.unkept.push(Entry::Streamed { run: self.path.clone(), pieces });
         }
+        let kept = self.driver.journal.is_some().then(|| reply.clone());
+        let (executor, rulings, at) = (&self.executor, RefCell::new(Vec::<Ruling>::new()), now());
+        let decide = |call: &PendingCall| {
+            let ruling = call::ruling(executor, call);
+            if kept.is_some() {
+                rulings.borrow_mut().push(ruling.clone());
+            }
+            ruling
+        };
+        if let Err(error) = self.run.reply(reply, at, &decide) {
+            return tracing::error!(%error, "a reply came at the wrong time");
+        }
+        if let Some(reply) = kept {
+            let told = Told::Reply { reply, rulings: rulings.into_inner(), at };
+            self.unkept.push(Entry::Told { run: self.path.clone(), told });
+        }
+    }
+
+    /// Tells the run something, to be kept.
+    fn tell(&mut self, told: Told) {
+        let kept = self.driver.journal.is_some().then(|| told.clone());
+        match (self.run.tell(told), kept) {
+            (Ok(()), Some(told)) => self.unkept.push(Entry::Told { run: self.path.clone(), told }),
+            (Ok(()), None) => {}
+            (Err(error), _) => tracing::debug!(%error, "a run was told what it does not wait for"),
+        }
+    }
+
+    /// Keeps what happened. A run that cannot be kept ends.
+    async fn keep(&mut self) -> Result<(), JournalError> {
+        let Some(journal) = &self.driver.journal else { return Ok(()) };
+        if self.unkept.is_empty() {
+            return Ok(());
+        }
+        let kept = journal.keep(std::mem::take(&mut self.unkept)).await;
+        if let Err(error) = &kept {
+            let _ = self.run.fail(Failure { kind: FailureKind::Store, message: error.to_string() }, now());
+        }
+        kept
     }
 
     fn model_failed(&mut self, error: &ModelError) {
@@ -297,7 +445,8 @@ impl Driven<'_> {
             _ => FailureKind::Model,
         };
         let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-        let _ = self.run.model_failed(Failure { kind, message: format!("{error}{hint}") }, now());
+        let failure = Failure { kind, message: format!("{error}{hint}") };
+        self.tell(Told::ModelFailed { failure, at: now() });
     }
 
     fn calling(&self, call: PendingCall) -> Calling {
@@ -307,7 +456,7 @@ impl Driven<'_> {
             executor: self.executor.clone(),
             depth: self.run.depth(),
             // Only an agent that is called needs to know of the run that called it.
-            parent: matches!(call.target, Target::Agent { .. }).then(|| self.run.clone()),
+            parent: matches!(call.target, Target::Agent { .. }).then(|| (self.run.clone(), self.path.clone())),
             cancellation: self.cancellation.child_token(),
             call,
         }
@@ -316,43 +465,50 @@ impl Driven<'_> {
     fn called(&mut self, called: Called) {
         let Called { id, tool, outcome, duration, usage } = called;
         let duration_ms = milliseconds(duration);
-        self.run.add_usage(usage);
-        self.tell(|| Happened::ToolFinished { call_id: id.clone(), tool, outcome: outcome.clone(), duration_ms });
-        if let Err(error) = self.run.finished(&id, outcome, duration_ms, now()) {
-            tracing::debug!(%error, "a call ended that nobody waits for");
-        }
+        self.say(|| Happened::ToolFinished { call_id: id.clone(), tool, outcome: outcome.clone(), duration_ms });
+        self.tell(Told::Finished { call_id: id.clone(), outcome, duration_ms, usage, at: now() });
         self.told.insert(id);
     }
 
     /// Asks about one call after the other: answers must not be taken for those of others.
-    async fn ask(&mut self, call: &PendingCall, because: &str) {
-        self.tell(|| Happened::Asked {
+    async fn ask(
+        &mut self,
+        call: &PendingCall,
+        because: &str,
+        running: &mut FuturesUnordered<impl Future<Output = Called>>,
+    ) {
+        self.say(|| Happened::Asked {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
             because: because.to_owned(),
         });
-        let approver = Arc::clone(&self.driver.approver);
-        let question = approver.ask(self.compiled.name(), call, because);
-        let told = match bounded(self.cancellation, self.time_left(), question).await {
-            Err(cut) => return self.cut(cut),
-            Ok(Answer::Approve) => self.run.approved(&call.id),
-            Ok(Answer::Refuse(why)) => self.run.refused(&call.id, &why, now()),
+        let (driver, compiled) = (self.driver, self.compiled);
+        let mut question = driver.approver.ask(compiled.name(), call, because);
+        let call_id = call.id.clone();
+        let answer = loop {
+            // The others go on meanwhile.
+            let first = async {
+                tokio::select! {
+                    answer = &mut question => First::Answer(answer),
+                    Some(called) = running.next() => First::Called(called),
+                }
+            };
+            match bounded(self.cancellation, self.time_left(), first).await {
+                Err(cut) => return self.cut(cut),
+                Ok(First::Answer(answer)) => break answer,
+                Ok(First::Called(called)) => {
+                    self.called(called);
+                    if self.keep().await.is_err() {
+                        return;
+                    }
+                }
+            }
         };
-        if let Err(error) = told {
-            tracing::debug!(%error, "an answer came too late");
-        }
-    }
-
-    /// Ends calls that began before the run was stopped and that are not under way: nobody knows what came of them.
-    fn abandon(&mut self) {
-        let Step::CallTools { calls } = self.run.step() else { return };
-        let ids: Vec<_> = calls.into_iter().map(|call| call.id.clone()).collect();
-        for id in ids {
-            let message = "the run was stopped while this was under way, and nobody knows what came of it".to_owned();
-            let outcome = conversation::Outcome::Error { message };
-            let _ = self.run.finished(&id, outcome, 0, now());
-        }
+        self.tell(match answer {
+            Answer::Approve => Told::Approved { call_id },
+            Answer::Refuse(why) => Told::Refused { call_id, why, at: now() },
+        });
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -364,22 +520,34 @@ impl Driven<'_> {
         match cut {
             Cut::Cancelled => self.cancel(),
             // A clock that is a little behind must not make this wait for nothing.
-            Cut::Late => {
-                let _ = self.run.tick(now() + 1);
-            }
+            Cut::Late => self.tell(Told::Tick { at: now() + 1 }),
         }
     }
 
     fn cancel(&mut self) {
-        let _ = self.run.cancel(now());
+        self.tell(Told::Cancelled { at: now() });
     }
 
-    /// Tells what happened, if someone listens; else it is not even put together.
-    fn tell(&self, happened: impl FnOnce() -> Happened) {
+    fn say_started(&self, call: &PendingCall) {
+        self.say(|| Happened::ToolStarted {
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+        });
+    }
+
+    /// Says what happened, if someone listens; else it is not even put together.
+    fn say(&self, happened: impl FnOnce() -> Happened) {
         if let Some(listener) = &self.driver.listener {
             event::tell(listener, self.compiled.name(), self.run.depth(), happened());
         }
     }
+}
+
+/// What comes first while someone is asked.
+enum First {
+    Answer(Answer),
+    Called(Called),
 }
 
 /// Why a wait was cut short.

@@ -75,7 +75,7 @@ async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &C
     });
     let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
     let begun = Run::start(compiled.spec().clone(), before, input, now()).unwrap();
-    let run = driver.drive(&compiled, begun, cancellation, &mut |_| {}).await;
+    let run = driver.drive(&compiled, begun, cancellation).await;
     let events = events.lock().unwrap().clone();
     Ran { run, events }
 }
@@ -337,7 +337,7 @@ async fn a_run_that_nobody_watches() {
     let driver = over_http(&base);
     let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
     let begun = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
-    let run = driver.drive(&compiled, begun, &CancellationToken::new(), &mut |_| {}).await;
+    let run = driver.drive(&compiled, begun, &CancellationToken::new()).await;
     assert_eq!((run.response().content.as_str(), run.response().tools_used.len()), ("done", 1), "{:?}", run.outcome());
     assert_eq!((run.usage().input_tokens, run.usage().output_tokens), (6, 4));
     assert!(asked.lock().unwrap().iter().all(|(_, body)| body["stream"] != true));

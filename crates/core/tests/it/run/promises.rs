@@ -3,7 +3,10 @@
 
 use super::*;
 use crate::generate::cases;
+use patter_core::run::Told;
+use patter_core::session::{Entry, Log};
 use proptest::prelude::*;
+use std::cell::RefCell;
 
 /// Something that happens to a run, at random. Calls are picked by number among those that are open, or closed.
 #[derive(Debug, Clone)]
@@ -115,6 +118,35 @@ impl Chance {
         }
     }
 
+    /// Returns the same as a value, with what is decided about calls.
+    fn told(&self, run: &Run) -> Told {
+        let at = run.elapsed_ms() + 7;
+        match self {
+            Chance::Reply(reply) => {
+                let rulings = RefCell::new(Vec::new());
+                let noted = |call: &PendingCall| {
+                    rulings.borrow_mut().push(decide(call));
+                    decide(call)
+                };
+                let _ = run.clone().reply(reply.clone(), at, &noted);
+                Told::Reply { reply: reply.clone(), rulings: rulings.into_inner(), at }
+            }
+            Chance::Fails => {
+                let failure = Failure { kind: FailureKind::Configuration, message: "no key".into() };
+                Told::ModelFailed { failure, at }
+            }
+            Chance::Starts(pick) => Told::Started { call_id: pick.id(run) },
+            Chance::Finishes(pick, outcome) => {
+                let (call_id, outcome) = (pick.id(run), outcome.clone());
+                Told::Finished { call_id, outcome, duration_ms: at, usage: Usage::default(), at }
+            }
+            Chance::Approved(pick) => Told::Approved { call_id: pick.id(run) },
+            Chance::Refused(pick) => Told::Refused { call_id: pick.id(run), why: "no".into(), at },
+            Chance::Cancel => Told::Cancelled { at },
+            Chance::Tick(at) => Told::Tick { at: *at },
+        }
+    }
+
     /// Tells whether the step that the run shows allows this.
     fn is_due(&self, run: &Run) -> bool {
         let step = run.step();
@@ -201,10 +233,16 @@ proptest! {
     ) {
         let mut kept = Run::start(spec.clone(), Vec::new(), "Hi", 0).unwrap();
         let mut saved = loaded(&kept);
+        let began = Entry::Began { run: vec![], frame: None, bindings: String::new(), beginning: kept.beginning() };
+        let mut log = vec![serde_json::to_string(&began).unwrap()];
         for (chance, is_saved) in &chances {
             let (before, is_due) = (kept.clone(), chance.is_due(&kept));
+            let value = chance.told(&kept);
             let told = chance.tell(&mut kept);
-            prop_assert_eq!(chance.tell(&mut saved), told.clone());
+            prop_assert_eq!(saved.tell(value.clone()), told.clone());
+            if told.is_ok() {
+                log.push(serde_json::to_string(&Entry::Told { run: vec![], told: value }).unwrap());
+            }
             prop_assert!(told.is_ok() || !is_due, "{:?} is due, and refused: {:?}", chance, told);
             if told.is_err() {
                 prop_assert_eq!(&kept, &before);
@@ -216,6 +254,10 @@ proptest! {
             prop_assert_eq!(saved.step(), kept.step());
             prop_assert_eq!(&saved, &kept);
         }
+        // Its log makes it again, at whatever entry it ends.
+        let log = Log::read(&log).unwrap();
+        prop_assert_eq!(log.conversation(), kept.conversation());
+        prop_assert_eq!(log.run(), kept.outcome().is_none().then_some(&kept));
         let ended = finish(kept.clone());
         // Its conversation goes on, whether it ended well, or was left where it stood.
         for conversation in [ended.conversation(), kept.conversation()] {
