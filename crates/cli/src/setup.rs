@@ -95,34 +95,13 @@ impl Setup {
     /// Finds an agent of the first file that was named: by its name, or the one that no other calls. Says why where it
     /// cannot.
     pub(crate) fn agent(&self, name: Option<&str>) -> io::Result<Option<Agent>> {
-        let project = &self.loaded.project;
-        let agents: Vec<_> = project.agents().filter(|(declaration, _)| declaration.file == 0).collect();
-        let file = project.files().first().map_or("", |file| file.path.as_str());
-        let names: Vec<_> = agents.iter().map(|(declaration, _)| declaration.name.as_str()).collect();
-        // Without a name the agent is meant that no other calls.
-        let called: Vec<_> = agents.iter().flat_map(|(_, agent)| agent.elements()).collect();
-        let is_called = |agent: &Agent| called.iter().any(|element| element.name() == agent.name());
-        let is_wanted = |agent: &&Agent| match name {
-            Some(name) => agent.name().as_deref() == Some(name),
-            None => agents.len() == 1 || !is_called(agent),
-        };
-        let mut found = agents.iter().map(|(_, agent)| agent).filter(is_wanted);
-        let (message, hint) = match (found.next(), found.next(), name) {
-            (Some(agent), None, _) => return Ok(Some(agent.clone())),
-            (None, _, Some(name)) => {
-                let near = patter::nearest(name, names.iter().copied());
-                let near = near.map(|near| format!("did you mean `{near}`?"));
-                (format!("`{file}` has no agent `{name}`"), near)
+        match self.loaded.project.main_agent(name) {
+            Ok(agent) => Ok(Some(agent)),
+            Err(error) => {
+                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
+                Ok(None)
             }
-            (None, _, None) => (format!("`{file}` has no agents"), None),
-            (Some(_), Some(_), _) => {
-                let list = names.join(", ");
-                let first = names.first().copied().unwrap_or_default();
-                (format!("`{file}` has several agents: {list}"), Some(format!("name one, as in `{file}#{first}`")))
-            }
-        };
-        diagnostics::error(&message, hint.as_deref())?;
-        Ok(None)
+        }
     }
 }
 

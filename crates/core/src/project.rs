@@ -1,9 +1,11 @@
 //! A project: the files of a team, read together.
 
 use crate::declare::{Agent, Declares, ToolSpec};
+use crate::nearest;
 use crate::signature::{Reader, Record, Records};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Dialect, Pattern, Span, Tree, parse_bytes};
+use thiserror::Error;
 
 /// Files that are read together: what one declares, the others may use.
 ///
@@ -26,6 +28,48 @@ pub struct Project {
     in_toolboxes: IndexMap<String, Vec<Declaration>>,
     records: Records,
     record_findings: Vec<Finding>,
+}
+
+/// Why it is not clear which agent of a file is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ChoiceError {
+    /// There is none.
+    #[error("`{file}` has no agents")]
+    None {
+        /// The file.
+        file: String,
+    },
+    /// There is none of the name.
+    #[error("`{file}` has no agent `{name}`")]
+    Unknown {
+        /// The file.
+        file: String,
+        /// The name.
+        name: String,
+        /// One of a name that is much like it.
+        nearest: Option<String>,
+    },
+    /// There are several.
+    #[error("`{file}` has several agents: {}", names.join(", "))]
+    Several {
+        /// The file.
+        file: String,
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
+impl ChoiceError {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ChoiceError::None { .. } => None,
+            ChoiceError::Unknown { nearest, .. } => nearest.as_ref().map(|near| format!("did you mean `{near}`?")),
+            ChoiceError::Several { file, names } => {
+                names.first().map(|first| format!("name one, as in `{file}#{first}`"))
+            }
+        }
+    }
 }
 
 /// A file of a project.
@@ -145,6 +189,38 @@ impl Project {
         let Some(file) = self.files.get(file) else { return String::new() };
         let (line, column) = patter_gram::LineIndex::new(file.tree.source()).line_column(span.start);
         format!("{}:{line}:{column}", file.path)
+    }
+
+    /// Finds the agent that is meant in the first file: by its name, or else the one that no other of the file calls.
+    ///
+    /// ```
+    /// use patter_core::project::Project;
+    /// let project = Project::read([("a.gram", "[desk:Agent | press] [press:Agent | print]")]);
+    /// assert_eq!(project.main_agent(None).unwrap().name().unwrap(), "desk");
+    /// let error = project.main_agent(Some("pres")).unwrap_err();
+    /// assert_eq!(error.to_string(), "`a.gram` has no agent `pres`");
+    /// assert_eq!(error.hint().unwrap(), "did you mean `press`?");
+    /// ```
+    pub fn main_agent(&self, name: Option<&str>) -> Result<Agent, ChoiceError> {
+        let agents: Vec<_> = self.agents().filter(|(declaration, _)| declaration.file == 0).collect();
+        let file = self.files.first().map(|file| file.path.clone()).unwrap_or_default();
+        let names = || agents.iter().map(|(declaration, _)| declaration.name.as_str());
+        let called: Vec<_> = agents.iter().flat_map(|(_, agent)| agent.elements()).collect();
+        let is_called = |agent: &Agent| called.iter().any(|element| element.name() == agent.name());
+        let is_meant = |agent: &&Agent| match name {
+            Some(name) => agent.name().as_deref() == Some(name),
+            None => agents.len() == 1 || !is_called(agent),
+        };
+        let mut found = agents.iter().map(|(_, agent)| agent).filter(is_meant);
+        match (found.next(), found.next(), name) {
+            (Some(agent), None, _) => Ok(agent.clone()),
+            (None, _, Some(name)) => {
+                let nearest = nearest(name, names()).map(str::to_owned);
+                Err(ChoiceError::Unknown { file, name: name.to_owned(), nearest })
+            }
+            (None, _, None) => Err(ChoiceError::None { file }),
+            (Some(_), Some(_), _) => Err(ChoiceError::Several { file, names: names().map(str::to_owned).collect() }),
+        }
     }
 
     /// Returns what is wrong with the record types.

@@ -125,7 +125,7 @@ impl Log {
     pub fn read<T: AsRef<str>>(entries: impl IntoIterator<Item = T>) -> Result<Self, LogError> {
         let mut log = Self::default();
         for text in entries {
-            let entry = serde_json::from_str(text.as_ref()).map_err(|error| log.wrong(error))?;
+            let entry = serde_json::from_str(text.as_ref()).map_err(|error| log.wrong(&error))?;
             log.apply(entry)?;
         }
         Ok(log)
@@ -147,7 +147,7 @@ impl Log {
                 if run.is_empty() {
                     self.begin(beginning)?;
                 } else {
-                    let begun = Run::begin(beginning, Vec::new()).map_err(|error| self.wrong(error))?;
+                    let begun = Run::begin(beginning, Vec::new()).map_err(|error| self.wrong(&error))?;
                     self.inner.insert(run, begun);
                 }
             }
@@ -156,7 +156,7 @@ impl Log {
                 let run = if path.is_empty() { self.run.as_mut() } else { self.inner.get_mut(&path) };
                 let Some(run) = run else { return Err(self.wrong("there is no such run")) };
                 if let Err(error) = run.tell(told) {
-                    return Err(self.wrong(error));
+                    return Err(self.wrong(&error));
                 }
                 if path.is_empty() {
                     self.end();
@@ -214,7 +214,7 @@ impl Log {
             return Err(self.wrong("the run before has not ended"));
         }
         let run = Run::begin(beginning, std::mem::take(&mut self.conversation));
-        self.run = Some(run.map_err(|error| self.wrong(error))?);
+        self.run = Some(run.map_err(|error| self.wrong(&error))?);
         self.inner.clear();
         // Its limits may allow nothing at all.
         self.end();
@@ -241,7 +241,7 @@ impl Log {
         self.conversation = run.into_conversation();
     }
 
-    fn wrong(&self, error: impl ToString) -> LogError {
+    fn wrong(&self, error: &(impl ToString + ?Sized)) -> LogError {
         LogError { number: self.entries + 1, message: error.to_string() }
     }
 }

@@ -13,6 +13,7 @@
 extern crate self as patter;
 
 pub mod agent;
+pub mod agents;
 pub mod drive;
 pub mod http;
 pub mod lock;

@@ -195,6 +195,11 @@ impl Driver {
         })
     }
 
+    /// Returns the project whose agents it drives.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
     /// Finds an agent of the project by name, also one inside of another.
     pub fn agent(&self, name: &str) -> Option<Agent> {
         let trees = self.project.files().iter().map(|file| &file.tree);

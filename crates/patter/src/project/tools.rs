@@ -12,12 +12,15 @@ use patter_core::project::{Finding, Project};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The tools of a project: the standard library, what the organisation shares, and its own.
 pub struct Tools {
     layers: Vec<(Layer, Workspace)>,
-    servers: ServerSet,
+    /// Those of the MCP servers, and those that were added.
+    others: Vec<Workspace>,
+    servers: Arc<ServerSet>,
     problems: Vec<ToolProblem>,
 }
 
@@ -88,12 +91,28 @@ impl Tools {
         environment: &Environment,
     ) -> Result<Self, ToolsError> {
         let root = root.unwrap_or(Path::new("."));
+        let servers = Arc::new(ServerSet::read(root, config, environment));
+        Self { layers: Vec::new(), others: Vec::new(), servers, problems: Vec::new() }.reread(
+            project,
+            Some(root),
+            config,
+            environment,
+        )
+    }
+
+    /// Makes the tools again, of files that changed. The servers are those that there are.
+    pub fn reread(
+        &self,
+        project: &Project,
+        root: Option<&Path>,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Self, ToolsError> {
+        let root = root.unwrap_or(Path::new("."));
         let kit = kit(root, config, environment)?;
-        let mut tools = Self {
-            layers: vec![(Layer::Internal, standard(&kit))],
-            servers: ServerSet::read(root, config, environment),
-            problems: Vec::new(),
-        };
+        let layers = vec![(Layer::Internal, standard(&kit))];
+        let (others, servers) = (self.others.clone(), Arc::clone(&self.servers));
+        let mut tools = Self { layers, others, servers, problems: Vec::new() };
         if let Some(org) = &config.org {
             let mut unreadable = Vec::new();
             let files: Vec<_> =
@@ -126,7 +145,8 @@ impl Tools {
 
     /// Iterates over the full names of the tools of all layers.
     pub fn names(&self) -> impl Iterator<Item = &FullName> {
-        self.layers.iter().flat_map(|(_, workspace)| workspace.tools().map(|(name, _)| name))
+        let all = self.layers.iter().map(|(_, workspace)| workspace).chain(&self.others);
+        all.flat_map(|workspace| workspace.tools().map(|(name, _)| name))
     }
 
     /// Iterates over the names of the MCP servers.
@@ -153,8 +173,13 @@ impl Tools {
             Servers::For(tool) => !self.is_known(tool),
         };
         report.problems.extend(self.servers.file_problem().filter(|_| is_file_wanted).cloned());
-        self.layers.extend(found.into_iter().map(|workspace| (Layer::Project, workspace.unwrap_or_default())));
+        self.others.extend(found.into_iter().map(Result::unwrap_or_default));
         report
+    }
+
+    /// Adds tools to the layer of the project, such as those that are written in Rust.
+    pub fn add(&mut self, workspace: Workspace) {
+        self.others.push(workspace);
     }
 
     /// Tells whether a name stands for a tool of any layer, or may stand for one of a server.
@@ -179,7 +204,8 @@ impl Tools {
 
     /// Merges the layers.
     pub fn library(&self) -> Result<Library<Tool>, Vec<MergeError>> {
-        merge(self.layers.iter().cloned())
+        let others = self.others.iter().cloned().map(|workspace| (Layer::Project, workspace));
+        merge(self.layers.iter().cloned().chain(others))
     }
 
     fn declared(&mut self, project: &Project, kit: &Kit) -> Workspace {
