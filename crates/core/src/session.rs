@@ -18,6 +18,11 @@ pub type Path = Vec<String>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub enum Entry {
+    /// The session is opened, for the first time or with something else than before.
+    Opened {
+        /// With what.
+        source: Source,
+    },
     /// The session begins with messages of another.
     Forked {
         /// The other session.
@@ -61,6 +66,19 @@ pub enum Entry {
     },
 }
 
+/// Which agent a session is held with, as it was named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The files, that of the agent first.
+    pub files: Vec<String>,
+    /// The agent, where it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The model, where it is not the one that the agent names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
 /// What the log of a session amounts to.
 ///
 /// ```
@@ -84,6 +102,7 @@ pub struct Log {
     run: Option<Run>,
     inner: HashMap<Path, Run>,
     frames: HashMap<String, Arc<Frame>>,
+    source: Option<Source>,
     turns: Vec<Turn>,
     usage: Usage,
     entries: usize,
@@ -134,9 +153,10 @@ impl Log {
     /// Adds an entry.
     pub fn apply(&mut self, entry: Entry) -> Result<(), LogError> {
         match entry {
+            Entry::Opened { source } => self.source = Some(source),
             Entry::Forked { messages, .. } => {
-                if self.entries > 0 {
-                    return Err(self.wrong("only the first can be a fork"));
+                if !self.conversation().is_empty() {
+                    return Err(self.wrong("there are messages before it"));
                 }
                 self.conversation = messages;
             }
@@ -192,6 +212,11 @@ impl Log {
     /// Returns what the model of an agent was given when it last ran.
     pub fn frame(&self, agent: &str) -> Option<&Arc<Frame>> {
         self.frames.get(agent)
+    }
+
+    /// Returns what it was opened with last.
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
     }
 
     /// Returns the runs that ended.

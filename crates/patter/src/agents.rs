@@ -2,7 +2,9 @@
 
 use crate::drive::{Driver, Models};
 use crate::model::models;
-use crate::project::{Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root};
+use crate::project::{
+    Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root,
+};
 use crate::tool::{Tool, Workspace, WorkspaceError};
 use patter_core::definition::hash;
 use patter_core::gram::Dialect;

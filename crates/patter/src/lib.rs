@@ -20,12 +20,13 @@ pub mod lock;
 pub mod model;
 pub mod openapi;
 pub mod project;
+pub mod session;
 pub mod store;
 pub mod tool;
 
 pub use patter_core::{
     check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, provider,
-    request, rule, run, schema, session, signature, wire,
+    request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

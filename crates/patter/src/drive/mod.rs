@@ -195,6 +195,11 @@ impl Driver {
         })
     }
 
+    /// Tells whether it drives the same agents with the same tools as another.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.project, &other.project) && Arc::ptr_eq(&self.library, &other.library)
+    }
+
     /// Returns the project whose agents it drives.
     pub fn project(&self) -> &Project {
         &self.project

@@ -1,0 +1,126 @@
+//! What keeps a session: its log in memory, in a store, and in a recording.
+
+use super::{Entry, Log, Recorder};
+use crate::drive::{Journal, JournalError, now};
+use crate::store::{Claim, SessionId, SessionState};
+use crate::tool::BoxFuture;
+use patter_core::run::Run;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The log of a session. Entries are added in memory first, so that a run and its log never differ; if the store then
+/// fails, nothing more is added.
+#[derive(Default)]
+pub(super) struct Kept {
+    log: Mutex<Log>,
+    recorder: Mutex<Option<Recorder>>,
+    /// Held while entries are added, so that they come in one order everywhere.
+    out: tokio::sync::Mutex<Out>,
+    id: Mutex<Option<SessionId>>,
+    /// What was noted, and goes to the store with what comes next.
+    noted: Mutex<Vec<String>>,
+}
+
+#[derive(Default)]
+struct Out {
+    claim: Option<Box<dyn Claim>>,
+    /// Why nothing more is kept.
+    broken: Option<JournalError>,
+}
+
+impl Kept {
+    pub(super) fn new(log: Log, claim: Option<Box<dyn Claim>>) -> Self {
+        let id = Mutex::new(claim.as_ref().map(|claim| claim.id().clone()));
+        let out = tokio::sync::Mutex::new(Out { claim, broken: None });
+        Self { log: Mutex::new(log), id, out, ..Self::default() }
+    }
+
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        locked(&self.log)
+    }
+
+    pub(super) fn id(&self) -> Option<SessionId> {
+        locked(&self.id).clone()
+    }
+
+    pub(super) async fn claimed(&self, claim: Box<dyn Claim>) {
+        *locked(&self.id) = Some(claim.id().clone());
+        self.out.lock().await.claim = Some(claim);
+    }
+
+    pub(super) fn record(&self, mut recorder: Recorder) -> Result<(), JournalError> {
+        recorder.write_log(&self.log())?;
+        *locked(&self.recorder) = Some(recorder);
+        Ok(())
+    }
+
+    /// Adds an entry, which goes to the store with what comes next.
+    pub(super) fn note(&self, entry: Entry) -> Result<(), JournalError> {
+        let text = self.apply(entry)?;
+        locked(&self.noted).extend(text);
+        Ok(())
+    }
+
+    /// Adds entries, everywhere.
+    pub(super) async fn add(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        let mut out = self.out.lock().await;
+        if let Some(error) = &out.broken {
+            return Err(error.clone());
+        }
+        let added = self.add_in_order(entries, &mut out).await;
+        out.broken = added.as_ref().err().cloned();
+        added
+    }
+
+    async fn add_in_order(&self, entries: Vec<Entry>, out: &mut Out) -> Result<(), JournalError> {
+        let mut texts = std::mem::take(&mut *locked(&self.noted));
+        for entry in entries {
+            texts.extend(self.apply(entry)?);
+        }
+        let state = if self.log().run().is_some() { SessionState::Running } else { SessionState::Idle };
+        match &mut out.claim {
+            Some(claim) => claim.append(&texts, state, now()).await.map_err(|error| JournalError(error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an entry to the log and to the recording. Returns it as text, if the store is to have it.
+    fn apply(&self, mut entry: Entry) -> Result<Option<String>, JournalError> {
+        if let Some(recorder) = &mut *locked(&self.recorder) {
+            recorder.write(&entry)?;
+        }
+        let mut log = self.log();
+        let is_streamed = matches!(entry, Entry::Streamed { .. });
+        // What the model is given is kept when it changes, and not with each turn.
+        if let Entry::Began { frame, beginning, .. } = &mut entry
+            && log.frame(&beginning.spec.agent) == frame.as_ref()
+        {
+            *frame = None;
+        }
+        let text = if is_streamed { None } else { Some(text(&entry)?) };
+        log.apply(entry).map_err(|error| JournalError(error.to_string()))?;
+        Ok(text)
+    }
+}
+
+impl Journal for Kept {
+    fn keep(&self, entries: Vec<Entry>) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.add(entries))
+    }
+
+    fn open_run(&self, path: &[String]) -> Option<Run> {
+        self.log().inner(path).cloned()
+    }
+
+    fn wants_pieces(&self) -> bool {
+        locked(&self.recorder).is_some()
+    }
+}
+
+/// Returns an entry as text.
+pub(super) fn text(entry: &Entry) -> Result<String, JournalError> {
+    serde_json::to_string(entry).map_err(|error| JournalError(error.to_string()))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
