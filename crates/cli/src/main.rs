@@ -6,6 +6,7 @@ mod command;
 mod diagnostics;
 mod setup;
 mod source;
+mod talk;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::io::{self, ErrorKind, Write};
@@ -36,6 +37,8 @@ enum Command {
     Schema(command::schema::Schema),
     Diff(command::diff::Diff),
     Run(command::run::Run),
+    Resume(command::resume::Resume),
+    Sessions(command::sessions::Sessions),
     Tools(command::tools::Tools),
     Why(command::why::Why),
     Call(command::call::Call),
@@ -82,6 +85,8 @@ fn main() -> ExitCode {
         Command::Schema(schema) => schema.run(),
         Command::Diff(diff) => diff.run(),
         Command::Run(run) => run.run(),
+        Command::Resume(resume) => resume.run(),
+        Command::Sessions(sessions) => sessions.run(),
         Command::Tools(tools) => tools.run(),
         Command::Why(why) => why.run(),
         Command::Call(call) => call.run(),

@@ -46,6 +46,16 @@ pub trait Approver: Send + Sync {
 /// What the model reads of a call that was under way when the program ended, and is not made again.
 pub const IN_DOUBT: &str = "the run was stopped while this was under way, and nobody knows what came of it";
 
+impl<A: Approver + ?Sized> Approver for Arc<A> {
+    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer> {
+        (**self).ask(agent, call, because)
+    }
+
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+        (**self).repeat(agent, call)
+    }
+}
+
 /// What is answered about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
