@@ -5,7 +5,7 @@ use crate::model::models;
 use crate::project::{
     Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root,
 };
-use crate::tool::{Tool, Workspace, WorkspaceError};
+use crate::tool::{Tool, Workspace, WorkspaceBuilder, WorkspaceError};
 use patter_core::definition::hash;
 use patter_core::gram::Dialect;
 use patter_core::library::{Library, MergeError};
@@ -131,7 +131,7 @@ impl Opening {
         let project = load(&places)?;
         let mut tools = Tools::read(&project, root, &config, &environment)?;
         if !ours.is_empty() {
-            let builder = ours.into_iter().fold(Workspace::builder(), |builder, tool| builder.tool(tool));
+            let builder = ours.into_iter().fold(Workspace::builder(), WorkspaceBuilder::tool);
             tools.add(builder.build()?);
         }
         let report = tools.add_servers(&Servers::All).await;

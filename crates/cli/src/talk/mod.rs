@@ -276,7 +276,10 @@ impl Ready {
             }
             (None, true) => {
                 let last = store.list(LAST_AMONG).await?.into_iter().find(|summary| summary.agent == self.agent);
-                let last = last.ok_or(StoreError::Empty)?;
+                let last = last.ok_or_else(|| StoreError::Unusable {
+                    message: format!("there is no session with the agent `{}` yet", self.agent),
+                    hint: Some("without --continue one begins".to_owned()),
+                })?;
                 Session::open(agents, store, &last.id).await?
             }
             (None, false) => Session::keep(agents, store, SessionId::new(now())),

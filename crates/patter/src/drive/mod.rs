@@ -193,7 +193,8 @@ impl Driver {
         Box::pin(async move {
             let permissions = compiled.permissions(self.rules.iter().cloned());
             let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
-            let (read, told, unkept) = (run.conversation().len(), HashSet::new(), Vec::new());
+            let (read, told) = (run.conversation().len(), run.closed_calls().map(str::to_owned).collect());
+            let unkept = Vec::new();
             let mut driven = Driven { driver: self, compiled, executor, run, path, cancellation, read, told, unkept };
             driven.say(|| Happened::Started {
                 model: compiled.model().to_string(),
