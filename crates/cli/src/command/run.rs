@@ -6,9 +6,10 @@ use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
 use patter::agent::CompileError;
 use patter::conversation;
-use patter::drive::{Answer, Approver, Driver, Happened, RunEvent, now};
+use patter::drive::{Answer, Approver, Driver, Happened, RunEvent, Tally, now};
 use patter::model::models;
 use patter::name::ModelRef;
+use patter::price::Cost;
 use patter::project::Servers;
 use patter::run::{self, FailureKind, PendingCall, Run as AgentRun};
 use patter::tool::BoxFuture;
@@ -97,7 +98,12 @@ impl Run {
         if let Some(model) = &self.model {
             driver = driver.with_model(model.clone());
         }
-        driver = driver.with_approver(Terminal { yes: self.yes }).with_listener(listener(self.output_format));
+        let tally = Arc::new(Tally::new(setup.config.prices()));
+        let (heard, show) = (Arc::clone(&tally), listener(self.output_format));
+        driver = driver.with_approver(Terminal { yes: self.yes }).with_listener(move |event| {
+            heard.hear(event);
+            show(event);
+        });
         let compiled = match driver.compile(&agent) {
             Ok(compiled) => compiled,
             Err(CompileError::Bind(error)) => {
@@ -126,10 +132,10 @@ impl Run {
         }
         let Toolset { runtime, stop, .. } = &setup.toolset;
         let run = runtime.block_on(driver.drive(&compiled, run, stop, &mut |_| {}));
-        self.end(&run, compiled.bindings_hash())
+        self.end(&run, compiled.bindings_hash(), tally.cost())
     }
 
-    fn end(&self, run: &AgentRun, bindings: &str) -> io::Result<Outcome> {
+    fn end(&self, run: &AgentRun, bindings: &str, cost: Option<Cost>) -> io::Result<Outcome> {
         let (usage, response) = (run.usage(), run.response());
         match self.output_format {
             Format::Text => {
@@ -140,6 +146,7 @@ impl Run {
                     diagnostics::counted(response.tools_used.len(), "tool call"),
                     diagnostics::counted((usage.input_tokens + usage.output_tokens) as usize, "token"),
                     Some(format!("{seconds:.1} s")),
+                    Some(cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string())),
                 ];
                 let counts: Vec<_> = counts.into_iter().flatten().collect();
                 diagnostics::say(&format!("{DIM}{}{DIM:#}", counts.join(", ")))?;
@@ -155,6 +162,7 @@ impl Run {
                 let mut document = json!(response);
                 if let Json::Object(document) = &mut document {
                     document.insert("usage".to_owned(), json!(usage));
+                    document.insert("cost_usd".to_owned(), json!(cost.map(Cost::dollars)));
                     document.insert("model_calls".to_owned(), json!(run.model_calls()));
                     document.insert("bindings".to_owned(), json!(bindings));
                     document.insert("conversation".to_owned(), json!(run.conversation()));

@@ -2,8 +2,10 @@
 
 mod call;
 mod event;
+mod tally;
 
 pub use event::{Happened, Listener, RunEvent};
+pub use tally::Tally;
 
 use crate::agent::{CompileError, Compiled};
 use crate::model::{Model, ModelError, Sink};
@@ -283,7 +285,11 @@ impl Driven<'_> {
     }
 
     fn replied(&mut self, reply: Reply) {
-        self.tell(|| Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
+        self.tell(|| Happened::Replied {
+            model: self.compiled.model().to_string(),
+            usage: reply.usage,
+            calls: reply.calls.len(),
+        });
         let executor = self.executor.clone();
         let decide = |call: &PendingCall| call::ruling(&executor, call);
         if let Err(error) = self.run.reply(reply, now(), &decide) {
