@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use patter::agent::CompileError;
 use patter::conversation;
 use patter::drive::{Answer, Approver, Driver, Happened, RunEvent, Tally, now};
-use patter::model::models;
+use patter::model::models_with;
 use patter::name::ModelRef;
 use patter::price::Cost;
 use patter::project::Servers;
@@ -93,7 +93,7 @@ impl Run {
         let Some(agent) = setup.agent(name)? else { return Ok(Outcome::Failure) };
         let Some(rules) = self.rules.all(&setup.config)? else { return Ok(Outcome::Usage) };
         let (project, library) = (Arc::new(setup.loaded.project), Arc::clone(&setup.toolset.library));
-        let models = models(&setup.toolset.environment);
+        let models = models_with(&setup.toolset.environment, &setup.config.models);
         let mut driver = Driver::new(project, library, Arc::clone(&models)).with_rules(rules);
         if let Some(model) = &self.model {
             driver = driver.with_model(model.clone());

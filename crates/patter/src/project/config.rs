@@ -1,6 +1,6 @@
 //! `patter.toml`.
 
-use super::models::{self, ModelKey, PriceConfig};
+use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
 use super::{CONFIG, LoadError, strip_dot};
 use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
@@ -34,6 +34,8 @@ pub struct Config {
     pub mcp: IndexMap<String, ServerConfig>,
     /// A JSON file with `mcpServers`, from the root of the project on.
     pub mcp_servers: Option<PathBuf>,
+    /// How providers of models are reached.
+    pub models: ModelsConfig,
     /// What models cost, by their names.
     pub prices: IndexMap<ModelKey, PriceConfig>,
 }

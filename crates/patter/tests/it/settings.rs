@@ -1,7 +1,9 @@
 //! What `patter.toml` says about models and prices, and where it is wrong.
 
 use patter::conversation::Usage;
-use patter::project::Config;
+use patter::model::{Access, HttpModel};
+use patter::name::Provider;
+use patter::project::{Config, Environment};
 
 /// Asserts that a text is refused, with a message that has all of these.
 fn refused(text: &str, expected: &[&str]) {
@@ -40,4 +42,62 @@ fn prices_that_are_none() {
     for (text, expected) in table {
         refused(text, expected);
     }
+}
+
+type Variables = &'static [(&'static str, &'static str)];
+
+fn access(text: &str, variables: Variables, provider: Provider) -> Access {
+    let config = Config::parse(text).unwrap();
+    Access::of(provider, &Environment::of(variables.iter().copied()), &config.models).unwrap().unwrap()
+}
+
+#[test]
+fn the_environment_comes_before_the_file() {
+    let text = "[models.OpenAI]\napi = 'responses'\nbase-url = 'http://here/v1'\ntimeout = 1.5\n[models.ollama]\nbase-url = 'there:1'\n";
+    let own = "https://api.openai.com/v1";
+    let table: [(&str, Variables, Provider, (&str, &str, bool, u128)); 6] = [
+        ("", &[], Provider::OpenAi, (own, "chat", true, 600_000)),
+        ("", &[("PATTER_OPENAI_API", "functions")], Provider::OpenAi, (own, "chat-functions", true, 600_000)),
+        (text, &[], Provider::OpenAi, ("http://here/v1", "responses", false, 1500)),
+        (
+            text,
+            &[("PATTER_OPENAI_API", "chat"), ("OPENAI_BASE_URL", "http://env")],
+            Provider::OpenAi,
+            ("http://env", "chat", false, 1500),
+        ),
+        (text, &[], Provider::Ollama, ("http://there:1", "ollama", false, 600_000)),
+        (text, &[], Provider::Anthropic, ("https://api.anthropic.com", "anthropic", true, 600_000)),
+    ];
+    for (text, variables, provider, expected) in table {
+        let access = access(text, variables, provider);
+        let found = (access.base.as_str(), access.wire.name(), access.lacks_key(), access.timeout.as_millis());
+        assert_eq!(found, expected, "{variables:?} {provider:?}");
+    }
+    let both = access("", &[("GEMINI_API_KEY", "k")], Provider::Google);
+    assert_eq!((both.key, both.lacks_key()), (Some("GEMINI_API_KEY"), false));
+    // The provider itself wants a key, however its address was said.
+    assert!(access("", &[("OPENAI_BASE_URL", "https://api.openai.com/v1")], Provider::OpenAi).lacks_key());
+}
+
+#[test]
+fn settings_that_are_none() {
+    let table: [(&str, &[&str]); 6] = [
+        ("[models.OpenAI]\napi = 'cht'", &["line 2", "`chat`, `responses`, `functions`"]),
+        ("[models.OpnAI]", &["line 1", "`OpenAI`", "`Ollama`"]),
+        ("[models.Anthropic]\napi = 'chat'", &["line 2", "unknown field `api`"]),
+        ("[models.OpenAI]\nbase_url = 'x'", &["line 2", "`base-url`"]),
+        ("[models.OpenAI]\ntimeout = 0", &["line 2", "a time is a number of seconds above 0"]),
+        ("[models.OpenAI]\ntimeout = nan", &["line 2", "a time is a number of seconds above 0"]),
+    ];
+    for (text, expected) in table {
+        refused(text, expected);
+    }
+    let environment = Environment::of([("PATTER_OPENAI_API", "cht"), ("OPENAI_API_KEY", "k")]);
+    let error = HttpModel::new(&"OpenAI/gpt-4o".parse().unwrap(), &environment).err().unwrap();
+    assert_eq!(error.to_string(), "`PATTER_OPENAI_API` is `cht`, which is no API of OpenAI");
+    assert_eq!(error.hint(), Some("the APIs are chat, responses, functions"));
+    let config = Config::parse("[models.OpenAI]\nbase-url = 'http://[x'").unwrap();
+    let error =
+        HttpModel::with(&"OpenAI/gpt-4o".parse().unwrap(), &Environment::default(), &config.models).err().unwrap();
+    assert_eq!(error.to_string(), "the address of OpenAI in `patter.toml` is none");
 }
