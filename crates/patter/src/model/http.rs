@@ -102,6 +102,16 @@ impl HttpModel {
         Ok(self)
     }
 
+    /// Asks the provider for the models that it has, to see whether it answers and takes the key. Returns the status of
+    /// its answer; no token is spent.
+    pub async fn probe(&self) -> Result<u16, ModelError> {
+        let url = Url::parse(&format!("{}{}", self.base.trim_end_matches('/'), self.wire.listing()));
+        let mut request = HttpRequest::get(url.map_err(|_| wrong("the address is none".to_owned()))?);
+        request.headers = self.headers.clone();
+        let response = self.client.send(request).await.map_err(|error| self.redacted(Failed::http(&error).error))?;
+        Ok(response.status().as_u16())
+    }
+
     fn redacted(&self, mut error: ModelError) -> ModelError {
         if let ModelError::Api { message, .. } | ModelError::Network { message } | ModelError::Malformed { message } =
             &mut error

@@ -55,7 +55,8 @@ fn access(text: &str, variables: Variables, provider: Provider) -> Access {
 fn the_environment_comes_before_the_file() {
     let text = "[models.OpenAI]\napi = 'responses'\nbase-url = 'http://here/v1'\ntimeout = 1.5\n[models.ollama]\nbase-url = 'there:1'\n";
     let own = "https://api.openai.com/v1";
-    let table: [(&str, Variables, Provider, (&str, &str, bool, u128)); 6] = [
+    type Expected = (&'static str, &'static str, bool, u128);
+    let table: [(&str, Variables, Provider, Expected); 6] = [
         ("", &[], Provider::OpenAi, (own, "chat", true, 600_000)),
         ("", &[("PATTER_OPENAI_API", "functions")], Provider::OpenAi, (own, "chat-functions", true, 600_000)),
         (text, &[], Provider::OpenAi, ("http://here/v1", "responses", false, 1500)),
