@@ -43,6 +43,7 @@ enum Command {
     Why(command::why::Why),
     Call(command::call::Call),
     Lock(command::lock::LockCommand),
+    Doctor(command::doctor::Doctor),
     Import(command::import::Import),
 }
 
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         Command::Why(why) => why.run(),
         Command::Call(call) => call.run(),
         Command::Lock(lock) => lock.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Import(import) => import.run(),
     };
     match outcome {

@@ -217,7 +217,7 @@ pub(crate) async fn confirmed(question: String) -> bool {
 
 /// Listens from now on for being told to stop: by Ctrl-C, by whoever started the program, or by the end of its terminal.
 /// Whoever says it twice wants it at once.
-fn stop_signal(runtime: &Runtime) -> io::Result<CancellationToken> {
+pub(crate) fn stop_signal(runtime: &Runtime) -> io::Result<CancellationToken> {
     let _entered = runtime.enter();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -3,9 +3,11 @@
 mod call;
 mod event;
 mod journal;
+mod tally;
 
 pub use event::{Happened, Listener, RunEvent};
 pub use journal::{Journal, JournalError};
+pub use tally::Tally;
 
 use crate::agent::{CompileError, Compiled};
 use crate::model::{Model, ModelError, Sink};
@@ -415,7 +417,11 @@ impl Driven<'_> {
     }
 
     fn replied(&mut self, reply: Reply, pieces: Vec<Delta>) {
-        self.say(|| Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
+        self.say(|| Happened::Replied {
+            model: self.compiled.model().to_string(),
+            usage: reply.usage,
+            calls: reply.calls.len(),
+        });
         if !pieces.is_empty() {
             self.unkept.push(Entry::Streamed { run: self.path.clone(), pieces });
         }

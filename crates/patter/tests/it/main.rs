@@ -11,6 +11,7 @@
 )]
 
 mod command;
+mod cost;
 mod drive;
 mod executor;
 mod fs;
@@ -21,5 +22,6 @@ mod model;
 mod native;
 mod openapi;
 mod processes;
+mod settings;
 mod standard;
 mod store;
