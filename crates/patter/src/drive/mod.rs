@@ -456,7 +456,8 @@ impl Driven<'_> {
     /// Keeps what happened. A run that cannot be kept ends.
     async fn keep(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &self.driver.journal else { return Ok(()) };
-        if self.unkept.is_empty() {
+        // That a run goes on is nothing to keep by itself.
+        if let [] | [Entry::Told { told: Told::Resumed { .. }, .. }] = self.unkept.as_slice() {
             return Ok(());
         }
         let kept = journal.keep(std::mem::take(&mut self.unkept)).await;

@@ -34,7 +34,7 @@ async fn cost(outer: &str, inner: &str) -> Option<String> {
         .with_listener(move |event| heard.hear(event));
     let compiled = driver.compile(&driver.agent("boss").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
-    let run = driver.drive(&compiled, run, &CancellationToken::new(), &mut |_| {}).await;
+    let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert_eq!(run.response().content, "done");
     tally.cost().map(|cost| cost.to_string())
 }

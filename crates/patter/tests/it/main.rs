@@ -11,6 +11,7 @@
 )]
 
 mod command;
+mod crash;
 mod cost;
 mod drive;
 mod executor;

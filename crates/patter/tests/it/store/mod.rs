@@ -13,25 +13,25 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A store of a test's own.
-struct Place {
-    location: Location,
+pub(crate) struct Place {
+    pub(crate) location: Location,
     _folder: Option<TempDir>,
 }
 
 impl Place {
-    fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::Sqlite(folder.path().join("sessions.db"));
         Self { location, _folder: Some(folder) }
     }
 
     /// Returns a database of the server of this run, if there is one.
-    async fn postgres() -> Option<Self> {
+    pub(crate) async fn postgres() -> Option<Self> {
         let url = server::database().await?;
         Some(Self { location: Location::parse(&url).unwrap(), _folder: None })
     }
 
-    async fn open(&self) -> Arc<dyn Store> {
+    pub(crate) async fn open(&self) -> Arc<dyn Store> {
         store::open(&self.location).await.unwrap()
     }
 
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-fn id(text: &str) -> SessionId {
+pub(crate) fn id(text: &str) -> SessionId {
     SessionId::parse(text).unwrap()
 }
 
