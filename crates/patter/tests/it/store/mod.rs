@@ -6,6 +6,7 @@ mod processes;
 mod properties;
 mod server;
 mod sqlite;
+mod together;
 
 use patter::store::{self, Claim, Location, NewSession, SessionId, SessionState, Store, StoreError};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
