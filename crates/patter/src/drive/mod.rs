@@ -261,6 +261,7 @@ impl Driven<'_> {
                 let happened = match delta {
                     Delta::Text { text } => Happened::Text { text },
                     Delta::Thought { text } => Happened::Thought { text },
+                    Delta::Waiting { seconds, because } => Happened::Waiting { seconds, because },
                     Delta::Call { .. } | Delta::Arguments { .. } => return,
                 };
                 event::tell(listener, agent, depth, happened);

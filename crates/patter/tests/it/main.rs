@@ -21,6 +21,7 @@ mod mcp;
 mod model;
 mod native;
 mod openapi;
+mod pace;
 mod processes;
 mod settings;
 mod standard;
