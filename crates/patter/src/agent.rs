@@ -11,10 +11,11 @@ use patter_core::nearest;
 use patter_core::permission::{Permissions, Rule};
 use patter_core::project::Project;
 use patter_core::provider::{Effect, SchemaView, view};
-use patter_core::request::{OfferedTool, Settings};
+use patter_core::request::{OfferedTool, Request, Settings};
 use patter_core::run::{self, Callable, Limits, RunSpec};
 use patter_core::schema::type_schema;
 use patter_core::signature::{SignatureError, Validator};
+use patter_core::wire::Wire;
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -219,6 +220,22 @@ impl Compiled {
     /// Returns the schema of the answer, where it has a form.
     pub fn returns(&self) -> Option<&Json> {
         self.parts.returns.as_ref()
+    }
+
+    /// Returns the properties that the agent has and a wire has no place for, so that they are not sent. An answer is held
+    /// to its form all the same.
+    pub fn unsent(&self, wire: Wire) -> Vec<&'static str> {
+        let request = Request {
+            model: self.model(),
+            instruction: self.instruction(),
+            messages: &[],
+            tools: self.offered(),
+            settings: self.settings(),
+            returns: self.returns(),
+        };
+        let mut unsent = wire.unsupported(self.settings());
+        unsent.extend((self.returns().is_some() && !wire.sends_returns(&request)).then_some("returns"));
+        unsent
     }
 
     /// Returns what the tools are bound to, as `patter.lock` has it.

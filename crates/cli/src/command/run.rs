@@ -1,7 +1,7 @@
 //! `patter run`: asks an agent.
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, confirmed, split_agent};
-use crate::{Outcome, diagnostics, print};
+use crate::{Outcome, diagnostics, print, unsent};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
 use patter::agent::CompileError;
@@ -93,6 +93,8 @@ impl Run {
         let Some(agent) = setup.agent(name)? else { return Ok(Outcome::Failure) };
         let Some(rules) = self.rules.all(&setup.config)? else { return Ok(Outcome::Usage) };
         let (project, library) = (Arc::new(setup.loaded.project), Arc::clone(&setup.toolset.library));
+        let settings = (&setup.toolset.environment, &setup.config.models);
+        unsent::warn(vec![agent.clone()], (&project, &library), self.model.as_ref(), settings)?;
         let models = models_with(&setup.toolset.environment, &setup.config.models);
         let mut driver = Driver::new(project, library, Arc::clone(&models)).with_rules(rules);
         if let Some(model) = &self.model {

@@ -5,7 +5,7 @@ mod report;
 use crate::diagnostics::{self, Limit};
 use crate::setup::Toolset;
 use crate::source::Input;
-use crate::{Outcome, print};
+use crate::{Outcome, print, unsent};
 use clap::{Args, ValueEnum};
 use patter::check::{Options, check};
 use patter::gram::{Dialect, Severity};
@@ -104,6 +104,9 @@ impl Check {
                     {
                         diagnostics::warning(&format!("in patter.toml {idle}; {}", idle.hint()))?;
                     }
+                    let agents = loaded.project.agents().map(|(_, agent)| agent).collect();
+                    let settings = (&toolset.environment, &config.models);
+                    unsent::warn(agents, (&loaded.project, &toolset.library), None, settings)?;
                     if self.locked {
                         problems.extend(super::lock::drift(&loaded.project, root.as_deref(), &toolset));
                     }
