@@ -2,6 +2,8 @@
 
 use crate::folder::{Folder, PATTER};
 use serde_json::{Value as Json, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -130,4 +132,44 @@ fn what_is_not_sent() {
     assert_eq!(warned(&["check", "--bind"]), expected);
     assert_eq!(warned(&["run", "a.gram", "hi", "--model", "demo"]), [""; 0]);
     assert_eq!(warned(&["run", "a.gram#clerk", "hi", "--model", "Ollama/llama3.2"]), [""; 0]);
+}
+
+/// Starts a server that refuses the first request, and answers the others. Returns its address.
+fn provider() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let said = json!({"choices": [{"index": 0, "delta": {"content": "Hi!"}, "finish_reason": "stop"}]});
+    let used = json!({"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 10}});
+    let answer = format!("200 OK\r\n\r\ndata: {said}\n\ndata: {used}\n\ndata: [DONE]\n\n");
+    let answers = ["503 Busy\r\nretry-after-ms: 1\r\n\r\nbusy".to_owned(), answer.clone(), answer];
+    std::thread::spawn(move || {
+        for (stream, answer) in listener.incoming().zip(answers) {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            // The request ends with the end of its JSON.
+            while !request.ends_with(b"}") {
+                let mut piece = [0; 4096];
+                let read = stream.read(&mut piece).unwrap();
+                assert!(read > 0, "the request is cut");
+                request.extend_from_slice(&piece[..read]);
+            }
+            let answer = answer.replacen("\r\n", "\r\nconnection: close\r\n", 1);
+            write!(stream, "HTTP/1.1 {answer}").unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn waits_and_costs_are_told() {
+    let folder = project();
+    let base = provider();
+    folder.write("patter.toml", format!("[models.OpenAI]\nbase-url = \"{base}\"\n"));
+    let said = folder.run(&["run", "a.gram", "hi"]);
+    assert!(said.starts_with("exit 0\n--- stdout\nHi!\n"), "{said}");
+    assert!(said.contains("waiting 0.0 s: the provider answered 503: busy\n"), "{said}");
+    assert!(said.contains("1 model call, 1010 tokens, ") && said.trim_end().ends_with(" s, $0.000156"), "{said}");
+    let unknown = folder.output(&["run", "a.gram", "hi", "--model", "OpenAI/ours", "--output-format", "json"], "");
+    let document: Json = serde_json::from_slice(&unknown.stdout).unwrap();
+    assert_eq!((&document["content"], &document["cost_usd"]), (&json!("Hi!"), &Json::Null));
 }
