@@ -7,6 +7,7 @@ mod diagnostics;
 mod setup;
 mod source;
 mod talk;
+mod unsent;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::io::{self, ErrorKind, Write};

@@ -111,6 +111,9 @@ fn show(event: &RunEvent) -> io::Result<()> {
         Happened::ToolStarted { tool, arguments, .. } => {
             diagnostics::say(&format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {}", short(&arguments.to_string())))
         }
+        Happened::Waiting { seconds, because } => {
+            diagnostics::say(&format!("{indent}{DIM}waiting {seconds:.1} s: {}{DIM:#}", short(because)))
+        }
         Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
         Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
             let text = short(&outcome.text());
