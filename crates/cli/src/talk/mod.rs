@@ -214,11 +214,12 @@ impl TalkOptions {
                 limits.deadline_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
             }
         });
-        if let Some(path) = &self.record
-            && let Err(error) = Recorder::create(path).and_then(|recorder| session.record(recorder))
-        {
-            diagnostics::error(&error.to_string(), None)?;
-            return Ok(None);
+        match self.record.as_ref().map(Recorder::create).transpose() {
+            Ok(recorder) => recorder.into_iter().for_each(|recorder| session.record(recorder)),
+            Err(error) => {
+                diagnostics::error(&error.to_string(), Some("remove the file, or name another"))?;
+                return Ok(None);
+            }
         }
         Ok(Some(Talk { session, store, agents: ready.agents, tally, toolset: ready.toolset }))
     }
