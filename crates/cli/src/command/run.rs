@@ -65,7 +65,7 @@ impl Run {
         };
         let Some(compiled) = talk.ready()? else { return Ok(Outcome::Failure) };
         let id = talk.session.id().map(|id| id.to_string());
-        if format == Format::StreamJson {
+        if format == Format::StreamJson && id.is_some() {
             print(&format!("{}\n", json!({"event": "session", "id": id})))?;
         }
         let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
