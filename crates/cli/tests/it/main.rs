@@ -18,4 +18,5 @@ mod import;
 mod new;
 mod notation;
 mod run;
+mod sessions;
 mod tools;
