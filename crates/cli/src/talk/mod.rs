@@ -4,8 +4,7 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-use events::show_end;
-pub(crate) use events::{DIM, Format, listener, short};
+pub(crate) use events::{DIM, Format, listener, short, show_end};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use crate::{Outcome, diagnostics, unsent};

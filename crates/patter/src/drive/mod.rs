@@ -2,11 +2,13 @@
 
 mod account;
 mod call;
+mod compare;
 mod event;
 mod journal;
 mod tally;
 
 pub(crate) use account::Account;
+pub use compare::CompareError;
 pub use event::{Happened, Listener, RunEvent};
 pub use journal::{Journal, JournalError};
 pub use tally::Tally;

@@ -61,7 +61,8 @@ impl Playback {
             Entry::Streamed { run, pieces } => {
                 let (path, pieces) = (run.clone(), pieces.clone());
                 self.log.apply(entry)?;
-                Ok(self.heard(&path, |account, _| pieces.into_iter().filter_map(|piece| account.piece(piece)).collect()))
+                Ok(self
+                    .heard(&path, |account, _| pieces.into_iter().filter_map(|piece| account.piece(piece)).collect()))
             }
             Entry::Progressed { run, call_id, fraction, message } => {
                 let (call_id, fraction, message) = (call_id.clone(), *fraction, message.clone());

@@ -195,7 +195,8 @@ impl Recording {
             Some(version) => return Err(RecordingError::Version(version.to_string())),
         }
         let header: Option<Header> = header.and_then(|header| serde_json::from_value(header).ok());
-        let mut recording = Self { session: header.and_then(|header| header.session), is_cut: false, entries: Vec::new() };
+        let mut recording =
+            Self { session: header.and_then(|header| header.session), is_cut: false, entries: Vec::new() };
         for (index, line) in lines {
             match serde_json::from_str(line) {
                 Ok(entry) => recording.entries.push(entry),
