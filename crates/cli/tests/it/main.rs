@@ -17,6 +17,7 @@ mod folder;
 mod import;
 mod new;
 mod notation;
+mod replay;
 mod run;
 mod sessions;
 mod tools;
