@@ -217,7 +217,9 @@ fn shown(difference: &Difference) -> (String, String) {
 /// Returns the lines that differ.
 fn line_diff(then: &str, now: &str) -> String {
     let mut text = String::new();
-    for change in TextDiff::from_lines(then, now).iter_all_changes() {
+    // A last line is the same with and without an end.
+    let ended = |text: &str| if text.is_empty() { String::new() } else { format!("{text}\n") };
+    for change in TextDiff::from_lines(&ended(then), &ended(now)).iter_all_changes() {
         let line = diagnostics::visible(change.value().trim_end());
         let _ = match change.tag() {
             ChangeTag::Equal => Ok(()),

@@ -120,11 +120,11 @@ fn what_differs() {
         ("Help.", "Help.\\nBe kind.", &[]),
         ("Reveals", "Tells", &["--all"]),
         ("`box/reveal`, ", "", &["--all"]),
-        ("", "", &["--allow", "box/note", "--format", "json"]),
+        ("", "", &["--deny", "box/note", "--format", "json"]),
     ];
     for (from, to, options) in edits {
-        folder.write("b.gram", agent.replacen(from, to, 1));
-        let said = patter(folder.path(), &[&["replay", "a.jsonl", "--agent", "b.gram"], options].concat());
+        folder.write("a.gram", agent.replacen(from, to, 1));
+        let said = patter(folder.path(), &[&["replay", "a.jsonl", "--agent", "a.gram"], options].concat());
         let code = said.status.code().unwrap();
         shown +=
             &format!("--- {from:?} → {to:?} {options:?}: exit {code}\n{}{}\n", text(&said.stdout), text(&said.stderr));

@@ -11,7 +11,7 @@ pub use difference::{Difference, differences};
 use crate::conversation::Message;
 use crate::permission::Decision;
 use crate::request::{Frame, Reply};
-use crate::run::{Beginning, PendingCall, Ruling, Run, RunSpec, Target, Told};
+use crate::run::{Beginning, PendingCall, Ruling, Run, RunError, RunSpec, Target, Told};
 use crate::session::{Entry, Log, LogError, Path};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -121,8 +121,8 @@ pub fn compare(
     cast: &dyn Cast,
     after: After,
 ) -> Result<Comparison, LogError> {
-    let mut comparing =
-        Comparing { cast, log: Log::default(), now: HashMap::new(), turn: 0, found: Comparison::default() };
+    let found = Comparison::default();
+    let mut comparing = Comparing { cast, after, log: Log::default(), now: HashMap::new(), turn: 0, found };
     for entry in entries {
         comparing.entry(entry)?;
         if after == After::Stop && !comparing.found.divergences.is_empty() {
@@ -134,6 +134,7 @@ pub fn compare(
 
 struct Comparing<'c> {
     cast: &'c dyn Cast,
+    after: After,
     /// What was recorded.
     log: Log,
     /// The runs as they are now, as long as they are comparable.
@@ -146,8 +147,12 @@ struct Playing<'c> {
     actor: Actor<'c>,
     run: Run,
     agents: Vec<String>,
-    /// What differs at the next call of the model.
+    /// What differs in what the model is given, until it is told.
     pending: Vec<Difference>,
+    /// Whether the model is given the same.
+    is_same: bool,
+    /// How much of the conversation was compared.
+    compared: usize,
 }
 
 /// A call as it was decided on.
@@ -225,7 +230,8 @@ impl<'c> Comparing<'c> {
             Ok(run) => {
                 let frame = self.log.frame(&agent);
                 let pending = frame.map(|frame| differences(frame, &actor.frame)).unwrap_or_default();
-                self.now.insert(path.clone(), Playing { actor, run, agents, pending });
+                let (is_same, compared) = (pending.is_empty(), 0);
+                self.now.insert(path.clone(), Playing { actor, run, agents, pending, is_same, compared });
             }
             Err(message) => self.diverge(agents, 1, vec![Difference::Impossible { message }]),
         }
@@ -237,23 +243,25 @@ impl<'c> Comparing<'c> {
         let number = then.model_calls() + 1;
         let result = match told {
             Told::Reply { reply, rulings, at } => {
-                found.extend(conversations(then.conversation(), playing.run.conversation()));
+                found.extend(playing.conversation(then.conversation()));
                 let was = decided_then(then, &reply, rulings, at);
-                let (is, result) = decided_now(playing, reply, at);
+                let (is, result) = playing.reply(reply, at, if self.after == After::GoOn { &was } else { &[] });
                 found.extend(decisions(&was, &is, then.spec(), playing.run.spec()));
-                if found.is_empty() {
+                if found.is_empty() && playing.is_same {
                     self.found.same += 1;
                 }
                 result
             }
             told => {
-                let is_model = matches!(told, Told::ModelFailed { .. });
-                let result = playing.run.tell(told).map_err(|error| error.to_string());
-                if !is_model {
-                    // What the model is given counts once it is called.
+                // What the model is given counts once it is called.
+                if !matches!(told, Told::ModelFailed { .. }) {
                     playing.pending = std::mem::take(&mut found);
                 }
-                result
+                match (playing.run.tell(told), self.after) {
+                    // The call of a tool that is gone has its result, which the model reads next.
+                    (Err(RunError::Finished { .. }), After::GoOn) | (Ok(()), _) => Ok(()),
+                    (Err(error), _) => Err(error.to_string()),
+                }
             }
         };
         let agents = playing.agents.clone();
@@ -295,12 +303,6 @@ fn before_of(path: &Path, before: Vec<Message>) -> Vec<Message> {
     if path.is_empty() { before } else { Vec::new() }
 }
 
-fn conversations(then: &[Message], now: &[Message]) -> Option<Difference> {
-    let index = (0..then.len().max(now.len())).find(|index| then.get(*index) != now.get(*index))?;
-    let (then, now) = (then.get(index).cloned(), now.get(index).cloned());
-    Some(Difference::Conversation { number: index + 1, then, now })
-}
-
 /// Returns what was decided about the calls of a reply.
 fn decided_then(then: &Run, reply: &Reply, rulings: Vec<Ruling>, at: u64) -> Vec<Decided> {
     let (rulings, decided) = (RefCell::new(rulings.into_iter()), RefCell::new(Vec::new()));
@@ -315,16 +317,30 @@ fn decided_then(then: &Run, reply: &Reply, rulings: Vec<Ruling>, at: u64) -> Vec
     decided.into_inner()
 }
 
-/// Tells a reply to a run as it is now, and returns what is decided about its calls.
-fn decided_now(playing: &mut Playing<'_>, reply: Reply, at: u64) -> (Vec<Decided>, Result<(), String>) {
-    let decided = RefCell::new(Vec::new());
-    let decide = |call: &PendingCall| {
-        let ruling = (playing.actor.decide)(call);
-        decided.borrow_mut().push(Decided::new(call, &ruling));
-        ruling
-    };
-    let result = playing.run.reply(reply, at, &decide).map_err(|error| error.to_string());
-    (decided.into_inner(), result)
+impl Playing<'_> {
+    /// Returns the first message that differs, of those that were not compared before.
+    fn conversation(&mut self, then: &[Message]) -> Option<Difference> {
+        let now = self.run.conversation();
+        let end = then.len().max(now.len());
+        let index = (self.compared..end).find(|index| then.get(*index) != now.get(*index));
+        self.compared = end;
+        let index = index?;
+        let (then, now) = (then.get(index).cloned(), now.get(index).cloned());
+        Some(Difference::Conversation { number: index + 1, then, now })
+    }
+
+    /// Tells the run a reply, and returns what is decided about its calls. What was decided before takes the place of
+    /// that, so that what was recorded fits.
+    fn reply(&mut self, reply: Reply, at: u64, before: &[Decided]) -> (Vec<Decided>, Result<(), String>) {
+        let decided = RefCell::new(Vec::new());
+        let decide = |call: &PendingCall| {
+            let ruling = (self.actor.decide)(call);
+            decided.borrow_mut().push(Decided::new(call, &ruling));
+            before.iter().find(|was| was.id == call.id).map_or(ruling, |was| was.ruling.clone())
+        };
+        let result = self.run.reply(reply, at, &decide).map_err(|error| error.to_string());
+        (decided.into_inner(), result)
+    }
 }
 
 fn decisions(then: &[Decided], now: &[Decided], had: &RunSpec, has: &RunSpec) -> Vec<Difference> {
