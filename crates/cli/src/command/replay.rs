@@ -219,7 +219,8 @@ fn line_diff(then: &str, now: &str) -> String {
     let mut text = String::new();
     // A last line is the same with and without an end.
     let ended = |text: &str| if text.is_empty() { String::new() } else { format!("{text}\n") };
-    for change in TextDiff::from_lines(&ended(then), &ended(now)).iter_all_changes() {
+    let (then, now) = (ended(then), ended(now));
+    for change in TextDiff::from_lines(then.as_str(), now.as_str()).iter_all_changes() {
         let line = diagnostics::visible(change.value().trim_end());
         let _ = match change.tag() {
             ChangeTag::Equal => Ok(()),
