@@ -6,6 +6,7 @@ mod command;
 mod diagnostics;
 mod setup;
 mod source;
+mod terminal;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::io::{self, ErrorKind, Write};
