@@ -6,6 +6,7 @@ mod command;
 mod diagnostics;
 mod setup;
 mod source;
+mod talk;
 mod terminal;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -37,6 +38,8 @@ enum Command {
     Schema(command::schema::Schema),
     Diff(command::diff::Diff),
     Run(command::run::Run),
+    Resume(command::resume::Resume),
+    Sessions(command::sessions::Sessions),
     Tools(command::tools::Tools),
     Why(command::why::Why),
     Call(command::call::Call),
@@ -83,6 +86,8 @@ fn main() -> ExitCode {
         Command::Schema(schema) => schema.run(),
         Command::Diff(diff) => diff.run(),
         Command::Run(run) => run.run(),
+        Command::Resume(resume) => resume.run(),
+        Command::Sessions(sessions) => sessions.run(),
         Command::Tools(tools) => tools.run(),
         Command::Why(why) => why.run(),
         Command::Call(call) => call.run(),

@@ -68,6 +68,13 @@ pub(crate) struct Rules {
     deny: Vec<String>,
 }
 
+impl ToolSources {
+    /// Iterates over the files with toolboxes.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.toolboxes.iter()
+    }
+}
+
 impl Setup {
     /// Reads the project around the current folder, and the files that were named. Says why where it cannot.
     pub(crate) fn read(files: &[PathBuf], sources: &ToolSources, servers: &Servers<'_>) -> io::Result<Option<Self>> {

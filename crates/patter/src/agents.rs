@@ -5,10 +5,10 @@ use crate::model::models;
 use crate::project::{
     Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root,
 };
-use crate::tool::{Tool, Workspace, WorkspaceError};
+use crate::tool::{Tool, Workspace, WorkspaceBuilder, WorkspaceError};
 use patter_core::definition::hash;
 use patter_core::gram::Dialect;
-use patter_core::library::MergeError;
+use patter_core::library::{Library, MergeError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -131,11 +131,12 @@ impl Opening {
         let project = load(&places)?;
         let mut tools = Tools::read(&project, root, &config, &environment)?;
         if !ours.is_empty() {
-            let builder = ours.into_iter().fold(Workspace::builder(), |builder, tool| builder.tool(tool));
+            let builder = ours.into_iter().fold(Workspace::builder(), WorkspaceBuilder::tool);
             tools.add(builder.build()?);
         }
         let report = tools.add_servers(&Servers::All).await;
-        Ok((Agents::new(places, config, environment, project, tools)?, report))
+        let library = tools.library().map_err(AgentsError::Merge)?;
+        Ok((Agents::new(places, config, environment, project, tools, library.into()), report))
     }
 }
 
@@ -146,17 +147,18 @@ impl Agents {
         Opening { places, tools: Vec::new(), environment: None }
     }
 
-    /// Returns the agents of a project that was read from these places, with its tools.
+    /// Returns the agents of a project that was read from these places, with its tools and the library of them.
     pub fn new(
         places: Places,
         config: Config,
         environment: Environment,
         project: Project,
         tools: Tools,
-    ) -> Result<Self, AgentsError> {
+        library: Arc<Library<Tool>>,
+    ) -> Self {
         let models = models(&environment);
-        let current = Current::new(project, tools, &models)?;
-        Ok(Self { places, config, environment, models, current: Mutex::new(current) })
+        let current = Current::new(project, tools, library, &models);
+        Self { places, config, environment, models, current: Mutex::new(current) }
     }
 
     /// Returns a driver of the agents as they are now. Files that changed are read again.
@@ -169,7 +171,8 @@ impl Agents {
                 current.stamps = stamps;
             } else {
                 let tools = current.tools.reread(&project, self.root(), &self.config, &self.environment)?;
-                *current = Current::new(project, tools, &self.models)?;
+                let library = tools.library().map_err(AgentsError::Merge)?;
+                *current = Current::new(project, tools, library.into(), &self.models);
             }
         }
         Ok(current.driver.clone())
@@ -197,13 +200,12 @@ impl Agents {
 }
 
 impl Current {
-    fn new(project: Project, tools: Tools, models: &Models) -> Result<Self, AgentsError> {
+    fn new(project: Project, tools: Tools, library: Arc<Library<Tool>>, models: &Models) -> Self {
         let stamped = |path: &str| (PathBuf::from(path), stamp(Path::new(path)));
         let stamps = project.files().iter().map(|file| stamped(&file.path)).collect();
         let content = content(&project);
-        let library = tools.library().map_err(AgentsError::Merge)?;
-        let driver = Driver::new(Arc::new(project), Arc::new(library), Arc::clone(models));
-        Ok(Self { stamps, content, tools, driver })
+        let driver = Driver::new(Arc::new(project), library, Arc::clone(models));
+        Self { stamps, content, tools, driver }
     }
 }
 

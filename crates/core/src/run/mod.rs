@@ -167,11 +167,12 @@ impl Run {
 
     /// Iterates over the calls that began and have no result. In a run that was just loaded none of them is under way.
     pub fn under_way(&self) -> impl Iterator<Item = &PendingCall> {
-        let slots = match &self.state {
-            State::Tools(slots) => slots.as_slice(),
-            State::Model | State::Done(_) => &[],
-        };
-        slots.iter().filter_map(Slot::open).filter(|call| call.started)
+        self.slots().iter().filter_map(Slot::open).filter(|call| call.started)
+    }
+
+    /// Iterates over the calls of the last reply that have their results, while others have not.
+    pub fn closed_calls(&self) -> impl Iterator<Item = &str> {
+        self.slots().iter().filter(|slot| slot.is_closed()).map(Slot::id)
     }
 
     /// Returns what the run knows of its agent.
@@ -226,6 +227,13 @@ impl Run {
     pub fn time_left(&self, now: u64) -> Option<u64> {
         let elapsed = self.clock.elapsed.max(now.saturating_sub(self.clock.start));
         self.spec.limits.deadline_ms.map(|deadline| deadline.saturating_sub(elapsed))
+    }
+
+    fn slots(&self) -> &[Slot] {
+        match &self.state {
+            State::Tools(slots) => slots,
+            State::Model | State::Done(_) => &[],
+        }
     }
 
     fn at(&mut self, now: u64) {

@@ -46,6 +46,16 @@ pub trait Approver: Send + Sync {
 /// What the model reads of a call that was under way when the program ended, and is not made again.
 pub const IN_DOUBT: &str = "the run was stopped while this was under way, and nobody knows what came of it";
 
+impl<A: Approver + ?Sized> Approver for Arc<A> {
+    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer> {
+        (**self).ask(agent, call, because)
+    }
+
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+        (**self).repeat(agent, call)
+    }
+}
+
 /// What is answered about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -183,7 +193,8 @@ impl Driver {
         Box::pin(async move {
             let permissions = compiled.permissions(self.rules.iter().cloned());
             let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
-            let (read, told, unkept) = (run.conversation().len(), HashSet::new(), Vec::new());
+            let (read, told) = (run.conversation().len(), run.closed_calls().map(str::to_owned).collect());
+            let unkept = Vec::new();
             let mut driven = Driven { driver: self, compiled, executor, run, path, cancellation, read, told, unkept };
             driven.say(|| Happened::Started {
                 model: compiled.model().to_string(),

@@ -26,6 +26,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// What the toolbox `fs` may touch.
     pub fs: FsConfig,
+    /// Where sessions are kept.
+    pub store: StoreConfig,
     /// The tools that an organisation shares.
     pub org: Option<OrgConfig>,
     /// MCP servers, by name.
@@ -74,6 +76,14 @@ pub struct FsConfig {
     /// The folders that the toolbox `fs` may touch, from the root of the project on; that root where nothing is
     /// said, and none where the list is empty.
     pub roots: Option<Vec<PathBuf>>,
+}
+
+/// The section `[store]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// A file, `postgres://…`, or `none`. Without it a file of the project.
+    pub url: Option<String>,
 }
 
 /// The section `[org]`.

@@ -5,7 +5,7 @@ mod environment;
 mod servers;
 mod tools;
 
-pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig};
+pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig, StoreConfig};
 pub use environment::Environment;
 pub use servers::{ServerProblem, ServerReport};
 pub use tools::{Servers, ToolProblem, Tools, ToolsError};

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The tools of a project: the standard library, what the organisation shares, and its own.
+#[derive(Default)]
 pub struct Tools {
     layers: Vec<(Layer, Workspace)>,
     /// Those of the MCP servers, and those that were added.

@@ -95,6 +95,13 @@ impl Recorder {
 }
 
 impl Recording {
+    /// Returns the text of a recording with the log of a session. Pieces of replies are not kept in logs.
+    pub fn of_log(entries: &[String]) -> String {
+        let header = format!("{{\"patter_recording\":{VERSION}}}");
+        let lines = std::iter::once(header.as_str()).chain(entries.iter().map(String::as_str));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
     /// Reads a recording from a file.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let text =

@@ -31,7 +31,7 @@ pub enum Location {
 /// ```
 /// use patter::store::Location;
 /// let Location::Postgres(url) = Location::parse("postgres:///patter?host=/run/postgresql&user=ada")? else { panic!() };
-/// assert_eq!(url.to_string(), "postgres://ada@/patter?host=/run/postgresql&port=5432");
+/// assert_eq!(url.to_string(), "postgres:///patter?host=/run/postgresql&port=5432&user=ada");
 /// # Ok::<(), patter::store::StoreError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn shown(options: &PgConnectOptions) -> String {
     let (user, port) = (options.get_username(), options.get_port());
     let database = options.get_database().unwrap_or(user);
     match options.get_socket() {
-        Some(socket) => format!("postgres://{user}@/{database}?host={}&port={port}", socket.display()),
+        Some(socket) => format!("postgres:///{database}?host={}&port={port}&user={user}", socket.display()),
         None => format!("postgres://{user}@{}:{port}/{database}", options.get_host()),
     }
 }

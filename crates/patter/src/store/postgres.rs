@@ -23,7 +23,6 @@ const LONGEST_APPLICATION: usize = 63;
 const PAUSES: [u64; 6] = [5, 15, 40, 100, 240, 400];
 
 const TABLES: &str = r#"
-    CREATE SCHEMA IF NOT EXISTS patter;
     CREATE TABLE patter.version (version INTEGER NOT NULL);
     CREATE TABLE patter.sessions (
         id TEXT COLLATE "C" PRIMARY KEY,
@@ -117,6 +116,11 @@ impl PostgresStore {
         let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(SETUP);
         lock.execute(&mut *transaction).await.map_err(failed)?;
         if !self.is_ready(&mut transaction).await? {
+            // Whoever may not make schemas can be given one.
+            let schema = sqlx::query("SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'patter'");
+            if schema.fetch_optional(&mut *transaction).await.map_err(failed)?.is_none() {
+                sqlx::query("CREATE SCHEMA patter").execute(&mut *transaction).await.map_err(failed)?;
+            }
             sqlx::raw_sql(TABLES).execute(&mut *transaction).await.map_err(failed)?;
         }
         transaction.commit().await.map_err(failed)?;
@@ -125,8 +129,11 @@ impl PostgresStore {
 
     async fn is_ready(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
         let failed = |error: sqlx::Error| failed(&self.shown, &error);
-        let there = sqlx::query_scalar::<_, bool>("SELECT to_regclass('patter.version') IS NOT NULL");
-        if !there.fetch_one(&mut *connection).await.map_err(failed)? {
+        // Not by `to_regclass`, which may not see what another process has just made.
+        const MADE: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables \
+                            WHERE schemaname = 'patter' AND tablename = 'version')";
+        let made = sqlx::query_scalar::<_, bool>(MADE);
+        if !made.fetch_one(&mut *connection).await.map_err(failed)? {
             return Ok(false);
         }
         let version = sqlx::query_scalar::<_, i32>("SELECT max(version) FROM patter.version");

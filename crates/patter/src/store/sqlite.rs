@@ -237,13 +237,13 @@ impl SqliteFile {
             return Ok(());
         }
         // This cannot be waited for as for other locks, where several processes begin at once.
-        let write_ahead = sqlx::query("PRAGMA journal_mode = WAL");
-        let mut result = write_ahead.execute(&mut *connection).await;
-        while result.as_ref().is_err_and(|error| code(error) == Some(5)) {
-            tokio::time::sleep(PAUSE).await;
-            result = sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await;
+        loop {
+            match sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await {
+                Err(error) if code(&error) == Some(5) => tokio::time::sleep(PAUSE).await,
+                Err(error) => return Err(failed(error)),
+                Ok(_) => break,
+            }
         }
-        result.map_err(failed)?;
         drop(connection);
         let (_turn, mut transaction) = self.write().await?;
         if !self.is_ready(&mut transaction).await? {
@@ -332,7 +332,9 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
     match DirBuilder::new().mode(0o700).create(folder) {
         // Somebody else was quicker.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return if folder.is_dir() { Ok(()) } else { Err(ErrorKind::NotADirectory.into()) };
+        }
         made => made?,
     }
     if folder.file_name().is_some_and(|name| name == FOLDER) {

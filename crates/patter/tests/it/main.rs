@@ -22,3 +22,4 @@ mod native;
 mod openapi;
 mod processes;
 mod standard;
+mod store;

@@ -1,0 +1,123 @@
+//! What is shown of a run.
+
+use crate::{Outcome, diagnostics, print};
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use patter::conversation;
+use patter::drive::{Happened, RunEvent};
+use patter::run::{self, FailureKind, Run};
+use serde_json::{Value as Json, json};
+use std::io::{self, IsTerminal};
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The answer as it comes
+    Text,
+    /// One JSON document at the end
+    Json,
+    /// A JSON document for each event, one a line
+    StreamJson,
+}
+
+const TOOL: Style = AnsiColor::Cyan.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// Returns what shows what happens. That it cannot be shown is no reason to stop.
+pub(crate) fn listener(format: Format) -> impl Fn(&RunEvent) + Send + Sync {
+    move |event| {
+        let _ = match format {
+            Format::Text => show(event),
+            Format::StreamJson => print(&format!("{}\n", json!(event))),
+            Format::Json => Ok(()),
+        };
+    }
+}
+
+/// Shows how a run ended, and what it cost.
+pub(crate) fn show_end(format: Format, run: &Run, bindings: &str, session: Option<&str>) -> io::Result<Outcome> {
+    let (usage, response) = (run.usage(), run.response());
+    match format {
+        Format::Text => {
+            print("\n")?;
+            let seconds = f64::from(u32::try_from(run.elapsed_ms()).unwrap_or(u32::MAX)) / 1000.0;
+            let counts = [
+                diagnostics::counted(run.model_calls() as usize, "model call"),
+                diagnostics::counted(response.tools_used.len(), "tool call"),
+                diagnostics::counted((usage.input_tokens + usage.output_tokens) as usize, "token"),
+                Some(format!("{seconds:.1} s")),
+                session.map(|id| format!("session {id}")),
+            ];
+            let counts: Vec<_> = counts.into_iter().flatten().collect();
+            diagnostics::say(&format!("{DIM}{}{DIM:#}", counts.join(", ")))?;
+        }
+        Format::Json => {
+            let error = match run.outcome() {
+                Some(run::Outcome::Failed(failure)) => {
+                    json!({"kind": failure.kind.name(), "message": failure.message})
+                }
+                Some(run::Outcome::Cancelled) => json!({"kind": "Cancelled", "message": "the run was stopped"}),
+                _ => Json::Null,
+            };
+            let mut document = json!(response);
+            if let Json::Object(document) = &mut document {
+                document.insert("usage".to_owned(), json!(usage));
+                document.insert("model_calls".to_owned(), json!(run.model_calls()));
+                document.insert("bindings".to_owned(), json!(bindings));
+                document.insert("session".to_owned(), json!(session));
+                document.insert("conversation".to_owned(), json!(run.conversation()));
+                if !error.is_null() {
+                    document.insert("error".to_owned(), error);
+                }
+            }
+            print(&format!("{document:#}\n"))?;
+        }
+        Format::StreamJson => {}
+    }
+    match run.outcome() {
+        Some(run::Outcome::Answer { .. }) => Ok(Outcome::Success),
+        Some(run::Outcome::Failed(failure)) => {
+            let hint = match failure.kind {
+                FailureKind::ModelCalls => Some("--max-turns allows more"),
+                _ => None,
+            };
+            diagnostics::error(&format!("{}: {failure}", failure.kind.name()), hint)?;
+            Ok(Outcome::Failure)
+        }
+        Some(run::Outcome::Cancelled) | None => {
+            diagnostics::say("the run was stopped")?;
+            Ok(Outcome::Code(130))
+        }
+    }
+}
+
+fn show(event: &RunEvent) -> io::Result<()> {
+    let indent = "  ".repeat(event.depth as usize);
+    match &event.happened {
+        // What other agents say is for the one that called them.
+        Happened::Text { text } if event.depth == 0 => {
+            // A terminal obeys what it is sent; a file or a pipe gets the answer as it is.
+            if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print(text) }
+        }
+        Happened::ToolStarted { tool, arguments, .. } => {
+            diagnostics::say(&format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {}", short(&arguments.to_string())))
+        }
+        Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
+        Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
+            let text = short(&outcome.text());
+            let style = if matches!(outcome, conversation::Outcome::Value { .. }) { Style::new() } else { BAD };
+            let line = format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#}");
+            diagnostics::say(&format!("{line} {DIM}{duration_ms} ms{DIM:#}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cuts a text to one line of a terminal.
+pub(crate) fn short(text: &str) -> String {
+    let line = diagnostics::visible(text).replace('\n', " ");
+    match line.char_indices().nth(100) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

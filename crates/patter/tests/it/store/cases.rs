@@ -1,0 +1,403 @@
+//! What holds for every store.
+
+use super::{Place, append, id, new, refused, texts};
+use patter::store::{self, NewSession, SessionState, StoreError};
+use std::sync::Arc;
+
+/// Makes a test of each case for each database.
+macro_rules! suite {
+    ($($case:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $case() {
+                super::$case(&super::Place::sqlite()).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $case() {
+                if let Some(place) = super::Place::postgres().await {
+                    super::$case(&place).await;
+                }
+            })*
+        }
+    };
+}
+
+suite! {
+    entries_keep_their_order_and_are_seen_by_others,
+    what_is_known_of_a_session_is_kept,
+    an_append_is_whole_or_nothing,
+    a_claim_is_exclusive_and_can_be_given_back,
+    what_is_missing_is_told,
+    a_session_begins_once,
+    a_removed_session_is_gone,
+    the_list_has_the_latest_change_first,
+    sessions_are_found_by_what_is_enough,
+    any_text_comes_back,
+    a_long_log_is_read_whole,
+    one_of_many_claims_wins,
+    many_sessions_grow_at_once,
+    many_may_open_a_new_store_at_once,
+    another_writer_is_noticed,
+    a_damaged_log_is_told,
+    an_append_that_nobody_waits_for_leaves_no_half,
+    reading_goes_on_while_others_write,
+}
+
+async fn entries_keep_their_order_and_are_seen_by_others(place: &Place) {
+    let (store, other) = (place.open().await, place.open().await);
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    assert_eq!(other.read(&id("a")).await.unwrap().entries, texts([]));
+    for (from, count) in [(0, 1), (1, 12), (13, 0), (13, 1)] {
+        let entries: Vec<_> = (from..from + count).map(|number| format!("{{\"n\":{number}}}")).collect();
+        append(&mut claim, &entries).await;
+        let expected: Vec<_> = (0..from + count).map(|number| format!("{{\"n\":{number}}}")).collect();
+        assert_eq!(other.read(&id("a")).await.unwrap().entries, expected);
+        assert_eq!(claim.entries(), from + count);
+    }
+    drop(claim);
+    let mut claim = other.claim(&id("a")).await.unwrap();
+    assert_eq!(claim.entries(), 14);
+    append(&mut claim, &texts(["last"])).await;
+    assert_eq!(store.read(&id("a")).await.unwrap().entries[14], "last");
+}
+
+async fn what_is_known_of_a_session_is_kept(place: &Place) {
+    let store = place.open().await;
+    let mut claim = store.create(new("a").forked_from(id("origin")), 5).await.unwrap();
+    let begun = store.read(&id("a")).await.unwrap().summary;
+    assert_eq!((begun.created_ms, begun.changed_ms, begun.entries, begun.state), (5, 5, 0, SessionState::Idle));
+    assert_eq!((begun.agent.as_str(), begun.title.as_str()), ("greeter", "Hello there"));
+    assert_eq!(begun.forked_from, Some(id("origin")));
+    claim.append(&texts(["1", "2"]), SessionState::Running, 7).await.unwrap();
+    claim.append(&texts([]), SessionState::Running, u64::MAX).await.unwrap();
+    let grown = store.read(&id("a")).await.unwrap().summary;
+    assert_eq!((grown.created_ms, grown.entries, grown.state), (5, 2, SessionState::Running));
+    assert_eq!(grown.changed_ms, i64::MAX as u64);
+    claim.append(&texts([]), SessionState::Idle, 9).await.unwrap();
+    let ended = store.read(&id("a")).await.unwrap().summary;
+    assert_eq!((ended.changed_ms, ended.entries, ended.state), (9, 2, SessionState::Idle));
+    assert_eq!(store.list(9).await.unwrap(), [ended]);
+}
+
+async fn an_append_is_whole_or_nothing(place: &Place) {
+    let store = place.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1"])).await;
+    let before = store.read(&id("a")).await.unwrap();
+    let error = claim.append(&texts(["2", "3\0", "4"]), SessionState::Running, 9).await.unwrap_err();
+    assert_eq!(error.to_string(), "entry 1 of those to add is no JSON: it has a NUL character");
+    // The last of three numbers is taken, so that the statement fails in its midst.
+    place.meddle("INSERT INTO TABLE.entries VALUES ('a', 3, 'theirs')").await;
+    let error = claim.append(&texts(["2", "3", "4"]), SessionState::Running, 9).await.unwrap_err();
+    assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
+    place.meddle("DELETE FROM TABLE.entries WHERE entry = 'theirs'").await;
+    assert_eq!(store.read(&id("a")).await.unwrap(), before);
+    // The claim still works.
+    append(&mut claim, &texts(["2"])).await;
+    assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2"]);
+}
+
+async fn a_claim_is_exclusive_and_can_be_given_back(place: &Place) {
+    let (store, other) = (place.open().await, place.open().await);
+    let claim = store.create(new("a"), 1).await.unwrap();
+    for store in [&store, &other] {
+        let error = refused(store.claim(&id("a")).await);
+        let told = error.to_string();
+        let us = format!("session `a` is in use by process {} on ", std::process::id());
+        assert!(told.starts_with(&us) && told.len() > us.len(), "{told}");
+        assert_eq!(error.hint().unwrap(), "wait until it ends, or fork the session");
+    }
+    drop(other.create(new("b"), 1).await.unwrap());
+    drop(claim);
+    let claim = other.claim(&id("a")).await.unwrap();
+    assert_eq!(claim.id(), &id("a"));
+    assert!(matches!(refused(store.claim(&id("a")).await), StoreError::Busy { .. }));
+    drop(claim);
+    drop(store.claim(&id("a")).await.unwrap());
+}
+
+async fn what_is_missing_is_told(place: &Place) {
+    let store = place.open().await;
+    assert_eq!(store::find(&*store, "latest").await.unwrap_err().to_string(), "there is no session yet");
+    drop(store.create(new("greeting"), 1).await.unwrap());
+    let errors = [
+        refused(store.claim(&id("greting")).await),
+        store.read(&id("greting")).await.unwrap_err(),
+        store.remove(&id("greting")).await.unwrap_err(),
+        store::find(&*store, "greting").await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.to_string(), "there is no session `greting`");
+        assert_eq!(error.hint().unwrap(), "did you mean `greeting`?");
+    }
+    assert_eq!(refused(store.claim(&id("else")).await).hint(), None);
+    // What was missing can begin, so nothing is left of looking for it.
+    drop(store.create(new("greting"), 1).await.unwrap());
+}
+
+async fn a_session_begins_once(place: &Place) {
+    let store = place.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1"])).await;
+    assert_eq!(refused(store.create(new("a"), 2).await), StoreError::Exists { id: id("a") });
+    drop(claim);
+    let error = refused(store.create(new("a"), 2).await);
+    assert_eq!(error.to_string(), "session `a` exists already");
+    let stored = store.read(&id("a")).await.unwrap();
+    assert_eq!((stored.summary.created_ms, stored.entries), (1, texts(["1"])));
+    drop(store.claim(&id("a")).await.unwrap());
+}
+
+async fn a_removed_session_is_gone(place: &Place) {
+    let store = place.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1"])).await;
+    assert!(matches!(store.remove(&id("a")).await, Err(StoreError::Busy { .. })));
+    assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1"]);
+    drop(claim);
+    store.remove(&id("a")).await.unwrap();
+    assert!(matches!(store.read(&id("a")).await, Err(StoreError::NotFound { .. })));
+    assert_eq!(store.list(9).await.unwrap(), []);
+    let mut claim = store.create(new("a"), 2).await.unwrap();
+    append(&mut claim, &texts(["new"])).await;
+    assert_eq!(store.read(&id("a")).await.unwrap().entries, ["new"]);
+    // Somebody who does not know of claims removes it.
+    place.meddle("DELETE FROM TABLE.entries; DELETE FROM TABLE.sessions").await;
+    let error = claim.append(&texts(["2"]), SessionState::Idle, 3).await.unwrap_err();
+    assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
+}
+
+async fn the_list_has_the_latest_change_first(place: &Place) {
+    let store = place.open().await;
+    for (name, now) in [("a", 10), ("b", 30), ("c", 20), ("d", 30)] {
+        drop(store.create(new(name), now).await.unwrap());
+    }
+    let names = |limit| {
+        let store = store.clone();
+        async move { store.list(limit).await.unwrap().iter().map(|one| one.id.to_string()).collect::<Vec<_>>().concat() }
+    };
+    assert_eq!(names(9).await, "dbca");
+    store.claim(&id("a")).await.unwrap().append(&texts(["1"]), SessionState::Idle, 40).await.unwrap();
+    for (limit, expected) in [(0, ""), (1, "a"), (2, "ad"), (3, "adb"), (usize::MAX, "adbc")] {
+        assert_eq!(names(limit).await, expected);
+    }
+}
+
+async fn sessions_are_found_by_what_is_enough(place: &Place) {
+    let store = place.open().await;
+    for (now, name) in
+        (0..).zip(["20261115-1", "20261115-2", "20261115-22", "a", "ab", "abc", "abcd", "abcde", "abcdef"])
+    {
+        drop(store.create(new(name), now).await.unwrap());
+    }
+    for (text, expected) in [
+        ("latest", Ok("abcdef")),
+        (" 20261115-1 ", Ok("20261115-1")),
+        ("20261115-2", Ok("20261115-2")),
+        ("abcdef", Ok("abcdef")),
+        ("a", Ok("a")),
+        (
+            "2",
+            Err((
+                "several sessions begin with `2`",
+                Some("write more of one, such as `20261115-1`, `20261115-2`, `20261115-22`"),
+            )),
+        ),
+        ("b", Err(("there is no session `b`", None))),
+        ("", Err(("there is no session ``", None))),
+        ("%", Err(("there is no session `%`", None))),
+        ("A", Err(("there is no session `A`", None))),
+        ("' OR ''='", Err(("there is no session `' OR ''='`", None))),
+    ] {
+        match (store::find(&*store, text).await, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found.as_str(), expected),
+            (Err(error), Err((message, hint))) => {
+                assert_eq!(error.to_string(), message);
+                assert!(hint.is_none() || error.hint().as_deref() == hint, "{:?}", error.hint());
+            }
+            (found, expected) => panic!("{text}: {found:?} and not {expected:?}"),
+        }
+    }
+}
+
+async fn any_text_comes_back(place: &Place) {
+    let store = place.open().await;
+    let title = format!("a\0b\n\u{7}c  \u{1F600} ' ; DROP TABLE sessions -- {}", "é".repeat(500));
+    let mut claim = store.create(NewSession::new(id("a"), "gre\0eter", &title), 1).await.unwrap();
+    let entries = texts([
+        "",
+        " {\"b\":1, \"a\":  1.0e5, \"a\":2}\n",
+        r#"{"nul":"\u0000","lone":"\ud800"}"#,
+        "日本語 \u{1F600} \u{FEFF}\u{2028}\r\n\t\u{1}",
+        "'; DROP TABLE entries; --",
+        "\\x00 {a,b} NULL",
+        &"long é ".repeat(1_500_000),
+        "null",
+    ]);
+    append(&mut claim, &entries).await;
+    let stored = store.read(&id("a")).await.unwrap();
+    assert!(stored.entries == entries, "entries are not the same bytes");
+    assert!(
+        stored.summary.title.starts_with("a b c \u{1F600} ' ; DROP TABLE sessions -- éé"),
+        "{}",
+        stored.summary.title
+    );
+    assert_eq!(stored.summary.title.chars().count(), 200);
+    assert_eq!(stored.summary.agent, "gre eter");
+}
+
+async fn a_long_log_is_read_whole(place: &Place) {
+    let store = place.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    let entries: Vec<_> = (0..100_000).map(|number| format!("{{\"number\":{number}}}")).collect();
+    append(&mut claim, &entries).await;
+    assert!(store.read(&id("a")).await.unwrap().entries == entries);
+}
+
+async fn one_of_many_claims_wins(place: &Place) {
+    let stores = [place.open().await, place.open().await];
+    drop(stores[0].create(new("a"), 1).await.unwrap());
+    let tasks: Vec<_> = (0..20)
+        .map(|number| {
+            let store = stores[number % 2].clone();
+            tokio::spawn(async move { store.claim(&id("a")).await })
+        })
+        .collect();
+    let mut won = Vec::new();
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(claim) => won.push(claim),
+            Err(error) => assert!(matches!(error, StoreError::Busy { .. }), "{error}"),
+        }
+    }
+    assert_eq!(won.len(), 1);
+}
+
+async fn many_sessions_grow_at_once(place: &Place) {
+    let store = place.open().await;
+    let tasks: Vec<_> = (0..20)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut claim = store.create(new(&format!("s{number}")), 1).await.unwrap();
+                for entry in 0..10 {
+                    append(&mut claim, &[format!("{number} {entry}"), "more".to_owned()]).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for number in 0..20 {
+        let expected: Vec<_> = (0..10).flat_map(|entry| [format!("{number} {entry}"), "more".to_owned()]).collect();
+        assert_eq!(store.read(&id(&format!("s{number}"))).await.unwrap().entries, expected);
+    }
+}
+
+async fn many_may_open_a_new_store_at_once(place: &Place) {
+    let location = Arc::new(place.location.clone());
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let location = location.clone();
+            tokio::spawn(async move { store::open(&location).await.map(|_| ()) })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+}
+
+async fn another_writer_is_noticed(place: &Place) {
+    let store = place.open().await;
+    for (name, theirs) in [
+        ("a", "INSERT INTO TABLE.entries VALUES ('a', 1, 'theirs')"),
+        ("b", "UPDATE TABLE.sessions SET entries = 2 WHERE id = 'b'"),
+    ] {
+        let mut claim = store.create(new(name), 1).await.unwrap();
+        append(&mut claim, &texts(["1"])).await;
+        place.meddle(theirs).await;
+        let error = claim.append(&texts(["2"]), SessionState::Idle, 3).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("session `{name}` was changed by somebody else: entry 1 is not the next")
+        );
+        assert_eq!(error.hint().unwrap(), "claim the session again, and read what is there");
+    }
+}
+
+async fn a_damaged_log_is_told(place: &Place) {
+    let store = place.open().await;
+    for (name, harm, expected) in [
+        (
+            "a",
+            "DELETE FROM TABLE.entries WHERE session = 'a' AND number = 1",
+            "the log of session `a` is damaged: there is no entry 1",
+        ),
+        (
+            "b",
+            "DELETE FROM TABLE.entries WHERE session = 'b' AND number = 2",
+            "the log of session `b` is damaged: there is no entry 2",
+        ),
+        ("c", "UPDATE TABLE.sessions SET state = 'odd' WHERE id = 'c'", "what is stored of session `c` cannot be read"),
+    ] {
+        let mut claim = store.create(new(name), 1).await.unwrap();
+        append(&mut claim, &texts(["1", "2", "3"])).await;
+        place.meddle(harm).await;
+        let error = store.read(&id(name)).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("the store of sessions failed: {expected}"));
+    }
+}
+
+async fn an_append_that_nobody_waits_for_leaves_no_half(place: &Place) {
+    let store = place.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    let batch = texts(["1", "2", "3"]);
+    let mut whole = 0;
+    for polls in 0..40 {
+        let mut future = claim.append(&batch, SessionState::Idle, 1);
+        let mut ended = false;
+        for _ in 0..polls {
+            if futures_util::poll!(&mut future).is_ready() {
+                ended = true;
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(future);
+        // Whether it was done or not, the next one knows.
+        match claim.append(&batch, SessionState::Idle, 1).await {
+            Ok(()) => whole += if ended { 2 } else { 1 },
+            Err(StoreError::Conflict { .. }) => {
+                drop(claim);
+                claim = store.claim(&id("a")).await.unwrap();
+                whole += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let expected = vec![batch.clone(); whole].concat();
+        assert_eq!(store.read(&id("a")).await.unwrap().entries, expected, "after {polls} polls");
+    }
+}
+
+async fn reading_goes_on_while_others_write(place: &Place) {
+    let (store, other) = (place.open().await, place.open().await);
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    let writer = tokio::spawn(async move {
+        for number in 0..100 {
+            append(&mut claim, &[format!("{number}"), format!("{number}")]).await;
+        }
+    });
+    let mut seen = 0;
+    while seen < 200 {
+        let stored = other.read(&id("a")).await.unwrap();
+        assert_eq!(stored.entries.len() % 2, 0);
+        assert_eq!(stored.summary.entries, stored.entries.len() as u64);
+        assert!(stored.entries.len() >= seen);
+        seen = stored.entries.len();
+        assert!(seen == 200 || !writer.is_finished() || other.read(&id("a")).await.unwrap().entries.len() == 200);
+    }
+    writer.await.unwrap();
+}
