@@ -4,7 +4,7 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, listener, short, show_end};
+pub(crate) use events::{DIM, Format, call_line, listener, short, show_end};
 
 use crate::diagnostics;
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
@@ -83,7 +83,6 @@ pub(crate) struct StoreOption {
 /// A session that is open, with what it runs on.
 pub(crate) struct Talk {
     pub(crate) session: Session,
-    #[expect(dead_code, reason = "conversations are forked into it, by what is talked with line by line")]
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) agents: Arc<Agents>,
     pub(crate) toolset: Toolset,

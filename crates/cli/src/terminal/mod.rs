@@ -7,9 +7,9 @@ mod screen;
 
 pub(crate) use input::{Input, Typed};
 pub(crate) use key::key;
-pub(crate) use markdown::Markdown;
 pub(crate) use screen::Screen;
 
+use markdown::Markdown;
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use unicode_width::UnicodeWidthChar;

@@ -1,15 +1,14 @@
 //! What is seen of a turn while it happens.
 
 use super::{Markdown, WIDEST, columns, cut};
+use crate::talk::call_line;
 use crate::{diagnostics, print};
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use patter::drive::{Happened, RunEvent};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const TOOL: Style = AnsiColor::Cyan.on_default();
-const BAD: Style = AnsiColor::Red.on_default();
 const DIM: Style = Style::new().dimmed();
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// What is done sooner is not announced.
@@ -114,8 +113,7 @@ impl Screen {
             Happened::Asked { .. } => state.busy = None,
             _ => {}
         }
-        let width = if self.is_terminal { columns() } else { USUAL_LINE };
-        match line(event, width) {
+        match call_line(event) {
             Some(line) => {
                 state.rest(self.is_terminal)?;
                 diagnostics::say(&line)
@@ -124,34 +122,6 @@ impl Screen {
         }
     }
 }
-
-/// How long lines are that nobody sees at once.
-const USUAL_LINE: usize = 120;
-
-/// Returns how a call is shown that begins or ends, in a line of a terminal.
-pub(crate) fn line(event: &RunEvent, width: usize) -> Option<String> {
-    let indent = "  ".repeat(event.depth as usize);
-    let one_line = |text: &str, used: usize| {
-        let text = diagnostics::visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
-        cut(&text, width.saturating_sub(used + indent.len()).max(MOST_TERSE))
-    };
-    match &event.happened {
-        Happened::ToolStarted { tool, arguments, .. } => {
-            let arguments = one_line(&arguments.to_string(), tool.len() + 3);
-            Some(format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {arguments}"))
-        }
-        Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
-            let time = format!("{duration_ms} ms");
-            let text = one_line(&outcome.text(), tool.len() + time.len() + 4);
-            let style = if outcome.is_value() { Style::new() } else { BAD };
-            Some(format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#} {DIM}{time}{DIM:#}"))
-        }
-        _ => None,
-    }
-}
-
-/// What is shown of a text even where there is no room for it.
-const MOST_TERSE: usize = 12;
 
 impl State {
     fn wait(&mut self, label: &str) {
