@@ -45,6 +45,7 @@ enum Command {
     Why(command::why::Why),
     Call(command::call::Call),
     Lock(command::lock::LockCommand),
+    Doctor(command::doctor::Doctor),
     Import(command::import::Import),
 }
 
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         Command::Why(why) => why.run(),
         Command::Call(call) => call.run(),
         Command::Lock(lock) => lock.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Import(import) => import.run(),
     };
     match outcome {

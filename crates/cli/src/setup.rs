@@ -248,7 +248,7 @@ impl Turn {
 
 /// Listens from now on for being told to stop: by Ctrl-C, by whoever started the program, or by the end of its terminal.
 /// Whoever says it twice wants it at once.
-fn stop_signal(runtime: &Runtime, turn: Turn) -> io::Result<CancellationToken> {
+pub(crate) fn stop_signal(runtime: &Runtime, turn: Turn) -> io::Result<CancellationToken> {
     let _entered = runtime.enter();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -17,6 +17,7 @@ pub mod library;
 pub mod name;
 pub mod openapi;
 pub mod permission;
+pub mod price;
 pub mod project;
 mod property;
 pub mod provider;

@@ -195,7 +195,8 @@ impl Provider {
         }
     }
 
-    fn parse(name: &str) -> Option<Self> {
+    /// Finds a provider by its name, in capitals or not.
+    pub fn parse(name: &str) -> Option<Self> {
         let is_it = |provider: &Provider| provider.name().eq_ignore_ascii_case(name);
         Self::ALL.into_iter().find(is_it).or_else(|| name.eq_ignore_ascii_case("gemini").then_some(Provider::Google))
     }

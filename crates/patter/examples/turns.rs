@@ -13,7 +13,6 @@ use patter::model::{HttpModel, Model};
 use patter::project::{Environment, Project};
 use patter::run::{Outcome, Run};
 use patter::tool::{CancellationToken, Kit, merge, standard::standard};
-use patter::wire::Wire;
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
@@ -60,14 +59,15 @@ impl Player {
     fn new(options: &Options) -> Result<Self, Box<dyn Error>> {
         let text = std::fs::read_to_string(&options.agent)?;
         let project = Arc::new(Project::read([(options.agent.as_str(), text)]));
-        let environment = Environment::of([("OPENAI_BASE_URL", options.base_url.as_str()), ("OPENAI_API_KEY", "none")]);
+        let environment = Environment::of([
+            ("OPENAI_BASE_URL", options.base_url.as_str()),
+            ("OPENAI_API_KEY", "none"),
+            ("PATTER_OPENAI_API", options.api.as_str()),
+        ]);
         let tools = standard(&Kit::new(".", environment.clone()));
         let library = merge([(Layer::Internal, tools)]).map_err(|_| "the library cannot be merged")?;
         let (_, agent) = project.agents().next().ok_or("the file has no agent")?;
-        let name = "OpenAI/gpt-4o-mini".parse()?;
-        let model = HttpModel::new(&name, &environment)?;
-        let model = if options.api == "responses" { model.over(Wire::Responses, &name)? } else { model };
-        let model: Arc<dyn Model> = Arc::new(model);
+        let model: Arc<dyn Model> = Arc::new(HttpModel::new(&"OpenAI/gpt-4o-mini".parse()?, &environment)?);
         let models: Models = Arc::new(move |_| Ok(Arc::clone(&model)));
         let driver = Driver::new(Arc::clone(&project), library.into(), models);
         let compiled = driver.compile(&agent)?;

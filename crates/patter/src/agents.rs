@@ -1,7 +1,7 @@
 //! The agents of files on disk, with their tools: made ready once, and again when the files change.
 
 use crate::drive::{Driver, Models};
-use crate::model::models;
+use crate::model::models_with;
 use crate::project::{
     Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root,
 };
@@ -156,7 +156,7 @@ impl Agents {
         tools: Tools,
         library: Arc<Library<Tool>>,
     ) -> Self {
-        let models = models(&environment);
+        let models = models_with(&environment, &config.models);
         let current = Current::new(project, tools, library, &models);
         Self { places, config, environment, models, current: Mutex::new(current) }
     }

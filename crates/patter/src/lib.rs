@@ -25,8 +25,8 @@ pub mod store;
 pub mod tool;
 
 pub use patter_core::{
-    check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, provider,
-    request, rule, run, schema, signature, wire,
+    check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
+    provider, request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod import;

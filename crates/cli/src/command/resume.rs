@@ -68,7 +68,7 @@ impl Resume {
             diagnostics::warning(message)?;
         }
         match runtime.block_on(talk.session.resume(stop)) {
-            Ok(run) => show_end(format, &run, compiled.bindings_hash(), id.as_deref()),
+            Ok(run) => show_end(format, &run, compiled.bindings_hash(), talk.tally.cost(), id.as_deref()),
             Err(error) => {
                 say_error(&error)?;
                 Ok(Outcome::Failure)

@@ -79,7 +79,7 @@ impl Run {
         }
         let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
         match runtime.block_on(talk.session.say(&prompt, stop)) {
-            Ok(run) => show_end(format, &run, compiled.bindings_hash(), id.as_deref()),
+            Ok(run) => show_end(format, &run, compiled.bindings_hash(), talk.tally.cost(), id.as_deref()),
             Err(error) => {
                 say_error(&error)?;
                 Ok(Outcome::Failure)

@@ -4,6 +4,7 @@ use crate::{Outcome, diagnostics, print, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use patter::drive::{Happened, RunEvent};
+use patter::price::Cost;
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal};
@@ -34,7 +35,13 @@ pub(crate) fn listener(format: Format) -> impl Fn(&RunEvent) + Send + Sync {
 }
 
 /// Shows how a run ended, and what it cost.
-pub(crate) fn show_end(format: Format, run: &Run, bindings: &str, session: Option<&str>) -> io::Result<Outcome> {
+pub(crate) fn show_end(
+    format: Format,
+    run: &Run,
+    bindings: &str,
+    cost: Option<Cost>,
+    session: Option<&str>,
+) -> io::Result<Outcome> {
     let (usage, response) = (run.usage(), run.response());
     match format {
         Format::Text => {
@@ -45,6 +52,7 @@ pub(crate) fn show_end(format: Format, run: &Run, bindings: &str, session: Optio
                 diagnostics::counted(response.tools_used.len(), "tool call"),
                 diagnostics::counted((usage.input_tokens + usage.output_tokens) as usize, "token"),
                 Some(format!("{seconds:.1} s")),
+                Some(cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string())),
                 session.map(|id| format!("session {id}")),
             ];
             let counts: Vec<_> = counts.into_iter().flatten().collect();
@@ -61,6 +69,7 @@ pub(crate) fn show_end(format: Format, run: &Run, bindings: &str, session: Optio
             let mut document = json!(response);
             if let Json::Object(document) = &mut document {
                 document.insert("usage".to_owned(), json!(usage));
+                document.insert("cost_usd".to_owned(), json!(cost.map(Cost::dollars)));
                 document.insert("model_calls".to_owned(), json!(run.model_calls()));
                 document.insert("bindings".to_owned(), json!(bindings));
                 document.insert("session".to_owned(), json!(session));

@@ -11,7 +11,7 @@ use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use clap::Args;
 use patter::agent::Compiled;
 use patter::agents::{Agents, Places};
-use patter::drive::{Approver, Driver, RunEvent, now};
+use patter::drive::{Approver, Driver, RunEvent, Tally, now};
 use patter::name::ModelRef;
 use patter::permission::Rule;
 use patter::project::{Config, Environment, Servers};
@@ -85,6 +85,8 @@ pub(crate) struct Talk {
     pub(crate) session: Session,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) agents: Arc<Agents>,
+    /// What it cost since it was opened.
+    pub(crate) tally: Arc<Tally>,
     pub(crate) toolset: Toolset,
 }
 
@@ -190,9 +192,14 @@ impl TalkOptions {
     ) -> io::Result<Option<Talk>> {
         let (listener, approver): (Arc<_>, Arc<dyn Approver>) = (Arc::new(listener), Arc::new(approver));
         let (model, rules) = (self.model.clone(), ready.rules);
+        let tally = Arc::new(Tally::new(ready.config.prices()));
+        let heard = Arc::clone(&tally);
         let fitting = move |driver: Driver| {
-            let listener = Arc::clone(&listener);
-            let driver = driver.with_rules(rules.clone()).with_listener(move |event| listener(event));
+            let (listener, heard) = (Arc::clone(&listener), Arc::clone(&heard));
+            let driver = driver.with_rules(rules.clone()).with_listener(move |event| {
+                heard.hear(event);
+                listener(event);
+            });
             let driver = driver.with_approver(Arc::clone(&approver));
             match &model {
                 Some(model) => driver.with_model(model.clone()),
@@ -212,7 +219,7 @@ impl TalkOptions {
             diagnostics::error(&error.to_string(), None)?;
             return Ok(None);
         }
-        Ok(Some(Talk { session, store, agents: ready.agents, toolset: ready.toolset }))
+        Ok(Some(Talk { session, store, agents: ready.agents, tally, toolset: ready.toolset }))
     }
 }
 

@@ -11,13 +11,13 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
-    EventHandler, Helper, KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
+    EventHandler, Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tokio::sync::oneshot;
 
 /// How many entries the history has at most.
@@ -153,6 +153,7 @@ struct Lines {
     editor: Editor<Completion, FileHistory>,
     history: Option<PathBuf>,
     was_empty: Arc<AtomicBool>,
+    marked: Marked,
 }
 
 impl Lines {
@@ -171,23 +172,27 @@ impl Lines {
         editor.set_helper(Some(Completion { commands, names: Vec::new() }));
         let was_empty = Arc::new(AtomicBool::new(true));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), EventHandler::Conditional(Box::new(Enter)));
+        let marked = Marked::default();
+        let enter = Enter { marked: Arc::clone(&marked) };
+        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::NONE), EventHandler::Conditional(Box::new(enter)));
         let interrupt = Interrupt { was_empty: Arc::clone(&was_empty) };
         editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(interrupt)));
         if let Some(path) = &history {
             // There is none at first; one that cannot be read is no reason not to talk.
             let _ = editor.load_history(path);
         }
-        Ok(Self { editor, history, was_empty })
+        Ok(Self { editor, history, was_empty, marked })
     }
 
     fn read(&mut self, initial: &str, names: &[String]) -> io::Result<Typed> {
         if let Some(helper) = self.editor.helper_mut() {
             names.clone_into(&mut helper.names);
         }
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let prompt = (PROMPT, format!("{PROMPT_STYLE}{PROMPT}{PROMPT_STYLE:#}"));
         match self.editor.readline_with_initial(&prompt, (initial, "")) {
             Ok(line) => {
+                let line = unmarked(&line, &self.marked.lock().unwrap_or_else(PoisonError::into_inner));
                 self.remember(&line);
                 Ok(Typed::Message(unquoted(&line)))
             }
@@ -219,15 +224,31 @@ fn made_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends a line that ends with a backslash, and not the message.
-struct Enter;
+/// Ends a line that ends with a backslash, and not the message. Such lines are noted: those that were pasted keep theirs.
+struct Enter {
+    marked: Marked,
+}
+
+/// The lines that were ended by a backslash.
+type Marked = Arc<Mutex<Vec<String>>>;
 
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         let is_end = context.pos() == context.line().len();
-        let is_continued = is_end && continued(context.line()).is_some();
-        is_continued.then(|| Cmd::Replace(Movement::BackwardChar(1), Some("\n".to_owned())))
+        if !is_end || continued(context.line()).is_none() {
+            return None;
+        }
+        let line = context.line().rsplit('\n').next().unwrap_or_default().to_owned();
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        Some(Cmd::Newline)
     }
+}
+
+/// Returns a text without the backslashes that ended lines.
+fn unmarked(text: &str, marked: &[String]) -> String {
+    let is_marked = |line: &&str| marked.iter().any(|marked| marked == line);
+    let line = |line| if is_marked(&line) { line.strip_suffix('\\').unwrap_or(line) } else { line };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Notes whether there was something in the line.

@@ -13,13 +13,13 @@ const LOOK: i64 = 50_000_000;
 
 /// Waits for one of these keys; nothing if the terminal is gone, or Ctrl-D is pressed. What was typed before the question
 /// does not answer it. Whoever drops this gives the keyboard back.
-pub(crate) async fn key(keys: &'static [char]) -> Option<char> {
+pub(crate) async fn key(keys: Vec<char>) -> Option<char> {
     let (answer, answered) = oneshot::channel();
     let unwanted = Unwanted::default();
     let is_unwanted = Arc::clone(&unwanted.0);
     std::thread::spawn(move || {
         // Nobody listens any more if the question was dropped.
-        let _ = answer.send(read(keys, &is_unwanted).ok().flatten());
+        let _ = answer.send(read(&keys, &is_unwanted).ok().flatten());
     });
     answered.await.ok().flatten()
 }

@@ -77,6 +77,22 @@ impl Screen {
         diagnostics::say(line)
     }
 
+    /// Writes a question to stderr. The answer follows in the same line.
+    pub(crate) fn ask(&self, question: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.rest(self.is_terminal)?;
+        state.text = Text::InLine;
+        let mut stderr = anstream::stderr().lock();
+        write!(stderr, "{question} ")?;
+        stderr.flush()
+    }
+
+    /// Writes the answer to a question.
+    pub(crate) fn answer(&self, answer: &str) -> io::Result<()> {
+        self.state().text = Text::LineEnded;
+        diagnostics::say(answer)
+    }
+
     /// Ends a turn: what was held back is written, and nothing is waited for any more.
     pub(crate) fn end(&self) -> io::Result<()> {
         let mut state = self.state();

@@ -12,6 +12,7 @@
 mod architecture;
 mod declarations;
 mod docs;
+mod doctor;
 mod folder;
 mod import;
 mod new;

@@ -65,9 +65,11 @@ fn forms_of_output() {
     };
     let text = run(&[]);
     assert_eq!(String::from_utf8_lossy(&text.stdout), "Ada was greeted.\n");
+    assert!(String::from_utf8_lossy(&text.stderr).trim_end().ends_with(" s, $0"), "{text:?}");
     let document: Json = serde_json::from_slice(&run(&["--output-format", "json"]).stdout).unwrap();
     assert_eq!((&document["content"], &document["model_calls"]), (&json!("Ada was greeted."), &json!(2)));
     assert_eq!(document["conversation"].as_array().unwrap().len(), 4);
+    assert_eq!(document["cost_usd"], json!(0.0));
     assert_eq!(document["bindings"].as_str().unwrap().len(), 64);
     let lines = String::from_utf8(run(&["--output-format", "stream-json"]).stdout).unwrap();
     let events: Vec<Json> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

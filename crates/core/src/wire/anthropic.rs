@@ -239,6 +239,7 @@ impl Anthropic {
         let written = count("cache_creation_input_tokens");
         draft.usage.input_tokens = count("input_tokens").saturating_add(cached).saturating_add(written);
         draft.usage.cached_tokens = cached;
+        draft.usage.cache_write_tokens = written;
         draft.usage.output_tokens = count("output_tokens");
     }
 }

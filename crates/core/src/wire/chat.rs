@@ -175,6 +175,7 @@ impl Reading for Chat {
                 cached_tokens: number(usage, "/prompt_tokens_details/cached_tokens"),
                 output_tokens: number(usage, "/completion_tokens"),
                 reasoning_tokens: number(usage, "/completion_tokens_details/reasoning_tokens"),
+                ..Usage::default()
             };
         }
         let Some(choice) = list(event, "choices").first() else { return Ok(()) };

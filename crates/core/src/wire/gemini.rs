@@ -174,6 +174,7 @@ impl Reading for Gemini {
                 cached_tokens: number(usage, "/cachedContentTokenCount"),
                 output_tokens: number(usage, "/candidatesTokenCount").saturating_add(thoughts),
                 reasoning_tokens: thoughts,
+                ..Usage::default()
             };
         }
         if event.pointer("/promptFeedback/blockReason").is_some() {

@@ -124,6 +124,16 @@ impl Wire {
         }
     }
 
+    /// Returns where the models are listed, after the base address.
+    pub const fn listing(self) -> &'static str {
+        match self {
+            Wire::Chat | Wire::ChatFunctions | Wire::Responses => "/models",
+            Wire::Anthropic => "/v1/models?limit=1",
+            Wire::Gemini => "/v1beta/models?pageSize=1",
+            Wire::Ollama => "/api/tags",
+        }
+    }
+
     /// Writes a request as compact JSON, with keys in a stable order.
     pub fn encode(self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
         let body = match self {

@@ -187,6 +187,7 @@ impl Responses {
                 cached_tokens: number(usage, "/input_tokens_details/cached_tokens"),
                 output_tokens: number(usage, "/output_tokens"),
                 reasoning_tokens: number(usage, "/output_tokens_details/reasoning_tokens"),
+                ..Usage::default()
             };
         }
         let reason = reply.pointer("/incomplete_details/reason").and_then(Json::as_str);

@@ -20,6 +20,7 @@ mod generate;
 mod library;
 mod openapi;
 mod permission;
+mod price;
 mod provider_views;
 mod requests;
 mod rules;

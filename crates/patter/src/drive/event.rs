@@ -49,6 +49,8 @@ pub enum Happened {
     },
     /// The reply of the model is complete.
     Replied {
+        /// The model.
+        model: String,
         /// What it cost.
         usage: Usage,
         /// How many calls it asks for.

@@ -3,9 +3,11 @@
 mod call;
 mod event;
 mod journal;
+mod tally;
 
 pub use event::{Happened, Listener, RunEvent};
 pub use journal::{Journal, JournalError};
+pub use tally::Tally;
 
 use crate::agent::{CompileError, Compiled};
 use crate::model::{Model, ModelError, Sink};
@@ -425,7 +427,11 @@ impl Driven<'_> {
     }
 
     fn replied(&mut self, reply: Reply, pieces: Vec<Delta>) {
-        self.say(|| Happened::Replied { usage: reply.usage, calls: reply.calls.len() });
+        self.say(|| Happened::Replied {
+            model: self.compiled.model().to_string(),
+            usage: reply.usage,
+            calls: reply.calls.len(),
+        });
         if !pieces.is_empty() {
             self.unkept.push(Entry::Streamed { run: self.path.clone(), pieces });
         }
@@ -460,7 +466,8 @@ impl Driven<'_> {
     /// Keeps what happened. A run that cannot be kept ends.
     async fn keep(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &self.driver.journal else { return Ok(()) };
-        if self.unkept.is_empty() {
+        // That a run goes on is nothing to keep by itself.
+        if let [] | [Entry::Told { told: Told::Resumed { .. }, .. }] = self.unkept.as_slice() {
             return Ok(());
         }
         let kept = journal.keep(std::mem::take(&mut self.unkept)).await;

@@ -1,9 +1,9 @@
 //! Models that are reached over HTTP: one client for every provider, and the wires of core.
 
-use super::{Model, ModelError, Sink};
+use super::{Access, Model, ModelError, Sink};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url, jittered};
-use crate::project::Environment;
+use crate::project::{Environment, ModelsConfig};
 use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::name::{ModelRef, Provider};
@@ -18,8 +18,6 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// The longest wait that a provider may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a whole call may take.
-const TIMEOUT: Duration = Duration::from_secs(600);
 /// How much of a reply is read that comes whole.
 const MOST_REPLY_BYTES: usize = 64 * 1024 * 1024;
 /// How much of an error is read.
@@ -40,6 +38,8 @@ pub struct HttpModel {
     provider: Provider,
     base: String,
     wire: Wire,
+    /// How long a whole call may take.
+    timeout: Duration,
     client: HttpClient,
     /// Where replies come in pieces.
     url: Url,
@@ -50,32 +50,33 @@ pub struct HttpModel {
     secrets: Secrets,
 }
 
-/// What a provider needs to be reached.
-struct Access {
-    base_variable: &'static str,
-    base: &'static str,
-    keys: &'static [&'static str],
-}
-
 impl HttpModel {
     /// Returns a model of a provider, with keys and addresses from the environment. The address is the operator's
     /// choice, so it may be one of this machine.
     pub fn new(model: &ModelRef, environment: &Environment) -> Result<Self, ModelError> {
-        let Some(wire) = Wire::of(model.provider) else {
+        Self::with(model, environment, &ModelsConfig::default())
+    }
+
+    /// The same, with what `patter.toml` says where the environment does not.
+    pub fn with(model: &ModelRef, environment: &Environment, config: &ModelsConfig) -> Result<Self, ModelError> {
+        let Some(access) = Access::of(model.provider, environment, config)? else {
             return Err(wrong(format!("`{model}` is not reached over HTTP")));
         };
-        let access = access(model.provider);
-        let base = environment.get(access.base_variable).unwrap_or_else(|| access.base.to_owned());
-        let base = if base.contains("://") { base } else { format!("http://{base}") };
-        let no_address = || wrong(format!("`{}` is no address", access.base_variable));
-        let (url, whole_url) = addresses(&base, wire, model).ok_or_else(no_address)?;
+        let no_address = || match access.base_from {
+            Some(place) => wrong(format!("the address of {} in `{place}` is none", model.provider.name())),
+            None => wrong(format!("`{}` is no address", access.base)),
+        };
+        let (url, whole_url) = addresses(&access.base, access.wire, model).ok_or_else(no_address)?;
         let reach = Reach::allowing(url.host_str()).map_err(|_| no_address())?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if model.provider == Provider::Anthropic {
             headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
         }
-        let key = key(model.provider, &access, environment, base == access.base)?;
+        if access.lacks_key() {
+            return Err(ModelError::missing_key(model.provider, access.keys));
+        }
+        let key = access.key.and_then(|name| environment.get(name));
         let secrets = Secrets::new(key.as_slice());
         if let Some(key) = key {
             let (name, text) = match model.provider {
@@ -89,7 +90,8 @@ impl HttpModel {
             headers.insert(name, value);
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
-        Ok(Self { provider: model.provider, base, wire, client, url, whole_url, headers, secrets })
+        let Access { base, wire, timeout, .. } = access;
+        Ok(Self { provider: model.provider, base, wire, timeout, client, url, whole_url, headers, secrets })
     }
 
     /// Asks for another wire, such as the Responses of OpenAI or its old functions.
@@ -98,6 +100,16 @@ impl HttpModel {
         (self.url, self.whole_url) = addresses.ok_or_else(|| wrong("the address is none".to_owned()))?;
         self.wire = wire;
         Ok(self)
+    }
+
+    /// Asks the provider for the models that it has, to see whether it answers and takes the key. Returns the status of
+    /// its answer; no token is spent.
+    pub async fn probe(&self) -> Result<u16, ModelError> {
+        let url = Url::parse(&format!("{}{}", self.base.trim_end_matches('/'), self.wire.listing()));
+        let mut request = HttpRequest::get(url.map_err(|_| wrong("the address is none".to_owned()))?);
+        request.headers = self.headers.clone();
+        let response = self.client.send(request).await.map_err(|error| self.redacted(Failed::http(&error).error))?;
+        Ok(response.status().as_u16())
     }
 
     fn redacted(&self, mut error: ModelError) -> ModelError {
@@ -126,7 +138,7 @@ impl HttpModel {
             tokio::time::sleep(pause).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
-        Err(ModelError::TimedOut { after: TIMEOUT })
+        Err(ModelError::TimedOut { after: self.timeout })
     }
 
     async fn attempt(&self, request: &Request<'_>, body: Vec<u8>, sink: Option<&Sink<'_>>) -> Result<Reply, Failed> {
@@ -180,8 +192,8 @@ impl Model for HttpModel {
             tokio::select! {
                 biased;
                 () = cancellation.cancelled() => Err(ModelError::Cancelled),
-                reply = tokio::time::timeout(TIMEOUT, self.attempts(request, sink)) => {
-                    let reply = reply.unwrap_or(Err(ModelError::TimedOut { after: TIMEOUT }));
+                reply = tokio::time::timeout(self.timeout, self.attempts(request, sink)) => {
+                    let reply = reply.unwrap_or(Err(ModelError::TimedOut { after: self.timeout }));
                     reply.map_err(|error| self.redacted(error))
                 }
             }
@@ -241,39 +253,6 @@ fn addresses(base: &str, wire: Wire, model: &ModelRef) -> Option<(Url, Url)> {
         Url::parse(&format!("{}{path}", base.trim_end_matches('/'))).ok()
     };
     Some((address(Streaming::On)?, address(Streaming::Off)?))
-}
-
-fn access(provider: Provider) -> Access {
-    match provider {
-        Provider::Anthropic => Access {
-            base_variable: "ANTHROPIC_BASE_URL",
-            base: "https://api.anthropic.com",
-            keys: &["ANTHROPIC_API_KEY"],
-        },
-        Provider::Google => Access {
-            base_variable: "GOOGLE_BASE_URL",
-            base: "https://generativelanguage.googleapis.com",
-            keys: &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
-        },
-        Provider::Ollama => Access { base_variable: "OLLAMA_HOST", base: "http://localhost:11434", keys: &[] },
-        Provider::OpenAi | Provider::Demo | Provider::Scripted => {
-            Access { base_variable: "OPENAI_BASE_URL", base: "https://api.openai.com/v1", keys: &["OPENAI_API_KEY"] }
-        }
-    }
-}
-
-/// Returns the key. Only the provider itself must have one: servers that speak like it often need none.
-fn key(
-    provider: Provider,
-    access: &Access,
-    environment: &Environment,
-    is_provider: bool,
-) -> Result<Option<String>, ModelError> {
-    let key = access.keys.iter().find_map(|name| environment.get(name));
-    if key.is_none() && is_provider && !access.keys.is_empty() {
-        return Err(ModelError::missing_key(provider, access.keys));
-    }
-    Ok(key)
 }
 
 fn wrong(message: String) -> ModelError {

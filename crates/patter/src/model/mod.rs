@@ -3,19 +3,21 @@
 //! A [`Model`] is one way to reach a model. Replies stream: pieces go to a sink as they come, and the whole is returned
 //! at the end. [`DemoModel`] works offline, [`ScriptedModel`] plays a file.
 
+mod access;
 mod demo;
 mod error;
 mod http;
 mod scripted;
 mod stream;
 
+pub use access::{Access, OpenAiApi};
 pub use demo::DemoModel;
 pub use error::ModelError;
 pub use http::HttpModel;
 pub use scripted::{ScriptError, ScriptedModel};
 
 use crate::drive::Models;
-use crate::project::Environment;
+use crate::project::{Environment, ModelsConfig};
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::name::{ModelRef, Provider};
 use patter_core::request::{Delta, Reply, Request};
@@ -79,7 +81,12 @@ pub trait Model: Send + Sync {
 /// Returns who finds models by their names, with keys and addresses from an environment. Models of one name share their
 /// connections. `scripted/FILE` plays a file.
 pub fn models(environment: &Environment) -> Models {
-    let environment = environment.clone();
+    models_with(environment, &ModelsConfig::default())
+}
+
+/// The same, with what `patter.toml` says where the environment does not.
+pub fn models_with(environment: &Environment, config: &ModelsConfig) -> Models {
+    let (environment, config) = (environment.clone(), config.clone());
     let known: Mutex<HashMap<ModelRef, Arc<dyn Model>>> = Mutex::default();
     Arc::new(move |model| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +95,7 @@ pub fn models(environment: &Environment) -> Models {
         }
         let made: Arc<dyn Model> = match model.provider {
             Provider::OpenAi | Provider::Anthropic | Provider::Google | Provider::Ollama => {
-                Arc::new(HttpModel::new(model, &environment)?)
+                Arc::new(HttpModel::with(model, &environment, &config)?)
             }
             Provider::Demo => Arc::new(DemoModel),
             Provider::Scripted => Arc::new(script(&model.id)?),

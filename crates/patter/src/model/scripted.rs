@@ -198,7 +198,7 @@ impl Step {
             text: self.text.clone(),
             calls: self.calls.iter().enumerate().map(call).collect(),
             finish: self.finish.clone(),
-            usage: Usage { input_tokens, cached_tokens, output_tokens, reasoning_tokens },
+            usage: Usage { input_tokens, cached_tokens, output_tokens, reasoning_tokens, ..Usage::default() },
             opaque: None,
         }
     }

@@ -1,9 +1,11 @@
 //! `patter.toml`.
 
+use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
 use super::{CONFIG, LoadError, strip_dot};
 use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
+use patter_core::price::Prices;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +36,10 @@ pub struct Config {
     pub mcp: IndexMap<String, ServerConfig>,
     /// A JSON file with `mcpServers`, from the root of the project on.
     pub mcp_servers: Option<PathBuf>,
+    /// How providers of models are reached.
+    pub models: ModelsConfig,
+    /// What models cost, by their names.
+    pub prices: IndexMap<ModelKey, PriceConfig>,
 }
 
 /// The section `[check]`.
@@ -111,6 +117,11 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
         config.permissions.rules().map_err(|error| format!("{error}; {}", error.hint()))?;
         Ok(config)
+    }
+
+    /// Returns the prices of models: those of the project, then the built-in ones.
+    pub fn prices(&self) -> Prices {
+        models::prices(&self.prices)
     }
 }
 

@@ -23,6 +23,15 @@ pub struct Environment {
     bad_lines: Vec<usize>,
 }
 
+/// Where the value of a variable comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The environment of the process.
+    Process,
+    /// The file `.env`, or whoever made the environment.
+    File,
+}
+
 impl Environment {
     /// Reads the environment of the process and the `.env` of a project. An error names that file.
     pub fn read(root: Option<&Path>) -> io::Result<Self> {
@@ -70,8 +79,19 @@ impl Environment {
 
     /// Returns the value of a variable; an empty one is none.
     pub fn get(&self, name: &str) -> Option<String> {
+        self.found(name).map(|(value, _)| value)
+    }
+
+    /// Returns where the value of a variable comes from, if it has one.
+    pub fn source(&self, name: &str) -> Option<Source> {
+        self.found(name).map(|(_, source)| source)
+    }
+
+    fn found(&self, name: &str) -> Option<(String, Source)> {
         let process = self.process.then(|| std::env::var(name).ok()).flatten();
-        process.or_else(|| self.values.get(name).cloned()).filter(|value| !value.is_empty())
+        let found = process.map(|value| (value, Source::Process));
+        let found = found.or_else(|| Some((self.values.get(name)?.clone(), Source::File)));
+        found.filter(|(value, _)| !value.is_empty())
     }
 }
 

@@ -42,8 +42,8 @@ impl Hold {
                 continue;
             }
             let hold = Self { file, path: path.to_owned() };
-            hold.file.set_len(0)?;
-            (&hold.file).write_all(holder().as_bytes())?;
+            // To say who has it is a courtesy, and no reason to fail on a full disk.
+            let _ = hold.file.set_len(0).and_then(|()| (&hold.file).write_all(holder().as_bytes()));
             return Ok(Taken::Held(hold));
         }
         Ok(Taken::Busy(None))

@@ -23,7 +23,7 @@ pub enum Location {
     Postgres(PostgresUrl),
 }
 
-/// The address of a PostgreSQL database, as `postgres://user:password@host:port/database?option=value`.
+/// The address of a database of PostgreSQL 11 or newer, as `postgres://user:password@host:port/database?option=value`.
 ///
 /// What it does not say comes from the environment (`PGHOST`, `PGPASSWORD`…) and from `~/.pgpass`. With
 /// `sslmode=verify-full` the server has to prove who it is.

@@ -130,7 +130,7 @@ async fn missing(store: &dyn Store, text: &str) -> StoreError {
 
 /// Waits for an operation, but not for ever.
 async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>> + Send) -> Result<T, StoreError> {
-    let took_too_long = || StoreError::Failed { message: format!("took longer than {} s", LONGEST.as_secs()) };
+    let took_too_long = || StoreError::Failed { message: format!("it took longer than {} s", LONGEST.as_secs()) };
     tokio::time::timeout(LONGEST, work).await.unwrap_or_else(|_| Err(took_too_long()))
 }
 

@@ -24,6 +24,9 @@ const VERSION: i64 = 1;
 const APPLICATION: i64 = 0x5061_7472;
 /// How long a process waits for another that writes.
 const BUSY: Duration = Duration::from_secs(10);
+/// After how many pages the log of SQLite is put into the file. A program that just ends leaves it, and who opens the store
+/// next reads it through, so it is kept short.
+const CHECKPOINT: &str = "100";
 /// The pause between two tries to do what cannot be waited for.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The folder that projects keep out of their history.
@@ -81,7 +84,8 @@ impl SqliteStore {
         };
         let path = make(path).map_err(unusable)?;
         let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY);
-        let options = options.synchronous(SqliteSynchronous::Normal).disable_statement_logging();
+        let options = options.synchronous(SqliteSynchronous::Normal).pragma("wal_autocheckpoint", CHECKPOINT);
+        let options = options.disable_statement_logging();
         let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
         let pool = pool.test_before_acquire(false).idle_timeout(None).max_lifetime(None).connect_lazy_with(options);
         let file = SqliteFile { path, pool, writer: Semaphore::new(1) };

@@ -11,6 +11,8 @@
 )]
 
 mod command;
+mod crash;
+mod cost;
 mod drive;
 mod executor;
 mod fs;
@@ -21,5 +23,6 @@ mod model;
 mod native;
 mod openapi;
 mod processes;
+mod settings;
 mod standard;
 mod store;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const ASK: Style = AnsiColor::Yellow.on_default().bold();
 const TOOL: Style = AnsiColor::Cyan.on_default();
+const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 /// How many lines of arguments are shown at most.
 const MOST_LINES: usize = 40;
@@ -43,8 +44,7 @@ impl Approver for InPlace {
             let tool = visible(&call.tool);
             let what = format!("{agent} wants to call {TOOL}{tool}{TOOL:#} {DIM}({}){DIM:#}", visible(because));
             show(screen, &what, call);
-            let keys = "y yes, n no, a always in this chat";
-            match answered(screen, keys, &['y', 'n', 'a']).await {
+            match answered(screen, &[('y', "yes"), ('n', "no"), ('a', "always in this chat")]).await {
                 Some('y') => Answer::Approve,
                 Some('a') => {
                     self.always.lock().unwrap_or_else(PoisonError::into_inner).insert(call.tool.clone());
@@ -61,7 +61,7 @@ impl Approver for InPlace {
             let tool = visible(&call.tool);
             let what = format!("{TOOL}{tool}{TOOL:#} was under way when the run was stopped; call it again?");
             show(screen, &what, call);
-            match answered(screen, "y yes, n no", &['y', 'n']).await {
+            match answered(screen, &[('y', "yes"), ('n', "no")]).await {
                 Some('y') => Answer::Approve,
                 _ => Answer::Refuse(IN_DOUBT.to_owned()),
             }
@@ -89,7 +89,13 @@ fn show(screen: &Screen, what: &str, call: &PendingCall) {
     let _ = screen.say(&text);
 }
 
-async fn answered(screen: &Screen, keys: &str, all: &'static [char]) -> Option<char> {
-    let _ = screen.say(&format!("  {DIM}{keys}{DIM:#}"));
-    key(all).await
+/// Asks for one of some keys, and shows what was answered.
+pub(super) async fn answered(screen: &Screen, answers: &[(char, &str)]) -> Option<char> {
+    let names: Vec<_> = answers.iter().map(|(key, name)| format!("{BOLD}{key}{BOLD:#} {name}")).collect();
+    // Who cannot be asked does not answer.
+    let _ = screen.ask(&format!("  {}:", names.join(", ")));
+    let pressed = key(answers.iter().map(|(key, _)| *key).collect()).await;
+    let name = answers.iter().find(|(key, _)| Some(*key) == pressed).map_or("", |(_, name)| name);
+    let _ = screen.answer(name);
+    pressed
 }

@@ -6,13 +6,12 @@ mod slash;
 
 use crate::diagnostics::counted;
 use crate::talk::{DIM, SessionOptions, Talk, TalkOptions, say_error};
-use crate::terminal::{Input, Screen, Typed, is_interactive, key};
+use crate::terminal::{Input, Screen, Typed, columns, is_interactive};
 use crate::{Outcome, diagnostics};
 use anstyle::Style;
-use approve::InPlace;
+use approve::{InPlace, answered};
 use clap::Args;
 use patter::agent::Compiled;
-use patter::drive::Driver;
 use patter::project::Environment;
 use patter::run::{self, FailureKind, Run};
 use patter::session::SessionError;
@@ -117,8 +116,8 @@ enum Going {
 
 impl Conversation {
     fn hold(mut self) -> io::Result<Outcome> {
-        let (driver, compiled) = match self.talk.session.ready(None) {
-            Ok(ready) => ready,
+        let compiled = match self.talk.session.ready(None) {
+            Ok((_, compiled)) => compiled,
             Err(error) => {
                 say_error(&error)?;
                 return Ok(Outcome::Failure);
@@ -128,7 +127,7 @@ impl Conversation {
             say_error(&SessionError::Model(error))?;
             return Ok(Outcome::Failure);
         }
-        self.begin(&driver, &compiled)?;
+        self.begin(&compiled)?;
         if self.settle()? == Going::Ended {
             return Ok(Outcome::Failure);
         }
@@ -157,7 +156,7 @@ impl Conversation {
     }
 
     /// Says who is talked with.
-    fn begin(&mut self, driver: &Driver, compiled: &Compiled) -> io::Result<()> {
+    fn begin(&mut self, compiled: &Compiled) -> io::Result<()> {
         self.hash = Some(compiled.spec().hash.clone());
         if let Some(notice) = self.talk.notice(compiled) {
             self.note(&notice)?;
@@ -173,9 +172,17 @@ impl Conversation {
             counted(messages, "message"),
             Some("/help".to_owned()),
         ];
-        let parts: Vec<_> = parts.into_iter().flatten().collect();
-        let agent = diagnostics::visible(driver.agent(compiled.name()).map_or("", |_| compiled.name()));
-        self.screen.say(&format!("{BOLD}{agent}{BOLD:#} {DIM}· {}{DIM:#}", parts.join(" · ")))
+        let agent = compiled.name();
+        let mut head = format!("{BOLD}{agent}{BOLD:#}{DIM}");
+        let mut column = agent.chars().count();
+        for part in parts.into_iter().flatten() {
+            let width = part.chars().count() + 3;
+            let is_full = column + width > columns();
+            head.push_str(if is_full { "\n" } else { " · " });
+            head.push_str(&part);
+            column = if is_full { width } else { column + width };
+        }
+        self.screen.say(&format!("{head}{DIM:#}"))
     }
 
     /// Goes on with a run that has not ended, or gives it up, as the person wants it.
@@ -187,16 +194,15 @@ impl Conversation {
             say_error(&SessionError::Unfinished)?;
             return Ok(Going::Ended);
         }
-        self.screen.say("the last run of this session has not ended: g goes on with it, d drops it, q quits")?;
-        let (runtime, stop) = (self.runtime.clone(), self.talk.toolset.stop.clone());
-        match runtime.block_on(stop.run_until_cancelled(key(&['g', 'd', 'q']))).flatten() {
+        self.screen.say("the last run of this session has not ended")?;
+        match self.asked(&[('g', "go on with it"), ('d', "drop it"), ('q', "quit")]) {
             Some('g') => {
-                let token = self.talk.toolset.turn.begin(&stop);
+                let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
                 let run = self.perform(async |talk| talk.session.resume(&token).await);
                 self.ended(run, "")?;
                 Ok(Going::On)
             }
-            Some('d') => match runtime.block_on(self.talk.session.abandon()) {
+            Some('d') => match self.runtime.clone().block_on(self.talk.session.abandon()) {
                 Ok(()) => {
                     self.note("dropped: calls that were under way are cancelled")?;
                     Ok(Going::On)
@@ -208,6 +214,16 @@ impl Conversation {
             },
             _ => Ok(Going::Ended),
         }
+    }
+
+    /// Asks the person something that is answered by a key.
+    fn asked(&self, answers: &[(char, &str)]) -> Option<char> {
+        let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
+        let answer = self.runtime.block_on(token.run_until_cancelled(answered(&self.screen, answers)));
+        self.talk.toolset.turn.end();
+        // A question that was stopped leaves its line open.
+        let _ = self.screen.end();
+        answer.flatten()
     }
 
     /// Takes what was typed: a command, or something to say to the agent.
@@ -281,16 +297,22 @@ impl Conversation {
                 self.note("stopped: what had finished is kept, and /undo takes it back")?;
             }
         }
+        if self.is_interactive { self.note(&format!("{}\n", self.summary(&run))) } else { Ok(()) }
+    }
+
+    /// Returns what a turn took, and what the conversation cost so far.
+    fn summary(&self, run: &Run) -> String {
         let usage = run.usage();
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let seconds = Duration::from_millis(run.elapsed_ms()).as_secs_f64();
+        let cost = self.talk.tally.cost().filter(|cost| cost.dollars() > 0.0);
         let counts = [
             counted(run.response().tools_used.len(), "tool call"),
             counted(usize::try_from(tokens).unwrap_or(usize::MAX), "token"),
             Some(format!("{seconds:.1} s")),
+            cost.map(|cost| format!("{cost} in all")),
         ];
-        let counts: Vec<_> = counts.into_iter().flatten().collect();
-        if self.is_interactive { self.note(&counts.join(", ")) } else { Ok(()) }
+        counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// Says why something was not said, and offers it again.

@@ -2,7 +2,6 @@
 
 use super::Conversation;
 use crate::source::{Existing, write_whole};
-use crate::terminal::key;
 use patter::conversation::Message;
 use serde_json::json;
 use std::fmt::Write;
@@ -27,11 +26,9 @@ impl Conversation {
         let mut written = write_whole(path, &text, Existing::Kept);
         let is_there = matches!(&written, Err(error) if error.kind() == ErrorKind::AlreadyExists);
         if is_there && self.is_interactive {
-            self.note(&format!("`{file}` is there already: r replaces it, k keeps it"))?;
-            let stop = self.talk.toolset.stop.clone();
-            let answer = self.runtime.block_on(stop.run_until_cancelled(key(&['r', 'k', 'n']))).flatten();
-            if answer != Some('r') {
-                return self.note("nothing is written");
+            self.note(&format!("`{file}` is there already"))?;
+            if self.asked(&[('r', "replace it"), ('k', "keep it")]) != Some('r') {
+                return Ok(());
             }
             written = write_whole(path, &text, Existing::Replaced);
         }

@@ -143,14 +143,14 @@ impl Check {
 
 /// Returns the names of the tools that agents may refer to beyond what the project declares. Those of MCP servers are
 /// not known before the servers run.
-fn known_tools(project: &Project, root: Option<&Path>, config: &Config) -> Vec<String> {
+pub(super) fn known_tools(project: &Project, root: Option<&Path>, config: &Config) -> Vec<String> {
     let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else { return Vec::new() };
     let names = tools.names().flat_map(|name| [name.as_str().to_owned(), name.own().to_owned()]);
     names.chain(tools.servers().map(|server| format!("{server}/*"))).collect()
 }
 
 /// Adds what nothing serves, instead of the weaker finding that it is not declared.
-fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
+pub(super) fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
     findings.retain(|finding| {
         let is_same = |other: &Finding| other.file == finding.file && other.diagnostic.span == finding.diagnostic.span;
         finding.diagnostic.code != "P040" || !unbound.iter().any(is_same)

@@ -93,7 +93,7 @@ fn thoughts_are_shown_and_kept_for_the_provider() {
     let counted = |cached_tokens, reasoning_tokens| Usage { cached_tokens, reasoning_tokens, ..usage() };
     let cases = [
         (Wire::Responses, vec![ada()], items, counted(16, 4)),
-        (Wire::Anthropic, vec![ada()], blocks, counted(16, 0)),
+        (Wire::Anthropic, vec![ada()], blocks, Usage { cache_write_tokens: 1, ..counted(16, 0) }),
         (Wire::Gemini, made_up(), parts, counted(16, 4)),
         (Wire::Ollama, made_up(), json!("She greets."), usage()),
     ];

@@ -1,8 +1,11 @@
 //! What holds for every store.
 
+use super::together::{
+    an_append_that_nobody_waits_for_leaves_no_half, many_may_open_a_new_store_at_once, many_sessions_grow_at_once,
+    one_of_many_claims_wins, reading_goes_on_while_others_write,
+};
 use super::{Place, append, id, new, refused, texts};
 use patter::store::{self, NewSession, SessionState, StoreError};
-use std::sync::Arc;
 
 /// Makes a test of each case for each database.
 macro_rules! suite {
@@ -256,60 +259,6 @@ async fn a_long_log_is_read_whole(place: &Place) {
     assert!(store.read(&id("a")).await.unwrap().entries == entries);
 }
 
-async fn one_of_many_claims_wins(place: &Place) {
-    let stores = [place.open().await, place.open().await];
-    drop(stores[0].create(new("a"), 1).await.unwrap());
-    let tasks: Vec<_> = (0..20)
-        .map(|number| {
-            let store = stores[number % 2].clone();
-            tokio::spawn(async move { store.claim(&id("a")).await })
-        })
-        .collect();
-    let mut won = Vec::new();
-    for task in tasks {
-        match task.await.unwrap() {
-            Ok(claim) => won.push(claim),
-            Err(error) => assert!(matches!(error, StoreError::Busy { .. }), "{error}"),
-        }
-    }
-    assert_eq!(won.len(), 1);
-}
-
-async fn many_sessions_grow_at_once(place: &Place) {
-    let store = place.open().await;
-    let tasks: Vec<_> = (0..20)
-        .map(|number| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                let mut claim = store.create(new(&format!("s{number}")), 1).await.unwrap();
-                for entry in 0..10 {
-                    append(&mut claim, &[format!("{number} {entry}"), "more".to_owned()]).await;
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    for number in 0..20 {
-        let expected: Vec<_> = (0..10).flat_map(|entry| [format!("{number} {entry}"), "more".to_owned()]).collect();
-        assert_eq!(store.read(&id(&format!("s{number}"))).await.unwrap().entries, expected);
-    }
-}
-
-async fn many_may_open_a_new_store_at_once(place: &Place) {
-    let location = Arc::new(place.location.clone());
-    let tasks: Vec<_> = (0..20)
-        .map(|_| {
-            let location = location.clone();
-            tokio::spawn(async move { store::open(&location).await.map(|_| ()) })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap().unwrap();
-    }
-}
-
 async fn another_writer_is_noticed(place: &Place) {
     let store = place.open().await;
     for (name, theirs) in [
@@ -349,55 +298,4 @@ async fn a_damaged_log_is_told(place: &Place) {
         let error = store.read(&id(name)).await.unwrap_err();
         assert_eq!(error.to_string(), format!("the store of sessions failed: {expected}"));
     }
-}
-
-async fn an_append_that_nobody_waits_for_leaves_no_half(place: &Place) {
-    let store = place.open().await;
-    let mut claim = store.create(new("a"), 1).await.unwrap();
-    let batch = texts(["1", "2", "3"]);
-    let mut whole = 0;
-    for polls in 0..40 {
-        let mut future = claim.append(&batch, SessionState::Idle, 1);
-        let mut ended = false;
-        for _ in 0..polls {
-            if futures_util::poll!(&mut future).is_ready() {
-                ended = true;
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        drop(future);
-        // Whether it was done or not, the next one knows.
-        match claim.append(&batch, SessionState::Idle, 1).await {
-            Ok(()) => whole += if ended { 2 } else { 1 },
-            Err(StoreError::Conflict { .. }) => {
-                drop(claim);
-                claim = store.claim(&id("a")).await.unwrap();
-                whole += 1;
-            }
-            Err(error) => panic!("{error}"),
-        }
-        let expected = vec![batch.clone(); whole].concat();
-        assert_eq!(store.read(&id("a")).await.unwrap().entries, expected, "after {polls} polls");
-    }
-}
-
-async fn reading_goes_on_while_others_write(place: &Place) {
-    let (store, other) = (place.open().await, place.open().await);
-    let mut claim = store.create(new("a"), 1).await.unwrap();
-    let writer = tokio::spawn(async move {
-        for number in 0..100 {
-            append(&mut claim, &[format!("{number}"), format!("{number}")]).await;
-        }
-    });
-    let mut seen = 0;
-    while seen < 200 {
-        let stored = other.read(&id("a")).await.unwrap();
-        assert_eq!(stored.entries.len() % 2, 0);
-        assert_eq!(stored.summary.entries, stored.entries.len() as u64);
-        assert!(stored.entries.len() >= seen);
-        seen = stored.entries.len();
-        assert!(seen == 200 || !writer.is_finished() || other.read(&id("a")).await.unwrap().entries.len() == 200);
-    }
-    writer.await.unwrap();
 }

@@ -6,6 +6,7 @@ mod processes;
 mod properties;
 mod server;
 mod sqlite;
+mod together;
 
 use patter::store::{self, Claim, Location, NewSession, SessionId, SessionState, Store, StoreError};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
@@ -13,25 +14,25 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A store of a test's own.
-struct Place {
-    location: Location,
+pub(crate) struct Place {
+    pub(crate) location: Location,
     _folder: Option<TempDir>,
 }
 
 impl Place {
-    fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::Sqlite(folder.path().join("sessions.db"));
         Self { location, _folder: Some(folder) }
     }
 
     /// Returns a database of the server of this run, if there is one.
-    async fn postgres() -> Option<Self> {
+    pub(crate) async fn postgres() -> Option<Self> {
         let url = server::database().await?;
         Some(Self { location: Location::parse(&url).unwrap(), _folder: None })
     }
 
-    async fn open(&self) -> Arc<dyn Store> {
+    pub(crate) async fn open(&self) -> Arc<dyn Store> {
         store::open(&self.location).await.unwrap()
     }
 
@@ -54,7 +55,7 @@ impl Place {
     }
 }
 
-fn id(text: &str) -> SessionId {
+pub(crate) fn id(text: &str) -> SessionId {
     SessionId::parse(text).unwrap()
 }
 

@@ -53,6 +53,21 @@ async fn in_another_process() {
                 claim.append(&[entry(next)], SessionState::Idle, next).await.unwrap();
             }
         }
+        "until it is full" => {
+            drop(store.create(new("shared"), 1).await.unwrap());
+            let mut claim = store.claim(&session).await.unwrap();
+            let error = loop {
+                let next = claim.entries();
+                let entries: Vec<_> = (next..next + BATCH).map(entry).collect();
+                if let Err(error) = claim.append(&entries, SessionState::Running, next).await {
+                    break error;
+                }
+            };
+            let message = format!("the store of sessions `{}` cannot grow: the disk is full", &location[7..]);
+            assert_eq!(error.to_string(), message);
+            assert_eq!(error.hint().unwrap(), "make room, and try again");
+            assert_eq!(whole(&*store).await, claim.entries());
+        }
         role => panic!("{role}"),
     }
 }
@@ -123,5 +138,22 @@ async fn processes_take_turns_in_sqlite() {
 async fn processes_take_turns_in_postgres() {
     if let Some(place) = Place::postgres().await {
         processes_take_turns(&place).await;
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_loses_nothing() {
+    // A small disk that only this process and its children see.
+    let folder = tempfile::tempdir().unwrap();
+    let mut small = Command::new("unshare");
+    small.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    small.arg("mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 99; shift; exec \"$@\"").arg("sh").arg(folder.path());
+    small.arg(std::env::current_exe().unwrap());
+    small.args(["--exact", "store::processes::in_another_process", "--ignored", "--nocapture"]);
+    small.env(STORE, format!("sqlite:{}/sessions.db", folder.path().display())).env(ROLE, "until it is full");
+    match small.output() {
+        Ok(output) if output.status.code() == Some(101) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        Ok(output) if output.status.success() => {}
+        _ => eprintln!("skipped: there can be no small disk here"),
     }
 }

@@ -1,0 +1,47 @@
+//! What a run costs whose agents use several models.
+
+use patter::drive::{Driver, Models, Tally, now};
+use patter::library::Layer;
+use patter::model::{Model, ScriptedModel};
+use patter::price::Prices;
+use patter::project::{Environment, Project};
+use patter::run::Run;
+use patter::tool::{CancellationToken, Kit, merge, standard::standard};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// Runs an agent that calls another, each with a model of its own, and returns what that cost.
+async fn cost(outer: &str, inner: &str) -> Option<String> {
+    let agents = format!(
+        "[boss:Agent {{instruction: 'Ask `helper`.', model: '{outer}'}} | helper]
+         [helper:Agent {{description: 'Helps', instruction: 'Help.', model: '{inner}'}} |]"
+    );
+    let script =
+        |script: Json| -> Arc<dyn Model> { Arc::new(ScriptedModel::parse("script", &script.to_string()).unwrap()) };
+    let usage = json!({"inputTokens": 1000, "outputTokens": 100});
+    let boss = script(json!([
+        {"calls": [{"tool": "helper", "arguments": {"input": "help"}}], "usage": usage},
+        {"text": "done", "usage": usage},
+    ]));
+    let helper = script(json!([{"text": "helped", "usage": {"inputTokens": 1000, "cachedTokens": 1000}}]));
+    let of_helper = inner.to_owned();
+    let models: Models =
+        Arc::new(move |model| Ok(Arc::clone(if model.to_string() == of_helper { &helper } else { &boss })));
+    let library = merge([(Layer::Internal, standard(&Kit::new(".", Environment::default())))]).unwrap();
+    let tally = Arc::new(Tally::new(Prices::builtin()));
+    let heard = Arc::clone(&tally);
+    let driver = Driver::new(Arc::new(Project::read([("a.gram", agents)])), library.into(), models)
+        .with_listener(move |event| heard.hear(event));
+    let compiled = driver.compile(&driver.agent("boss").unwrap()).unwrap();
+    let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
+    let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
+    assert_eq!(run.response().content, "done");
+    tally.cost().map(|cost| cost.to_string())
+}
+
+#[tokio::test]
+async fn each_reply_has_the_price_of_its_model() {
+    assert_eq!(cost("OpenAI/gpt-4o-mini", "demo").await.as_deref(), Some("$0.00042"));
+    assert_eq!(cost("OpenAI/gpt-4o-mini", "Anthropic/claude-sonnet-4-6").await.as_deref(), Some("$0.00072"));
+    assert_eq!(cost("OpenAI/gpt-4o-mini", "OpenAI/unheard-of").await, None);
+}
