@@ -11,15 +11,15 @@ use tokio::sync::oneshot;
 /// How often is looked whether somebody still waits for the key, in nanoseconds.
 const LOOK: i64 = 50_000_000;
 
-/// Waits for one of these keys; nothing if the terminal is gone, or Ctrl-D is pressed. What was typed before the question
-/// does not answer it. Whoever drops this gives the keyboard back.
-pub(crate) async fn key(keys: Vec<char>) -> Option<char> {
+/// Asks something, and waits for one of these keys; nothing if the terminal is gone, or Ctrl-D is pressed. What was typed
+/// before the question does not answer it. Whoever drops this gives the keyboard back.
+pub(crate) async fn key(keys: Vec<char>, ask: impl FnOnce() + Send + 'static) -> Option<char> {
     let (answer, answered) = oneshot::channel();
     let unwanted = Unwanted::default();
     let is_unwanted = Arc::clone(&unwanted.0);
     std::thread::spawn(move || {
         // Nobody listens any more if the question was dropped.
-        let _ = answer.send(read(&keys, &is_unwanted).ok().flatten());
+        let _ = answer.send(read(&keys, ask, &is_unwanted).ok().flatten());
     });
     answered.await.ok().flatten()
 }
@@ -59,9 +59,13 @@ impl Drop for Unbuffered {
     }
 }
 
-fn read(keys: &[char], is_unwanted: &AtomicBool) -> io::Result<Option<char>> {
+fn read(keys: &[char], ask: impl FnOnce(), is_unwanted: &AtomicBool) -> io::Result<Option<char>> {
     let _held = KEYBOARD.lock().unwrap_or_else(PoisonError::into_inner);
     let terminal = Unbuffered::new()?;
+    if is_unwanted.load(Ordering::Acquire) {
+        return Ok(None);
+    }
+    ask();
     let look = Timespec { tv_sec: 0, tv_nsec: LOOK };
     while !is_unwanted.load(Ordering::Acquire) {
         let mut waiting = [PollFd::new(&terminal.stdin, PollFlags::IN)];

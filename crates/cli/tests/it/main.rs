@@ -10,6 +10,7 @@
 )]
 
 mod architecture;
+mod chat;
 mod declarations;
 mod docs;
 mod doctor;
@@ -18,4 +19,5 @@ mod import;
 mod new;
 mod notation;
 mod run;
+mod terminal;
 mod tools;

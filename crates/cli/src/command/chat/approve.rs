@@ -90,11 +90,14 @@ fn show(screen: &Screen, what: &str, call: &PendingCall) {
 }
 
 /// Asks for one of some keys, and shows what was answered.
-pub(super) async fn answered(screen: &Screen, answers: &[(char, &str)]) -> Option<char> {
+pub(super) async fn answered(screen: &Arc<Screen>, answers: &[(char, &str)]) -> Option<char> {
     let names: Vec<_> = answers.iter().map(|(key, name)| format!("{BOLD}{key}{BOLD:#} {name}")).collect();
-    // Who cannot be asked does not answer.
-    let _ = screen.ask(&format!("  {}:", names.join(", ")));
-    let pressed = key(answers.iter().map(|(key, _)| *key).collect()).await;
+    let (asking, question) = (Arc::clone(screen), format!("  {}:", names.join(", ")));
+    let ask = move || {
+        // Who cannot be asked does not answer.
+        let _ = asking.ask(&question);
+    };
+    let pressed = key(answers.iter().map(|(key, _)| *key).collect(), ask).await;
     let name = answers.iter().find(|(key, _)| Some(*key) == pressed).map_or("", |(_, name)| name);
     let _ = screen.answer(name);
     pressed
