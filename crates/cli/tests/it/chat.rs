@@ -1,7 +1,7 @@
 //! Conversations, from a pipe and at a terminal.
 
 use crate::folder::Folder;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, timeless};
 use serde_json::{Value as Json, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -18,11 +18,6 @@ fn agent(instruction: &str) -> String {
 
 fn hello(name: &str) -> Json {
     json!({"calls": [{"tool": "sayHello", "arguments": {"personName": name}}]})
-}
-
-/// Returns what was said without how long it took.
-fn timeless(text: &str) -> String {
-    text.replace(" 1 ms", " 0 ms").replace(" 2 ms", " 0 ms")
 }
 
 #[test]

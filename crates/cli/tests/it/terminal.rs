@@ -77,15 +77,7 @@ impl Terminal {
 
     /// Returns what is on the screen, without times.
     pub(crate) fn screen(&self) -> String {
-        let lines = self.parser.screen().contents();
-        let lines = lines.lines().map(|line| {
-            let words = line.split(' ').collect::<Vec<_>>();
-            let is_time =
-                |at: usize| matches!(words.get(at + 1), Some(&("s" | "ms"))) && words[at].parse::<f64>().is_ok();
-            let word = |(at, word): (usize, &&str)| if is_time(at) { "N".to_owned() } else { (*word).to_owned() };
-            words.iter().enumerate().map(word).collect::<Vec<_>>().join(" ").trim_end().to_owned()
-        });
-        lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+        timeless(self.parser.screen().contents().trim_end())
     }
 
     pub(crate) fn process(&self) -> u32 {
@@ -118,3 +110,14 @@ impl Drop for Terminal {
 }
 
 const ROWS: u16 = 50;
+
+/// Returns a text with `N` for how long something took.
+pub(crate) fn timeless(text: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        let is_time = |at: usize| matches!(words.get(at + 1), Some(&("s" | "ms"))) && words[at].parse::<f64>().is_ok();
+        let words: Vec<_> = words.iter().enumerate().map(|(at, word)| if is_time(at) { "N" } else { word }).collect();
+        words.join(" ").trim_end().to_owned() + "\n"
+    };
+    text.lines().map(line).collect()
+}

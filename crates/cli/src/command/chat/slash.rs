@@ -73,7 +73,8 @@ impl Slash {
         let rest = rest.trim();
         let usage = |message: &str| {
             let command = COMMANDS.iter().find(|(known, ..)| *known == name);
-            let hint = command.map(|(name, argument, what)| format!("{name} {argument}: {what}"));
+            let form = |argument: &str| format!("{name} {argument}").trim_end().to_owned();
+            let hint = command.map(|(_, argument, what)| format!("{}: {what}", form(argument)));
             Err(Unknown { message: message.to_owned(), hint })
         };
         Some(match (name, rest) {
@@ -290,7 +291,7 @@ mod tests {
             ("/tool", "there is no command `/tool`", "did you mean `/tools`?"),
             ("/fork two", "`two` is no number of a message", "/fork [N]: "),
             ("/save", "to which file?", "/save FILE: "),
-            ("/undo it", "`/undo` takes nothing", "/undo : "),
+            ("/undo it", "`/undo` takes nothing", "/undo: "),
         ];
         for (text, message, hint) in table {
             let unknown = Slash::read(text).unwrap().unwrap_err();
