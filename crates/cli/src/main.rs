@@ -8,6 +8,7 @@ mod setup;
 mod source;
 mod talk;
 mod terminal;
+mod unsent;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::io::{self, ErrorKind, Write};

@@ -191,6 +191,12 @@ impl Project {
         format!("{}:{line}:{column}", file.path)
     }
 
+    /// Finds an agent by name, also one inside of another.
+    pub fn any_agent(&self, name: &str) -> Option<Agent> {
+        let all = self.files.iter().flat_map(|file| file.tree.walk().filter_map(Agent::cast));
+        all.into_iter().find(|agent| agent.name().as_deref() == Some(name))
+    }
+
     /// Finds the agent that is meant in the first file: by its name, or else the one that no other of the file calls.
     ///
     /// ```

@@ -151,6 +151,13 @@ pub enum Delta {
         /// The next piece of JSON text.
         text: String,
     },
+    /// No piece: the request waits before it is sent, for the first time or again.
+    Waiting {
+        /// How long, more or less.
+        seconds: f64,
+        /// Why.
+        because: String,
+    },
 }
 
 impl Request<'_> {

@@ -2,6 +2,7 @@
 
 use crate::lock::Lock;
 use crate::tool::Tool;
+use patter_core::conversation::Message;
 use patter_core::declare::Agent;
 use patter_core::definition::{Definition, hash};
 use patter_core::gram::Diagnostic;
@@ -15,6 +16,7 @@ use patter_core::request::{Frame, OfferedTool, Request, Settings};
 use patter_core::run::{self, Callable, Limits, RunSpec};
 use patter_core::schema::type_schema;
 use patter_core::signature::{SignatureError, Validator};
+use patter_core::wire::Wire;
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -231,9 +233,30 @@ impl Compiled {
         self.parts.returns.as_ref()
     }
 
+    /// Returns what is asked of the model, with a conversation.
+    pub fn request<'r>(&'r self, messages: &'r [Message]) -> Request<'r> {
+        Request {
+            model: self.model(),
+            instruction: self.instruction(),
+            messages,
+            tools: self.offered(),
+            settings: self.settings(),
+            returns: self.returns(),
+        }
+    }
+
     /// Returns what the model is given beside the conversation, to be kept.
     pub fn frame(&self) -> &Arc<Frame> {
         &self.parts.frame
+    }
+
+    /// Returns the properties that the agent has and a wire has no place for, so that they are not sent. An answer is held
+    /// to its form all the same.
+    pub fn unsent(&self, wire: Wire) -> Vec<&'static str> {
+        let request = self.request(&[]);
+        let mut unsent = wire.unsupported(self.settings());
+        unsent.extend((self.returns().is_some() && !wire.sends_returns(&request)).then_some("returns"));
+        unsent
     }
 
     /// Returns what the tools are bound to, as `patter.lock` has it.

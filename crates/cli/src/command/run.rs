@@ -1,6 +1,6 @@
 //! `patter run`: asks an agent.
 
-use crate::talk::{DIM, Format, SessionOptions, TalkOptions, Terminal, listener, say_error, show_end};
+use crate::talk::{Format, SessionOptions, TalkOptions, Terminal, listener, say_error, show_end};
 use crate::{Outcome, diagnostics, print};
 use clap::Args;
 use serde_json::json;
@@ -63,18 +63,9 @@ impl Run {
         let Some(mut talk) = self.talk.open(&self.agent, &self.session, listener(format), approver)? else {
             return Ok(Outcome::Failure);
         };
-        let compiled = match talk.session.ready(None) {
-            Ok((_, compiled)) => compiled,
-            Err(error) => {
-                say_error(&error)?;
-                return Ok(Outcome::Failure);
-            }
-        };
-        if let Some(notice) = talk.notice(&compiled) {
-            diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
-        }
+        let Some(compiled) = talk.ready()? else { return Ok(Outcome::Failure) };
         let id = talk.session.id().map(|id| id.to_string());
-        if format == Format::StreamJson {
+        if format == Format::StreamJson && id.is_some() {
             print(&format!("{}\n", json!({"event": "session", "id": id})))?;
         }
         let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);

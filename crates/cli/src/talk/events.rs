@@ -108,12 +108,12 @@ fn show(event: &RunEvent) -> io::Result<()> {
             if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print(text) }
         }
         Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
-        _ => call_line(event).map_or(Ok(()), |line| diagnostics::say(&line)),
+        _ => event_line(event).map_or(Ok(()), |line| diagnostics::say(&line)),
     }
 }
 
-/// Returns how a call is shown that begins or ends: in one line, which at a terminal is not broken.
-pub(crate) fn call_line(event: &RunEvent) -> Option<String> {
+/// Returns how a call is shown that begins or ends, or a wait: in one line, which at a terminal is not broken.
+pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
     let indent = "  ".repeat(event.depth as usize);
     let width = if io::stderr().is_terminal() { terminal::columns() } else { LINE };
     let one_line = |text: &str, used: usize| {
@@ -130,6 +130,10 @@ pub(crate) fn call_line(event: &RunEvent) -> Option<String> {
             let text = one_line(&outcome.text(), tool.len() + time.len() + 4);
             let style = if outcome.is_value() { Style::new() } else { BAD };
             Some(format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#} {DIM}{time}{DIM:#}"))
+        }
+        Happened::Waiting { seconds, because } => {
+            let wait = format!("waiting {seconds:.1} s:");
+            Some(format!("{indent}{DIM}{wait} {}{DIM:#}", one_line(because, wait.len() + 1)))
         }
         _ => None,
     }

@@ -4,10 +4,10 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, call_line, listener, short, show_end};
+pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
 
-use crate::diagnostics;
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
+use crate::{diagnostics, unsent};
 use clap::Args;
 use patter::agent::Compiled;
 use patter::agents::{Agents, Places};
@@ -224,10 +224,19 @@ impl TalkOptions {
 }
 
 impl Talk {
-    /// Returns what people should know before they use the model of an agent.
-    pub(crate) fn notice(&self, compiled: &Compiled) -> Option<String> {
-        let model = (self.agents.models())(compiled.model()).ok()?;
-        model.notice().map(str::to_owned)
+    /// Makes the agent ready, and says what people should know before it is asked. Says why where it cannot.
+    pub(crate) fn ready(&mut self) -> io::Result<Option<Compiled>> {
+        let (driver, compiled) = match self.session.ready(None) {
+            Ok(ready) => ready,
+            Err(error) => return told(&error),
+        };
+        let settings = (self.agents.environment(), &self.agents.config().models);
+        unsent::warn(vec![compiled.clone()], |name| driver.ready(name)?.ok(), settings)?;
+        let model = (self.agents.models())(compiled.model());
+        if let Some(notice) = model.as_ref().ok().and_then(|model| model.notice()) {
+            diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
+        }
+        Ok(Some(compiled))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is seen of a turn while it happens.
 
 use super::{Markdown, WIDEST, columns, cut};
-use crate::talk::call_line;
+use crate::talk::event_line;
 use crate::{diagnostics, print};
 use anstyle::Style;
 use patter::drive::{Happened, RunEvent};
@@ -129,7 +129,7 @@ impl Screen {
             Happened::Asked { .. } => state.busy = None,
             _ => {}
         }
-        match call_line(event) {
+        match event_line(event) {
             Some(line) => {
                 state.rest(self.is_terminal)?;
                 diagnostics::say(&line)

@@ -5,7 +5,7 @@ use crate::terminal::{Terminal, timeless};
 use serde_json::{Value as Json, json};
 use std::os::unix::fs::PermissionsExt;
 
-fn project(script: Json) -> Folder {
+fn project(script: &Json) -> Folder {
     let folder = Folder::new();
     folder.write("a.gram", agent("Greet with `sayHello`."));
     folder.write("script.json", script.to_string());
@@ -22,14 +22,14 @@ fn hello(name: &str) -> Json {
 
 #[test]
 fn lines_of_a_pipe_are_messages() {
-    let folder = project(json!([hello("Ada"), {"text": "**Ada** was\ngreeted."}, {"text": "Twice."}]));
+    let folder = project(&json!([hello("Ada"), {"text": "**Ada** was\ngreeted."}, {"text": "Twice."}]));
     let said = folder.run_with(&["chat", "a.gram"], "Greet Ada\n\n\"\"\"\nand\nagain\n\"\"\"\n/messages\n");
     insta::assert_snapshot!("pipe", timeless(&said));
 }
 
 #[test]
 fn commands_of_a_conversation() {
-    let folder = project(json!([hello("Ada"), {"text": "Ada was greeted."}, {"text": "Bob is unknown."}]));
+    let folder = project(&json!([hello("Ada"), {"text": "Ada was greeted."}, {"text": "Bob is unknown."}]));
     folder.write("there.md", "mine");
     let lines = [
         "Greet Ada",
@@ -59,7 +59,8 @@ fn commands_of_a_conversation() {
 
 #[test]
 fn what_goes_wrong() {
-    let folder = project(json!([hello("Ada"), {"text": "Ada was not greeted."}, {"error": {"message": "overloaded"}}]));
+    let folder =
+        project(&json!([hello("Ada"), {"text": "Ada was not greeted."}, {"error": {"message": "overloaded"}}]));
     let said = folder.run_with(&["chat", "a.gram", "--ask", "sayHello"], "Greet Ada\nAgain\n");
     for expected in
         ["exit 1", "nobody to ask", "Ada was not greeted.", "LLMAPIError: ", "overloaded", "/undo takes back"]
@@ -79,7 +80,7 @@ fn what_goes_wrong() {
 
 #[test]
 fn conversations_go_on() {
-    let folder = project(json!([{"text": "First."}, {"text": "Second.", "expect": {"user": ["two"]}}]));
+    let folder = project(&json!([{"text": "First."}, {"text": "Second.", "expect": {"user": ["two"]}}]));
     let store = ["--store", "s.db"];
     assert!(folder.run_with(&[&["chat", "a.gram"][..], &store].concat(), "one\n").contains("First."));
     let said = folder.run_with(&[&["chat", "a.gram", "--continue"][..], &store].concat(), "two\n/fork\n/messages\n");
@@ -90,7 +91,7 @@ fn conversations_go_on() {
 #[test]
 fn a_terminal() {
     let text = "# Done\n\n**Ada** was greeted, which is *nice* of you, and takes more than one line here: `ok`.\n\n- one\n- two";
-    let folder = project(json!([hello("Ada"), {"text": text, "usage": {"inputTokens": 10, "outputTokens": 2}}]));
+    let folder = project(&json!([hello("Ada"), {"text": text, "usage": {"inputTokens": 10, "outputTokens": 2}}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none", "--ask", "sayHello"], 60);
     terminal.prompts("").keys("Greet Ada\r").shows("always in this chat:").keys("y").shows("12 tokens").prompts("");
     insta::assert_snapshot!("screen", terminal.screen());
@@ -100,7 +101,7 @@ fn a_terminal() {
 #[test]
 fn lines_are_edited_and_remembered() {
     let folder =
-        project(json!([{"text": "1.", "expect": {"user": ["hello"]}}, {"text": "2.", "expect": {"user": ["hello"]}}]));
+        project(&json!([{"text": "1.", "expect": {"user": ["hello"]}}, {"text": "2.", "expect": {"user": ["hello"]}}]));
     let arguments = ["chat", "a.gram", "--store", "none"];
     let mut terminal = Terminal::start(&folder, &arguments, 80);
     // The left arrow, and a letter that was forgotten.
@@ -118,7 +119,7 @@ fn lines_are_edited_and_remembered() {
 fn messages_of_several_lines() {
     let heard = |text: &str| json!({"text": "Heard.", "expect": {"user": [text]}});
     let said = ["one\ntwo", "a\nb", "x\ny", "curl \\\n  -v"];
-    let folder = project(said.map(heard).into_iter().collect());
+    let folder = project(&said.map(heard).into_iter().collect());
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     let typed = ["one\\\rtwo\r", "a\u{1b}\rb\r", "\"\"\"\rx\ry\r\"\"\"\r", "\u{1b}[200~curl \\\n  -v\u{1b}[201~\r"];
     for (index, typed) in typed.into_iter().enumerate() {
@@ -129,7 +130,7 @@ fn messages_of_several_lines() {
 
 #[test]
 fn a_turn_is_stopped_and_taken_back() {
-    let folder = project(json!([{"text": "Never.", "delayMs": 100_000}]));
+    let folder = project(&json!([{"text": "Never.", "delayMs": 100_000}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("are you there?\r").shows("thinking").keys("\u{3}").shows("stopped:").prompts("");
     terminal.keys("/undo\r").prompts("are you there?").keys("\u{3}").prompts("");
@@ -142,7 +143,7 @@ fn a_turn_is_stopped_and_taken_back() {
 #[test]
 fn calls_are_approved_in_place() {
     let script = json!([hello("Ada"), hello("Bob"), hello("Cleo"), {"text": "Done."}]);
-    let folder = project(script);
+    let folder = project(&script);
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none", "--ask", "sayHello"], 80);
     terminal.prompts("").keys("all\r").shows("\"Ada\"").shows("in this chat:").keys("n").shows("refused");
     terminal.shows("\"Bob\"}\n  y yes").keys("a").shows("Hello, Cleo!").shows("Done.").prompts("");
@@ -151,7 +152,7 @@ fn calls_are_approved_in_place() {
 
 #[test]
 fn an_edited_agent() {
-    let folder = project(json!([{"text": "One."}, {"text": "Two.", "expect": {"instruction": ["politely"]}}]));
+    let folder = project(&json!([{"text": "One."}, {"text": "Two.", "expect": {"instruction": ["politely"]}}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("1\r").shows("One.").prompts("");
     folder.write("a.gram", agent("Greet politely with `sayHello`.").replace("| sayHello", "| sayHelo"));
@@ -163,7 +164,7 @@ fn an_edited_agent() {
 
 #[test]
 fn a_run_that_has_not_ended() {
-    let folder = project(json!([{"text": "Never.", "delayMs": 100_000}]));
+    let folder = project(&json!([{"text": "Never.", "delayMs": 100_000}]));
     let begin = || {
         let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "s.db"], 80);
         terminal.prompts("").keys("hi\r").shows("thinking");
@@ -184,7 +185,7 @@ fn a_run_that_has_not_ended() {
 
 #[test]
 fn told_to_stop_it_ends() {
-    let folder = project(json!([]));
+    let folder = project(&json!([]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("half a li").prompts("half a li");
     let killed = std::process::Command::new("kill").args(["-TERM", &terminal.process().to_string()]).status();
@@ -194,7 +195,7 @@ fn told_to_stop_it_ends() {
 
 #[test]
 fn what_is_there_is_replaced_only_if_wanted() {
-    let folder = project(json!([{"text": "One."}]));
+    let folder = project(&json!([{"text": "One."}]));
     folder.write("there.md", "mine");
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("1\r").shows("One.").prompts("");

@@ -19,5 +19,6 @@ mod import;
 mod new;
 mod notation;
 mod run;
+mod sessions;
 mod terminal;
 mod tools;

@@ -1,6 +1,6 @@
 //! What requests cost.
 //!
-//! The built-in table has public list prices in dollars, as of [`AS_OF`], from what providers publish; they change, so a
+//! The built-in table has list prices in dollars, as public collections of them had it on [`AS_OF`]. They change, so a
 //! project may say others, and [`Prices::with`] puts them first. Prices go by the name of a model, whoever serves it. What
 //! has no price costs an unknown amount, which is not the same as nothing: there is no guess.
 //!

@@ -17,7 +17,8 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String,
     let mut body = Map::new();
     put(&mut body, "model", Some(request.model.id.as_str()));
     put(&mut body, "max_tokens", Some(settings.max_tokens.unwrap_or(MAX_TOKENS)));
-    // What stays the same from turn to turn is cached up to the hints: the tools, and the instruction after them.
+    // What stays the same from turn to turn is cached up to the hints: the tools, the instruction after them, and what was
+    // said so far, if there is more to come. Four hints are the most.
     let hint = json!({ "type": "ephemeral" });
     let said = !request.instruction.trim().is_empty();
     let system = || json!([{ "type": "text", "text": request.instruction, "cache_control": hint }]);
@@ -27,7 +28,13 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String,
         put(last, "cache_control", Some(hint.clone()));
     }
     put(&mut body, "tools", filled(tools));
-    put(&mut body, "messages", Some(messages(request.messages)));
+    let mut messages = messages(request.messages);
+    // To write to the cache costs more, so a question that stands alone is left out.
+    let goes_on = !request.tools.is_empty() || messages.len() > 1;
+    if let Some(last) = messages.last_mut().filter(|_| goes_on).and_then(last_block) {
+        put(last, "cache_control", Some(hint));
+    }
+    put(&mut body, "messages", Some(messages));
     put(&mut body, "temperature", settings.temperature);
     put(&mut body, "top_p", settings.top_p);
     put(&mut body, "top_k", settings.top_k);
@@ -85,6 +92,14 @@ fn messages(messages: &[Message]) -> Vec<Json> {
         json!({ "role": turn.role, "content": content })
     };
     turns.into_iter().map(said).collect()
+}
+
+/// Returns the last block of a message that a person or a tool said: those of a model may be thoughts, which take no hint.
+fn last_block(message: &mut Json) -> Option<&mut Map<String, Json>> {
+    if text(message, "role") != "user" {
+        return None;
+    }
+    message.get_mut("content")?.as_array_mut()?.last_mut()?.as_object_mut()
 }
 
 /// Returns a block of text. The provider refuses blank ones.

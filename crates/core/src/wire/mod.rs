@@ -22,6 +22,7 @@ mod draft;
 mod error;
 mod frame;
 mod gemini;
+mod limit;
 mod nulls;
 mod ollama;
 mod past;
@@ -30,6 +31,7 @@ mod retry;
 mod stream;
 
 pub use error::WireError;
+pub use limit::{Exhausted, exhausted};
 pub use nulls::without_nulls;
 pub use retry::{Retry, Verdict, retry_after};
 pub use stream::StreamDecoder;

@@ -76,7 +76,7 @@ fn date(text: &str) -> Option<SystemTime> {
 }
 
 /// Counts the days from 1970 on, in years that begin in March so that the leap day is the last.
-fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
+pub(super) fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..10_000).contains(&year) {
         return None;
     }

@@ -47,6 +47,13 @@ pub enum Happened {
         /// The next piece.
         text: String,
     },
+    /// The request to the model waits: it is made again after a failure, or the provider wants less at a time.
+    Waiting {
+        /// How long, more or less.
+        seconds: f64,
+        /// Why.
+        because: String,
+    },
     /// The reply of the model is complete.
     Replied {
         /// The model.

@@ -21,7 +21,7 @@ use patter_core::library::Library;
 use patter_core::name::ModelRef;
 use patter_core::permission::{Permissions, Rule};
 use patter_core::project::Project;
-use patter_core::request::{Delta, Reply, Request};
+use patter_core::request::{Delta, Reply};
 use patter_core::run::{Failure, FailureKind, PendingCall, Ruling, Run, Step, Target, Told};
 use patter_core::session::{Entry, Path};
 use std::cell::RefCell;
@@ -230,8 +230,7 @@ impl Driver {
 
     /// Finds an agent of the project by name, also one inside of another.
     pub fn agent(&self, name: &str) -> Option<Agent> {
-        let trees = self.project.files().iter().map(|file| &file.tree);
-        trees.flat_map(|tree| tree.walk().filter_map(Agent::cast)).find(|agent| agent.name().as_deref() == Some(name))
+        self.project.any_agent(name)
     }
 }
 
@@ -403,19 +402,13 @@ impl Driven<'_> {
                 let happened = match delta {
                     Delta::Text { text } => Happened::Text { text },
                     Delta::Thought { text } => Happened::Thought { text },
+                    Delta::Waiting { seconds, because } => Happened::Waiting { seconds, because },
                     Delta::Call { .. } | Delta::Arguments { .. } => return,
                 };
                 event::tell(listener, agent, depth, happened);
             }
         });
-        let request = Request {
-            model: compiled.model(),
-            instruction: compiled.instruction(),
-            messages: self.run.conversation(),
-            tools: compiled.offered(),
-            settings: compiled.settings(),
-            returns: compiled.returns(),
-        };
+        let request = compiled.request(self.run.conversation());
         let sink = sink.as_ref().map(|sink| sink as &Sink<'_>);
         let call = model.call(&request, sink, self.cancellation);
         match bounded(self.cancellation, self.time_left(), call).await {

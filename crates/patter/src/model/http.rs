@@ -1,5 +1,6 @@
 //! Models that are reached over HTTP: one client for every provider, and the wires of core.
 
+use super::pace::{Pacer, Wait};
 use super::{Access, Model, ModelError, Sink};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url, jittered};
@@ -7,8 +8,9 @@ use crate::project::{Environment, ModelsConfig};
 use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::name::{ModelRef, Provider};
-use patter_core::request::{Reply, Request};
-use patter_core::wire::{Streaming, Verdict, Wire, WireError, retry_after};
+use patter_core::request::{Delta, Reply, Request};
+use patter_core::wire::{Exhausted, Streaming, Verdict, Wire, WireError, exhausted, retry_after};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// How often a request is made again.
@@ -48,6 +50,7 @@ pub struct HttpModel {
     headers: HeaderMap,
     /// The key, which a provider may repeat in what it says.
     secrets: Secrets,
+    pacer: Arc<Pacer>,
 }
 
 impl HttpModel {
@@ -91,7 +94,24 @@ impl HttpModel {
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
         let Access { base, wire, timeout, .. } = access;
-        Ok(Self { provider: model.provider, base, wire, timeout, client, url, whole_url, headers, secrets })
+        Ok(Self {
+            provider: model.provider,
+            base,
+            wire,
+            timeout,
+            client,
+            url,
+            whole_url,
+            headers,
+            secrets,
+            pacer: Arc::default(),
+        })
+    }
+
+    /// Keeps to a pace that others keep to as well.
+    pub(super) fn paced(mut self, pacer: Arc<Pacer>) -> Self {
+        self.pacer = pacer;
+        self
     }
 
     /// Asks for another wire, such as the Responses of OpenAI or its old functions.
@@ -126,16 +146,23 @@ impl HttpModel {
         let body = self.wire.encode(request, streaming);
         let mut wait = FIRST_WAIT;
         for attempt in 0..=RETRIES {
+            // Others may have been told to wait longer meanwhile. The time of the whole call is the bound.
+            while let Some(held) = self.pacer.wait() {
+                waited(held, sink).await?;
+            }
             let failed = match self.attempt(request, body.clone(), sink).await {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
             let pause = failed.after.unwrap_or_else(|| jittered(wait));
-            if attempt == RETRIES || !failed.may_retry || pause > LONGEST_PAUSE {
+            let because = self.secrets.redact(&failed.error.to_string());
+            if failed.is_for_all {
+                self.pacer.hold(pause, &because);
+            }
+            if attempt == RETRIES || !failed.may_retry {
                 return Err(failed.error);
             }
-            tracing::info!(error = %failed.error, ?pause, attempt, "the model is called again");
-            tokio::time::sleep(pause).await;
+            waited(Wait { remaining: pause, because }, sink).await?;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
         Err(ModelError::TimedOut { after: self.timeout })
@@ -150,8 +177,13 @@ impl HttpModel {
             is_body_secret: true,
         };
         let mut response = self.client.send(sent).await.map_err(|error| Failed::http(&error))?;
+        let limit = exhausted(|name| response.header(name), SystemTime::now());
         if !response.status().is_success() {
-            return Err(Failed::status(response).await);
+            return Err(Failed::status(response, limit).await);
+        }
+        // What would last longer than anyone waits is for the provider to refuse.
+        if let Some(limit) = limit.filter(|limit| limit.after <= LONGEST_PAUSE) {
+            self.pacer.hold(limit.after, &format!("the provider takes no more {} for now", limit.what));
         }
         let Some(sink) = sink else {
             let status = response.status().as_u16();
@@ -206,13 +238,15 @@ struct Failed {
     error: ModelError,
     may_retry: bool,
     after: Option<Duration>,
+    /// Whether what the provider says counts for all requests.
+    is_for_all: bool,
 }
 
 impl Failed {
     fn http(error: &HttpError) -> Self {
         let cause = error.cause().map_or_else(String::new, |cause| format!(": {cause}"));
         let error = (ModelError::Network { message: format!("{error}{cause}") }, error.is_passing());
-        Self { error: error.0, may_retry: error.1, after: None }
+        Self { error: error.0, may_retry: error.1, after: None, is_for_all: false }
     }
 
     fn wire(error: &WireError) -> Self {
@@ -224,10 +258,10 @@ impl Failed {
                 ModelError::Api { status: None, message: error.to_string() }
             }
         };
-        Self { error, may_retry, after: None }
+        Self { error, may_retry, after: None, is_for_all: false }
     }
 
-    async fn status(mut response: HttpResponse) -> Self {
+    async fn status(mut response: HttpResponse, limit: Option<Exhausted>) -> Self {
         let retry = retry_after(|name| response.header(name), SystemTime::now());
         let status = response.status().as_u16();
         let (body, _) = response.read_some(MOST_ERROR_BYTES).await.unwrap_or_default();
@@ -237,7 +271,8 @@ impl Failed {
             Verdict::No => false,
             Verdict::Unsaid => failed.may_retry,
         };
-        Self { after: retry.after, ..failed }
+        let is_for_all = failed.may_retry && (matches!(status, 429 | 529) || retry.after.is_some());
+        Self { after: retry.after.or(limit.map(|limit| limit.after)), is_for_all, ..failed }
     }
 
     fn unless(mut self, is_shown: bool) -> Self {
@@ -253,6 +288,22 @@ fn addresses(base: &str, wire: Wire, model: &ModelRef) -> Option<(Url, Url)> {
         Url::parse(&format!("{}{path}", base.trim_end_matches('/'))).ok()
     };
     Some((address(Streaming::On)?, address(Streaming::Off)?))
+}
+
+/// Waits, unless it would take too long, and tells whoever listens before.
+async fn waited(wait: Wait, sink: Option<&Sink<'_>>) -> Result<(), ModelError> {
+    let Wait { remaining, because } = &wait;
+    if *remaining > LONGEST_PAUSE {
+        let (pause, most) = (remaining.as_secs_f64().ceil(), LONGEST_PAUSE.as_secs());
+        let message = format!("{because}; it wants a pause of {pause} s, and {most} s are the most");
+        return Err(ModelError::Api { status: None, message });
+    }
+    tracing::info!(%because, ?remaining, "the model is called later");
+    if let Some(sink) = sink {
+        sink(Delta::Waiting { seconds: remaining.as_secs_f64(), because: because.clone() });
+    }
+    wait.over().await;
+    Ok(())
 }
 
 fn wrong(message: String) -> ModelError {

@@ -7,6 +7,7 @@ mod access;
 mod demo;
 mod error;
 mod http;
+mod pace;
 mod scripted;
 mod stream;
 
@@ -19,6 +20,7 @@ pub use scripted::{ScriptError, ScriptedModel};
 use crate::drive::Models;
 use crate::project::{Environment, ModelsConfig};
 use crate::tool::{BoxFuture, CancellationToken};
+use pace::Pacer;
 use patter_core::name::{ModelRef, Provider};
 use patter_core::request::{Delta, Reply, Request};
 use std::collections::HashMap;
@@ -61,7 +63,7 @@ pub trait Model: Send + Sync {
     fn provider(&self) -> Provider;
 
     /// Sends a request. Pieces of the reply go to `sink` as they come, and together they are the reply that is returned.
-    /// Where nobody listens the reply may come as a whole, which costs less.
+    /// Where nobody listens the reply may come as a whole, which costs less. The sink hears of waits too.
     ///
     /// Once `cancellation` is cancelled, this ends soon, with [`ModelError::Cancelled`]. Whether a failed request is
     /// sent again is decided within, and never once the sink has heard a piece.
@@ -79,7 +81,7 @@ pub trait Model: Send + Sync {
 }
 
 /// Returns who finds models by their names, with keys and addresses from an environment. Models of one name share their
-/// connections. `scripted/FILE` plays a file.
+/// connections, and those of one provider the pace that it wants. `scripted/FILE` plays a file.
 pub fn models(environment: &Environment) -> Models {
     models_with(environment, &ModelsConfig::default())
 }
@@ -88,6 +90,9 @@ pub fn models(environment: &Environment) -> Models {
 pub fn models_with(environment: &Environment, config: &ModelsConfig) -> Models {
     let (environment, config) = (environment.clone(), config.clone());
     let known: Mutex<HashMap<ModelRef, Arc<dyn Model>>> = Mutex::default();
+    // The environment has one address and one key for each provider.
+    let pacers: HashMap<Provider, Arc<Pacer>> =
+        Provider::ALL.into_iter().map(|provider| (provider, Arc::default())).collect();
     Arc::new(move |model| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = known.get(model) {
@@ -95,7 +100,8 @@ pub fn models_with(environment: &Environment, config: &ModelsConfig) -> Models {
         }
         let made: Arc<dyn Model> = match model.provider {
             Provider::OpenAi | Provider::Anthropic | Provider::Google | Provider::Ollama => {
-                Arc::new(HttpModel::with(model, &environment, &config)?)
+                let made = HttpModel::with(model, &environment, &config)?;
+                Arc::new(made.paced(pacers.get(&model.provider).cloned().unwrap_or_default()))
             }
             Provider::Demo => Arc::new(DemoModel),
             Provider::Scripted => Arc::new(script(&model.id)?),

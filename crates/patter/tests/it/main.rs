@@ -11,8 +11,8 @@
 )]
 
 mod command;
-mod crash;
 mod cost;
+mod crash;
 mod drive;
 mod executor;
 mod fs;
@@ -22,6 +22,7 @@ mod mcp;
 mod model;
 mod native;
 mod openapi;
+mod pace;
 mod processes;
 mod settings;
 mod standard;

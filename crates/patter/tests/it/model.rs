@@ -47,7 +47,7 @@ fn joined(deltas: &[Delta]) -> (String, Vec<(String, String, String)>) {
     for delta in deltas {
         match delta {
             Delta::Text { text } => whole.push_str(text),
-            Delta::Thought { .. } => panic!("there are no thoughts"),
+            Delta::Thought { .. } | Delta::Waiting { .. } => panic!("they neither think nor wait"),
             Delta::Call { index, id, tool } => {
                 assert_eq!(*index, calls.len());
                 calls.push((id.clone(), tool.clone(), String::new()));

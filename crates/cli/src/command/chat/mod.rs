@@ -116,13 +116,7 @@ enum Going {
 
 impl Conversation {
     fn hold(mut self) -> io::Result<Outcome> {
-        let compiled = match self.talk.session.ready(None) {
-            Ok((_, compiled)) => compiled,
-            Err(error) => {
-                say_error(&error)?;
-                return Ok(Outcome::Failure);
-            }
-        };
+        let Some(compiled) = self.talk.ready()? else { return Ok(Outcome::Failure) };
         if let Err(error) = (self.talk.agents.models())(compiled.model()) {
             say_error(&SessionError::Model(error))?;
             return Ok(Outcome::Failure);
@@ -158,9 +152,6 @@ impl Conversation {
     /// Says who is talked with.
     fn begin(&mut self, compiled: &Compiled) -> io::Result<()> {
         self.hash = Some(compiled.spec().hash.clone());
-        if let Some(notice) = self.talk.notice(compiled) {
-            self.note(&notice)?;
-        }
         if !self.is_interactive {
             return Ok(());
         }

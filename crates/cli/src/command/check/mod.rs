@@ -5,9 +5,11 @@ mod report;
 use crate::diagnostics::{self, Limit};
 use crate::setup::Toolset;
 use crate::source::Input;
-use crate::{Outcome, print};
+use crate::{Outcome, print, unsent};
 use clap::{Args, ValueEnum};
+use patter::agent::Compiled;
 use patter::check::{Options, check};
+use patter::declare::Agent;
 use patter::gram::{Dialect, Severity};
 use patter::library::unbound;
 use patter::project::{Config, Environment, Finding, Loaded, Project, Servers, Tools, find_root};
@@ -104,6 +106,10 @@ impl Check {
                     {
                         diagnostics::warning(&format!("in patter.toml {idle}; {}", idle.hint()))?;
                     }
+                    let made = |agent: Agent| Compiled::new(&agent, &loaded.project, &toolset.library, None).ok();
+                    let agents = loaded.project.agents().filter_map(|(_, agent)| made(agent)).collect();
+                    let settings = (&toolset.environment, &config.models);
+                    unsent::warn(agents, |name| loaded.project.any_agent(name).and_then(made), settings)?;
                     if self.locked {
                         problems.extend(super::lock::drift(&loaded.project, root.as_deref(), &toolset));
                     }

@@ -77,14 +77,21 @@ async fn reached(
     match tokio::time::timeout(PATIENCE, made.probe()).await {
         Err(_) => Line::broken(format!("{name}: `{base}` did not answer within {} s", PATIENCE.as_secs()), hint),
         Ok(Err(error)) => Line::broken(format!("{name}: `{base}` cannot be reached: {error}"), hint),
-        Ok(Ok(status @ (401 | 403))) => {
-            let message = format!("{name}: `{base}` answered {status}: it does not take the key");
-            let variable = access.key.iter().chain(access.keys).next().copied().unwrap_or_default();
-            Line::broken(message, format!("set a key that it takes in `{variable}`"))
+        Ok(Ok(status)) if is_refusal(model.provider, status) => {
+            let hint = match access.key.iter().chain(access.keys).next() {
+                Some(variable) => format!("set a key that it takes in `{variable}`"),
+                None => "whoever runs it must let you in".to_owned(),
+            };
+            Line::broken(format!("{name}: `{base}` answered {status}: it does not let you in"), hint)
         }
         Ok(Ok(status @ 500..)) => Line::broken(format!("{name}: `{base}` answered {status}"), "try again later"),
         Ok(Ok(_)) => Line::well(format!("{name}: `{base}` answers")),
     }
+}
+
+/// Tells whether a status means that the key is wrong. Google holds a wrong key for a bad request.
+const fn is_refusal(provider: Provider, status: u16) -> bool {
+    matches!((provider, status), (_, 401 | 403) | (Provider::Google, 400))
 }
 
 /// Returns an address without what may be secret in it.

@@ -1,6 +1,7 @@
 //! The wires: requests byte for byte, and replies as providers write them, from `tests/wire`.
 
 mod framing;
+mod limit;
 mod nulls;
 mod replies;
 mod requests;
@@ -122,6 +123,7 @@ fn together(deltas: &[Delta]) -> (String, String, Vec<ToolCall>) {
                 calls.push(call(id, tool, ""));
             }
             Delta::Arguments { index, text } => calls[*index].arguments.push_str(text),
+            Delta::Waiting { .. } => panic!("a wire does not wait"),
         }
     }
     (text, thoughts, calls)

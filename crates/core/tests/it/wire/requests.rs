@@ -232,3 +232,34 @@ fn anthropic_caches_up_to_the_last_tool_and_the_instruction() {
     assert_eq!(body["system"][0]["cache_control"], json!({ "type": "ephemeral" }));
     assert_eq!(body["max_tokens"], 4096);
 }
+
+#[test]
+fn anthropic_caches_what_was_said_if_there_is_more_to_come() {
+    let hint = r#""cache_control":{"type":"ephemeral"}"#;
+    let greeting = call("a", "sayHello", "{}");
+    let results = vec![
+        Message::user("Hello"),
+        Message::assistant("", vec![greeting.clone()]),
+        result(&greeting, Outcome::Value { value: json!("Hi") }),
+    ];
+    let begun = vec![Message::user("Hello"), Message::assistant("Hi", Vec::new())];
+    let cases = [
+        (true, vec![Message::user("Hello")], format!(r#"{{"type":"text","text":"Hello",{hint}}}"#), 3),
+        (true, results.clone(), format!(r#"{{"type":"tool_result","tool_use_id":"a","content":"Hi",{hint}}}"#), 3),
+        (false, results, format!(r#"{{"type":"tool_result","tool_use_id":"a","content":"Hi",{hint}}}"#), 2),
+        (true, begun, r#"{"type":"text","text":"Hi"}"#.to_owned(), 2),
+        // A question that stands alone would only cost more.
+        (false, vec![Message::user("Hello")], r#"{"type":"text","text":"Hello"}"#.to_owned(), 1),
+        (true, Vec::new(), r#""messages":[]"#.to_owned(), 2),
+    ];
+    for (has_tools, messages, expected, hints) in cases {
+        let mut asked = Asked::new(Wire::Anthropic);
+        asked.messages = messages;
+        if !has_tools {
+            asked.tools.clear();
+        }
+        let body = encoded(Wire::Anthropic, &asked, Streaming::Off);
+        assert!(body.contains(&expected), "{body} has no {expected}");
+        assert_eq!(body.matches(hint).count(), hints, "{body}");
+    }
+}
