@@ -7,6 +7,7 @@ mod diagnostics;
 mod setup;
 mod source;
 mod talk;
+mod terminal;
 mod unsent;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -38,6 +39,7 @@ enum Command {
     Schema(command::schema::Schema),
     Diff(command::diff::Diff),
     Run(command::run::Run),
+    Chat(command::chat::Chat),
     Resume(command::resume::Resume),
     Sessions(command::sessions::Sessions),
     Tools(command::tools::Tools),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Schema(schema) => schema.run(),
         Command::Diff(diff) => diff.run(),
         Command::Run(run) => run.run(),
+        Command::Chat(chat) => chat.run(),
         Command::Resume(resume) => resume.run(),
         Command::Sessions(sessions) => sessions.run(),
         Command::Tools(tools) => tools.run(),

@@ -5,7 +5,7 @@ mod events;
 
 pub(crate) use approve::Terminal;
 use events::show_end;
-pub(crate) use events::{DIM, Format, listener, short};
+pub(crate) use events::{DIM, Format, event_line, listener, short};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use crate::{Outcome, diagnostics, unsent};
@@ -85,7 +85,6 @@ pub(crate) struct StoreOption {
 /// A session that is open, with what it runs on.
 pub(crate) struct Talk {
     pub(crate) session: Session,
-    #[expect(dead_code, reason = "conversations are forked into it, by what is talked with line by line")]
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) agents: Arc<Agents>,
     /// What it cost since it was opened.

@@ -10,6 +10,7 @@
 )]
 
 mod architecture;
+mod chat;
 mod declarations;
 mod docs;
 mod doctor;
@@ -19,4 +20,5 @@ mod new;
 mod notation;
 mod run;
 mod sessions;
+mod terminal;
 mod tools;

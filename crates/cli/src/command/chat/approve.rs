@@ -1,0 +1,104 @@
+//! Approvals, asked in the conversation.
+
+use crate::diagnostics::visible;
+use crate::terminal::{Screen, columns, key};
+use anstyle::{AnsiColor, Style};
+use patter::drive::{Answer, Approver, IN_DOUBT, Nobody};
+use patter::run::PendingCall;
+use patter::tool::BoxFuture;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const ASK: Style = AnsiColor::Yellow.on_default().bold();
+const TOOL: Style = AnsiColor::Cyan.on_default();
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+/// How many lines of arguments are shown at most.
+const MOST_LINES: usize = 40;
+
+/// Asks the person in the conversation, where there is one.
+pub(super) struct InPlace {
+    yes: bool,
+    screen: Option<Arc<Screen>>,
+    /// The tools that need no more asking.
+    always: Mutex<HashSet<String>>,
+}
+
+impl InPlace {
+    pub(super) fn new(yes: bool, screen: Option<Arc<Screen>>) -> Self {
+        Self { yes, screen, always: Mutex::default() }
+    }
+
+    fn always(&self, tool: &str) -> bool {
+        self.always.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
+    }
+}
+
+impl Approver for InPlace {
+    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            if self.yes || self.always(&call.tool) {
+                return Answer::Approve;
+            }
+            let Some(screen) = &self.screen else { return Nobody.ask(agent, call, because).await };
+            let tool = visible(&call.tool);
+            let what = format!("{agent} wants to call {TOOL}{tool}{TOOL:#} {DIM}({}){DIM:#}", visible(because));
+            show(screen, &what, call);
+            match answered(screen, &[('y', "yes"), ('n', "no"), ('a', "always in this chat")]).await {
+                Some('y') => Answer::Approve,
+                Some('a') => {
+                    self.always.lock().unwrap_or_else(PoisonError::into_inner).insert(call.tool.clone());
+                    Answer::Approve
+                }
+                _ => Answer::Refuse("the person at the terminal refused it".to_owned()),
+            }
+        })
+    }
+
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let Some(screen) = &self.screen else { return Nobody.repeat(agent, call).await };
+            let tool = visible(&call.tool);
+            let what = format!("{TOOL}{tool}{TOOL:#} was under way when the run was stopped; call it again?");
+            show(screen, &what, call);
+            match answered(screen, &[('y', "yes"), ('n', "no")]).await {
+                Some('y') => Answer::Approve,
+                _ => Answer::Refuse(IN_DOUBT.to_owned()),
+            }
+        })
+    }
+}
+
+/// Shows what is asked about, with all of the arguments. That it cannot be shown is no reason to stop: nothing is approved
+/// by itself.
+fn show(screen: &Screen, what: &str, call: &PendingCall) {
+    let line = visible(&call.arguments.to_string());
+    let arguments = match line.chars().count() + 4 <= columns() {
+        true => line,
+        false => visible(&format!("{:#}", call.arguments)),
+    };
+    let lines: Vec<_> = arguments.lines().collect();
+    let hidden = lines.len().saturating_sub(MOST_LINES);
+    let mut text = format!("{ASK}?{ASK:#} {what}");
+    for line in lines.iter().take(MOST_LINES) {
+        text.push_str(&format!("\n    {line}"));
+    }
+    if hidden > 0 {
+        text.push_str(&format!("\n    {DIM}… and {hidden} more lines{DIM:#}"));
+    }
+    let _ = screen.say(&text);
+}
+
+/// Asks for one of some keys, and shows what was answered.
+pub(super) async fn answered(screen: &Arc<Screen>, answers: &[(char, &str)]) -> Option<char> {
+    let names: Vec<_> = answers.iter().map(|(key, name)| format!("{BOLD}{key}{BOLD:#} {name}")).collect();
+    let (asking, question) = (Arc::clone(screen), format!("  {}:", names.join(", ")));
+    let ask = move || {
+        // Who cannot be asked does not answer.
+        let _ = asking.ask(&question);
+    };
+    let pressed = key(answers.iter().map(|(key, _)| *key).collect(), ask).await;
+    let name = answers.iter().find(|(key, _)| Some(*key) == pressed).map_or("", |(_, name)| name);
+    let _ = screen.answer(name);
+    pressed
+}
