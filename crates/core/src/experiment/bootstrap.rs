@@ -31,6 +31,10 @@ pub enum IntervalMethod {
 /// to nine it is Student's. From ten on it is the BCa bootstrap, whose normal quantile `z` is replaced by
 /// `t·√(n/(n−1))`: the bootstrap draws from a spread that is too small by that root, and knows no `t`.
 ///
+/// No interval for a mean is right for all distributions. In simulations, intervals of 95 % held the truth in 94 to 95 % of the
+/// experiments with 10 to 100 normal values; in 93 to 94 % with values that lean to one side as much as latencies often do
+/// (lognormal, σ = 0.5), and in 88 to 92 % with σ = 1, where Student's interval has 85 to 91 %. Logarithms lean less.
+///
 /// ```
 /// use patter_core::experiment::{IntervalMethod, Rng, mean_interval};
 /// let values: Vec<f64> = (0..40).map(|index| f64::from(index % 8)).collect();

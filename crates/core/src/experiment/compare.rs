@@ -9,7 +9,7 @@ use super::{
     Assume, Better, CompareError, Comparison, Contrast, Counts, Estimate, Experiment, IntervalMethod, Kind, Metric,
     Options, Outcomes, Pair, Plan, Rng, Sequential, Stopping, Test, TestMethod, holm, mean_interval, sign_flip,
 };
-use libm::{exp, expm1, log1p};
+use libm::{exp, log1p};
 
 /// Compares each arm with the baseline, metric by metric. The same experiment and options always give the same result.
 ///
@@ -81,7 +81,7 @@ fn contrast(arm: &str, metric: &Metric, paired: &Paired, draws: &Draws, family: 
     contrast.baseline_mean = Some(baseline_mean);
     contrast.arm_mean = Some(mean(&case_means(pairs, |pair| pair.arm)));
     contrast.test = Some(found.test);
-    contrast.effect = Some(if kind == Kind::Ratio { found.estimate.map(exp) } else { found.estimate });
+    contrast.effect = Some(if kind == Kind::Ratio { found.estimate.map(ratio) } else { found.estimate });
     contrast.superiority = Some((counts.better as f64 + counts.same as f64 / 2.0) / counts.cases as f64);
     if kind != Kind::Pass {
         contrast.standardized = deviation(&differences).filter(|&sd| sd > 0.0).map(|sd| mean(&differences) / sd);
@@ -176,7 +176,7 @@ fn plan(contrast: &Contrast, pairs: &[Pair], differences: &[f64], options: &Opti
     let of_case = |spread: Spread| spread.deviation(pairs.len() as f64 / cases as f64);
     let deviation = spread.filter(|_| varies).map_or(0.0, of_case);
     let (shift, back): (f64, fn(f64) -> f64) = match contrast.kind {
-        Kind::Ratio => (log1p(margin), expm1),
+        Kind::Ratio => (log1p(margin), |shift| ratio(shift) - 1.0),
         Kind::Pass | Kind::Difference => (margin, |shift| shift),
     };
     Plan {
@@ -215,6 +215,11 @@ fn counts(metric: &Metric, paired: &Paired, differences: &[f64]) -> Counts {
 fn case_means(pairs: &[Pair], value: impl Fn(&Pair) -> f64) -> Vec<f64> {
     let cases = pairs.chunk_by(|one, other| one.case == other.case);
     cases.map(|case| case.iter().map(&value).sum::<f64>() / case.len() as f64).collect()
+}
+
+/// Returns the ratio that has a logarithm, as far as numbers go.
+fn ratio(logarithm: f64) -> f64 {
+    exp(logarithm.clamp(-700.0, 700.0))
 }
 
 /// Returns the least common multiple, or a number that is too large to be of use.

@@ -102,7 +102,7 @@ pub fn noncentral_student_above(t: f64, freedom: f64, shift: f64) -> f64 {
         return 0.0;
     }
     // Where the integrand ends smoothly, a few steps are as good as many.
-    let steps = if from > 0.0 { 120 } else { 600 };
+    let steps = if from > 0.0 { 120 } else { 300 };
     let width = (to - from) / f64::from(steps);
     let at = |step: u32| {
         let s = from + width * f64::from(step);

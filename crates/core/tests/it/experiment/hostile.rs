@@ -3,8 +3,8 @@
 use super::{of_pairs, of_repeats, quick};
 use patter_core::experiment::plan::{Goal, cases_for_rate, cases_for_shift, detectable_rate, detectable_shift};
 use patter_core::experiment::{
-    Assume, Better, Experiment, Finding, Kind, Metric, ObserveError, Options, Rng, Sequential, Stopping, Trial,
-    compare, distribution, mean_interval, sign_flip,
+    Assume, Better, Comparison, Experiment, Finding, Kind, Metric, ObserveError, Options, Rng, Sequential, Stopping,
+    Trial, compare, distribution, mean_interval, sign_flip,
 };
 
 fn trial(arm: usize, case: usize, values: &[f64]) -> Trial {
@@ -80,6 +80,7 @@ fn extreme_values_leave_numbers() {
             let written = serde_json::to_string(&comparison).unwrap();
             assert!(comparison.contrasts[0].test.unwrap().p > 0.05, "{written}");
             assert!(!comparison.summaries[0].words.contains("NaN"), "{written}");
+            assert_eq!(serde_json::from_str::<Comparison>(&written).unwrap(), comparison);
         }
     }
 }

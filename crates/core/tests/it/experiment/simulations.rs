@@ -7,8 +7,8 @@ use super::{normals, of_pairs, of_repeats, quick};
 use patter_core::experiment::distribution::binomial_at_least;
 use patter_core::experiment::plan::{Goal, cases_for_rate, cases_for_shift, power_of_rate, power_of_shift};
 use patter_core::experiment::{
-    Assume, Better, Finding, Kind, Metric, Options, Outcomes, Rng, Sequential, Stopping, compare, holm, mean_interval,
-    sign_flip,
+    Assume, Better, Finding, Kind, Metric, Options, Outcomes, Rng, Sequential, Stopping, careful_interval, compare,
+    holm, mean_interval, sign_flip,
 };
 
 /// Counts in how many of so many experiments something happens.
@@ -118,24 +118,43 @@ fn intervals_of_pass_rates_hold_the_truth() {
 fn intervals_of_means_hold_the_truth() {
     type Shape = fn(f64) -> f64;
     let shapes: [(Shape, f64); 2] = [(|z| z, 0.0), (|z| (0.5 * z).exp(), 0.125f64.exp())];
-    for (cases, experiments) in [(6, 1_000), (12, 600), (40, 400)] {
+    for (cases, experiments) in [(6, 1_000), (12, 500), (30, 300)] {
         for (place, (shape, truth)) in shapes.into_iter().enumerate() {
             let share = count(experiments, place as u64, |rng| {
                 let values: Vec<f64> = normals(rng).map(shape).take(cases).collect();
                 let (interval, _) = mean_interval(&values, 0.05, 399, rng).unwrap();
                 interval.contains(truth)
             });
-            // What leans to one side takes more cases than that to be quite right.
-            let promised = if place == 0 { 0.945 } else { 0.91 };
+            // Few draws and an estimated skewness cost a point; what leans to one side takes more cases to be quite right.
+            let promised = if place == 0 { 0.94 } else { 0.92 };
             share.at_least(promised).at_most(0.965);
         }
     }
 }
 
 #[test]
+fn intervals_of_pass_rates_with_repeats_hold_the_truth() {
+    // How often arms differ in a case, how often the other one passes there: where hardly any differ, bounds are careful.
+    for (cases, differing, wins, seed) in [(40, 0.5, 0.6, 1), (60, 0.03, 1.0, 2)] {
+        let share = count(250, seed, |rng| {
+            let mut draw = || {
+                let [baseline, arm] = if rng.unit() < differing { [1.0 - wins, wins] } else { [1.0, 1.0] };
+                let mut passed = |rate: f64| f64::from(u8::from(rng.unit() < rate));
+                (0..3).map(|_| passed(arm) - passed(baseline)).sum::<f64>() / 3.0
+            };
+            let means: Vec<f64> = (0..cases).map(|_| draw()).collect();
+            let interval = careful_interval(&means, 0.05)
+                .or_else(|| mean_interval(&means, 0.05, 399, rng).map(|(interval, _)| interval));
+            interval.unwrap().contains(differing * (2.0 * wins - 1.0))
+        });
+        share.at_least(0.935);
+    }
+}
+
+#[test]
 fn repeats_of_a_case_are_not_taken_for_cases() {
     // Cases differ a lot, repeats of a case little. Whoever counts runs finds a difference in a third of all experiments.
-    let share = count(300, 1, |rng| {
+    let share = count(200, 1, |rng| {
         let cases: Vec<Vec<(f64, f64)>> = (0..18)
             .map(|_| {
                 let [of_case, noise @ ..]: [f64; 6] = std::array::from_fn(|_| normals(rng).next().unwrap());
@@ -143,8 +162,9 @@ fn repeats_of_a_case_are_not_taken_for_cases() {
             })
             .collect();
         let metric = Metric::new("score", Kind::Difference, Better::More);
-        let comparison =
-            compare(&of_repeats(metric, &cases), &Options { resamples: 199, ..Options::default() }).unwrap();
+        // The seed must not always be the same, or all experiments have the luck of the same few draws.
+        let options = Options { resamples: 199, seed: rng.next_u64(), ..Options::default() };
+        let comparison = compare(&of_repeats(metric, &cases), &options).unwrap();
         comparison.contrasts[0].verdict.finding != Finding::Unclear
     });
     share.about(0.05);
@@ -185,48 +205,47 @@ fn plans_are_met() {
     assert!((0.8..0.83).contains(&power), "{power}");
     let found = |rng: &mut Rng| outcomes(rng, cases, 0.25, 0.15).p() <= 0.05;
     count(1_000, 4, found).about(power);
+
+    // Where the exact sum gives way to an approximation, nothing jumps.
+    let [exact, approximate] = [2_499, 2_501].map(|cases| power_of_rate(cases, 0.025, 0.2, 0.05));
+    assert!((exact - approximate).abs() < 0.005 && exact > 0.7, "{exact} {approximate}");
+}
+
+/// Returns differences of cases that are truly that far apart: of pass rates, of something normal, of something wild.
+fn differences(kind: usize, truth: f64, cases: usize, rng: &mut Rng) -> (Assume, Vec<f64>) {
+    let of_rates = |rng: &mut Rng| {
+        let (a, b) = outcome(rng, 0.25, truth);
+        b - a
+    };
+    match kind {
+        0 => (Assume::Bounded, (0..cases).map(|_| of_rates(rng)).collect()),
+        1 => (Assume::Symmetric, normals(rng).map(|z| z + truth).take(cases).collect()),
+        _ => (Assume::Symmetric, normals(rng).map(|z| z * z * z * z * z + truth).take(cases).collect()),
+    }
+}
+
+/// Plays a game until something holds, or all cases are played.
+fn play((assume, values): (Assume, Vec<f64>), until: impl Fn(&Sequential) -> bool) -> bool {
+    let mut game = Sequential::new(assume);
+    values.iter().any(|&value| {
+        game.observe(value).unwrap();
+        until(&game)
+    })
 }
 
 #[test]
 fn games_may_be_looked_at_after_every_case() {
-    // Whoever stops as soon as the p-value is small is wrong no more often than promised, and intervals always hold.
-    let pass = |rng: &mut Rng| {
-        (
-            Assume::Bounded,
-            (0..200)
-                .map(|_| {
-                    let (a, b) = outcome(rng, 0.3, 0.0);
-                    b - a
-                })
-                .collect(),
-        )
-    };
-    let normal = |rng: &mut Rng| (Assume::Symmetric, normals(rng).take(200).collect());
-    let wild = |rng: &mut Rng| (Assume::Symmetric, normals(rng).map(|z| z * z * z * z * z).take(200).collect());
-    type Draw<'d> = &'d dyn Fn(&mut Rng) -> (Assume, Vec<f64>);
-    let kinds: [Draw; 3] = [&pass, &normal, &wild];
-    for (kind, seed) in kinds.into_iter().zip(5..) {
-        let share = count(1_000, seed, |rng| {
-            let (assume, values) = kind(rng);
-            let mut game = Sequential::new(assume);
-            values.iter().any(|&value| {
-                game.observe(value).unwrap();
-                game.p() <= 0.05
-            })
-        });
-        share.at_most(0.05);
-        let share = count(40, seed, |rng| {
-            let (assume, values) = kind(rng);
-            let mut game = Sequential::new(assume);
-            values.iter().zip(1..).any(|(&value, case)| {
-                game.observe(value).unwrap();
-                case % 40 == 0 && game.interval(0.05).is_some_and(|interval| !interval.contains(0.0))
-            })
-        });
-        share.at_most(0.05);
+    // Whoever stops as soon as the p-value is small is wrong no more often than promised, and intervals hold all the time.
+    for kind in 0..3 {
+        let found = |rng: &mut Rng| play(differences(kind, 0.0, 150, rng), |game| game.p() <= 0.05);
+        count(500, 5, found).at_most(0.05);
+        let left_out = |game: &Sequential| {
+            game.len() % 40 == 0 && game.interval(0.05).is_some_and(|interval| !interval.contains(0.15))
+        };
+        count(50, 6, |rng| play(differences(kind, 0.15, 160, rng), left_out)).at_most(0.05);
     }
     // The tests for a fixed number of cases do not keep it: that is what the games are for.
-    let share = count(100, 6, |rng| {
+    let share = count(100, 7, |rng| {
         let values: Vec<f64> = normals(rng).take(200).collect();
         (1..=10).any(|look| flip_p(&values[..look * 20], rng) <= 0.05)
     });
@@ -235,22 +254,11 @@ fn games_may_be_looked_at_after_every_case() {
 
 #[test]
 fn games_find_what_is_there() {
-    for (assume, seed) in [(Assume::Bounded, 7), (Assume::Symmetric, 8)] {
-        let share = count(300, seed, |rng| {
-            let values: Vec<f64> = match assume {
-                Assume::Bounded => (0..300)
-                    .map(|_| {
-                        let (a, b) = outcome(rng, 0.25, 0.15);
-                        b - a
-                    })
-                    .collect(),
-                Assume::Symmetric => normals(rng).map(|z| z + 0.6).take(60).collect(),
-            };
-            let mut game = Sequential::new(assume);
-            values.iter().for_each(|&value| game.observe(value).unwrap());
-            game.p() <= 0.05
-        });
-        share.at_least(0.8);
+    let goal = Goal { alpha: 0.05, power: 0.8 };
+    let cases = [cases_for_rate(0.15, 0.25, goal).unwrap(), cases_for_shift(0.6, 1.0, goal).unwrap()];
+    for (kind, (truth, cases)) in [0.15, 0.6].into_iter().zip(cases).enumerate() {
+        let found = |rng: &mut Rng| play(differences(kind, truth, 2 * cases, rng), |game| game.p() <= 0.05);
+        count(300, 8, found).at_least(0.8);
     }
 }
 
