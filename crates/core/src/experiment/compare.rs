@@ -112,7 +112,7 @@ fn passed(pairs: &[Pair], differences: &[f64], draws: &Draws) -> Found {
             estimate: Estimate { value: outcomes.difference(), interval, method },
         };
     }
-    // Means of so many zeros and ones as a case has repeats are multiples of one over that number.
+    // The mean of a case is a multiple of one over the number of its repeats.
     let repeats = pairs.chunk_by(|one, other| one.case == other.case).map(<[Pair]>::len);
     let unit = repeats.reduce(common_multiple).map(|multiple| 1.0 / multiple as f64);
     let estimate = match careful_interval(differences, alpha) {
@@ -134,8 +134,8 @@ fn measured(differences: &[f64], draws: &Draws) -> Found {
 fn at_any_time(kind: Kind, differences: &[f64], alpha: f64) -> Found {
     let mut game = Sequential::new(if kind == Kind::Pass { Assume::Bounded } else { Assume::Symmetric });
     for &difference in differences {
-        // Means of zeros and ones are in bounds, and all values are finite.
-        let _ = game.observe(difference.clamp(-1e90, 1e90));
+        // It takes everything: all values are finite, and means of zeros and ones are in bounds.
+        let _ = game.observe(difference);
     }
     // What once spoke for the other side is no evidence for this one.
     let value = mean(differences);

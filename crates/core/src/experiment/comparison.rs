@@ -31,8 +31,9 @@ pub struct Options {
 pub enum Stopping {
     /// The number of cases, which was fixed before.
     Fixed,
-    /// What came out: someone looked in between. Tests and intervals are those of [`Sequential`], with the cases in
-    /// their order.
+    /// What came out: someone looked in between. Tests and intervals are those of [`Sequential`](super::Sequential), with the
+    /// cases in the order of their numbers, which must be the order in which they were run. What may be 0 should be a metric
+    /// of differences from the start, so that the first 0 does not change how it is compared.
     Anytime,
 }
 
@@ -137,6 +138,7 @@ pub struct Test {
 #[serde(rename_all = "snake_case")]
 pub enum TestMethod {
     /// The exact test of McNemar.
+    #[serde(rename = "mcnemar")]
     McNemar,
     /// Flipped signs, all of them.
     SignFlip,

@@ -4,6 +4,16 @@ use super::Pair;
 use serde::{Deserialize, Serialize};
 
 /// Something that is measured in each run.
+///
+/// ```
+/// use patter_core::experiment::{Better, Kind, Metric};
+/// let calls = Metric::new("tool calls", Kind::Difference, Better::Less)
+///     .words("makes more tool calls", "makes fewer tool calls")
+///     .unit("calls")
+///     .margin(0.5);
+/// assert_eq!(calls.better, Better::Less);
+/// assert_eq!(Metric::pass_rate().margin, 0.05);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its name.

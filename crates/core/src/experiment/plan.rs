@@ -37,6 +37,14 @@ pub struct Goal {
 }
 
 /// How much differences vary, in variances: from case to case, and from repeat to repeat of a case.
+///
+/// ```
+/// use patter_core::experiment::plan::Spread;
+/// let spread = Spread { between: 1.0, within: Some(3.0) };
+/// assert_eq!(spread.deviation(1.0), 2.0);
+/// assert_eq!(spread.correlation(), Some(0.25));
+/// assert!(spread.deviation(1_000.0) > 1.0); // no number of repeats stands for more cases
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Between cases; all of the variance where no case has repeats.

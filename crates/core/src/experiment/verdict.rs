@@ -98,10 +98,12 @@ fn matters(contrast: &Contrast) -> Matters {
         Kind::Ratio => (1.0 / (1.0 + margin), 1.0 + margin),
         Kind::Pass | Kind::Difference => (-margin, margin),
     };
-    match () {
-        () if least < low && high < most => Matters::No,
-        () if high < least || most < low => Matters::Yes,
-        () => Matters::Unknown,
+    if least < low && high < most {
+        Matters::No
+    } else if high < least || most < low {
+        Matters::Yes
+    } else {
+        Matters::Unknown
     }
 }
 

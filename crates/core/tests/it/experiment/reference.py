@@ -195,15 +195,25 @@ def plans():
 def sequences():
     rows = []
     bets = (np.arange(20) + 0.5) / 20
-    for kind, values in [("bounded", rng.integers(-1, 2, 60).astype(float)), ("bounded", rng.choice([-1.0, 0.0, 1 / 3, 1.0], 80, p=[0.1, 0.4, 0.3, 0.2])), ("symmetric", np.round(rng.normal(0.6, 1, 50), 4))]:
-        stakes = values.copy()
-        if kind == "symmetric":
-            for i in range(len(values)):
-                scale = 2 * np.std(values[:i], ddof=1) if i >= 2 else 0
-                stakes[i] = np.clip(values[i] / scale, -1, 1) if scale > 0 else np.sign(values[i])
-        capital = [np.cumprod(1 + side * np.outer(bets, stakes), axis=1).mean(axis=0) for side in (1, -1)]
-        p = np.minimum.accumulate(np.minimum(1, 2 / np.maximum(*capital)))
-        rows.append({"assume": kind, "values": list(values), "p": list(p)})
+    for kind, values in [
+        ("bounded", rng.integers(-1, 2, 60).astype(float)),
+        ("bounded", rng.choice([-1.0, 0.0, 1 / 3, 1.0], 80, p=[0.1, 0.4, 0.3, 0.2])),
+        ("symmetric", np.round(rng.normal(0.6, 1, 50), 4)),
+    ]:
+
+        def capital(side, centre):
+            stakes = (values - centre) / (1 + abs(centre))
+            if kind == "symmetric":
+                for i in range(len(values)):
+                    scale = 2 * np.std(values[:i], ddof=1) if i >= 2 else 0
+                    off = values[i] - centre
+                    stakes[i] = np.clip(off / scale, -1, 1) if scale > 0 else np.sign(off)
+            return np.cumprod(1 + side * np.outer(bets, stakes), axis=1).mean(axis=0)
+
+        p = np.minimum.accumulate(np.minimum(1, 2 / np.maximum(capital(1, 0.0), capital(-1, 0.0))))
+        edge = 1 if kind == "bounded" else 10
+        ends = [optimize.brentq(lambda c: np.log(capital(side, c)[-1] / 20), -edge, edge, xtol=1e-13) for side in (1, -1)]
+        rows.append({"assume": kind, "values": list(values), "p": list(p), "interval_90": ends})
     return rows
 
 

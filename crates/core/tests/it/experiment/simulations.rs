@@ -240,7 +240,7 @@ fn games_may_be_looked_at_after_every_case() {
         let found = |rng: &mut Rng| play(differences(kind, 0.0, 150, rng), |game| game.p() <= 0.05);
         count(500, 5, found).at_most(0.05);
         let left_out = |game: &Sequential| {
-            game.len() % 40 == 0 && game.interval(0.05).is_some_and(|interval| !interval.contains(0.15))
+            game.len().is_multiple_of(40) && game.interval(0.05).is_some_and(|interval| !interval.contains(0.15))
         };
         count(50, 6, |rng| play(differences(kind, 0.15, 160, rng), left_out)).at_most(0.05);
     }
