@@ -34,7 +34,7 @@ pub fn compare(experiment: &Experiment, options: &Options) -> Result<Comparison,
         test.adjusted = adjusted;
     }
     let baseline = experiment.arms.first().cloned().unwrap_or_default();
-    let setting = Setting { baseline: &baseline, alpha: options.alpha, family };
+    let setting = Setting { baseline: &baseline, options, family };
     for contrast in &mut contrasts {
         contrast.verdict = verdict(contrast, setting);
     }

@@ -33,6 +33,9 @@ pub fn normal_quantile(p: f64) -> f64 {
         -(t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
     for _ in 0..3 {
         let step = (normal(z) - tail) * (2.0 * PI).sqrt() * exp(z * z / 2.0);
+        if !step.is_finite() {
+            break; // among the smallest numbers there are
+        }
         z -= step / (1.0 + z * step / 2.0);
     }
     if p > 0.5 { -z } else { z }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Larger values cannot be squared and summed.
-const LARGEST: f64 = 1e90;
+pub(super) const LARGEST: f64 = 1e90;
 
 /// Arms that were tried on the same cases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,9 +137,8 @@ impl<'e> Tried<'e> {
             arms.get_mut(tried.arm).ok_or(missing)?.push(tried);
         }
         for (trials, arm) in arms.iter_mut().zip(&experiment.arms) {
-            trials.sort_by_key(|trial| (trial.case, trial.repeat));
-            let place = |trial: &Trial| (trial.case, trial.repeat);
-            if let Some([twice, _]) = trials.array_windows().find(|[one, other]| place(one) == place(other)) {
+            trials.sort_by_key(|trial| trial.place());
+            if let Some([twice, _]) = trials.array_windows().find(|[one, other]| one.place() == other.place()) {
                 return Err(ExperimentError::Twice { arm: arm.clone(), case: twice.case, repeat: twice.repeat });
             }
         }
@@ -147,20 +146,19 @@ impl<'e> Tried<'e> {
     }
 
     /// Pairs the values of a metric under the baseline and another arm.
-    pub(super) fn pair(&self, arm: usize, place: usize, metric: &Metric) -> Paired {
+    pub(super) fn pair(&self, arm: usize, column: usize, metric: &Metric) -> Paired {
         let trials = |arm: usize| self.arms.get(arm).map(Vec::as_slice).unwrap_or_default();
         let (mut baseline, mut others) = (trials(0).iter().peekable(), trials(arm).iter().peekable());
         let mut paired = Paired { pairs: Vec::new(), incomplete: 0, failed: 0 };
-        let key = |trial: &&&Trial| (trial.case, trial.repeat);
         loop {
-            let next = match (baseline.peek().map(key), others.peek().map(key)) {
+            let next = match (baseline.peek().map(|trial| trial.place()), others.peek().map(|trial| trial.place())) {
                 (Some(one), Some(other)) => one.min(other),
                 (Some(one), None) | (None, Some(one)) => one,
                 (None, None) => return paired,
             };
-            let of = |trial: Option<&&Trial>| trial.map(|trial| trial.values.get(place).copied().flatten());
-            let one = of(baseline.next_if(|trial| key(trial) == next));
-            let other = of(others.next_if(|trial| key(trial) == next));
+            let of = |trial: Option<&&Trial>| trial.map(|trial| trial.values.get(column).copied().flatten());
+            let one = of(baseline.next_if(|trial| trial.place() == next));
+            let other = of(others.next_if(|trial| trial.place() == next));
             let (values, failed) = match (one, other, metric.kind) {
                 (Some(one), Some(other), Kind::Pass) => {
                     (Some((one.unwrap_or(0.0), other.unwrap_or(0.0))), one.is_none() || other.is_none())
@@ -173,6 +171,13 @@ impl<'e> Tried<'e> {
                 None => paired.incomplete += 1,
             }
         }
+    }
+}
+
+impl Trial {
+    /// Returns what it is paired by.
+    const fn place(&self) -> (usize, usize) {
+        (self.case, self.repeat)
     }
 }
 

@@ -112,14 +112,14 @@ pub fn power_of_shift(cases: usize, shift: f64, deviation: f64, alpha: f64) -> f
 /// is no difference to show, no spread, or no number of cases that is worth planning.
 pub fn cases_for_shift(shift: f64, deviation: f64, goal: Goal) -> Option<usize> {
     let possible = shift != 0.0 && deviation > 0.0;
-    possible.then(|| fewest(|cases| power_of_shift(cases, shift, deviation, goal.alpha) >= goal.power))?
+    possible.then(|| fewest(|cases| power_of_shift(cases, shift, deviation, goal.alpha) >= goal.power)).flatten()
 }
 
 /// Returns the smallest mean difference that so many cases show.
 pub fn detectable_shift(cases: usize, deviation: f64, goal: Goal) -> Option<f64> {
     let lacks = |shift: f64| power_of_shift(cases, shift, deviation, goal.alpha) - goal.power;
     let far = deviation * 1e4;
-    (cases >= 2 && deviation > 0.0 && lacks(far) >= 0.0).then(|| enough(far, lacks))
+    (cases >= 2 && deviation > 0.0 && lacks(far) >= 0.0).then(|| smallest(far, lacks))
 }
 
 /// Returns the probability that the exact test of McNemar sees a difference of pass rates, if so large a share of the cases
@@ -158,14 +158,14 @@ pub fn power_of_rate(cases: usize, difference: f64, discordance: f64, alpha: f64
 /// Returns how many cases show a difference of pass rates, if so large a share of cases comes out differently.
 pub fn cases_for_rate(difference: f64, discordance: f64, goal: Goal) -> Option<usize> {
     let possible = difference != 0.0 && difference.abs() <= 1.0;
-    possible.then(|| fewest(|cases| power_of_rate(cases, difference, discordance, goal.alpha) >= goal.power))?
+    possible.then(|| fewest(|cases| power_of_rate(cases, difference, discordance, goal.alpha) >= goal.power)).flatten()
 }
 
 /// Returns the smallest difference of pass rates that so many cases show, where they show any. A difference larger than the
 /// share of differing cases takes that share along.
 pub fn detectable_rate(cases: usize, discordance: f64, goal: Goal) -> Option<f64> {
     let lacks = |difference: f64| power_of_rate(cases, difference, discordance, goal.alpha) - goal.power;
-    (lacks(1.0) >= 0.0).then(|| enough(1.0, lacks))
+    (lacks(1.0) >= 0.0).then(|| smallest(1.0, lacks))
 }
 
 /// Returns the smallest number of cases that is enough, if more are enough too.
@@ -185,8 +185,8 @@ fn fewest(enough: impl Fn(usize) -> bool) -> Option<usize> {
     Some(high)
 }
 
-/// Returns where what is lacking ends, below a value at which nothing lacks.
-fn enough(far: f64, lacks: impl Fn(f64) -> f64) -> f64 {
+/// Returns the smallest size that is enough, below a value that is.
+fn smallest(far: f64, lacks: impl Fn(f64) -> f64) -> f64 {
     // Differences of all sizes are equally well told apart on a logarithmic scale.
     exp(root(log(far * 1e-9), log(far), |size| lacks(exp(size))))
 }

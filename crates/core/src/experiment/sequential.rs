@@ -2,6 +2,7 @@
 
 use super::Interval;
 use super::distribution::root;
+use super::paired::LARGEST;
 use libm::log;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -67,9 +68,9 @@ struct Seen {
 /// Why a difference cannot be observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ObserveError {
-    /// It is not a number.
-    #[error("a difference must be a finite number")]
-    NotFinite,
+    /// It cannot be reckoned with.
+    #[error("a difference must be a number below 1e90")]
+    NotANumber,
     /// It is beyond what was assumed.
     #[error("a difference of pass rates must be from -1 to 1")]
     OutOfBounds,
@@ -93,8 +94,8 @@ impl Sequential {
 
     /// Takes the difference of the next case, in an order that does not depend on what comes out.
     pub fn observe(&mut self, difference: f64) -> Result<(), ObserveError> {
-        if !difference.is_finite() {
-            return Err(ObserveError::NotFinite);
+        if difference.is_nan() || difference.abs() >= LARGEST {
+            return Err(ObserveError::NotANumber);
         }
         if self.assume == Assume::Bounded && difference.abs() > 1.0 {
             return Err(ObserveError::OutOfBounds);

@@ -4,7 +4,7 @@
 //! found is never called "no difference": that is said only where the whole interval lies within the margin.
 
 use super::wording::{amount, either, range, signed_range};
-use super::{Better, Contrast, Counts, Interval, Kind, Summary};
+use super::{Better, Contrast, Counts, Interval, Kind, Options, Summary};
 use serde::{Deserialize, Serialize};
 
 /// What is to be said of one metric of an arm.
@@ -44,17 +44,17 @@ pub enum Matters {
     Unknown,
 }
 
-/// Where a contrast stands: what it is compared with, at which level, as one of how many tests.
+/// Where a contrast stands: what it is compared with, how, and as one of how many tests.
 #[derive(Clone, Copy)]
 pub(super) struct Setting<'e> {
     pub(super) baseline: &'e str,
-    pub(super) alpha: f64,
+    pub(super) options: &'e Options,
     pub(super) family: usize,
 }
 
 /// Returns what is to be said of a contrast.
 pub(super) fn verdict(contrast: &Contrast, setting: Setting) -> Verdict {
-    let finding = finding(contrast, setting.alpha);
+    let finding = finding(contrast, setting.options.alpha);
     let matters = matters(contrast);
     let words = clause(contrast, finding, matters, &format!("`{}`", contrast.arm), setting);
     Verdict { finding, matters, words }
@@ -156,9 +156,9 @@ fn claim(contrast: &Contrast, matters: Matters, subject: &str) -> String {
 fn no_claim(contrast: &Contrast, matters: Matters, subject: &str, setting: Setting) -> String {
     let Contrast { kind, metric, counts, .. } = contrast;
     let (Some(effect), Some(test)) = (contrast.effect, contrast.test) else { return String::new() };
-    let baseline = setting.baseline;
+    let Setting { baseline, options, family } = setting;
     let interval = effect.interval.map(|interval| format!(" ({})", signed(contrast, interval))).unwrap_or_default();
-    let hint = test.p <= setting.alpha || effect.interval.is_some_and(|interval| !interval.contains(kind.no_effect()));
+    let hint = test.p <= options.alpha || effect.interval.is_some_and(|interval| !interval.contains(kind.no_effect()));
     let mut words = match (matters, hint) {
         (Matters::No, _) => {
             format!("{subject} and `{baseline}` differ in {} by less than {}{interval}", metric.name, margin(contrast))
@@ -166,8 +166,8 @@ fn no_claim(contrast: &Contrast, matters: Matters, subject: &str, setting: Setti
         (_, true) => format!("not enough evidence that {subject} {}{interval}", direction(contrast)),
         (_, false) => format!("no evidence that {subject} {}{interval}", either(&metric.more, &metric.less)),
     };
-    if test.p <= setting.alpha && matters != Matters::No {
-        words.push_str(&format!(", with {} tests at once", setting.family));
+    if test.p <= options.alpha && matters != Matters::No {
+        words.push_str(&format!(", with {family} tests at once"));
     }
     if counts.same == counts.cases {
         let cases = if counts.cases == 1 { "the only case" } else { &format!("all {} cases", counts.cases) };
@@ -179,7 +179,8 @@ fn no_claim(contrast: &Contrast, matters: Matters, subject: &str, setting: Setti
     let more = contrast.plan.and_then(|plan| plan.cases?.checked_sub(counts.cases)).filter(|&more| more > 0);
     if let Some(more) = more {
         let cases = if more == 1 { "case" } else { "cases" };
-        words.push_str(&format!("; {more} more {cases} would show a difference of {}", margin(contrast)));
+        let (margin, power) = (margin(contrast), amount(options.power * 100.0, Kind::Ratio, ""));
+        words.push_str(&format!("; {more} more {cases} would show a difference of {margin} ({power} power)"));
     }
     words
 }

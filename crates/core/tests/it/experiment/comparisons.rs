@@ -81,6 +81,9 @@ fn what_is_missing_is_told() {
     let counts = times.counts;
     assert_eq!((counts.cases, counts.incomplete, counts.failed, counts.same), (8, 4, 0, 8));
     assert_eq!((times.baseline_mean, times.arm_mean, times.standardized), (Some(5.0), Some(5.0), None));
+    let notes = " (1 pair without both values is left out) (2 pairs have failed runs, which count as not passed)";
+    assert!(passes.verdict.words.ends_with(notes), "{}", passes.verdict.words);
+    assert!(times.verdict.words.ends_with(" (4 pairs without both values are left out)"), "{}", times.verdict.words);
 }
 
 #[test]

@@ -47,7 +47,11 @@ fn what_is_wrong_with_options() {
     check(Options { power: 1.0, ..quick() }, "`power` must be at least 0.5 and below 1");
     check(Options { resamples: 0, ..quick() }, "`resamples` must be from 100 to 1000000");
     let mut game = Sequential::new(Assume::Bounded);
-    assert_eq!(game.observe(f64::NAN), Err(ObserveError::NotFinite));
+    for difference in [f64::NAN, f64::INFINITY, 1e308] {
+        assert_eq!(game.observe(difference), Err(ObserveError::NotANumber));
+    }
+    assert_eq!(ObserveError::NotANumber.to_string(), "a difference must be a number below 1e90");
+    assert_eq!(ObserveError::OutOfBounds.to_string(), "a difference of pass rates must be from -1 to 1");
     assert_eq!(game.observe(1.5), Err(ObserveError::OutOfBounds));
     assert_eq!((game.len(), game.p()), (0, 1.0));
 }
@@ -89,6 +93,7 @@ fn extreme_values_leave_numbers() {
 fn outside_their_domain_functions_still_return() {
     assert!(distribution::normal_quantile(-0.1).is_nan() && distribution::beta(0.0, 1.0, 0.5).is_nan());
     assert_eq!(distribution::normal_quantile(1.0), f64::INFINITY);
+    assert!((-39.0..-38.0).contains(&distribution::normal_quantile(5e-324)));
     assert_eq!(sign_flip(&[], None, 100, &mut Rng::new(0)).p, 1.0);
     assert_eq!(sign_flip(&[0.0; 40], Some(1.0), 100, &mut Rng::new(0)).p, 1.0);
     assert_eq!(mean_interval(&[], 0.05, 100, &mut Rng::new(0)), None);

@@ -39,7 +39,7 @@ fn pass_rates() {
         pass(),
         &passes(10, 4, 6, 30),
         "no evidence that `b` is more or less correct (−9.4 to +18 points); 626 more cases would show a difference \
-         of 5 points",
+         of 5 points (80 % power)",
     );
     check(
         pass(),
@@ -55,19 +55,19 @@ fn pass_rates() {
         pass(),
         &passes(10, 0, 0, 10),
         "no evidence that `b` is more or less correct (−16 to +16 points), being the same in all 20 cases; 137 more \
-         cases would show a difference of 5 points",
+         cases would show a difference of 5 points (80 % power)",
     );
     check(
         pass(),
         &passes(12, 7, 1, 1),
         "not enough evidence that `b` is less correct (−52 to −2.6 points); 1227 more cases would show a difference \
-         of 5 points",
+         of 5 points (80 % power)",
     );
     check(
         pass(),
         &passes(0, 0, 0, 1),
         "no evidence that `b` is more or less correct (−79 to +79 points), being the same in the only case; 816 \
-         more cases would show a difference of 5 points",
+         more cases would show a difference of 5 points (80 % power)",
     );
     check(pass(), &[], "pass rate was not measured in any pair");
 }
@@ -88,24 +88,37 @@ fn measurements() {
     check(
         Metric::tokens(),
         &times(40, 1.0, 3.0),
-        "no evidence that `b` uses more or fewer tokens (−26 to +34 %); 656 more cases would show a difference of 10 %",
+        "no evidence that `b` uses more or fewer tokens (−26 to +34 %); 656 more cases would show a difference of \
+         10 % (80 % power)",
     );
     check(
         Metric::cost(),
         &times(40, 1.0, 3.0),
-        "no evidence that `b` costs more or less (−26 to +34 %); 656 more cases would show a difference of 10 %",
+        "no evidence that `b` costs more or less (−26 to +34 %); 656 more cases would show a difference of 10 % (80 \
+         % power)",
     );
     check(
         Metric::turns(),
         &times(12, 1.0, 0.8),
-        "no evidence that `b` takes more or fewer turns (−18 to +13 %); 47 more cases would show a difference of 10 %",
+        "no evidence that `b` takes more or fewer turns (−18 to +13 %); 47 more cases would show a difference of 10 \
+         % (80 % power)",
     );
     check(
         Metric::turns(),
         &[(0.0, 1.0), (2.0, 3.0), (1.0, 0.0)],
         "no evidence that `b` takes more or fewer turns (−2.5 to +3.2 turns); 1046 more cases would show a \
-         difference of 0.1 turns",
+         difference of 0.1 turns (80 % power)",
     );
+}
+
+#[test]
+fn a_difference_whose_size_is_unknown() {
+    // All nine cases have more under `b`, which is no accident; one of them has so much more that the mean may be anything.
+    let pairs: Vec<(f64, f64)> = (1..9).map(|case| (0.0, f64::from(case))).chain([(0.0, 300.0)]).collect();
+    let score = Metric::new("score", Kind::Difference, Better::More);
+    check(score, &pairs, "`b` is higher in score, but by how much is not clear: −38 to +113");
+    let always = Metric::pass_rate();
+    check(always, &passes(0, 0, 12, 0), "`b` is more correct by 52–100 points");
 }
 
 #[test]
@@ -124,8 +137,8 @@ fn several_metrics_are_one_sentence() {
     assert_eq!(
         words(&quick()),
         "`b` is slower by 12–18 %; no evidence that it is more or less correct (−4.8 to +10 points); 77 more cases \
-         would show a difference of 10 points; no evidence that it uses more or fewer tokens, being the same in all \
-         151 cases (1 pair without both values is left out)"
+         would show a difference of 10 points (80 % power); no evidence that it uses more or fewer tokens, being \
+         the same in all 151 cases (1 pair without both values is left out)"
     );
     assert_eq!(
         words(&Options { stopping: Stopping::Anytime, ..quick() }),
@@ -148,6 +161,6 @@ fn what_is_lost_by_looking_at_several_metrics_is_told() {
     assert_eq!(
         compare(&experiment, &quick()).unwrap().contrasts[0].verdict.words,
         "not enough evidence that `b` is slower (+0.67 to +10 %), with 4 tests at once; 372 more cases would show a \
-         difference of 2 %"
+         difference of 2 % (80 % power)"
     );
 }
