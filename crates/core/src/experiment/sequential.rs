@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// How many bets are held on each side.
-const BETS: u32 = 20;
+const BETS: usize = 20;
 
 /// What is assumed of differences if the arms are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub enum ObserveError {
 impl Sequential {
     /// Starts without any case.
     pub fn new(assume: Assume) -> Self {
-        let even = vec![1.0; BETS as usize];
+        let even = vec![1.0; BETS];
         Self {
             assume,
             seen: Vec::new(),
@@ -105,10 +105,8 @@ impl Sequential {
         let scale = if before < 2.0 { 0.0 } else { 2.0 * (self.squares / (before - 1.0)).sqrt() };
         let seen = Seen { difference, scale };
         let x = stake(self.assume, seen, 0.0);
-        for ((more, less), bet) in self.more.iter_mut().zip(&mut self.less).zip(bets()) {
-            *more = grown(*more, bet * x);
-            *less = grown(*less, -bet * x);
-        }
+        play(&mut self.more, x);
+        play(&mut self.less, -x);
         let off = difference - self.mean;
         self.mean += off / (before + 1.0);
         self.squares += off * (difference - self.mean);
@@ -174,14 +172,21 @@ impl Sequential {
 
     /// Returns the capital of the game on one side of a centre.
     fn capital_against(&self, centre: f64, side: f64) -> f64 {
-        let stakes: Vec<f64> = self.seen.iter().map(|&seen| side * stake(self.assume, seen, centre)).collect();
-        let ends = bets().map(|bet| stakes.iter().fold(1.0, |capital, x| grown(capital, bet * x)));
-        capital(&ends.collect::<Vec<f64>>())
+        let mut parts = [1.0; BETS];
+        for &seen in &self.seen {
+            play(&mut parts, side * stake(self.assume, seen, centre));
+        }
+        capital(&parts)
     }
 }
 
-fn bets() -> impl Iterator<Item = f64> {
-    (0..BETS).map(|bet| (f64::from(bet) + 0.5) / f64::from(BETS))
+/// Plays one round. What is beyond the limits of numbers is given away, at both ends: who does that stays honest.
+fn play(parts: &mut [f64], x: f64) {
+    for (part, bet) in parts.iter_mut().zip(0u32..) {
+        let bet = (f64::from(bet) + 0.5) / BETS as f64;
+        let grown = (*part * (1.0 + bet * x)).min(1e300);
+        *part = if grown > 1e-300 { grown } else { 0.0 };
+    }
 }
 
 /// Returns what is bet on: from −1 to 1, on average 0 if differences are centred as said, and falling as the centre rises.
@@ -193,11 +198,6 @@ fn stake(assume: Assume, seen: Seen, centre: f64) -> f64 {
         Assume::Symmetric if seen.scale == 0.0 => off.signum(),
         Assume::Symmetric => (off / seen.scale).clamp(-1.0, 1.0),
     }
-}
-
-/// Returns what becomes of a capital. Nobody needs more than the limit, and who gives the rest away stays honest.
-fn grown(capital: f64, gain: f64) -> f64 {
-    (capital * (1.0 + gain)).min(1e300)
 }
 
 /// Returns what the parts have on average.

@@ -57,6 +57,26 @@ fn one_repeat_and_flipped_signs_agree() {
 }
 
 #[test]
+fn sizes_of_effects() {
+    let check =
+        |metric: Metric, pairs: &[(f64, f64)], means, difference: Option<f64>, standardized: f64, superiority| {
+            let comparison = compare(&of_pairs(metric, pairs), &quick()).unwrap();
+            let contrast = &comparison.contrasts[0];
+            assert_eq!((contrast.baseline_mean, contrast.arm_mean), means);
+            assert_eq!(contrast.difference.map(|estimate| estimate.value), difference);
+            assert!((contrast.standardized.unwrap() - standardized).abs() < 1e-9, "{contrast:?}");
+            assert_eq!(contrast.superiority, Some(superiority));
+        };
+    let score = Metric::new("score", Kind::Difference, Better::More);
+    let pairs = [(1.0, 2.0), (1.0, 3.0), (1.0, 1.0), (1.0, 0.0)];
+    // The differences are 1, 2, 0 and −1: their mean is 0.5, their variance 5/3.
+    check(score, &pairs, (Some(1.0), Some(1.5)), None, 0.5 / (5.0f64 / 3.0).sqrt(), 0.625);
+    // The logarithms of the ratios, in units of ln 2, are 1, 1, 0 and 2.
+    let pairs = [(1.0, 2.0), (2.0, 4.0), (4.0, 4.0), (1.0, 4.0)];
+    check(Metric::cost(), &pairs, (Some(2.0), Some(3.5)), Some(1.5), 1.0 / (2.0f64 / 3.0).sqrt(), 0.125);
+}
+
+#[test]
 fn what_is_missing_is_told() {
     let some = |passed, time| vec![Some(passed), Some(time)];
     let mut trials = Vec::new();

@@ -110,6 +110,18 @@ fn outside_their_domain_functions_still_return() {
 }
 
 #[test]
+fn draws_are_those_of_the_generator_everywhere() {
+    let mut rng = Rng::new(0);
+    let drawn: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
+    assert_eq!(drawn, [5987356902031041503, 7051070477665621255, 6633766593972829180]);
+    let counts = (0..6_000).fold([0; 6], |mut counts, _| {
+        counts[rng.below(6)] += 1;
+        counts
+    });
+    assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+}
+
+#[test]
 fn order_and_names_do_not_matter() {
     let mut rng = Rng::new(5);
     let pairs: Vec<(f64, f64)> = (0..30).map(|_| (1.0 + rng.unit(), 1.1 + rng.unit())).collect();
