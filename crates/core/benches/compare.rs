@@ -1,7 +1,7 @@
 //! How long a comparison of two arms takes, in a pass rate and a latency, with 10,000 resamples.
 //!
-//! `cargo bench -p patter-core --bench compare` prints milliseconds on one core: time grows with the cases up to 2,000 of
-//! them, and hardly any more from there.
+//! `cargo bench -p patter-core --bench compare` prints milliseconds on one core: time grows with the cases up to 2,000
+//! of them, and hardly any more from there.
 #![allow(clippy::print_stdout, missing_docs, reason = "a benchmark")]
 
 use patter_core::experiment::{Experiment, Metric, Options, Rng, Stopping, Trial, compare};

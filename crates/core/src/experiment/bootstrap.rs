@@ -27,13 +27,14 @@ pub enum IntervalMethod {
 
 /// Returns an interval for the mean of the population that the values come from, one value for each case.
 ///
-/// There is none with fewer than two values, or where all are the same: then the data say nothing of their spread. With two
-/// to nine it is Student's. From ten on it is the BCa bootstrap, whose normal quantile `z` is replaced by
+/// There is none with fewer than two values, or where all are the same: then the data say nothing of their spread. With
+/// two to nine it is Student's. From ten on it is the BCa bootstrap, whose normal quantile `z` is replaced by
 /// `t·√(n/(n−1))`: the bootstrap draws from a spread that is too small by that root, and knows no `t`.
 ///
-/// No interval for a mean is right for all distributions. In simulations, intervals of 95 % held the truth in 94 to 95 % of the
-/// experiments with 10 to 100 normal values; in 93 to 94 % with values that lean to one side as much as latencies often do
-/// (lognormal, σ = 0.5), and in 88 to 92 % with σ = 1, where Student's interval has 85 to 91 %. Logarithms lean less.
+/// No interval for a mean is right for all distributions. In simulations, intervals of 95 % held the truth in 94 to 95
+/// % of the experiments with 10 to 100 normal values; in 93 to 94 % with values that lean to one side as much as
+/// latencies often do (lognormal, σ = 0.5), and in 88 to 92 % with σ = 1, where Student's interval has 85 to 91 %.
+/// Logarithms lean less.
 ///
 /// ```
 /// use patter_core::experiment::{IntervalMethod, Rng, mean_interval};
@@ -66,8 +67,8 @@ pub fn mean_interval(
 
 /// Returns bounds for the mean of values from −1 to 1 of which very few are not 0, where bootstraps are too sure.
 ///
-/// The mean is at most the share of values above 0, and at least that of values below 0 with its sign. It is `None` where
-/// enough values differ from 0 for [`mean_interval`].
+/// The mean is at most the share of values above 0, and at least that of values below 0 with its sign. It is `None`
+/// where enough values differ from 0 for [`mean_interval`].
 pub fn careful_interval(values: &[f64], alpha: f64) -> Option<Interval> {
     let count = |test: fn(&f64) -> bool| values.iter().filter(|value| test(value)).count();
     let (above, below) = (count(|value| *value > 0.0), count(|value| *value < 0.0));
@@ -110,7 +111,8 @@ pub fn bca(replicates: &[f64], estimate: f64, acceleration: f64, z: f64) -> Opti
     Some(Interval { low: end(-z)?, high: end(z)? })
 }
 
-/// Returns the acceleration of a mean, from the jackknife: a sixth of the skewness of the values, over the root of their number.
+/// Returns the acceleration of a mean, from the jackknife: a sixth of the skewness of the values, over the root of
+/// their number.
 pub fn acceleration(values: &[f64]) -> f64 {
     let mean = mean(values);
     let sum = |power: fn(f64) -> f64| values.iter().map(|value| power(value - mean)).sum::<f64>();

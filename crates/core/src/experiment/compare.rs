@@ -160,7 +160,8 @@ fn estimate(differences: &[f64], draws: &Draws, purpose: u64) -> Estimate {
     Estimate { value: mean(differences), interval, method }
 }
 
-/// Plans for the margin. The level is that of the strictest step of Holm's method, so the power is at least the one asked for.
+/// Plans for the margin. The level is that of the strictest step of Holm's method, so the power is at least the one
+/// asked for.
 fn plan(contrast: &Contrast, pairs: &[Pair], differences: &[f64], options: &Options, family: usize) -> Plan {
     let goal = Goal { alpha: options.alpha / family as f64, power: options.power };
     let margin = contrast.margin;

@@ -31,9 +31,9 @@ pub struct Options {
 pub enum Stopping {
     /// The number of cases, which was fixed before.
     Fixed,
-    /// What came out: someone looked in between. Tests and intervals are those of [`Sequential`](super::Sequential), with the
-    /// cases in the order of their numbers, which must be the order in which they were run. What may be 0 should be a metric
-    /// of differences from the start, so that the first 0 does not change how it is compared.
+    /// What came out: someone looked in between. Tests and intervals are those of [`Sequential`](super::Sequential),
+    /// with the cases in the order of their numbers, which must be the order in which they were run. What may be 0
+    /// should be a metric of differences from the start, so that the first 0 does not change how it is compared.
     Anytime,
 }
 
@@ -68,7 +68,8 @@ pub struct Contrast {
     pub metric: Metric,
     /// How it was compared: as the metric says, but by difference where some values are not above 0.
     pub kind: Kind,
-    /// The smallest difference that matters, as it was compared: where a ratio cannot be, a share of the baseline's mean.
+    /// The smallest difference that matters, as it was compared: where a ratio cannot be, a share of the baseline's
+    /// mean.
     pub margin: f64,
     /// Which pairs there are.
     pub counts: Counts,
@@ -80,7 +81,8 @@ pub struct Contrast {
     pub effect: Option<Estimate>,
     /// The difference of means, where the effect is a ratio.
     pub difference: Option<Estimate>,
-    /// The mean difference over its standard deviation from case to case: Cohen's d for pairs, on the scale of the effect.
+    /// The mean difference over its standard deviation from case to case: Cohen's d for pairs, on the scale of the
+    /// effect.
     pub standardized: Option<f64>,
     /// The probability that the arm does better in a case, ties counted half.
     pub superiority: Option<f64>,

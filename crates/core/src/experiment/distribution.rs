@@ -1,5 +1,5 @@
-//! The distributions that tests and plans need. Logarithms, exponentials and `erfc` are those of `libm`, which are the same on
-//! every platform.
+//! The distributions that tests and plans need. Logarithms, exponentials and `erfc` are those of `libm`, which are the
+//! same on every platform.
 
 use libm::{erfc, exp, lgamma, log, log1p};
 use std::f64::consts::{PI, SQRT_2};
@@ -90,8 +90,9 @@ pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     if p > 0.5 { -t } else { t }
 }
 
-/// Returns the probability that a variable of the noncentral Student distribution is above `t`, which is above 0: the mean of
-/// a normal probability over the distribution of the standard deviation, by Simpson's rule, right to about 1e-9.
+/// Returns the probability that a variable of the noncentral Student distribution is above `t`, which is above 0: the
+/// mean of a normal probability over the distribution of the standard deviation, by Simpson's rule, right to about
+/// 1e-9.
 pub fn noncentral_student_above(t: f64, freedom: f64, shift: f64) -> f64 {
     if freedom > 1e6 {
         return normal(shift - t);
@@ -116,8 +117,8 @@ pub fn noncentral_student_above(t: f64, freedom: f64, shift: f64) -> f64 {
     (at(0) + inner + at(steps)) * width / 3.0
 }
 
-/// Returns where a function changes its sign between two values, by the method of Chandrupatla (1997): a parabola through
-/// the last three points where that can be trusted, and halving where not. Infinite values are halved away.
+/// Returns where a function changes its sign between two values, by the method of Chandrupatla (1997): a parabola
+/// through the last three points where that can be trusted, and halving where not. Infinite values are halved away.
 pub(super) fn root(low: f64, high: f64, function: impl Fn(f64) -> f64) -> f64 {
     let (mut a, mut b) = ((low, function(low)), (high, function(high)));
     let mut share = 0.5;

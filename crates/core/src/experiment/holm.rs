@@ -2,8 +2,8 @@
 
 /// Returns p-values adjusted for all of them by the method of Holm (1979), in the order given.
 ///
-/// Whoever calls what is at most `alpha` a finding is wrong about any of the tests with a probability of at most `alpha`,
-/// however the tests depend on one another.
+/// Whoever calls what is at most `alpha` a finding is wrong about any of the tests with a probability of at most
+/// `alpha`, however the tests depend on one another.
 ///
 /// ```
 /// use patter_core::experiment::holm;

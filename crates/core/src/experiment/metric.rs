@@ -28,8 +28,8 @@ pub struct Metric {
     pub less: String,
     /// What it is measured in, such as "ms".
     pub unit: String,
-    /// The smallest difference that matters: as a share (0.1 is 10 %) where ratios are compared, as it is otherwise. Smaller
-    /// differences count as none, and plans are made to see this one.
+    /// The smallest difference that matters: as a share (0.1 is 10 %) where ratios are compared, as it is otherwise.
+    /// Smaller differences count as none, and plans are made to see this one.
     pub margin: f64,
 }
 
@@ -39,7 +39,8 @@ pub struct Metric {
 pub enum Kind {
     /// 1 where a case is passed, 0 where it is not.
     Pass,
-    /// Numbers, compared by how many times larger they are. Where some are not above 0, they are compared as differences.
+    /// Numbers, compared by how many times larger they are. Where some are not above 0, they are compared as
+    /// differences.
     Ratio,
     /// Numbers, compared by their difference.
     Difference,

@@ -27,8 +27,8 @@ pub struct Trial {
     pub case: usize,
     /// Which repeat of it. The same repeats of two arms are a pair.
     pub repeat: usize,
-    /// A value for each metric, in their order. Where the run failed there is none: then the case is not passed, and nothing
-    /// else is known.
+    /// A value for each metric, in their order. Where the run failed there is none: then the case is not passed, and
+    /// nothing else is known.
     pub values: Vec<Option<f64>>,
 }
 

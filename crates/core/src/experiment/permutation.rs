@@ -19,11 +19,11 @@ pub struct SignFlip {
 
 /// Tests whether differences are symmetric about 0 by their sum under all signs (Fisher 1935), two-sided.
 ///
-/// Dividing the sum by its standard error would change nothing, since the squares are the same whatever the signs. `unit` is
-/// a number of which all differences are multiples, where there is one: then the distribution is known in full also for many
-/// differences, and with differences of 1 this is the exact test of McNemar. Otherwise, beyond 16 differences that are not 0,
-/// signs are drawn `resamples` times, and what was seen counts as one of the draws (Phipson and Smyth 2010), so that the
-/// p-value is valid and never 0.
+/// Dividing the sum by its standard error would change nothing, since the squares are the same whatever the signs.
+/// `unit` is a number of which all differences are multiples, where there is one: then the distribution is known in
+/// full also for many differences, and with differences of 1 this is the exact test of McNemar. Otherwise, beyond 16
+/// differences that are not 0, signs are drawn `resamples` times, and what was seen counts as one of the draws (Phipson
+/// and Smyth 2010), so that the p-value is valid and never 0.
 ///
 /// ```
 /// use patter_core::experiment::{Rng, sign_flip};

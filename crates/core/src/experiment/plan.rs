@@ -1,7 +1,7 @@
 //! How many cases it takes to see a difference, and which difference so many cases can show.
 //!
-//! Nothing here looks at the difference that was seen: power "at the observed effect" is only the p-value again (Hoenig and
-//! Heisey 2001). What is taken from data is how much cases vary.
+//! Nothing here looks at the difference that was seen: power "at the observed effect" is only the p-value again (Hoenig
+//! and Heisey 2001). What is taken from data is how much cases vary.
 
 use super::bootstrap::mean;
 use super::distribution::{
@@ -54,8 +54,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Estimates the spread of the differences of pairs, which are sorted by case, by an analysis of variance. It is `None`
-    /// with fewer than two cases.
+    /// Estimates the spread of the differences of pairs, which are sorted by case, by an analysis of variance. It is
+    /// `None` with fewer than two cases.
     pub fn of(pairs: &[Pair], difference: impl Fn(&Pair) -> f64) -> Option<Self> {
         let groups: Vec<Vec<f64>> = pairs
             .chunk_by(|one, other| one.case == other.case)
@@ -88,16 +88,16 @@ impl Spread {
         (self.between + self.within.unwrap_or(0.0) / repeats.max(1.0)).sqrt()
     }
 
-    /// Returns how alike repeats of a case are, from 0 to 1: the correlation within cases, where there are repeats. Near 1
-    /// more repeats are of little use, and more cases are needed.
+    /// Returns how alike repeats of a case are, from 0 to 1: the correlation within cases, where there are repeats.
+    /// Near 1 more repeats are of little use, and more cases are needed.
     pub fn correlation(&self) -> Option<f64> {
         let total = self.between + self.within?;
         (total > 0.0).then(|| self.between / total)
     }
 }
 
-/// Returns the probability that a two-sided paired t-test sees a mean difference; the sign-flip test has the same in the limit
-/// (Hoeffding 1952).
+/// Returns the probability that a two-sided paired t-test sees a mean difference; the sign-flip test has the same in
+/// the limit (Hoeffding 1952).
 pub fn power_of_shift(cases: usize, shift: f64, deviation: f64, alpha: f64) -> f64 {
     if cases < 2 || deviation <= 0.0 || !shift.is_finite() {
         return 0.0;
@@ -108,8 +108,8 @@ pub fn power_of_shift(cases: usize, shift: f64, deviation: f64, alpha: f64) -> f
     noncentral_student_above(critical, freedom, shift) + noncentral_student_above(critical, freedom, -shift)
 }
 
-/// Returns how many cases show a mean difference, if case differences have such a standard deviation. It is `None` where there
-/// is no difference to show, no spread, or no number of cases that is worth planning.
+/// Returns how many cases show a mean difference, if case differences have such a standard deviation. It is `None`
+/// where there is no difference to show, no spread, or no number of cases that is worth planning.
 pub fn cases_for_shift(shift: f64, deviation: f64, goal: Goal) -> Option<usize> {
     let possible = shift != 0.0 && deviation > 0.0;
     possible.then(|| fewest(|cases| power_of_shift(cases, shift, deviation, goal.alpha) >= goal.power)).flatten()
@@ -122,11 +122,11 @@ pub fn detectable_shift(cases: usize, deviation: f64, goal: Goal) -> Option<f64>
     (cases >= 2 && deviation > 0.0 && lacks(far) >= 0.0).then(|| smallest(far, lacks))
 }
 
-/// Returns the probability that the exact test of McNemar sees a difference of pass rates, if so large a share of the cases
-/// comes out differently. The share is at least the difference.
+/// Returns the probability that the exact test of McNemar sees a difference of pass rates, if so large a share of the
+/// cases comes out differently. The share is at least the difference.
 ///
-/// It is the exact sum over all numbers of differing cases; with many of them the normal approximation (Connor 1987) with
-/// correction for continuity.
+/// It is the exact sum over all numbers of differing cases; with many of them the normal approximation (Connor 1987)
+/// with correction for continuity.
 pub fn power_of_rate(cases: usize, difference: f64, discordance: f64, alpha: f64) -> f64 {
     let difference = difference.abs().min(1.0);
     let discordance = discordance.clamp(difference, 1.0);
@@ -161,8 +161,8 @@ pub fn cases_for_rate(difference: f64, discordance: f64, goal: Goal) -> Option<u
     possible.then(|| fewest(|cases| power_of_rate(cases, difference, discordance, goal.alpha) >= goal.power)).flatten()
 }
 
-/// Returns the smallest difference of pass rates that so many cases show, where they show any. A difference larger than the
-/// share of differing cases takes that share along.
+/// Returns the smallest difference of pass rates that so many cases show, where they show any. A difference larger than
+/// the share of differing cases takes that share along.
 pub fn detectable_rate(cases: usize, discordance: f64, goal: Goal) -> Option<f64> {
     let lacks = |difference: f64| power_of_rate(cases, difference, discordance, goal.alpha) - goal.power;
     (lacks(1.0) >= 0.0).then(|| smallest(1.0, lacks))

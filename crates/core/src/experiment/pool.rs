@@ -1,8 +1,8 @@
 //! Very many cases, put together into groups by lot.
 //!
-//! A test and an interval over 2,000 groups are as good as over all cases: sums of groups are symmetric if differences are,
-//! their means spread and lean as those of cases do, and what is lost is one part in 2,000 of the degrees of freedom. It must be
-//! by lot, because neighbouring cases are often of one sort.
+//! A test and an interval over 2,000 groups are as good as over all cases: sums of groups are symmetric if differences
+//! are, their means spread and lean as those of cases do, and what is lost is one part in 2,000 of the degrees of
+//! freedom. It must be by lot, because neighbouring cases are often of one sort.
 
 use super::Rng;
 use super::bootstrap::mean;
@@ -19,7 +19,8 @@ pub(super) fn group_sums<'v>(values: &'v [f64], rng: &mut Rng) -> Cow<'v, [f64]>
     }
 }
 
-/// Returns what may be drawn in one piece: the values, or the means of groups of them. Their mean is that of all values.
+/// Returns what may be drawn in one piece: the values, or the means of groups of them. Their mean is that of all
+/// values.
 pub(super) fn group_means<'v>(values: &'v [f64], rng: &mut Rng) -> Cow<'v, [f64]> {
     let Some(groups) = groups(values, rng) else { return Cow::Borrowed(values) };
     let centre = mean(values);

@@ -27,15 +27,15 @@ pub struct Outcomes {
 impl Outcomes {
     /// Returns the two-sided p-value of the exact test of McNemar (1947).
     ///
-    /// Cases that came out alike say nothing; if the arms are alike, each of the others falls on either side as a coin does.
-    /// The probability of a false alarm is never above the level, however few cases there are. That is why comparisons use
-    /// it, though [`mid_p`](Self::mid_p) finds a little more.
+    /// Cases that came out alike say nothing; if the arms are alike, each of the others falls on either side as a coin
+    /// does. The probability of a false alarm is never above the level, however few cases there are. That is why
+    /// comparisons use it, though [`mid_p`](Self::mid_p) finds a little more.
     pub fn p(&self) -> f64 {
         (2.0 * binomial_at_least(self.most(), self.discordant(), 0.5)).min(1.0)
     }
 
-    /// Returns the mid-p-value, which counts only half of the probability of what was seen (Fagerland, Lydersen and Laake
-    /// 2013). It is nearly always within the level, and never far above it.
+    /// Returns the mid-p-value, which counts only half of the probability of what was seen (Fagerland, Lydersen and
+    /// Laake 2013). It is nearly always within the level, and never far above it.
     pub fn mid_p(&self) -> f64 {
         let (most, discordant) = (self.most(), self.discordant());
         if 2 * most == discordant {
@@ -50,8 +50,8 @@ impl Outcomes {
         (self.only_arm as f64 - self.only_baseline as f64) / self.cases as f64
     }
 
-    /// Returns the score interval of Tango (1998) for the difference. It keeps its coverage with few cases and where no case
-    /// came out differently, where the interval of Wald shrinks to a point.
+    /// Returns the score interval of Tango (1998) for the difference. It keeps its coverage with few cases and where no
+    /// case came out differently, where the interval of Wald shrinks to a point.
     pub fn interval(&self, alpha: f64) -> Option<Interval> {
         if self.cases == 0 {
             return None;

@@ -1,7 +1,7 @@
 //! The generator of all that is drawn here.
 
-/// Numbers that look random and are the same for the same seed, on every platform: xoshiro256++ (Blackman and Vigna 2021),
-/// seeded by SplitMix64 (Steele, Lea and Flood 2014). Not for secrets.
+/// Numbers that look random and are the same for the same seed, on every platform: xoshiro256++ (Blackman and Vigna
+/// 2021), seeded by SplitMix64 (Steele, Lea and Flood 2014). Not for secrets.
 ///
 /// ```
 /// use patter_core::experiment::Rng;
@@ -21,7 +21,8 @@ impl Rng {
         Self { state: std::array::from_fn(|_| split_mix(&mut mixed)) }
     }
 
-    /// Starts one of many independent streams of a seed, so that what one part draws does not depend on what others drew.
+    /// Starts one of many independent streams of a seed, so that what one part draws does not depend on what others
+    /// drew.
     pub fn stream(seed: u64, path: &[u64]) -> Self {
         Self::new(path.iter().fold(seed, |seed, &part| {
             let mut mixed = seed ^ part.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
@@ -57,7 +58,7 @@ impl Rng {
 
     /// Returns a number of at least 0 and below 1.
     pub fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 * (-53f64).exp2()
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -20,18 +20,19 @@ pub enum Assume {
     Symmetric,
 }
 
-/// A test that may be looked at after every case, and a run that stops the moment it has found something, without more false
-/// alarms than its level.
+/// A test that may be looked at after every case, and a run that stops the moment it has found something, without more
+/// false alarms than its level.
 ///
-/// It is a game (Shafer 2021): one unit is bet on the next difference at fair odds, in 20 parts of `λ` = 0.025 to 0.975, each
-/// of which becomes `Π(1 + λ·x)`. If the arms are alike nobody expects to win, and the capital ever reaches `1/α` with a
-/// probability of at most `α` (Ville 1939). One game is on "the arm has more", one on "less", and p is twice the inverse of the
-/// better one's highest capital. Bounded differences are their own `x` (Waudby-Smith and Ramdas 2024). Others are
-/// divided by twice the standard deviation of those before them and cut off at ±1, so a wild value does no harm.
+/// It is a game (Shafer 2021): one unit is bet on the next difference at fair odds, in 20 parts of `λ` = 0.025 to
+/// 0.975, each of which becomes `Π(1 + λ·x)`. If the arms are alike nobody expects to win, and the capital ever reaches
+/// `1/α` with a probability of at most `α` (Ville 1939). One game is on "the arm has more", one on "less", and p is
+/// twice the inverse of the better one's highest capital. Bounded differences are their own `x` (Waudby-Smith and
+/// Ramdas 2024). Others are divided by twice the standard deviation of those before them and cut off at ±1, so a wild
+/// value does no harm.
 ///
-/// What it costs: if the difference is just what was planned for, it takes one and a half times (bounded) to twice (others) as
-/// many cases to be as likely to see it as a test at a fixed number. On average it stops at about that number, and far
-/// earlier if the difference is larger.
+/// What it costs: if the difference is just what was planned for, it takes one and a half times (bounded) to twice
+/// (others) as many cases to be as likely to see it as a test at a fixed number. On average it stops at about that
+/// number (bounded) or a quarter above it (others), and far earlier if the difference is larger.
 ///
 /// ```
 /// use patter_core::experiment::{Assume, Sequential};
@@ -116,8 +117,8 @@ impl Sequential {
         Ok(())
     }
 
-    /// Returns the two-sided p-value until now. It only falls, and may be compared with a level at any time. Those of several
-    /// metrics may be adjusted by [`holm`](super::holm).
+    /// Returns the two-sided p-value until now. It only falls, and may be compared with a level at any time. Those of
+    /// several metrics may be adjusted by [`holm`](super::holm).
     pub fn p(&self) -> f64 {
         self.p_more().min(self.p_less())
     }
@@ -142,9 +143,9 @@ impl Sequential {
         self.seen.is_empty()
     }
 
-    /// Returns the mean of all differences, or the centre they are symmetric about, as an interval: all values against which
-    /// the same game would not have won. All such intervals, after each case, hold at once with a probability of `1 − alpha`.
-    /// It is `None` while it has no bounds.
+    /// Returns the mean of all differences, or the centre they are symmetric about, as an interval: all values against
+    /// which the same game would not have won. All such intervals, after each case, hold at once with a probability of
+    /// `1 − alpha`. It is `None` while it has no bounds.
     pub fn interval(&self, alpha: f64) -> Option<Interval> {
         let goal = 2.0 / alpha;
         let (least, most) = match self.assume {
@@ -189,7 +190,8 @@ fn play(parts: &mut [f64], x: f64) {
     }
 }
 
-/// Returns what is bet on: from −1 to 1, on average 0 if differences are centred as said, and falling as the centre rises.
+/// Returns what is bet on: from −1 to 1, on average 0 if differences are centred as said, and falling as the centre
+/// rises.
 fn stake(assume: Assume, seen: Seen, centre: f64) -> f64 {
     let off = seen.difference - centre;
     match assume {

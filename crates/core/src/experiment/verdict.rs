@@ -1,7 +1,7 @@
 //! What is to be said of a comparison, in words.
 //!
-//! A difference is claimed only where its p-value, adjusted for all metrics and arms, is within the level. That nothing was
-//! found is never called "no difference": that is said only where the whole interval lies within the margin.
+//! A difference is claimed only where its p-value, adjusted for all metrics and arms, is within the level. That nothing
+//! was found is never called "no difference": that is said only where the whole interval lies within the margin.
 
 use super::wording::{amount, either, range, signed_range};
 use super::{Better, Contrast, Counts, Interval, Kind, Options, Summary};
@@ -60,7 +60,8 @@ pub(super) fn verdict(contrast: &Contrast, setting: Setting) -> Verdict {
     Verdict { finding, matters, words }
 }
 
-/// Returns the verdicts on an arm as one sentence: first what was found, then what is as good as equal, then what is unclear.
+/// Returns the verdicts on an arm as one sentence: first what was found, then what is as good as equal, then what is
+/// unclear.
 pub(super) fn summary(arm: &str, contrasts: &[Contrast], setting: Setting) -> Summary {
     let mut ordered: Vec<&Contrast> = contrasts.iter().collect();
     ordered.sort_by_key(|contrast| match (contrast.verdict.finding, contrast.verdict.matters) {

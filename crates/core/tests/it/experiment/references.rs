@@ -96,7 +96,8 @@ fn bootstraps() {
         let means = bootstrap_means(&values, 20_000, &mut Rng::new(3));
         let z = distribution::normal_quantile(0.975);
         let drawn = bca(&means, mean, acceleration(&values), z).unwrap();
-        // A quantile in the tail of so many draws has an error of about 0.02 standard errors; whole numbers have means in steps.
+        // A quantile in the tail of so many draws has an error of about 0.02 standard errors; whole numbers have means
+        // in steps.
         let steps = 1.01 / values.len() as f64;
         close_interval(drawn, &row["drawn_95"], steps.max(0.1 * row["standard_error"].as_f64().unwrap()));
         // What is used is a little wider, as Student's interval is.

@@ -1,7 +1,8 @@
 //! Whether tests, intervals, plans and games keep what they promise, over many made-up experiments.
 //!
-//! Seeds are fixed, so the results are too; the bounds say how far from the promise chance may take them. With the variable
-//! `PATTER_SIMULATIONS` set to a factor, there are that many times as many experiments, and the bounds are as much closer.
+//! Seeds are fixed, so the results are too; the bounds say how far from the promise chance may take them. With the
+//! variable `PATTER_SIMULATIONS` set to a factor, there are that many times as many experiments, and the bounds are as
+//! much closer.
 
 use super::{normals, of_pairs, of_repeats, quick};
 use patter_core::experiment::distribution::binomial_at_least;
@@ -125,7 +126,8 @@ fn intervals_of_means_hold_the_truth() {
                 let (interval, _) = mean_interval(&values, 0.05, 399, rng).unwrap();
                 interval.contains(truth)
             });
-            // Few draws and an estimated skewness cost a point; what leans to one side takes more cases to be quite right.
+            // Few draws and an estimated skewness cost a point; what leans to one side takes more cases to be quite
+            // right.
             let promised = if place == 0 { 0.94 } else { 0.92 };
             share.at_least(promised).at_most(0.965);
         }
@@ -134,7 +136,8 @@ fn intervals_of_means_hold_the_truth() {
 
 #[test]
 fn intervals_of_pass_rates_with_repeats_hold_the_truth() {
-    // How often arms differ in a case, how often the other one passes there: where hardly any differ, bounds are careful.
+    // How often arms differ in a case, how often the other one passes there: where hardly any differ, bounds are
+    // careful.
     for (cases, differing, wins, seed) in [(40, 0.5, 0.6, 1), (60, 0.03, 1.0, 2)] {
         let share = count(250, seed, |rng| {
             let mut draw = || {
@@ -153,7 +156,8 @@ fn intervals_of_pass_rates_with_repeats_hold_the_truth() {
 
 #[test]
 fn repeats_of_a_case_are_not_taken_for_cases() {
-    // Cases differ a lot, repeats of a case little. Whoever counts runs finds a difference in a third of all experiments.
+    // Cases differ a lot, repeats of a case little. Whoever counts runs finds a difference in a third of all
+    // experiments.
     let share = count(200, 1, |rng| {
         let cases: Vec<Vec<(f64, f64)>> = (0..18)
             .map(|_| {
@@ -235,7 +239,8 @@ fn play((assume, values): (Assume, Vec<f64>), until: impl Fn(&Sequential) -> boo
 
 #[test]
 fn games_may_be_looked_at_after_every_case() {
-    // Whoever stops as soon as the p-value is small is wrong no more often than promised, and intervals hold all the time.
+    // Whoever stops as soon as the p-value is small is wrong no more often than promised, and intervals hold all the
+    // time.
     for kind in 0..3 {
         let found = |rng: &mut Rng| play(differences(kind, 0.0, 150, rng), |game| game.p() <= 0.05);
         count(500, 5, found).at_most(0.05);

@@ -113,7 +113,8 @@ fn measurements() {
 
 #[test]
 fn a_difference_whose_size_is_unknown() {
-    // All nine cases have more under `b`, which is no accident; one of them has so much more that the mean may be anything.
+    // All nine cases have more under `b`, which is no accident; one of them has so much more that the mean may be
+    // anything.
     let pairs: Vec<(f64, f64)> = (1..9).map(|case| (0.0, f64::from(case))).chain([(0.0, 300.0)]).collect();
     let score = Metric::new("score", Kind::Difference, Better::More);
     check(score, &pairs, "`b` is higher in score, but by how much is not clear: −38 to +113");
