@@ -125,6 +125,8 @@ impl Conversation {
         if self.settle()? == Going::Ended {
             return Ok(Outcome::Failure);
         }
+        // Between turns Ctrl-C is a key; one that comes just before stops nothing.
+        self.stoppable();
         let mut is_leaving = false;
         loop {
             let names = self.tool_names();
@@ -188,7 +190,7 @@ impl Conversation {
         self.screen.say("the last run of this session has not ended")?;
         match self.asked(&[('g', "go on with it"), ('d', "drop it"), ('q', "quit")]) {
             Some('g') => {
-                let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
+                let token = self.stoppable();
                 let run = self.perform(async |talk| talk.session.resume(&token).await);
                 self.ended(run, "")?;
                 Ok(Going::On)
@@ -209,9 +211,7 @@ impl Conversation {
 
     /// Asks the person something that is answered by a key.
     fn asked(&self, answers: &[(char, &str)]) -> Option<char> {
-        let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
-        let answer = self.runtime.block_on(token.run_until_cancelled(answered(&self.screen, answers)));
-        self.talk.toolset.turn.end();
+        let answer = self.runtime.block_on(self.stoppable().run_until_cancelled(answered(&self.screen, answers)));
         // A question that was stopped leaves its line open.
         let _ = self.screen.end();
         answer.flatten()
@@ -244,7 +244,7 @@ impl Conversation {
             }
             Err(error) => return self.not_said(&error, text),
         }
-        let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
+        let token = self.stoppable();
         let run = self.perform(async |talk| talk.session.say(text, &token).await);
         self.ended(run, text)
     }
@@ -262,9 +262,13 @@ impl Conversation {
             }
         }));
         let runtime = self.runtime.clone();
-        let result = runtime.block_on(work(&mut self.talk));
-        self.talk.toolset.turn.end();
-        result
+        runtime.block_on(work(&mut self.talk))
+    }
+
+    /// Begins what Ctrl-C stops: a turn where somebody talks, everything where a script does.
+    fn stoppable(&self) -> CancellationToken {
+        let stop = &self.talk.toolset.stop;
+        if self.is_interactive { self.talk.toolset.turn.begin(stop) } else { stop.clone() }
     }
 
     /// Shows how a turn ended.
