@@ -1,7 +1,7 @@
 //! Approvals, asked in the conversation.
 
 use crate::diagnostics::visible;
-use crate::terminal::{Screen, columns, key};
+use crate::terminal::{Screen, columns, fitting, key};
 use anstyle::{AnsiColor, Style};
 use patter::drive::{Answer, Approver, IN_DOUBT, Nobody};
 use patter::run::PendingCall;
@@ -17,6 +17,8 @@ const DIM: Style = Style::new().dimmed();
 /// How many lines of arguments are shown at most.
 const MOST_LINES: usize = 40;
 const INDENT: &str = "    ";
+/// How wide arguments are shown at least.
+const NARROWEST: usize = 10;
 
 /// Asks the person in the conversation, where there is one.
 pub(super) struct InPlace {
@@ -88,28 +90,42 @@ fn show(screen: &Screen, what: &str, call: &PendingCall) {
 
 /// Writes arguments in lines: as JSON if that fits in one, else each for itself, and texts of several lines as they are.
 fn readable(arguments: &Json, width: usize) -> Vec<String> {
+    let width = width.max(NARROWEST);
     let line = visible(&arguments.to_string());
-    if line.chars().count() <= width {
+    if fitting(&line, width) == line.len() {
         return vec![line];
     }
-    let Json::Object(arguments) = arguments else { return lines(&format!("{arguments:#}")) };
+    let Json::Object(arguments) = arguments else { return lines(&format!("{arguments:#}"), width) };
     let mut out = Vec::new();
     for (name, value) in arguments {
         let name = visible(name);
         match value {
             Json::String(text) if text.contains('\n') => {
                 out.push(format!("{name}:"));
-                out.extend(lines(text).iter().map(|line| format!("{DIM}│{DIM:#} {line}")));
+                out.extend(lines(text, width - 2).iter().map(|line| format!("{DIM}│{DIM:#} {line}")));
             }
-            Json::Object(_) | Json::Array(_) => out.extend(lines(&format!("{name}: {value:#}"))),
-            value => out.push(visible(&format!("{name}: {value}"))),
+            Json::Object(_) | Json::Array(_) => out.extend(lines(&format!("{name}: {value:#}"), width)),
+            value => out.extend(lines(&format!("{name}: {value}"), width)),
         }
     }
     out
 }
 
-fn lines(text: &str) -> Vec<String> {
-    visible(text).lines().map(str::to_owned).collect()
+/// Breaks a text into lines that the terminal does not break again: what stands in front of them cannot be imitated.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    for line in visible(text).replace('\t', "    ").lines() {
+        let mut left = line;
+        loop {
+            let (head, rest) = left.split_at(fitting(left, width));
+            out.push(head.to_owned());
+            left = rest;
+            if left.is_empty() {
+                break;
+            }
+        }
+    }
+    out
 }
 
 /// Asks for one of some keys, and shows what was answered.
@@ -142,6 +158,7 @@ mod tests {
         check(json!({"path": "a.txt"}), 40, &["{\"path\":\"a.txt\"}"]);
         let expected = ["path: \"a.txt\"", "content:", "│ one", "│ \\u{1b}[2Jtwo", "options: {", "  \"mode\": 1", "}"];
         check(arguments, 40, &expected);
-        check(json!(["a long list", 1]), 10, &["[", "  \"a long list\",", "  1", "]"]);
+        check(json!({"a": "一二三四五\n六"}), 10, &["a:", "│ 一二三四", "│ 五", "│ 六"]);
+        check(json!(["a long list", 1]), 16, &["[", "  \"a long list\",", "  1", "]"]);
     }
 }

@@ -78,7 +78,7 @@ impl Chat {
             input,
             runtime,
             is_interactive,
-            hash: None,
+            hash: String::new(),
             draft: String::new(),
             has_failed: false,
         };
@@ -101,7 +101,7 @@ struct Conversation {
     runtime: Handle,
     is_interactive: bool,
     /// The hash of the agent as it was last.
-    hash: Option<String>,
+    hash: String,
     /// What stands in the line already when the next message is typed.
     draft: String,
     has_failed: bool,
@@ -153,7 +153,7 @@ impl Conversation {
 
     /// Says who is talked with.
     fn begin(&mut self, compiled: &Compiled) -> io::Result<()> {
-        self.hash = Some(compiled.spec().hash.clone());
+        self.hash.clone_from(&compiled.spec().hash);
         if !self.is_interactive {
             return Ok(());
         }
@@ -237,8 +237,8 @@ impl Conversation {
     fn turn(&mut self, text: &str) -> io::Result<()> {
         match self.talk.session.ready(None) {
             Ok((_, compiled)) => {
-                let hash = compiled.spec().hash.clone();
-                if self.hash.replace(hash.clone()).is_some_and(|before| before != hash) {
+                if self.hash != compiled.spec().hash {
+                    self.hash.clone_from(&compiled.spec().hash);
                     self.note("the agent changed")?;
                 }
             }
