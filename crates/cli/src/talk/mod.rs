@@ -4,10 +4,11 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
+use events::show_end;
+pub(crate) use events::{DIM, Format, event_line, listener, short};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
-use crate::{diagnostics, unsent};
+use crate::{Outcome, diagnostics, unsent};
 use clap::Args;
 use patter::agent::Compiled;
 use patter::agents::{Agents, Places};
@@ -15,6 +16,7 @@ use patter::drive::{Approver, Driver, RunEvent, Tally, now};
 use patter::name::ModelRef;
 use patter::permission::Rule;
 use patter::project::{Config, Environment, Servers};
+use patter::run::Run;
 use patter::session::{Recorder, Session, SessionError, Source};
 use patter::store::{self, Location, SessionId, Store, StoreError};
 use std::io;
@@ -237,6 +239,28 @@ impl Talk {
             diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
         }
         Ok(Some(compiled))
+    }
+
+    /// Shows how a turn ended.
+    pub(crate) fn end(
+        &self,
+        format: Format,
+        done: Result<Run, SessionError>,
+        compiled: &Compiled,
+    ) -> io::Result<Outcome> {
+        let run = match done {
+            Ok(run) => run,
+            Err(error) => {
+                say_error(&error)?;
+                return Ok(Outcome::Failure);
+            }
+        };
+        let id = self.session.id().map(|id| id.to_string());
+        let outcome = show_end(format, &run, compiled.bindings_hash(), self.tally.cost(), id.as_deref())?;
+        if let (Outcome::Success, Some(error)) = (outcome, self.toolset.runtime.block_on(self.session.broken())) {
+            diagnostics::warning(&format!("the end of this conversation is lost: {error}"))?;
+        }
+        Ok(outcome)
     }
 }
 

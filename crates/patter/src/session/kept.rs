@@ -42,6 +42,10 @@ impl Kept {
         locked(&self.id).clone()
     }
 
+    pub(super) async fn broken(&self) -> Option<JournalError> {
+        self.out.lock().await.broken.clone()
+    }
+
     pub(super) async fn claimed(&self, claim: Box<dyn Claim>) {
         *locked(&self.id) = Some(claim.id().clone());
         self.out.lock().await.claim = Some(claim);

@@ -235,6 +235,11 @@ impl Session {
         Ok(Self { source, fitting, limiting, ..Self::of(Arc::clone(&self.agents), kept, keeping) })
     }
 
+    /// Returns why nothing more is kept, if that is so: the store failed, and what happened last is not there.
+    pub async fn broken(&self) -> Option<JournalError> {
+        self.kept.broken().await
+    }
+
     /// Returns which session it is, if it is kept.
     pub fn id(&self) -> Option<SessionId> {
         self.keeping.as_ref().map(|keeping| keeping.id.clone()).or_else(|| self.kept.id())
