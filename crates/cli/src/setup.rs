@@ -218,20 +218,16 @@ pub(crate) async fn confirmed(question: String) -> bool {
     answered.await.unwrap_or(false)
 }
 
-/// A turn of a conversation: while there is one, Ctrl-C stops it and not the program.
+/// The turn of a conversation that began last: Ctrl-C stops it, and the program only if it is stopped already.
 #[derive(Clone, Default)]
 pub(crate) struct Turn(Arc<Mutex<Option<CancellationToken>>>);
 
 impl Turn {
-    /// Begins a turn, which also ends when the program is told to stop.
+    /// Begins a turn, which also stops with the program.
     pub(crate) fn begin(&self, stop: &CancellationToken) -> CancellationToken {
         let token = stop.child_token();
         *self.current() = Some(token.clone());
         token
-    }
-
-    pub(crate) fn end(&self) {
-        *self.current() = None;
     }
 
     /// Stops the turn; tells whether there was one that went on.

@@ -74,16 +74,61 @@ fn read(keys: &[char], ask: impl FnOnce(), is_unwanted: &AtomicBool) -> io::Resu
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut byte = [0];
-        let read = rustix::io::read(&terminal.stdin, &mut byte)?;
-        let [pressed] = byte;
-        let pressed = char::from(pressed).to_ascii_lowercase();
-        match pressed {
+        let mut bytes = [0; 64];
+        let read = rustix::io::read(&terminal.stdin, &mut bytes)?;
+        let bytes = bytes.get(..read).unwrap_or_default();
+        match pressed(bytes) {
             _ if read == 0 => return Ok(None),
-            '\u{4}' => return Ok(None),
-            _ if keys.contains(&pressed) => return Ok(Some(pressed)),
+            Some(END) => return Ok(None),
+            Some(key) if keys.contains(&key) => return Ok(Some(key)),
+            _ if bytes.contains(&ESCAPE) => drain(&terminal)?,
             _ => {}
         }
     }
     Ok(None)
+}
+
+/// What Ctrl-D gives, and what keys such as the arrows begin with.
+const END: char = '\u{4}';
+const ESCAPE: u8 = 0x1b;
+
+/// Returns the one key that was pressed, perhaps with Enter. What comes as several bytes is another key, such as an arrow
+/// (`ESC [ A`, which is no `a`), or was pasted.
+fn pressed(bytes: &[u8]) -> Option<char> {
+    match bytes {
+        [key] | [key, b'\r' | b'\n'] => Some(char::from(*key).to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// Drops what else belongs to a key that is sent as several bytes.
+fn drain(terminal: &Unbuffered) -> io::Result<()> {
+    let look = Timespec { tv_sec: 0, tv_nsec: LOOK };
+    let mut waiting = [PollFd::new(&terminal.stdin, PollFlags::IN)];
+    match poll(&mut waiting, Some(&look)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Ok(_) => Ok(tcflush(&terminal.stdin, QueueSelector::IFlush)?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_is_one_answer() {
+        let table: [(&[u8], Option<char>); 7] = [
+            (b"y", Some('y')),
+            (b"Y\r", Some('y')),
+            (b"\x04", Some(END)),
+            (b"\x1b[A", None),
+            (b"[A", None),
+            (b"yes", None),
+            ("é".as_bytes(), None),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(pressed(bytes), expected, "{bytes:?}");
+        }
+    }
 }

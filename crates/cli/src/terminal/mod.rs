@@ -36,20 +36,23 @@ pub(crate) fn columns() -> usize {
     }
 }
 
+/// Returns how many bytes of a text fit into so many columns, and at least one character.
+pub(crate) fn fitting(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > columns && at > 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
 /// Cuts a text to so many columns.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    let mut left = columns;
-    let fits = |c: &char| {
-        let width = c.width().unwrap_or(0);
-        let is_fit = width <= left;
-        left = left.saturating_sub(width);
-        is_fit
-    };
-    let head: String = text.chars().take_while(fits).collect();
-    if head.len() == text.len() {
-        return head;
+    if fitting(text, columns) == text.len() {
+        return text.to_owned();
     }
-    let mut head: Vec<char> = head.chars().collect();
-    head.pop();
-    head.into_iter().chain(['…']).collect()
+    let head = text.get(..fitting(text, columns.saturating_sub(1))).unwrap_or(text);
+    format!("{head}…")
 }

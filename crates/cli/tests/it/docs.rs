@@ -107,7 +107,9 @@ fn operations_guide_names_what_there_is() {
         assert_eq!(patter::check::check(&project, &options).is_empty(), expected, "{agent}");
     }
     let kinds = ["ValidationError", "ConfigurationError", "ToolError", "LLMAPIError", "StoreError"];
-    assert!(kinds.iter().all(|kind| guide.contains(kind)) && guide.contains("maxTurns") && guide.contains("maxToolCalls"));
+    assert!(
+        kinds.iter().all(|kind| guide.contains(kind)) && guide.contains("maxTurns") && guide.contains("maxToolCalls")
+    );
 }
 
 #[test]

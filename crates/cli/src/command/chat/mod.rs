@@ -78,7 +78,7 @@ impl Chat {
             input,
             runtime,
             is_interactive,
-            hash: None,
+            hash: String::new(),
             draft: String::new(),
             has_failed: false,
         };
@@ -101,7 +101,7 @@ struct Conversation {
     runtime: Handle,
     is_interactive: bool,
     /// The hash of the agent as it was last.
-    hash: Option<String>,
+    hash: String,
     /// What stands in the line already when the next message is typed.
     draft: String,
     has_failed: bool,
@@ -125,6 +125,8 @@ impl Conversation {
         if self.settle()? == Going::Ended {
             return Ok(Outcome::Failure);
         }
+        // Between turns Ctrl-C is a key; one that comes just before stops nothing.
+        self.stoppable();
         let mut is_leaving = false;
         loop {
             let names = self.tool_names();
@@ -151,7 +153,7 @@ impl Conversation {
 
     /// Says who is talked with.
     fn begin(&mut self, compiled: &Compiled) -> io::Result<()> {
-        self.hash = Some(compiled.spec().hash.clone());
+        self.hash.clone_from(&compiled.spec().hash);
         if !self.is_interactive {
             return Ok(());
         }
@@ -188,7 +190,7 @@ impl Conversation {
         self.screen.say("the last run of this session has not ended")?;
         match self.asked(&[('g', "go on with it"), ('d', "drop it"), ('q', "quit")]) {
             Some('g') => {
-                let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
+                let token = self.stoppable();
                 let run = self.perform(async |talk| talk.session.resume(&token).await);
                 self.ended(run, "")?;
                 Ok(Going::On)
@@ -209,9 +211,7 @@ impl Conversation {
 
     /// Asks the person something that is answered by a key.
     fn asked(&self, answers: &[(char, &str)]) -> Option<char> {
-        let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
-        let answer = self.runtime.block_on(token.run_until_cancelled(answered(&self.screen, answers)));
-        self.talk.toolset.turn.end();
+        let answer = self.runtime.block_on(self.stoppable().run_until_cancelled(answered(&self.screen, answers)));
         // A question that was stopped leaves its line open.
         let _ = self.screen.end();
         answer.flatten()
@@ -237,14 +237,14 @@ impl Conversation {
     fn turn(&mut self, text: &str) -> io::Result<()> {
         match self.talk.session.ready(None) {
             Ok((_, compiled)) => {
-                let hash = compiled.spec().hash.clone();
-                if self.hash.replace(hash.clone()).is_some_and(|before| before != hash) {
+                if self.hash != compiled.spec().hash {
+                    self.hash.clone_from(&compiled.spec().hash);
                     self.note("the agent changed")?;
                 }
             }
             Err(error) => return self.not_said(&error, text),
         }
-        let token = self.talk.toolset.turn.begin(&self.talk.toolset.stop);
+        let token = self.stoppable();
         let run = self.perform(async |talk| talk.session.say(text, &token).await);
         self.ended(run, text)
     }
@@ -262,9 +262,13 @@ impl Conversation {
             }
         }));
         let runtime = self.runtime.clone();
-        let result = runtime.block_on(work(&mut self.talk));
-        self.talk.toolset.turn.end();
-        result
+        runtime.block_on(work(&mut self.talk))
+    }
+
+    /// Begins what Ctrl-C stops: a turn where somebody talks, everything where a script does.
+    fn stoppable(&self) -> CancellationToken {
+        let stop = &self.talk.toolset.stop;
+        if self.is_interactive { self.talk.toolset.turn.begin(stop) } else { stop.clone() }
     }
 
     /// Shows how a turn ended.

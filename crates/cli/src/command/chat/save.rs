@@ -1,10 +1,9 @@
 //! Conversations as files.
 
 use super::Conversation;
+use crate::command::sessions::markdown;
 use crate::source::{Existing, write_whole};
-use patter::conversation::Message;
 use serde_json::json;
-use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -40,36 +39,4 @@ impl Conversation {
             Err(error) => self.fail(&format!("cannot write `{file}`: {error}"), None),
         }
     }
-}
-
-/// Writes a conversation as Markdown.
-fn markdown(agent: &str, conversation: &[Message]) -> String {
-    let mut out = format!("# A conversation with {agent}\n");
-    let mut speaker = "";
-    for message in conversation {
-        let (who, text) = match message {
-            Message::User { text } => ("You", text.trim().to_owned()),
-            Message::Assistant { text, calls, .. } => {
-                let calls =
-                    calls.iter().map(|call| format!("- → `{}` `{}`", call.tool, call.arguments.replace('`', "'")));
-                let parts: Vec<_> = Some(text.trim().to_owned()).filter(|text| !text.is_empty()).into_iter().collect();
-                let calls: Vec<_> = calls.collect();
-                (agent, [parts, vec![calls.join("\n")]].concat().join("\n\n"))
-            }
-            Message::Tool { tool, outcome, .. } => {
-                let result = outcome.text();
-                let result = result.trim().replace('\n', "\n      ");
-                (agent, format!("- ← `{tool}`\n\n      {result}"))
-            }
-        };
-        if who != speaker {
-            let _ = write!(out, "\n## {who}\n");
-            speaker = who;
-        }
-        let text = text.trim_end();
-        if !text.is_empty() {
-            let _ = write!(out, "\n{text}\n");
-        }
-    }
-    out
 }

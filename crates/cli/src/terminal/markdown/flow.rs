@@ -5,6 +5,8 @@ use unicode_width::UnicodeWidthChar;
 
 /// The narrowest lines there are.
 const NARROWEST: usize = 20;
+/// How long a word is at most before it goes out, in bytes.
+const MOST_WORD: usize = 4096;
 /// Two empty lines are as good as more.
 const MOST_BREAKS: usize = 3;
 const PLAIN: Style = Style::new();
@@ -85,7 +87,7 @@ impl Flow {
         self.word_width += width;
         if is_wide {
             self.end_word();
-        } else if !self.is_long && self.word_width > self.width.saturating_sub(self.hang_width) {
+        } else if !self.is_long && self.is_too_long() {
             self.place_word();
             self.is_long = true;
         }
@@ -108,6 +110,11 @@ impl Flow {
         if self.is_begun {
             self.out.push('\n');
         }
+    }
+
+    /// Characters may have no width, so it is not the only measure.
+    fn is_too_long(&self) -> bool {
+        self.word_width > self.width.saturating_sub(self.hang_width) || self.word.len() > MOST_WORD
     }
 
     fn end_word(&mut self) {
