@@ -392,7 +392,8 @@ impl StoreOption {
             None => {
                 let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
                 let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-                let ours = root.map(|root| root.join(".patter"));
+                let ours =
+                    root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
                 let folder = ours.or_else(|| state().or_else(home).map(|state| state.join("patter")));
                 Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
             }
