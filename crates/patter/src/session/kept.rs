@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Kept {
     log: Mutex<Log>,
     recorder: Mutex<Option<Recorder>>,
+    /// Why the recording is not complete.
+    unrecorded: Mutex<Option<JournalError>>,
     /// Held while entries are added, so that they come in one order everywhere.
     out: Arc<tokio::sync::Mutex<Out>>,
     id: Mutex<Option<SessionId>>,
@@ -51,21 +53,31 @@ impl Kept {
         self.out.lock().await.claim = Some(claim);
     }
 
-    pub(super) fn record(&self, mut recorder: Recorder) -> Result<(), JournalError> {
-        recorder.write_log(&self.log())?;
-        *locked(&self.recorder) = Some(recorder);
-        Ok(())
+    pub(super) fn record(&self, recorder: Recorder) {
+        *locked(&self.recorder) = Some(recorder.after(&self.log()));
     }
 
     /// Adds an entry, which goes to the store with what comes next.
-    pub(super) fn note(&self, entry: Entry) -> Result<(), JournalError> {
+    pub(super) fn open(&self, entry: Entry) -> Result<(), JournalError> {
+        self.note(&entry);
+        self.recorded()?;
         let text = self.apply(entry)?;
-        locked(&self.noted).extend(text);
+        locked(&self.noted).push(text);
         Ok(())
     }
 
-    /// Adds entries, everywhere.
-    pub(super) async fn add(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+    /// Adds an entry, everywhere.
+    pub(super) async fn add(&self, entry: Entry) -> Result<(), JournalError> {
+        self.note(&entry);
+        self.keep_all(vec![entry]).await
+    }
+
+    fn recorded(&self) -> Result<(), JournalError> {
+        locked(&self.unrecorded).clone().map_or(Ok(()), Err)
+    }
+
+    async fn keep_all(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        self.recorded()?;
         let mut out = Arc::clone(&self.out).lock_owned().await;
         if let Some(error) = &out.broken {
             return Err(error.clone());
@@ -73,7 +85,7 @@ impl Kept {
         let mut texts = std::mem::take(&mut *locked(&self.noted));
         for entry in entries {
             match self.apply(entry) {
-                Ok(text) => texts.extend(text),
+                Ok(text) => texts.push(text),
                 Err(error) => {
                     out.broken = Some(error.clone());
                     return Err(error);
@@ -94,20 +106,16 @@ impl Kept {
         appended.await.unwrap_or_else(|error| Err(JournalError(error.to_string())))
     }
 
-    /// Adds an entry to the log and to the recording. Returns it as text, if the store is to have it.
-    fn apply(&self, mut entry: Entry) -> Result<Option<String>, JournalError> {
-        if let Some(recorder) = &mut *locked(&self.recorder) {
-            recorder.write(&entry)?;
-        }
+    /// Adds an entry to the log. Returns it as text, for the store.
+    fn apply(&self, mut entry: Entry) -> Result<String, JournalError> {
         let mut log = self.log();
-        let is_streamed = matches!(entry, Entry::Streamed { .. });
         // What the model is given is kept when it changes, and not with each turn.
         if let Entry::Began { frame, beginning, .. } = &mut entry
             && log.frame(&beginning.spec.agent) == frame.as_ref()
         {
             *frame = None;
         }
-        let text = if is_streamed { None } else { Some(text(&entry)?) };
+        let text = text(&entry)?;
         log.apply(entry).map_err(|error| JournalError(error.to_string()))?;
         Ok(text)
     }
@@ -115,14 +123,22 @@ impl Kept {
 
 impl Journal for Kept {
     fn keep(&self, entries: Vec<Entry>) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.add(entries))
+        Box::pin(self.keep_all(entries))
     }
 
     fn open_run(&self, path: &[String]) -> Option<Run> {
         self.log().inner(path).cloned()
     }
 
-    fn wants_pieces(&self) -> bool {
+    fn note(&self, entry: &Entry) {
+        let mut recorder = locked(&self.recorder);
+        if let Some(Err(error)) = recorder.as_mut().map(|recorder| recorder.write(entry)) {
+            *recorder = None;
+            *locked(&self.unrecorded) = Some(error);
+        }
+    }
+
+    fn takes_notes(&self) -> bool {
         locked(&self.recorder).is_some()
     }
 }

@@ -143,7 +143,7 @@ async fn a_recording_has_all_that_happened() {
     let path = folder.0.path().join("recording.jsonl");
     let mut session = Session::new(folder.agents(vec![]).await);
     said(&mut session, "Hello! My name is Bob.").await;
-    session.record(Recorder::create(&path).unwrap()).unwrap();
+    session.record(Recorder::create(&path).unwrap());
     said(&mut session, "Please greet me").await;
     let recording = Recording::read(&path).unwrap();
     let mut log = Log::default();
