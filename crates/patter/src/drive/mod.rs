@@ -122,6 +122,13 @@ impl Driver {
         self
     }
 
+    /// Sets who finds models, in place of those that it has: such as [`RecordedModel`](crate::model::RecordedModel).
+    #[must_use]
+    pub fn with_models(mut self, models: Models) -> Self {
+        self.models = models;
+        self
+    }
+
     /// Adds rules to those of the agents.
     #[must_use]
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
