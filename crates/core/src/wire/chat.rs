@@ -1,13 +1,16 @@
 //! Chat Completions of OpenAI, and of all who speak it.
 
-use super::draft::{Draft, Reading, list, number, text};
+use super::draft::{Draft, Reading};
 use super::past::{as_text, wire_name};
+use super::stream::json;
+use super::tree::Tree;
 use super::{Streaming, WireError};
 use crate::conversation::{Message, Outcome, ToolCall, Usage};
 use crate::provider::{SchemaView, view};
 use crate::request::{Finish, OfferedTool, Request, Settings};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// How tools are said.
@@ -248,38 +251,15 @@ struct Slot {
 }
 
 impl Reading for Chat {
-    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
-        self.event(reply, draft)?;
-        if list(reply, "choices").is_empty() {
-            return Err(WireError::malformed("it has no `choices`"));
+    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        match self.piece(reply, draft)? {
+            0 => Err(WireError::malformed("it has no `choices`")),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
-        if let Some(error) = WireError::inside(event) {
-            return Err(error);
-        }
-        if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
-            draft.usage = Usage {
-                input_tokens: number(usage, "/prompt_tokens"),
-                cached_tokens: number(usage, "/prompt_tokens_details/cached_tokens"),
-                output_tokens: number(usage, "/completion_tokens"),
-                reasoning_tokens: number(usage, "/completion_tokens_details/reasoning_tokens"),
-                ..Usage::default()
-            };
-        }
-        let Some(choice) = list(event, "choices").first() else { return Ok(()) };
-        for form in [Form::Whole, Form::Piece] {
-            if let Some(message) = choice.get(form.key()).filter(|message| message.is_object()) {
-                self.message(message, form, draft);
-            }
-        }
-        if let Some(reason) = choice.get("finish_reason").and_then(Json::as_str) {
-            draft.finish = Some(finish(reason));
-            draft.is_complete = true;
-        }
-        Ok(())
+    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        self.piece(event, draft).map(|_| ())
     }
 
     fn close(self: Box<Self>, draft: &mut Draft) -> Option<Json> {
@@ -297,36 +277,70 @@ impl Reading for Chat {
 }
 
 impl Chat {
-    fn message(&mut self, message: &Json, form: Form, draft: &mut Draft) {
-        let thoughts = ["reasoning_content", "reasoning"].map(|key| text(message, key));
-        draft.thought(thoughts.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default());
-        draft.text(text(message, "content"));
-        // Some servers have parts here, as there are in requests.
-        for part in list(message, "content") {
-            draft.text(text(part, "text"));
+    /// Reads a piece, and returns how many choices it has.
+    fn piece(&mut self, bytes: &[u8], draft: &mut Draft) -> Result<usize, WireError> {
+        let event = Tree::read(bytes)?;
+        if !event.get("error").is_null()
+            && let Some(error) = WireError::inside(&json(bytes)?)
+        {
+            return Err(error);
         }
-        let refusal = text(message, "refusal");
+        let usage = event.get("usage");
+        if usage.is_object() {
+            draft.usage = Usage {
+                input_tokens: usage.get("prompt_tokens").count(),
+                cached_tokens: usage.get("prompt_tokens_details").get("cached_tokens").count(),
+                output_tokens: usage.get("completion_tokens").count(),
+                reasoning_tokens: usage.get("completion_tokens_details").get("reasoning_tokens").count(),
+                ..Usage::default()
+            };
+        }
+        let choices = event.get("choices").list();
+        let Some(choice) = choices.first() else { return Ok(0) };
+        for form in [Form::Whole, Form::Piece] {
+            let message = choice.get(form.key());
+            if message.is_object() {
+                self.message(message, form, draft);
+            }
+        }
+        if let Tree::Text(reason) = choice.get("finish_reason") {
+            draft.finish = Some(finish(reason));
+            draft.is_complete = true;
+        }
+        Ok(choices.len())
+    }
+
+    fn message(&mut self, message: &Tree<'_>, form: Form, draft: &mut Draft) {
+        let thoughts = ["reasoning_content", "reasoning"].map(|key| message.get(key).text());
+        draft.thought(thoughts.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default());
+        draft.text(message.get("content").text());
+        // Some servers have parts here, as there are in requests.
+        for part in message.get("content").list() {
+            draft.text(part.get("text").text());
+        }
+        let refusal = message.get("refusal").text();
         if !refusal.is_empty() {
             draft.text(refusal);
             self.is_refused = true;
         }
-        let calls = list(message, "tool_calls");
+        let calls = message.get("tool_calls").list();
         for call in calls {
-            let id = text(call, "id");
+            let id = call.get("id").text();
             let index = if form == Form::Whole { self.free } else { self.index(call, id) };
-            self.call(index, id, call.get("function").unwrap_or(&Json::Null), draft);
+            self.call(index, id, call.get("function"), draft);
         }
         // Where both are there, they say the same.
-        if let Some(function) = message.get("function_call").filter(|call| call.is_object() && calls.is_empty()) {
+        let function = message.get("function_call");
+        if function.is_object() && calls.is_empty() {
             self.call(0, "", function, draft);
         }
     }
 
     /// Returns what a piece of a call is kept under. Only the index is sure, and some servers leave even that out:
     /// there, an id or a name begins another call. Others count all calls as the first, and tell them apart by both.
-    fn index(&self, call: &Json, id: &str) -> u64 {
-        let is_named = call.pointer("/function/name").and_then(Json::as_str).is_some_and(|name| !name.is_empty());
-        let Some(index) = call.get("index").and_then(Json::as_u64) else {
+    fn index(&self, call: &Tree<'_>, id: &str) -> u64 {
+        let is_named = !call.get("function").get("name").text().is_empty();
+        let Some(index) = call.get("index").whole() else {
             let is_more = id.is_empty() && !is_named && !self.calls.is_empty();
             return if is_more { self.last } else { self.free };
         };
@@ -334,18 +348,18 @@ impl Chat {
         if self.calls.get(&index).is_some_and(is_other) { self.free } else { index }
     }
 
-    fn call(&mut self, index: u64, id: &str, function: &Json, draft: &mut Draft) {
+    fn call(&mut self, index: u64, id: &str, function: &Tree<'_>, draft: &mut Draft) {
         self.last = index;
         self.free = self.free.max(index.saturating_add(1));
         let slot = self.calls.entry(index).or_default();
         if slot.id.is_empty() {
             id.clone_into(&mut slot.id);
         }
-        let name = text(function, "name");
+        let name = function.get("name").text();
         let arguments = match function.get("arguments") {
-            Some(Json::String(text)) => text.clone(),
-            Some(object @ Json::Object(_)) => object.to_string(),
-            _ => String::new(),
+            Tree::Text(text) => Cow::Borrowed(&**text),
+            object @ Tree::Object(_) => Cow::Owned(serde_json::to_string(object).unwrap_or_default()),
+            _ => Cow::Borrowed(""),
         };
         match slot.begun {
             Some(begun) => draft.arguments(begun, &arguments),

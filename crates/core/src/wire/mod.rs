@@ -29,6 +29,7 @@ mod past;
 mod responses;
 mod retry;
 mod stream;
+mod tree;
 
 pub use error::WireError;
 pub use limit::{Exhausted, exhausted};
@@ -153,10 +154,9 @@ impl Wire {
         if !(200..300).contains(&status) {
             return Err(WireError::of_status(status, body));
         }
-        let json = stream::json(body)?;
         let mut reading = self.reading();
         let mut draft = Draft::new(request);
-        reading.whole(&json, &mut draft)?;
+        reading.whole(body, &mut draft)?;
         let opaque = reading.close(&mut draft);
         Ok(draft.reply(self, opaque))
     }
