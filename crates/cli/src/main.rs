@@ -7,6 +7,7 @@ mod diagnostics;
 mod setup;
 mod source;
 mod talk;
+mod terminal;
 mod unsent;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -38,7 +39,9 @@ enum Command {
     Schema(command::schema::Schema),
     Diff(command::diff::Diff),
     Run(command::run::Run),
+    Chat(command::chat::Chat),
     Resume(command::resume::Resume),
+    Replay(command::replay::Replay),
     Sessions(command::sessions::Sessions),
     Tools(command::tools::Tools),
     Why(command::why::Why),
@@ -87,7 +90,9 @@ fn main() -> ExitCode {
         Command::Schema(schema) => schema.run(),
         Command::Diff(diff) => diff.run(),
         Command::Run(run) => run.run(),
+        Command::Chat(chat) => chat.run(),
         Command::Resume(resume) => resume.run(),
+        Command::Replay(replay) => replay.run(),
         Command::Sessions(sessions) => sessions.run(),
         Command::Tools(tools) => tools.run(),
         Command::Why(why) => why.run(),

@@ -26,7 +26,7 @@ pub mod tool;
 
 pub use patter_core::{
     check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
-    provider, request, rule, run, schema, signature, wire,
+    provider, replay, request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -10,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod new;
 pub(crate) mod parse;
+pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;

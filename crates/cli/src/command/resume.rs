@@ -1,6 +1,6 @@
 //! `patter resume`: goes on with a run that was ended half way.
 
-use crate::talk::{Format, TalkOptions, Terminal, listener, say_error, show_end};
+use crate::talk::{Format, TalkOptions, Terminal, listener, say_error};
 use crate::{Outcome, diagnostics};
 use clap::Args;
 use std::io;
@@ -67,12 +67,7 @@ impl Resume {
             let message = "the agent changed since the run began; it goes on with what it is now";
             diagnostics::warning(message)?;
         }
-        match runtime.block_on(talk.session.resume(stop)) {
-            Ok(run) => show_end(format, &run, compiled.bindings_hash(), talk.tally.cost(), id.as_deref()),
-            Err(error) => {
-                say_error(&error)?;
-                Ok(Outcome::Failure)
-            }
-        }
+        let done = runtime.block_on(talk.session.resume(stop));
+        talk.end(format, done, &compiled)
     }
 }

@@ -1,6 +1,6 @@
 //! `patter run`: asks an agent.
 
-use crate::talk::{Format, SessionOptions, TalkOptions, Terminal, listener, say_error, show_end};
+use crate::talk::{Format, SessionOptions, TalkOptions, Terminal, listener};
 use crate::{Outcome, diagnostics, print};
 use clap::Args;
 use serde_json::json;
@@ -65,16 +65,11 @@ impl Run {
         };
         let Some(compiled) = talk.ready()? else { return Ok(Outcome::Failure) };
         let id = talk.session.id().map(|id| id.to_string());
-        if format == Format::StreamJson {
+        if format == Format::StreamJson && id.is_some() {
             print(&format!("{}\n", json!({"event": "session", "id": id})))?;
         }
         let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
-        match runtime.block_on(talk.session.say(&prompt, stop)) {
-            Ok(run) => show_end(format, &run, compiled.bindings_hash(), talk.tally.cost(), id.as_deref()),
-            Err(error) => {
-                say_error(&error)?;
-                Ok(Outcome::Failure)
-            }
-        }
+        let done = runtime.block_on(talk.session.say(&prompt, stop));
+        talk.end(format, done, &compiled)
     }
 }

@@ -4,10 +4,10 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, listener, short, show_end};
+pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
-use crate::{diagnostics, unsent};
+use crate::{Outcome, diagnostics, unsent};
 use clap::Args;
 use patter::agent::Compiled;
 use patter::agents::{Agents, Places};
@@ -15,6 +15,7 @@ use patter::drive::{Approver, Driver, RunEvent, Tally, now};
 use patter::name::ModelRef;
 use patter::permission::Rule;
 use patter::project::{Config, Environment, Servers};
+use patter::run::Run;
 use patter::session::{Recorder, Session, SessionError, Source};
 use patter::store::{self, Location, SessionId, Store, StoreError};
 use std::io;
@@ -83,7 +84,6 @@ pub(crate) struct StoreOption {
 /// A session that is open, with what it runs on.
 pub(crate) struct Talk {
     pub(crate) session: Session,
-    #[expect(dead_code, reason = "conversations are forked into it, by what is talked with line by line")]
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) agents: Arc<Agents>,
     /// What it cost since it was opened.
@@ -214,11 +214,12 @@ impl TalkOptions {
                 limits.deadline_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
             }
         });
-        if let Some(path) = &self.record
-            && let Err(error) = Recorder::create(path).and_then(|recorder| session.record(recorder))
-        {
-            diagnostics::error(&error.to_string(), None)?;
-            return Ok(None);
+        match self.record.as_ref().map(Recorder::create).transpose() {
+            Ok(recorder) => recorder.into_iter().for_each(|recorder| session.record(recorder)),
+            Err(error) => {
+                diagnostics::error(&error.to_string(), Some("remove the file, or name another"))?;
+                return Ok(None);
+            }
         }
         Ok(Some(Talk { session, store, agents: ready.agents, tally, toolset: ready.toolset }))
     }
@@ -238,6 +239,28 @@ impl Talk {
             diagnostics::say(&format!("{DIM}{notice}{DIM:#}"))?;
         }
         Ok(Some(compiled))
+    }
+
+    /// Shows how a turn ended.
+    pub(crate) fn end(
+        &self,
+        format: Format,
+        done: Result<Run, SessionError>,
+        compiled: &Compiled,
+    ) -> io::Result<Outcome> {
+        let run = match done {
+            Ok(run) => run,
+            Err(error) => {
+                say_error(&error)?;
+                return Ok(Outcome::Failure);
+            }
+        };
+        let id = self.session.id().map(|id| id.to_string());
+        let outcome = show_end(format, &run, compiled.bindings_hash(), self.tally.cost(), id.as_deref())?;
+        if let (Outcome::Success, Some(error)) = (outcome, self.toolset.runtime.block_on(self.session.broken())) {
+            diagnostics::warning(&format!("the end of this conversation is lost: {error}"))?;
+        }
+        Ok(outcome)
     }
 }
 
@@ -369,7 +392,8 @@ impl StoreOption {
             None => {
                 let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
                 let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-                let ours = root.map(|root| root.join(".patter"));
+                let ours =
+                    root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
                 let folder = ours.or_else(|| state().or_else(home).map(|state| state.join("patter")));
                 Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
             }

@@ -97,6 +97,22 @@ fn tools_guide() {
 }
 
 #[test]
+fn operations_guide_names_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = std::fs::read_to_string(root.join("docs/operations.md")).unwrap();
+    for (agent, expected) in [("maxTurns: 10", true), ("maxTurn: 10", false)] {
+        let text = format!("[a:Agent {{instruction: 'Hi', model: 'demo', {agent}, maxToolCalls: 5, timeout: 2m}}]");
+        let project = patter::project::Project::read([("a.gram", text)]);
+        let options = patter::check::Options { library: &[] };
+        assert_eq!(patter::check::check(&project, &options).is_empty(), expected, "{agent}");
+    }
+    let kinds = ["ValidationError", "ConfigurationError", "ToolError", "LLMAPIError", "StoreError"];
+    assert!(
+        kinds.iter().all(|kind| guide.contains(kind)) && guide.contains("maxTurns") && guide.contains("maxToolCalls")
+    );
+}
+
+#[test]
 fn cli_reference() {
     check("docs/cli.md");
 }

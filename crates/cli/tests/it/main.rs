@@ -10,6 +10,7 @@
 )]
 
 mod architecture;
+mod chat;
 mod declarations;
 mod docs;
 mod doctor;
@@ -18,4 +19,6 @@ mod import;
 mod new;
 mod notation;
 mod run;
+mod sessions;
+mod terminal;
 mod tools;

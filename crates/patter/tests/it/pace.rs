@@ -172,7 +172,7 @@ async fn a_wait_is_cut_short() {
             });
     let compiled = driver.compile(&driver.agent("a").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
-    let run = driver.drive(&compiled, run, &CancellationToken::new(), &mut |_| {}).await;
+    let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert!(matches!(run.outcome(), Some(Outcome::Failed(_))), "{:?}", run.outcome());
     assert_eq!(*heard.lock().unwrap(), ["the provider answered 529: slow down, [redacted]"]);
     assert_eq!(provider.count(), 1);

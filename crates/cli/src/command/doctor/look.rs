@@ -3,11 +3,13 @@
 use super::{Doctor, Line, Section, model, tool};
 use crate::command::check::{add_unbound, known_tools};
 use crate::diagnostics::counted;
+use crate::talk::StoreOption;
 use patter::check::{Options, check};
 use patter::declare::Declares;
 use patter::gram::Dialect;
 use patter::library::unbound;
 use patter::project::{CONFIG, Config, Environment, LoadError, Loaded, Project};
+use patter::store::{self, Location, StoreError};
 use std::path::{Path, PathBuf};
 
 /// Looks at all that a project needs.
@@ -43,7 +45,7 @@ pub(super) async fn look(root: Option<&Path>, asked: &Doctor) -> Vec<Section> {
         Section { name: "project", lines: project_lines },
         Section { name: "models", lines: model_lines },
         Section { name: "tools", lines: tool_lines },
-        Section { name: "store", lines: store(root) },
+        Section { name: "store", lines: store(root, &config, &environment).await },
     ]
 }
 
@@ -109,17 +111,39 @@ fn sound(project: &Project) -> Line {
     Line::well(format!("{}: no errors", counts.join(", ")))
 }
 
-/// Looks whether what runs leave behind can be kept: the folder `.patter`, or the nearest one above it that there is.
-fn store(root: Option<&Path>) -> Vec<Line> {
-    let folder = root.unwrap_or(Path::new(".")).join(".patter");
-    let shown = folder.strip_prefix(".").unwrap_or(&folder).display().to_string();
+/// Looks whether sessions can be kept. A file that is not there yet is not made: it is enough that it could be.
+async fn store(root: Option<&Path>, config: &Config, environment: &Environment) -> Vec<Line> {
+    let broken = |error: &StoreError| {
+        let hint =
+            error.hint().unwrap_or_else(|| "`url` in the section [store] of patter.toml names another".to_owned());
+        vec![Line::broken(error.to_string(), hint)]
+    };
+    let location = match StoreOption::default().location(root, config, environment) {
+        Ok(Some(location)) => location,
+        Ok(None) => return vec![Line::skipped("sessions are not kept")],
+        Err(error) => return broken(&error),
+    };
+    if let Location::Sqlite(path) = &location
+        && !path.exists()
+    {
+        return vec![can_be_made(path)];
+    }
+    let opened = async { store::open(&location).await?.list(1).await };
+    match opened.await {
+        Ok(_) => vec![Line::well(format!("sessions are kept in `{location}`"))],
+        Err(error) => broken(&error),
+    }
+}
+
+fn can_be_made(path: &Path) -> Line {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let shown = folder.strip_prefix(".").unwrap_or(folder).display().to_string();
     let there = folder.ancestors().find(|folder| folder.exists()).filter(|folder| !folder.as_os_str().is_empty());
     // Whether a file can be written is only known by writing one; it goes away at once.
     match tempfile::tempfile_in(there.unwrap_or(Path::new("."))) {
-        Ok(_) => vec![Line::well(format!("`{shown}` can be written"))],
-        Err(error) => vec![Line::broken(
-            format!("`{shown}` cannot be written: {error}"),
-            "make it a folder that you may write to",
-        )],
+        Ok(_) => Line::well(format!("`{shown}` can be written")),
+        Err(error) => {
+            Line::broken(format!("`{shown}` cannot be written: {error}"), "make it a folder that you may write to")
+        }
     }
 }
