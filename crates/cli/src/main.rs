@@ -7,6 +7,7 @@ mod diagnostics;
 mod setup;
 mod source;
 mod talk;
+mod terminal;
 mod unsent;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -38,6 +39,7 @@ enum Command {
     Schema(command::schema::Schema),
     Diff(command::diff::Diff),
     Run(command::run::Run),
+    Chat(command::chat::Chat),
     Resume(command::resume::Resume),
     Replay(command::replay::Replay),
     Sessions(command::sessions::Sessions),
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         Command::Schema(schema) => schema.run(),
         Command::Diff(diff) => diff.run(),
         Command::Run(run) => run.run(),
+        Command::Chat(chat) => chat.run(),
         Command::Resume(resume) => resume.run(),
         Command::Replay(replay) => replay.run(),
         Command::Sessions(sessions) => sessions.run(),

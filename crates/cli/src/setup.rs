@@ -13,7 +13,7 @@ use patter::project::{
 use patter::tool::{CancellationToken, Tool};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -34,6 +34,8 @@ pub(crate) struct Toolset {
     pub(crate) runtime: Runtime,
     /// Cancelled when the program is told to stop.
     pub(crate) stop: CancellationToken,
+    /// What Ctrl-C stops first.
+    pub(crate) turn: Turn,
     /// Where tools and models look variables up.
     pub(crate) environment: Environment,
     /// Keeps the servers alive.
@@ -131,7 +133,8 @@ impl Toolset {
             diagnostics::warning(&format!("line {line} of .env is no assignment, as in NAME=value"))?;
         }
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let stop = stop_signal(&runtime)?;
+        let turn = Turn::default();
+        let stop = stop_signal(&runtime, turn.clone())?;
         let mut tools = match Tools::read(project, root, config, &environment) {
             Ok(tools) => tools,
             Err(error) => {
@@ -163,7 +166,7 @@ impl Toolset {
             }
         };
         let missing_servers = problems.iter().map(ToString::to_string).collect();
-        Ok(Some(Self { library, missing_servers, runtime, stop, environment, tools }))
+        Ok(Some(Self { library, missing_servers, runtime, stop, turn, environment, tools }))
     }
 }
 
@@ -215,9 +218,33 @@ pub(crate) async fn confirmed(question: String) -> bool {
     answered.await.unwrap_or(false)
 }
 
+/// The turn of a conversation that began last: Ctrl-C stops it, and the program only if it is stopped already.
+#[derive(Clone, Default)]
+pub(crate) struct Turn(Arc<Mutex<Option<CancellationToken>>>);
+
+impl Turn {
+    /// Begins a turn, which also stops with the program.
+    pub(crate) fn begin(&self, stop: &CancellationToken) -> CancellationToken {
+        let token = stop.child_token();
+        *self.current() = Some(token.clone());
+        token
+    }
+
+    /// Stops the turn; tells whether there was one that went on.
+    fn interrupt(&self) -> bool {
+        let current = self.current();
+        let going = current.as_ref().filter(|turn| !turn.is_cancelled());
+        going.inspect(|turn| turn.cancel()).is_some()
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Listens from now on for being told to stop: by Ctrl-C, by whoever started the program, or by the end of its terminal.
 /// Whoever says it twice wants it at once.
-pub(crate) fn stop_signal(runtime: &Runtime) -> io::Result<CancellationToken> {
+pub(crate) fn stop_signal(runtime: &Runtime, turn: Turn) -> io::Result<CancellationToken> {
     let _entered = runtime.enter();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -227,7 +254,7 @@ pub(crate) fn stop_signal(runtime: &Runtime) -> io::Result<CancellationToken> {
     runtime.spawn(async move {
         loop {
             tokio::select! {
-                _ = interrupt.recv() => {}
+                _ = interrupt.recv() => if turn.interrupt() { continue },
                 _ = terminate.recv() => {}
                 _ = hangup.recv() => {}
             }

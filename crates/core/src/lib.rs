@@ -12,6 +12,7 @@ pub mod declare;
 pub mod definition;
 pub mod demo;
 pub mod diff;
+pub mod experiment;
 mod keyword;
 pub mod library;
 pub mod name;

@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod doctor;

@@ -256,7 +256,7 @@ fn shown(summary: &Summary, log: &Log, full: bool) -> String {
 
 fn export(stored: &Stored, log: &Log, form: Form, output: Option<&PathBuf>) -> io::Result<Outcome> {
     let text = match form {
-        Form::Markdown => markdown(&stored.summary, log.conversation()),
+        Form::Markdown => markdown(&stored.summary.agent, log.conversation()),
         Form::Json => {
             let mut document = summary_json(&stored.summary);
             if let Json::Object(fields) = &mut document {
@@ -280,16 +280,20 @@ fn export(stored: &Stored, log: &Log, form: Form, output: Option<&PathBuf>) -> i
     Ok(Outcome::Success)
 }
 
-/// Returns a conversation for people to read elsewhere.
-pub(crate) fn markdown(summary: &Summary, conversation: &[Message]) -> String {
-    let mut text = format!("# {}\n", summary.title.lines().next().unwrap_or("Conversation"));
+/// Returns a conversation for people to read elsewhere. What was said first is its title.
+pub(crate) fn markdown(agent: &str, conversation: &[Message]) -> String {
+    let title = conversation.iter().find_map(|message| match message {
+        Message::User { text } => text.trim().lines().next(),
+        _ => None,
+    });
+    let mut text = format!("# {}\n", title.unwrap_or("Conversation"));
     for message in conversation {
         let _ = match message {
             Message::User { text: said } => write!(text, "\n## You\n\n{said}\n"),
             Message::Assistant { text: said, calls, .. } => {
                 let calls = calls.iter().map(|call| fenced(&format!("→ {} {}", call.tool, call.arguments)));
                 let said = if said.is_empty() { String::new() } else { format!("\n{said}\n") };
-                write!(text, "\n## {}\n{said}{}", summary.agent, calls.collect::<String>())
+                write!(text, "\n## {agent}\n{said}{}", calls.collect::<String>())
             }
             Message::Tool { tool, outcome, .. } => text.write_str(&fenced(&format!("← {tool} {}", outcome.text()))),
         };

@@ -7,10 +7,10 @@ use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use patter::declare::Agent;
-use patter::library::{BindFailure, Entry, Matching, ResolveError, Target, bind};
+use patter::library::{BindFailure, Entry, Library, Matching, ResolveError, Target, bind};
 use patter::name::FullName;
 use patter::permission::{Because, Permissions};
-use patter::project::Servers;
+use patter::project::{Project, Servers};
 use patter::signature::{Field, Presence, Shape, Signature, Type};
 use patter::tool::Tool;
 use std::fmt::Write;
@@ -56,58 +56,76 @@ impl Why {
                 None => return Ok(Outcome::Failure),
             },
         };
-        let mut out = String::new();
-        let resolved = setup.toolset.library.resolve(&self.tool);
-        match &resolved {
-            Ok(entry) => head(&mut out, entry),
-            Err(ResolveError::NotFound { .. }) if agent.is_none() => {}
-            Err(error) => {
-                let _ = writeln!(out, "{BAD}{error}{BAD:#}");
+        let (project, library) = (&setup.loaded.project, &*setup.toolset.library);
+        let Some(rules) = self.rules.all(&setup.config)? else { return Ok(Outcome::Usage) };
+        let question = Question { tool: &self.tool, project, library, agent: agent.as_ref() };
+        let permissions = |name: &FullName| match (&agent, library.resolve(&self.tool)) {
+            (Some(agent), _) => {
+                let (own, _) = agent.rules(project.file_of(agent).unwrap_or_default());
+                Permissions::declared([name.clone()]).with_all(own).with_all(rules.clone())
             }
-        }
-        candidates(&mut out, &setup, &self.tool, resolved.as_ref().ok().copied());
-        let mut is_well = resolved.is_ok();
-        let bound = match &agent {
-            Some(agent) => self.declaration(&mut out, &setup, agent, &mut is_well),
-            None => resolved.as_ref().ok().map(|entry| entry.name.clone()),
+            (None, Ok(entry)) => base_permissions(&entry.name, &entry.value).with_all(rules.clone()),
+            (None, Err(_)) => Permissions::default().with_all(rules.clone()),
         };
-        if let Some(name) = bound {
-            let permissions = match (&agent, &resolved) {
-                (Some(agent), _) => {
-                    let (rules, _) = agent.rules(setup.loaded.project.file_of(agent).unwrap_or_default());
-                    Permissions::declared([name.clone()]).with_all(rules)
-                }
-                (None, Ok(entry)) => base_permissions(&entry.name, &entry.value),
-                (None, Err(_)) => Permissions::default(),
-            };
-            let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
-            let title = if agent.is_some() { "permission" } else { "permission of `patter call`" };
-            permission(&mut out, title, &permissions, &name);
-        }
+        let (out, is_well) = question.answer(permissions);
         print(&out)?;
-        if let (Err(error), None) = (&resolved, &agent) {
+        if let (Err(error), None) = (library.resolve(&self.tool), &agent) {
             let hint = error.hint().unwrap_or_else(|| "`patter tools` lists them".to_owned());
             diagnostics::error(&error.to_string(), Some(&hint))?;
         }
         Ok(if is_well { Outcome::Success } else { Outcome::Failure })
     }
+}
+
+/// What a name of a tool stands for, perhaps as an agent calls it.
+pub(crate) struct Question<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) project: &'a Project,
+    pub(crate) library: &'a Library<Tool>,
+    pub(crate) agent: Option<&'a Agent>,
+}
+
+impl Question<'_> {
+    /// Returns the answer, and whether all is well, with the permissions of what the name is bound to.
+    pub(crate) fn answer(&self, permissions: impl FnOnce(&FullName) -> Permissions) -> (String, bool) {
+        let mut out = String::new();
+        let resolved = self.library.resolve(self.tool);
+        match &resolved {
+            Ok(entry) => head(&mut out, entry),
+            Err(ResolveError::NotFound { .. }) if self.agent.is_none() => {}
+            Err(error) => {
+                let _ = writeln!(out, "{BAD}{error}{BAD:#}");
+            }
+        }
+        self.candidates(&mut out, resolved.as_ref().ok().copied());
+        let mut is_well = resolved.is_ok();
+        let bound = match self.agent {
+            Some(agent) => self.declaration(&mut out, agent, &mut is_well),
+            None => resolved.as_ref().ok().map(|entry| entry.name.clone()),
+        };
+        if let Some(name) = bound {
+            let title = if self.agent.is_some() { "permission" } else { "permission of `patter call`" };
+            permission(&mut out, title, &permissions(&name), &name);
+        }
+        (out, is_well)
+    }
 
     /// Tells whether the tool is what the agent declares; returns what it is bound to.
-    fn declaration(&self, out: &mut String, setup: &Setup, agent: &Agent, is_well: &mut bool) -> Option<FullName> {
+    fn declaration(&self, out: &mut String, agent: &Agent, is_well: &mut bool) -> Option<FullName> {
         let name = agent.name().unwrap_or_default();
-        let own = |full: &str| full == self.tool || full.rsplit('/').next() == Some(self.tool.as_str());
+        let own = |full: &str| full == self.tool || full.rsplit('/').next() == Some(self.tool);
         let mut bad = |out: &mut String, text: &str| {
             *is_well = false;
             let _ = writeln!(out, "  {BAD}{text}{BAD:#}");
         };
         let _ = writeln!(out, "{BOLD}declared by {name}{BOLD:#}");
-        let bindings = bind(agent, &setup.loaded.project, &setup.toolset.library, Matching::Compatible);
+        let bindings = bind(agent, self.project, self.library, Matching::Compatible);
         let Some(element) = agent.elements().find(|element| element.name().is_some_and(|name| own(&name))) else {
             bad(out, &format!("`{name}` does not declare it, so no call of it reaches the tool"));
             return None;
         };
         let declared = element.name().unwrap_or_default().into_owned();
-        let place = setup.loaded.project.place(0, element.span());
+        let place = self.project.place(0, element.span());
         let failure = |failures: &[BindFailure]| failures.iter().find(|one| one.name == declared).cloned();
         match bindings {
             Err(error) if failure(&error.failures).is_some() => {
@@ -118,7 +136,7 @@ impl Why {
                 None
             }
             // Others of the agent may not be bound; this one is.
-            Err(_) => setup.toolset.library.resolve(&declared).ok().map(|entry| {
+            Err(_) => self.library.resolve(&declared).ok().map(|entry| {
                 let _ = writeln!(out, "  {GOOD}compatible{GOOD:#}  {DIM}{place}{DIM:#}");
                 entry.name.clone()
             }),
@@ -133,6 +151,32 @@ impl Why {
                     Some(name)
                 }
             },
+        }
+    }
+
+    fn candidates(&self, out: &mut String, winner: Option<&Entry<Tool>>) {
+        let candidates = self.library.candidates(self.tool);
+        if candidates.is_empty() {
+            return;
+        }
+        let width = candidates.iter().map(|entry| entry.name.as_str().len()).max().unwrap_or(0);
+        let _ = writeln!(out, "{BOLD}candidates{BOLD:#}");
+        for entry in candidates {
+            let is_winner = winner.is_some_and(|winner| std::ptr::eq(winner, entry));
+            let is_overridden = self.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
+            let why = match winner {
+                _ if is_overridden => "overridden: a higher layer has the same full name",
+                Some(winner) if is_winner && winner.name.as_str() == self.tool && self.tool.contains('/') => {
+                    "taken: the full name"
+                }
+                Some(_) if is_winner => "taken: the highest layer that has the name",
+                Some(winner) if entry.layer < winner.layer => "not taken: a higher layer has the name",
+                Some(_) => "not taken: another full name is asked for",
+                None => "not taken: the name may stand for another one as well",
+            };
+            let (mark, style) = if is_winner { (">", GOOD) } else { (" ", DIM) };
+            let (name, layer, source) = (entry.name.as_str(), entry.layer.name(), &entry.value.source);
+            let _ = writeln!(out, "{style}{mark} {name:<width$}  {layer:<8}  {why}{style:#}  {DIM}{source}{DIM:#}");
         }
     }
 }
@@ -176,30 +220,6 @@ fn returned(ty: &Type) -> String {
         }
         Shape::Array(item) => format!("[{}]", returned(item)),
         _ => ty.to_string(),
-    }
-}
-
-fn candidates(out: &mut String, setup: &Setup, name: &str, winner: Option<&Entry<Tool>>) {
-    let candidates = setup.toolset.library.candidates(name);
-    if candidates.is_empty() {
-        return;
-    }
-    let width = candidates.iter().map(|entry| entry.name.as_str().len()).max().unwrap_or(0);
-    let _ = writeln!(out, "{BOLD}candidates{BOLD:#}");
-    for entry in candidates {
-        let is_winner = winner.is_some_and(|winner| std::ptr::eq(winner, entry));
-        let is_overridden = setup.toolset.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
-        let why = match winner {
-            _ if is_overridden => "overridden: a higher layer has the same full name",
-            Some(winner) if is_winner && winner.name.as_str() == name && name.contains('/') => "taken: the full name",
-            Some(_) if is_winner => "taken: the highest layer that has the name",
-            Some(winner) if entry.layer < winner.layer => "not taken: a higher layer has the name",
-            Some(_) => "not taken: another full name is asked for",
-            None => "not taken: the name may stand for another one as well",
-        };
-        let (mark, style) = if is_winner { (">", GOOD) } else { (" ", DIM) };
-        let (name, layer, source) = (entry.name.as_str(), entry.layer.name(), &entry.value.source);
-        let _ = writeln!(out, "{style}{mark} {name:<width$}  {layer:<8}  {why}{style:#}  {DIM}{source}{DIM:#}");
     }
 }
 

@@ -1,9 +1,8 @@
 //! What is shown of a run.
 
-use crate::{Outcome, diagnostics, print};
+use crate::{Outcome, diagnostics, print, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use patter::conversation;
 use patter::drive::{Happened, RunEvent};
 use patter::price::Cost;
 use patter::run::{self, FailureKind, Run};
@@ -108,22 +107,42 @@ fn show(event: &RunEvent) -> io::Result<()> {
             // A terminal obeys what it is sent; a file or a pipe gets the answer as it is.
             if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print(text) }
         }
-        Happened::ToolStarted { tool, arguments, .. } => {
-            diagnostics::say(&format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {}", short(&arguments.to_string())))
-        }
-        Happened::Waiting { seconds, because } => {
-            diagnostics::say(&format!("{indent}{DIM}waiting {seconds:.1} s: {}{DIM:#}", short(because)))
-        }
         Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
-        Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
-            let text = short(&outcome.text());
-            let style = if matches!(outcome, conversation::Outcome::Value { .. }) { Style::new() } else { BAD };
-            let line = format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#}");
-            diagnostics::say(&format!("{line} {DIM}{duration_ms} ms{DIM:#}"))
-        }
-        _ => Ok(()),
+        _ => event_line(event).map_or(Ok(()), |line| diagnostics::say(&line)),
     }
 }
+
+/// Returns how a call is shown that begins or ends, or a wait: in one line, which at a terminal is not broken.
+pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
+    let indent = "  ".repeat(event.depth as usize);
+    let width = if io::stderr().is_terminal() { terminal::columns() } else { LINE };
+    let one_line = |text: &str, used: usize| {
+        let text = diagnostics::visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
+        terminal::cut(&text, width.saturating_sub(used + indent.len()).max(TERSEST))
+    };
+    match &event.happened {
+        Happened::ToolStarted { tool, arguments, .. } => {
+            let arguments = one_line(&arguments.to_string(), tool.len() + 3);
+            Some(format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {arguments}"))
+        }
+        Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
+            let time = format!("{duration_ms} ms");
+            let text = one_line(&outcome.text(), tool.len() + time.len() + 4);
+            let style = if outcome.is_value() { Style::new() } else { BAD };
+            Some(format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#} {DIM}{time}{DIM:#}"))
+        }
+        Happened::Waiting { seconds, because } => {
+            let wait = format!("waiting {seconds:.1} s:");
+            Some(format!("{indent}{DIM}{wait} {}{DIM:#}", one_line(because, wait.len() + 1)))
+        }
+        _ => None,
+    }
+}
+
+/// How long lines are that no terminal shows.
+const LINE: usize = 120;
+/// What is shown of a text even where there is no room for it.
+const TERSEST: usize = 12;
 
 /// Cuts a text to one line of a terminal.
 pub(crate) fn short(text: &str) -> String {

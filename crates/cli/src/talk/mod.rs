@@ -4,7 +4,7 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, listener, short, show_end};
+pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use crate::{Outcome, diagnostics, unsent};
@@ -84,7 +84,6 @@ pub(crate) struct StoreOption {
 /// A session that is open, with what it runs on.
 pub(crate) struct Talk {
     pub(crate) session: Session,
-    #[expect(dead_code, reason = "conversations are forked into it, by what is talked with line by line")]
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) agents: Arc<Agents>,
     /// What it cost since it was opened.
@@ -393,7 +392,8 @@ impl StoreOption {
             None => {
                 let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
                 let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-                let ours = root.map(|root| root.join(".patter"));
+                let ours =
+                    root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
                 let folder = ours.or_else(|| state().or_else(home).map(|state| state.join("patter")));
                 Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
             }

@@ -10,6 +10,7 @@
 )]
 
 mod architecture;
+mod chat;
 mod declarations;
 mod docs;
 mod doctor;
@@ -20,4 +21,5 @@ mod notation;
 mod replay;
 mod run;
 mod sessions;
+mod terminal;
 mod tools;

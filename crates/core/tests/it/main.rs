@@ -14,6 +14,7 @@ mod compatibility;
 mod declarations;
 mod demo;
 mod differences;
+mod experiment;
 mod findings;
 mod from_schema;
 mod generate;

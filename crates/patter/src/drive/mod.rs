@@ -23,7 +23,7 @@ use patter_core::conversation::{self, Usage};
 use patter_core::declare::Agent;
 use patter_core::library::Library;
 use patter_core::name::ModelRef;
-use patter_core::permission::Rule;
+use patter_core::permission::{Permissions, Rule};
 use patter_core::project::Project;
 use patter_core::request::{Delta, Reply};
 use patter_core::run::{Failure, FailureKind, PendingCall, Ruling, Run, Step, Target, Told};
@@ -204,8 +204,8 @@ impl Driver {
         cancellation: &'d CancellationToken,
     ) -> BoxFuture<'d, Run> {
         Box::pin(async move {
-            let permissions = compiled.permissions(self.rules.iter().cloned());
-            let executor = Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone());
+            let executor =
+                Executor::new(Arc::clone(&self.library), self.permissions(compiled)).with_state(self.state.clone());
             let account = Account::new(&compiled.model().to_string(), compiled.bindings_hash());
             let unkept = Vec::new();
             let mut driven = Driven { driver: self, compiled, executor, run, path, cancellation, account, unkept };
@@ -223,6 +223,16 @@ impl Driver {
     /// Returns the project whose agents it drives.
     pub fn project(&self) -> &Project {
         &self.project
+    }
+
+    /// Returns the library whose tools they call.
+    pub fn library(&self) -> &Library<Tool> {
+        &self.library
+    }
+
+    /// Returns the permissions of an agent in its runs.
+    pub fn permissions(&self, compiled: &Compiled) -> Permissions {
+        compiled.permissions(self.rules.iter().cloned())
     }
 
     /// Finds an agent of the project by name, also one inside of another.

@@ -5,7 +5,7 @@ use crate::drive::{Journal, JournalError, now};
 use crate::store::{Claim, SessionId, SessionState};
 use crate::tool::BoxFuture;
 use patter_core::run::Run;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The log of a session. Entries are added in memory first, so that a run and its log never differ; if the store then
 /// fails, nothing more is added.
@@ -16,7 +16,7 @@ pub(super) struct Kept {
     /// Why the recording is not complete.
     unrecorded: Mutex<Option<JournalError>>,
     /// Held while entries are added, so that they come in one order everywhere.
-    out: tokio::sync::Mutex<Out>,
+    out: Arc<tokio::sync::Mutex<Out>>,
     id: Mutex<Option<SessionId>>,
     /// What was noted, and goes to the store with what comes next.
     noted: Mutex<Vec<String>>,
@@ -32,7 +32,7 @@ struct Out {
 impl Kept {
     pub(super) fn new(log: Log, claim: Option<Box<dyn Claim>>) -> Self {
         let id = Mutex::new(claim.as_ref().map(|claim| claim.id().clone()));
-        let out = tokio::sync::Mutex::new(Out { claim, broken: None });
+        let out = Arc::new(tokio::sync::Mutex::new(Out { claim, broken: None }));
         Self { log: Mutex::new(log), id, out, ..Self::default() }
     }
 
@@ -78,25 +78,32 @@ impl Kept {
 
     async fn keep_all(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
         self.recorded()?;
-        let mut out = self.out.lock().await;
+        let mut out = Arc::clone(&self.out).lock_owned().await;
         if let Some(error) = &out.broken {
             return Err(error.clone());
         }
-        let added = self.add_in_order(entries, &mut out).await;
-        out.broken = added.as_ref().err().cloned();
-        added
-    }
-
-    async fn add_in_order(&self, entries: Vec<Entry>, out: &mut Out) -> Result<(), JournalError> {
         let mut texts = std::mem::take(&mut *locked(&self.noted));
         for entry in entries {
-            texts.push(self.apply(entry)?);
+            match self.apply(entry) {
+                Ok(text) => texts.push(text),
+                Err(error) => {
+                    out.broken = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+        if out.claim.is_none() {
+            return Ok(());
         }
         let state = if self.log().run().is_some() { SessionState::Running } else { SessionState::Idle };
-        match &mut out.claim {
-            Some(claim) => claim.append(&texts, state, now()).await.map_err(|error| JournalError(error.to_string())),
-            None => Ok(()),
-        }
+        // In a task of its own, which ends even if nobody waits for it any more: the log in memory has the entries.
+        let appended = tokio::spawn(async move {
+            let Out { claim: Some(claim), broken } = &mut *out else { return Ok(()) };
+            let appended = claim.append(&texts, state, now()).await.map_err(|error| JournalError(error.to_string()));
+            *broken = appended.as_ref().err().cloned();
+            appended
+        });
+        appended.await.unwrap_or_else(|error| Err(JournalError(error.to_string())))
     }
 
     /// Adds an entry to the log. Returns it as text, for the store.

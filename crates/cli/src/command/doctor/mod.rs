@@ -4,7 +4,7 @@ mod look;
 mod model;
 mod tool;
 
-use crate::setup::{stop_signal, until_stopped};
+use crate::setup::{Turn, stop_signal, until_stopped};
 use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
@@ -68,7 +68,7 @@ struct Section {
 impl Doctor {
     pub(crate) fn run(self) -> io::Result<Outcome> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let stop = stop_signal(&runtime)?;
+        let stop = stop_signal(&runtime, Turn::default())?;
         let root = find_root();
         let Some(sections) = until_stopped(&runtime, &stop, look::look(root.as_deref(), &self)) else {
             diagnostics::say("stopped")?;

@@ -1,0 +1,209 @@
+//! Conversations, from a pipe and at a terminal.
+
+use crate::folder::Folder;
+use crate::terminal::{Terminal, timeless};
+use serde_json::{Value as Json, json};
+use std::os::unix::fs::PermissionsExt;
+
+fn project(script: &Json) -> Folder {
+    let folder = Folder::new();
+    folder.write("a.gram", agent("Greet with `sayHello`."));
+    folder.write("script.json", script.to_string());
+    folder
+}
+
+fn agent(instruction: &str) -> String {
+    format!("[greeter:Agent {{ instruction: \"{instruction}\", model: \"scripted/script.json\" }} | sayHello]\n")
+}
+
+fn hello(name: &str) -> Json {
+    json!({"calls": [{"tool": "sayHello", "arguments": {"personName": name}}]})
+}
+
+#[test]
+fn lines_of_a_pipe_are_messages() {
+    let folder = project(&json!([hello("Ada"), {"text": "**Ada** was\ngreeted."}, {"text": "Twice."}]));
+    let said = folder.run_with(&["chat", "a.gram"], "Greet Ada\n\n\"\"\"\nand\nagain\n\"\"\"\n/messages\n");
+    insta::assert_snapshot!("pipe", timeless(&said));
+}
+
+#[test]
+fn commands_of_a_conversation() {
+    let folder = project(&json!([hello("Ada"), {"text": "Ada was greeted."}, {"text": "Bob is unknown."}]));
+    folder.write("there.md", "mine");
+    let lines = [
+        "Greet Ada",
+        "And Bob?",
+        "/help",
+        "/tools",
+        "/why sayHello",
+        "/undo",
+        "And Bob?",
+        "/fork 2",
+        "/fork 4",
+        "/fork 9",
+        "/save talk.md",
+        "/save talk.json",
+        "/save there.md",
+        "/tool",
+        "/undo",
+        "/undo",
+    ];
+    let said = folder.run_with(&["chat", "a.gram", "--ask", "sayHello", "--yes"], &lines.join("\n"));
+    insta::assert_snapshot!("commands", timeless(&said));
+    insta::assert_snapshot!("saved", folder.read("talk.md"));
+    let saved: Json = serde_json::from_str(&folder.read("talk.json")).unwrap();
+    assert_eq!((&saved["agent"], saved["conversation"].as_array().unwrap().len()), (&json!("greeter"), 4));
+    assert_eq!(folder.read("there.md"), "mine");
+}
+
+#[test]
+fn what_goes_wrong() {
+    let folder =
+        project(&json!([hello("Ada"), {"text": "Ada was not greeted."}, {"error": {"message": "overloaded"}}]));
+    let said = folder.run_with(&["chat", "a.gram", "--ask", "sayHello"], "Greet Ada\nAgain\n");
+    for expected in
+        ["exit 1", "nobody to ask", "Ada was not greeted.", "LLMAPIError: ", "overloaded", "/undo takes back"]
+    {
+        assert!(said.contains(expected), "no {expected}\n{said}");
+    }
+    let table = [
+        (["chat", "b.gram", "--model", "demo"], "there is no such file"),
+        (["chat", "a.gram", "--model", "OpenAI/x"], "there is no key for OpenAI"),
+        (["chat", "a.gram", "--session", "none"], "there is no store of sessions"),
+    ];
+    for (arguments, expected) in table {
+        let said = folder.run_with(&arguments, "hi\n");
+        assert!(said.starts_with("exit 1") && said.contains(expected), "{arguments:?}\n{said}");
+    }
+}
+
+#[test]
+fn conversations_go_on() {
+    let folder = project(&json!([{"text": "First."}, {"text": "Second.", "expect": {"user": ["two"]}}]));
+    let store = ["--store", "s.db"];
+    assert!(folder.run_with(&[&["chat", "a.gram"][..], &store].concat(), "one\n").contains("First."));
+    let said = folder.run_with(&[&["chat", "a.gram", "--continue"][..], &store].concat(), "two\n/fork\n/messages\n");
+    assert!(said.contains("Second.") && said.contains("now in session 20"), "{said}");
+    assert!(said.contains("   4  agent  Second."), "{said}");
+}
+
+#[test]
+fn a_terminal() {
+    let text = "# Done\n\n**Ada** was greeted, which is *nice* of you, and takes more than one line here: `ok`.\n\n- one\n- two";
+    let folder = project(&json!([hello("Ada"), {"text": text, "usage": {"inputTokens": 10, "outputTokens": 2}}]));
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none", "--ask", "sayHello"], 60);
+    terminal.prompts("").keys("Greet Ada\r").shows("always in this chat:").keys("y").shows("12 tokens").prompts("");
+    insta::assert_snapshot!("screen", terminal.screen());
+    assert_eq!(terminal.keys("\u{4}").ends(), Some(0));
+}
+
+#[test]
+fn lines_are_edited_and_remembered() {
+    let folder =
+        project(&json!([{"text": "1.", "expect": {"user": ["hello"]}}, {"text": "2.", "expect": {"user": ["hello"]}}]));
+    let arguments = ["chat", "a.gram", "--store", "none"];
+    let mut terminal = Terminal::start(&folder, &arguments, 80);
+    // The left arrow, and a letter that was forgotten.
+    terminal.prompts("").keys("helo\u{1b}[Dl\r").shows("1.").prompts("").keys("\u{1b}[A").prompts("hello");
+    terminal.keys("\r").shows("2.").prompts("").keys("/too\t").prompts("/tools").keys("\r").shows("internal layer");
+    assert_eq!(terminal.prompts("").keys("/quit\r").ends(), Some(0));
+    let history = folder.path().join("state/patter/history");
+    assert_eq!(history.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(folder.read("state/patter/history").contains("hello\n/tools\n"));
+    let mut later = Terminal::start(&folder, &arguments, 80);
+    later.prompts("").keys("\u{12}hel").shows("hello");
+}
+
+#[test]
+fn messages_of_several_lines() {
+    let heard = |text: &str| json!({"text": "Heard.", "expect": {"user": [text]}});
+    let said = ["one\ntwo", "a\nb", "x\ny", "curl \\\n  -v"];
+    let folder = project(&said.map(heard).into_iter().collect());
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
+    let typed = ["one\\\rtwo\r", "a\u{1b}\rb\r", "\"\"\"\rx\ry\r\"\"\"\r", "\u{1b}[200~curl \\\n  -v\u{1b}[201~\r"];
+    for (index, typed) in typed.into_iter().enumerate() {
+        let count = |screen: &vt100::Screen| screen.contents().matches("Heard.").count() > index;
+        terminal.prompts("").keys(typed).until("answer", count);
+    }
+}
+
+#[test]
+fn a_turn_is_stopped_and_taken_back() {
+    let folder = project(&json!([{"text": "Never.", "delayMs": 100_000}]));
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
+    terminal.prompts("").keys("are you there?\r").shows("thinking").keys("\u{3}").shows("stopped:").prompts("");
+    terminal.keys("/undo\r").prompts("are you there?").keys("\u{3}").prompts("");
+    // On an empty line once is not enough.
+    terminal.keys("\u{3}").shows("Ctrl-C again ends").prompts("").keys("\u{3}");
+    assert_eq!(terminal.ends(), Some(0));
+    assert!(!terminal.screen().contains("thinking"), "{}", terminal.screen());
+}
+
+#[test]
+fn calls_are_approved_in_place() {
+    let script = json!([hello("Ada"), hello("Bob"), hello("Cleo"), {"text": "Done."}]);
+    let folder = project(&script);
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none", "--ask", "sayHello"], 80);
+    terminal.prompts("").keys("all\r").shows("\"Ada\"").shows("in this chat:").keys("n").shows("refused");
+    terminal.shows("\"Bob\"}\n  y yes").keys("a").shows("Hello, Cleo!").shows("Done.").prompts("");
+    assert_eq!(terminal.screen().matches("wants to call").count(), 2, "{}", terminal.screen());
+}
+
+#[test]
+fn an_edited_agent() {
+    let folder = project(&json!([{"text": "One."}, {"text": "Two.", "expect": {"instruction": ["politely"]}}]));
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
+    terminal.prompts("").keys("1\r").shows("One.").prompts("");
+    folder.write("a.gram", agent("Greet politely with `sayHello`.").replace("| sayHello", "| sayHelo"));
+    // What cannot be said is not lost.
+    terminal.keys("2\r").shows("nothing implements the tool `sayHelo`").prompts("2");
+    folder.write("a.gram", agent("Greet politely with `sayHello`."));
+    terminal.keys("\r").shows("the agent changed").shows("Two.");
+}
+
+#[test]
+fn a_run_that_has_not_ended() {
+    let folder = project(&json!([{"text": "Never.", "delayMs": 100_000}]));
+    let begin = || {
+        let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "s.db"], 80);
+        terminal.prompts("").keys("hi\r").shows("thinking");
+        terminal.kill();
+        folder.write("script.json", json!([{"text": "At last."}]).to_string());
+    };
+    let again = ["chat", "a.gram", "--store", "s.db", "--continue"];
+    begin();
+    assert!(folder.run_with(&again, "hi\n").contains("the last run of this session has not ended"));
+    let mut terminal = Terminal::start(&folder, &again, 80);
+    terminal.shows("has not ended").shows("q quit:").keys("g").shows("At last.").prompts("");
+    drop(terminal);
+    folder.write("script.json", json!([{"text": "Never.", "delayMs": 100_000}]).to_string());
+    begin();
+    let mut terminal = Terminal::start(&folder, &again, 80);
+    terminal.shows("q quit:").keys("d").shows("dropped:").prompts("").keys("/messages\r").shows("1  you");
+}
+
+#[test]
+fn told_to_stop_it_ends() {
+    let folder = project(&json!([]));
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
+    terminal.prompts("").keys("half a li").prompts("half a li");
+    let killed = std::process::Command::new("kill").args(["-TERM", &terminal.process().to_string()]).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(terminal.ends(), Some(130));
+}
+
+#[test]
+fn what_is_there_is_replaced_only_if_wanted() {
+    let folder = project(&json!([{"text": "One."}]));
+    folder.write("there.md", "mine");
+    let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
+    terminal.prompts("").keys("1\r").shows("One.").prompts("");
+    terminal.keys("/save there.md\r").shows("k keep it:").keys("k").shows("k keep it: keep it").prompts("");
+    assert_eq!(folder.read("there.md"), "mine");
+    terminal
+        .keys("/save there.md\r")
+        .until("second question", |screen| screen.contents().matches("k keep it:").count() == 2);
+    terminal.keys("r").shows("written to `there.md`");
+    assert!(folder.read("there.md").contains("One."));
+}

@@ -1,0 +1,123 @@
+//! The program at a terminal that is not there: keys go in, and a screen comes out.
+
+use crate::folder::{Folder, PATTER};
+use pty_process::blocking::{Command, Pty, open};
+use std::io::{Read, Write};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// After this long a test has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Terminal {
+    pty: Arc<Pty>,
+    pieces: Receiver<Vec<u8>>,
+    parser: vt100::Parser,
+    child: Child,
+}
+
+impl Terminal {
+    /// Starts `patter` in a folder, at a terminal of so many columns. What it keeps of people is kept in the folder.
+    pub(crate) fn start(folder: &Folder, arguments: &[&str], columns: u16) -> Self {
+        let (pty, pts) = open().unwrap();
+        pty.resize(pty_process::Size::new(ROWS, columns)).unwrap();
+        let command = Command::new(PATTER).args(arguments).current_dir(folder.path()).env_clear();
+        let state = folder.path().join("state");
+        let child = command.env("TERM", "xterm-256color").env("XDG_STATE_HOME", state).spawn(pts).unwrap();
+        let (pty, (sender, pieces)) = (Arc::new(pty), channel());
+        let reader = Arc::clone(&pty);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // The end of the program is an error of the terminal.
+            while let Ok(read @ 1..) = (&*reader).read(&mut buffer) {
+                if sender.send(buffer[..read].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let size = (ROWS.try_into().unwrap(), columns.try_into().unwrap());
+        Self { pty, pieces, parser: vt100::Parser::new(size.0, size.1, 0), child }
+    }
+
+    /// Presses keys.
+    pub(crate) fn keys(&mut self, keys: &str) -> &mut Self {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
+        self
+    }
+
+    /// Waits until the screen is as wanted.
+    pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&vt100::Screen) -> bool) -> &mut Self {
+        let begin = Instant::now();
+        while !is_so(self.parser.screen()) {
+            match self.pieces.recv_timeout(PATIENCE.saturating_sub(begin.elapsed())) {
+                Ok(piece) => self.parser.process(&piece),
+                Err(error) => panic!("{error}, and no {what} on the screen\n{}", self.screen()),
+            }
+        }
+        self
+    }
+
+    /// Waits for a text.
+    pub(crate) fn shows(&mut self, text: &str) -> &mut Self {
+        self.until(&format!("`{text}`"), |screen| screen.contents().contains(text))
+    }
+
+    /// Waits for a line to be typed in, with a text in it.
+    pub(crate) fn prompts(&mut self, text: &str) -> &mut Self {
+        let line = format!("› {text}");
+        self.until(&format!("line with `{text}`"), |screen| {
+            let (row, _) = screen.cursor_position();
+            let (_, columns) = screen.size();
+            let current = screen.rows(0, columns.into()).nth(row.into()).unwrap_or_default();
+            screen.bracketed_paste() && current.trim_end() == line.trim_end()
+        })
+    }
+
+    /// Returns what is on the screen, without times.
+    pub(crate) fn screen(&self) -> String {
+        timeless(self.parser.screen().contents().trim_end())
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends the program at once, as a crash would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for the end of the program, and returns its exit code.
+    pub(crate) fn ends(&mut self) -> Option<i32> {
+        let begin = Instant::now();
+        // What it says last must be read, or it waits for that.
+        while let Ok(piece) = self.pieces.recv_timeout(PATIENCE.saturating_sub(begin.elapsed())) {
+            self.parser.process(&piece);
+        }
+        assert!(begin.elapsed() < PATIENCE, "it does not end\n{}", self.screen());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const ROWS: u16 = 50;
+
+/// Returns a text with `N` for how long something took.
+pub(crate) fn timeless(text: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        let is_time = |at: usize| matches!(words.get(at + 1), Some(&("s" | "ms"))) && words[at].parse::<f64>().is_ok();
+        let words: Vec<_> = words.iter().enumerate().map(|(at, word)| if is_time(at) { "N" } else { word }).collect();
+        words.join(" ").trim_end().to_owned() + "\n"
+    };
+    text.lines().map(line).collect()
+}

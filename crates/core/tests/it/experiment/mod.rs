@@ -1,0 +1,40 @@
+//! The statistics of comparing: against other programs' numbers, by simulation, and in words.
+
+mod comparisons;
+mod hostile;
+mod references;
+mod simulations;
+mod words;
+
+use patter_core::experiment::{Experiment, Metric, Options, Rng, Trial};
+
+/// Returns numbers that are normally distributed, by the method of Box and Muller.
+fn normals(rng: &mut Rng) -> impl Iterator<Item = f64> {
+    std::iter::from_fn(|| {
+        let (radius, angle) = ((-2.0 * (1.0 - rng.unit()).ln()).sqrt(), std::f64::consts::TAU * rng.unit());
+        Some([radius * angle.cos(), radius * angle.sin()])
+    })
+    .flatten()
+}
+
+/// Returns an experiment with a single metric, one run of each case, from the values under both arms.
+fn of_pairs(metric: Metric, pairs: &[(f64, f64)]) -> Experiment {
+    let cases: Vec<Vec<(f64, f64)>> = pairs.iter().map(|&pair| vec![pair]).collect();
+    of_repeats(metric, &cases)
+}
+
+/// Returns an experiment with a single metric, from the pairs of the repeats of each case.
+fn of_repeats(metric: Metric, cases: &[Vec<(f64, f64)>]) -> Experiment {
+    let mut trials = Vec::new();
+    for (case, repeats) in cases.iter().enumerate() {
+        for (repeat, &(a, b)) in repeats.iter().enumerate() {
+            trials.push(Trial { arm: 0, case, repeat, values: vec![Some(a)] });
+            trials.push(Trial { arm: 1, case, repeat, values: vec![Some(b)] });
+        }
+    }
+    Experiment { arms: vec!["a".to_owned(), "b".to_owned()], metrics: vec![metric], trials }
+}
+
+fn quick() -> Options {
+    Options { resamples: 999, ..Options::default() }
+}
