@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 #[derive(Args, Clone, Default)]
 pub(crate) struct StoreOption {
     /// Where sessions are kept: a file, postgres://…, or none; also `PATTER_STORE`, or [store] in patter.toml
-    #[arg(long, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL")]
     pub(super) store: Option<String>,
 }
 

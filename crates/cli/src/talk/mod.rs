@@ -5,7 +5,7 @@ mod events;
 mod keeping;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
+pub(crate) use events::{DIM, Format, Opening, event_line, listener, short, show_end, show_nothing};
 pub(crate) use keeping::{StoreOption, Stores};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
@@ -245,7 +245,7 @@ impl Talk {
             Ok(run) => run,
             Err(error) => {
                 say_error(&error)?;
-                return Ok(Outcome::Failure);
+                return show_nothing(format, error.name(), &error.to_string());
             }
         };
         let id = self.session.id().map(|id| id.to_string());
@@ -344,6 +344,11 @@ pub(crate) fn say_error(error: &SessionError) -> io::Result<()> {
                 diagnostics::error(&failure.to_string(), failure.hint().as_deref())?;
             }
             Ok(())
+        }
+        SessionError::Compile(patter::agent::CompileError::Broken { file, findings }) => {
+            let source = std::fs::read_to_string(file).unwrap_or_default();
+            diagnostics::show(findings, &source, file, diagnostics::Limit::default())?;
+            diagnostics::error(&format!("`{file}` has mistakes, so it is not run"), Some("`patter check` says more"))
         }
         SessionError::Compile(error) => diagnostics::error(&error.to_string(), Some("`patter check` says more")),
         SessionError::Model(error) => diagnostics::error(&format!("ConfigurationError: {error}"), error.hint()),

@@ -12,7 +12,7 @@ mod tally;
 pub(crate) use account::Account;
 pub use approve::{Answer, Approver, IN_DOUBT, Nobody};
 pub use compare::CompareError;
-pub use event::{Happened, Listener, RunEvent};
+pub use event::{Happened, Listener, RunEvent, RunFailure};
 pub use journal::{Journal, JournalError};
 pub use tally::Tally;
 
