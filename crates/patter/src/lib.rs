@@ -23,10 +23,11 @@ pub mod project;
 pub mod session;
 pub mod store;
 pub mod tool;
+pub mod trial;
 
 pub use patter_core::{
-    check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
-    provider, request, rule, run, schema, signature, wire,
+    case, check, compatible, conversation, declare, definition, diff, experiment, gram, library, name, nearest,
+    permission, price, provider, request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

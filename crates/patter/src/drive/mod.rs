@@ -118,6 +118,13 @@ impl Driver {
         self
     }
 
+    /// Sets who finds models.
+    #[must_use]
+    pub fn with_models(mut self, models: Models) -> Self {
+        self.models = models;
+        self
+    }
+
     /// Adds rules to those of the agents.
     #[must_use]
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
