@@ -402,7 +402,8 @@ impl StoreOption {
 
 async fn unfinished(store: &dyn Store) -> Result<SessionId, StoreError> {
     let sessions = store.list(LAST_AMONG).await?;
-    let open = sessions.into_iter().find(|summary| summary.state == store::SessionState::Running);
+    let is_open = |summary: &store::Summary| summary.state == store::SessionState::Running && !summary.is_experiment();
+    let open = sessions.into_iter().find(is_open);
     open.map(|summary| summary.id).ok_or_else(|| StoreError::Unusable {
         message: "there is no session with a run that has not ended".to_owned(),
         hint: Some("`patter sessions` lists them all".to_owned()),
@@ -439,7 +440,7 @@ pub(crate) fn say_error(error: &SessionError) -> io::Result<()> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.trim_end_matches('s').parse().map_err(|_| "write seconds, as in 30".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

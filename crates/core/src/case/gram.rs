@@ -9,7 +9,9 @@ use crate::check::head;
 use crate::declare::Declares;
 use crate::signature::json_of;
 use crate::{nearest, rule};
-use patter_gram::{Diagnostic, Dialect, Kind, LineIndex, Number, Pattern, PatternKind, Span, Syntax, Value, parse_bytes};
+use patter_gram::{
+    Diagnostic, Dialect, Kind, LineIndex, Number, Pattern, PatternKind, Span, Syntax, Value, parse_bytes,
+};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 

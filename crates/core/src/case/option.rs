@@ -145,7 +145,9 @@ fn schema(fields: &mut Fields) -> Option<Check> {
     fields.needs("schema");
     let schema = match fields.json("schema")? {
         // A text is taken for JSON, as in a table.
-        Json::String(text) => serde_json::from_str(&text).map_err(|error| error.to_string()).and_then(SchemaCheck::parse),
+        Json::String(text) => {
+            serde_json::from_str(&text).map_err(|error| error.to_string()).and_then(SchemaCheck::parse)
+        }
         schema => SchemaCheck::parse(schema),
     };
     let schema = compiled(fields, "schema", "JSON Schema", schema)?;
