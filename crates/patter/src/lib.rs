@@ -25,7 +25,7 @@ pub mod store;
 pub mod tool;
 
 pub use patter_core::{
-    check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
+    case, check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
     provider, request, rule, run, schema, signature, wire,
 };
 

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod cases;
 mod commands;
 mod compatibility;
 mod declarations;
@@ -17,6 +18,7 @@ mod differences;
 mod findings;
 mod from_schema;
 mod generate;
+mod judgements;
 mod library;
 mod openapi;
 mod permission;
