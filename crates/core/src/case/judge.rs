@@ -87,7 +87,7 @@ impl Check {
                 }
             }),
             Check::JsonPath { path, equals } => {
-                with_value(observed, |value| at_path(&path.to_string(), &path.find(value), equals.as_ref()))
+                with_value(observed, |value| at_path(path.as_str(), &path.find(value), equals.as_ref()))
             }
             Check::Not(check) => {
                 let found = check.found(observed)?;

@@ -88,7 +88,7 @@ fn object(columns: &[Column], cells: Vec<String>) -> Map<String, Json> {
             }
             Column::Input => input.push(Json::String(cell)),
             Column::Check(sort) => {
-                checks.push(Json::Object(Map::from_iter([(sort.key.to_owned(), value(sort, cell))])))
+                checks.push(Json::Object(Map::from_iter([(sort.key.to_owned(), value(sort, cell))])));
             }
             Column::Unknown => {}
         }

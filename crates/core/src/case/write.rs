@@ -58,7 +58,7 @@ impl Check {
             Check::Equals { text, letters } => ("equals", texts(text, *letters)),
             Check::Matches(expression) => ("matches", vec![("pattern", expression.as_str().into())]),
             Check::Schema(schema) => ("schema", vec![("schema", schema.schema().clone())]),
-            Check::JsonPath { path, equals } => ("jsonPath", with("path", path.to_string(), "equals", equals.as_ref())),
+            Check::JsonPath { path, equals } => ("jsonPath", with("path", path.as_str(), "equals", equals.as_ref())),
             Check::Not(check) => {
                 let (key, mut options) = check.options();
                 options.push(("not", true.into()));
