@@ -20,6 +20,7 @@ pub mod lock;
 pub mod model;
 pub mod openapi;
 pub mod project;
+pub mod report;
 pub mod session;
 pub mod store;
 pub mod tool;
