@@ -27,8 +27,8 @@ pub mod tool;
 pub mod trial;
 
 pub use patter_core::{
-    case, check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
-    provider, request, rule, run, schema, signature, wire,
+    case, check, compatible, conversation, declare, definition, diff, experiment, gram, library, name, nearest,
+    permission, price, provider, replay, request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

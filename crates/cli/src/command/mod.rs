@@ -13,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod new;
 pub(crate) mod parse;
+pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;

@@ -273,7 +273,7 @@ fn export(stored: &Stored, log: &Log, form: Form, output: Option<&PathBuf>) -> i
             }
             format!("{document:#}\n")
         }
-        Form::Recording => Recording::of_log(&stored.entries),
+        Form::Recording => Recording::of_log(&stored.summary.id, &stored.entries),
     };
     match output {
         None => print(&text)?,

@@ -24,6 +24,7 @@ mod native;
 mod openapi;
 mod pace;
 mod processes;
+mod replay;
 mod session;
 mod settings;
 mod standard;
