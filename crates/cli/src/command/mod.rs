@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod experiments;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod import;

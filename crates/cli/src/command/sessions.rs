@@ -212,7 +212,7 @@ fn summary_json(session: &Summary) -> Json {
 }
 
 /// Returns how long ago something was, in the greatest unit that fits.
-fn ago(milliseconds: u64) -> String {
+pub(crate) fn ago(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
         0..60 => format!("{seconds} s"),

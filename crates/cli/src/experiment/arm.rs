@@ -3,7 +3,6 @@
 use super::{beside, unready};
 use crate::diagnostics;
 use crate::setup::{Setup, ToolSources, merged, read_files, say_problems, split_agent};
-use crate::talk::DIM;
 use patter::case::{Case, Check};
 use patter::drive::Driver;
 use patter::library::{Entry, Layer, Library};
@@ -12,7 +11,7 @@ use patter::name::ModelRef;
 use patter::project::{Config, Project, Servers, Tools};
 use patter::session::SessionError;
 use patter::tool::Tool;
-use patter::trial::{Arm, Judge};
+use patter::trial::{Arm, Judge, recorded_replies};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +31,8 @@ pub(crate) struct ArmSpec {
     agent: Option<String>,
     /// A revision that git knows.
     revision: Option<String>,
+    /// A recording, or a folder of them, whose replies take the place of the model's.
+    recording: Option<PathBuf>,
 }
 
 impl FromStr for ArmSpec {
@@ -51,12 +52,13 @@ impl FromStr for ArmSpec {
                 Some(("git", revision)) if !revision.is_empty() && !revision.starts_with('-') => {
                     arm.revision = Some(revision.to_owned());
                 }
+                Some(("recording", path)) => arm.recording = Some(PathBuf::from(path)),
                 Some(("tools", file)) => arm.toolboxes.push(PathBuf::from(file)),
                 _ if Path::new(part).extension().is_some_and(|ending| ending == "gram") => {
                     arm.toolboxes.push(PathBuf::from(part));
                 }
                 _ => {
-                    let kinds = "a file with toolboxes, model:NAME, agent:FILE, git:REVISION, or base";
+                    let kinds = "a file with toolboxes, model:NAME, agent:FILE, git:REVISION, recording:PATH, or base";
                     return Err(format!("`{part}` is none of {kinds}"));
                 }
             }
@@ -141,16 +143,21 @@ impl Bench<'_> {
             Some(Err(error)) => return unready(error),
             None => return unready(SessionError::Gone(name)),
         };
-        match models(compiled.model()) {
-            Ok(model) => {
-                if let Some(notice) = model.notice() {
-                    diagnostics::say(&format!("{DIM}{}: {notice}{DIM:#}", spec.name))?;
-                }
-            }
-            Err(error) => return unready(error),
+        if spec.recording.is_none()
+            && let Err(error) = models(compiled.model())
+        {
+            return unready(error);
         }
         let what = if spec.what.is_empty() { "base" } else { &spec.what };
         let arm = Arm::new(&spec.name, driver, compiled, place.config.prices()).described(&shown, what);
+        let arm = match &spec.recording {
+            Some(path) if !path.exists() => {
+                diagnostics::error(&format!("there is no recording `{}`", path.display()), None)?;
+                return Ok(None);
+            }
+            Some(path) => arm.with_replies(recorded_replies(path)),
+            None => arm,
+        };
         Ok(Some((arm, folder)))
     }
 

@@ -81,6 +81,10 @@ pub(crate) struct ExperimentOptions {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
+    /// Record each run in a file of this folder, for arms that are recordings
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+
     /// Approve all calls that are asked about; without it they are refused
     #[arg(long, short)]
     yes: bool,
@@ -109,9 +113,8 @@ pub(crate) struct Question<'q> {
 pub(crate) struct Answer {
     pub(crate) report: Report,
     pub(crate) end: SeriesEnd,
-    /// Which session of the store it is.
-    pub(crate) id: String,
-    /// The store that it is in, unless that goes away with the program.
+    /// Whether it stays in the store, so that it can go on.
+    is_kept: bool,
     pub(crate) setup: Setup,
     pub(crate) store: Arc<dyn Store>,
 }
@@ -159,14 +162,17 @@ impl ExperimentOptions {
                 return Ok(None);
             }
         };
-        let id = kept.id().to_string();
+        let is_kept = temporary.is_none();
+        if is_kept {
+            diagnostics::say(&format!("{DIM}experiment {}{DIM:#}", kept.id()))?;
+        }
         let report = match detail {
             Detail::Brief => Ok(kept.brief_report()),
             Detail::Full => runtime.block_on(kept.report()),
         };
         drop((kept, temporary, revisions));
         match report {
-            Ok(report) => Ok(Some(Answer { report, end, id, setup, store })),
+            Ok(report) => Ok(Some(Answer { report, end, is_kept, setup, store })),
             Err(error) => {
                 say_keep_error(&error)?;
                 Ok(None)
@@ -175,6 +181,10 @@ impl ExperimentOptions {
     }
 
     fn limited(&self, arm: Arm) -> Arm {
+        let arm = match &self.record {
+            Some(folder) => arm.recorded_in(folder),
+            None => arm,
+        };
         arm.with_limits(|limits: &mut Limits| {
             limits.max_model_calls = self.max_turns.unwrap_or(limits.max_model_calls);
             if let Some(timeout) = self.timeout {
@@ -292,7 +302,8 @@ pub(crate) enum Detail {
 pub(crate) fn say_stopped(answer: &Answer) -> io::Result<Outcome> {
     let planned = answer.report.arms.len() * answer.report.cases.len() * answer.report.repeats as usize;
     let done = answer.report.trials.len();
-    diagnostics::say(&format!("stopped: {done} of {planned} runs are done; the same command goes on with the others"))?;
+    let rest = if answer.is_kept { "; the same command goes on with the others" } else { "" };
+    diagnostics::say(&format!("stopped: {done} of {planned} runs are done{rest}"))?;
     Ok(Outcome::Code(130))
 }
 
@@ -304,7 +315,7 @@ fn going_on(kept: KeptTrials) -> Result<KeptTrials, KeepError> {
 }
 
 /// Returns the last experiment that was interrupted, or else the last.
-async fn latest(store: &dyn Store) -> Result<store::SessionId, StoreError> {
+pub(crate) async fn latest(store: &dyn Store) -> Result<store::SessionId, StoreError> {
     const AMONG: usize = 1000;
     let mut experiments = store.list(AMONG).await?;
     experiments.retain(store::Summary::is_experiment);

@@ -4,6 +4,7 @@ use super::{Detail, say_keep_error};
 use crate::source::{Existing, write_whole};
 use crate::{Outcome, diagnostics, print};
 use clap::{Args, ValueEnum};
+use patter::report::html;
 use patter::store::{self, Store};
 use patter::trial::{KeptTrials, Report, junit, summary};
 use serde_json::{Value as Json, json};
@@ -21,6 +22,10 @@ pub(crate) struct OutputOptions {
     /// Into this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write a page to look at and to share into this file too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -31,14 +36,16 @@ pub(crate) enum Form {
     Json,
     /// JUnit XML, for systems of continuous integration
     Junit,
+    /// A page to look at and to share
+    Html,
 }
 
 impl OutputOptions {
     /// Returns how much of the runs is wanted.
     pub(crate) fn detail(&self) -> Detail {
         match self.format {
-            Form::Text => Detail::Brief,
-            Form::Json | Form::Junit => Detail::Full,
+            Form::Text if self.report.is_none() => Detail::Brief,
+            Form::Text | Form::Json | Form::Junit | Form::Html => Detail::Full,
         }
     }
 
@@ -48,7 +55,13 @@ impl OutputOptions {
             Form::Text => text.to_owned(),
             Form::Json => format!("{:#}\n", document(report)),
             Form::Junit => junit(report),
+            Form::Html => html(report),
         };
+        if let Some(path) = &self.report
+            && write_file(path, &html(report))? == Outcome::Failure
+        {
+            return Ok(Outcome::Failure);
+        }
         match &self.output {
             None => print(&text).map(|()| Outcome::Success),
             Some(path) => write_file(path, &text),

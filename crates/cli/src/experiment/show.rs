@@ -91,7 +91,7 @@ fn row(contrast: &Contrast) -> [String; 4] {
     let means = format!("{} → {}", number(contrast.baseline_mean), number(contrast.arm_mean));
     let effect = contrast.effect.map_or_else(String::new, |effect| {
         let interval = effect.interval.map_or_else(String::new, |Interval { low, high }| {
-            format!(" ({} to {})", change(contrast, low), change(contrast, high))
+            format!(" ({} to {})", change(contrast, low).split(' ').next().unwrap_or_default(), change(contrast, high))
         });
         format!("{}{interval}", change(contrast, effect.value))
     });
