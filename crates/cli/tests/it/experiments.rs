@@ -46,7 +46,7 @@ fn exit_codes_and_gates() {
         let said = folder.run(&[&["eval", "a.gram", "--store", "none"], arguments].concat());
         assert!(said.starts_with(&format!("exit {code}\n")) && said.contains(expected), "{arguments:?}\n{said}");
     };
-    check(&["-c", "good.jsonl"], 0, "ann  ✓\nbob  ✓\neve  ✓\n\npassed 3 of 3, 100.0 % (95 % sure: 43.8–100.0 %)\n");
+    check(&["-c", "good.jsonl"], 0, "ann  ✓\nbob  ✓\neve  ✓\n\npassed 3 of 3, 100.0 % (95 % sure: 43.9–100.0 %)\n");
     check(&["-c", "good.jsonl", "--repeats", "3"], 0, "ann  ✓✓✓\n");
     check(&["-c", "bad.jsonl"], 1, "wrong  ✗  the answer does not contain `Zoe`");
     check(&["-c", "bad.jsonl"], 1, "gate pass>=1 fails: pass is 0.75\n");
@@ -96,7 +96,8 @@ fn judges_and_programs() {
     let folder = project();
     folder.write(
         "cases/judge.gram",
-        "[judge:Agent { instruction: \"Judge.\", model: \"scripted/verdict.json\", returns: \"{passed: Boolean, why: Text}\" }]\n",
+        "[judge:Agent { instruction: \"Judge.\", model: \"scripted/verdict.json\", returns: \"Verdict\" }]\n\
+         [Verdict:Object | (passed::Bool), (why::Text)]\n",
     );
     let verdict = json!({"passed": false, "why": "it is too short"});
     folder.write(
@@ -125,7 +126,7 @@ fn judges_and_programs() {
     assert_eq!((&judge["model"], &judge["instruction"]), (&json!("scripted/verdict.json"), &json!("Judge.")));
     folder.write("cases/judge.gram", "[judge:Agent { instruction: \"Judge.\", model: \"demo\" }]\n");
     let said = folder.run(&["eval", "a.gram", "-c", "cases/all.jsonl"]);
-    assert!(said.contains("the agent `judge` cannot judge") && said.contains("{passed: Boolean, why: Text}"), "{said}");
+    assert!(said.contains("the agent `judge` cannot judge") && said.contains("returns: \"Verdict\""), "{said}");
 }
 
 /// Each run writes its case into a pipe, so that it is known which runs were made.
