@@ -5,6 +5,7 @@
 //!
 //! The notation that agents are written in has a crate of its own, [`gram`].
 
+pub mod case;
 pub mod check;
 pub mod compatible;
 pub mod conversation;

@@ -82,6 +82,12 @@ rules! {
     PARAMETER_IN_SCRIPT = "P081" Warning "a parameter inside of a shell script";
     WRONG_RESULT = "P082" Error "a result that the signature does not give";
     UNUSED_PARAMETER = "P083" Warning "a parameter that the tool never uses";
+
+    NO_INPUT = "P090" Error "a case without input";
+    BAD_CHECK = "P091" Error "a check that cannot be read";
+    DUPLICATE_CASE = "P092" Error "two cases with one name";
+    BAD_EXPRESSION = "P093" Error "a check with an expression that cannot be read";
+    MISSING_CALL = "P094" Warning "a check of a tool that no agent has";
 }
 
 /// The pages of the rules of the notation, which has none itself: it knows nothing of agents, and its pages show them.

@@ -20,13 +20,15 @@ pub mod lock;
 pub mod model;
 pub mod openapi;
 pub mod project;
+pub mod report;
 pub mod session;
 pub mod store;
 pub mod tool;
+pub mod trial;
 
 pub use patter_core::{
-    check, compatible, conversation, declare, definition, diff, gram, library, name, nearest, permission, price,
-    provider, replay, request, rule, run, schema, signature, wire,
+    case, check, compatible, conversation, declare, definition, diff, experiment, gram, library, name, nearest,
+    permission, price, provider, replay, request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

@@ -84,7 +84,8 @@ impl StoreOption {
 
 pub(super) async fn unfinished(store: &dyn Store) -> Result<SessionId, StoreError> {
     let sessions = store.list(LAST_AMONG).await?;
-    let open = sessions.into_iter().find(|summary| summary.state == store::SessionState::Running);
+    let is_open = |summary: &store::Summary| summary.state == store::SessionState::Running && !summary.is_experiment();
+    let open = sessions.into_iter().find(is_open);
     open.map(|summary| summary.id).ok_or_else(|| StoreError::Unusable {
         message: "there is no session with a run that has not ended".to_owned(),
         hint: Some("`patter sessions` lists them all".to_owned()),

@@ -365,7 +365,7 @@ pub(crate) fn say_error(error: &SessionError) -> io::Result<()> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.trim_end_matches('s').parse().map_err(|_| "write seconds, as in 30".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod broken;
+mod case;
 mod expressible;
 mod instruction;
 mod property;
@@ -49,6 +50,7 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     }
     checker.duplicates();
     checker.references();
+    checker.cases();
     checker.parameter_types();
     let Checker { mut findings, broken, .. } = checker;
     findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
@@ -118,6 +120,8 @@ impl<'p> Checker<'p> {
             Some(Declares::Toolbox) => self.toolbox(pattern),
             Some(Declares::Record) => self.record(pattern),
             Some(Declares::Implementation) => self.implementation(pattern, ""),
+            // They are read file by file.
+            Some(Declares::Cases | Declares::Case) => {}
             None => self.declares_nothing(pattern),
         }
     }
@@ -131,7 +135,9 @@ impl<'p> Checker<'p> {
         let found = rule::UNKNOWN_DECLARATION.at(head(pattern), "this pattern declares nothing");
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
-            (None, PatternKind::Bracket) => "declarations have the label Agent, Tool, Toolbox or Object".to_owned(),
+            (None, PatternKind::Bracket) => {
+                "declarations have the label Agent, Tool, Toolbox, Object or Cases".to_owned()
+            }
             (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
         }));
     }
@@ -179,6 +185,10 @@ impl<'p> Checker<'p> {
         let mut first: HashMap<(bool, &str), &Declaration> = HashMap::new();
         let project = self.project;
         for declaration in project.declarations().iter().filter(|declaration| !declaration.name.is_empty()) {
+            // Nothing refers to cases, so their lists may be called anything.
+            if matches!(declaration.declares, Declares::Cases | Declares::Case) {
+                continue;
+            }
             let is_type = declaration.declares == Declares::Record;
             let key = (is_type, declaration.name.as_str());
             let Some(earlier) = first.get(&key) else {
@@ -203,7 +213,7 @@ impl<'p> Checker<'p> {
 }
 
 /// Returns what to mark for a whole declaration: its name and labels.
-fn head(pattern: Pattern<'_>) -> Span {
+pub(crate) fn head(pattern: Pattern<'_>) -> Span {
     let span = pattern.syntax().span();
     if pattern.kind() != PatternKind::Bracket {
         return span;

@@ -89,12 +89,16 @@ pub enum Declares {
     Toolbox,
     /// A record type.
     Record,
+    /// A list of cases.
+    Cases,
+    /// A case, as a list holds them.
+    Case,
 }
 
 impl Declares {
     /// The labels that declare something.
-    pub const LABELS: [&'static str; 7] =
-        ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Object"];
+    pub const LABELS: [&'static str; 9] =
+        ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Object", "Cases", "Case"];
 
     /// Tells what a pattern declares, by its labels.
     ///
@@ -114,6 +118,8 @@ impl Declares {
             "Http" | "Command" => Some(Declares::Implementation),
             "Toolbox" => Some(Declares::Toolbox),
             "Object" => Some(Declares::Record),
+            "Cases" => Some(Declares::Cases),
+            "Case" => Some(Declares::Case),
             _ => None,
         })
     }
@@ -125,6 +131,8 @@ impl Declares {
             Declares::Tool | Declares::Implementation => "tool",
             Declares::Toolbox => "toolbox",
             Declares::Record => "record type",
+            Declares::Cases => "list of cases",
+            Declares::Case => "case",
         }
     }
 }

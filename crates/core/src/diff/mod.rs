@@ -175,6 +175,11 @@ impl<'p> Differ<'p> {
             }
             Declares::Toolbox => self.toolbox(&subject, old, new),
             Declares::Record => self.record(&subject, &after.name),
+            // What they ask of an agent is no part of it.
+            Declares::Cases | Declares::Case if old != new => {
+                self.push(&subject, Judgement::Compatible, "asks something else");
+            }
+            Declares::Cases | Declares::Case => {}
         }
     }
 
@@ -193,7 +198,8 @@ impl<'p> Differ<'p> {
             old: Spot::of(declaration),
             new: None,
         };
-        self.push(&subject, Judgement::Breaking, "is gone");
+        let is_used = !matches!(declaration.declares, Declares::Cases | Declares::Case);
+        self.push(&subject, if is_used { Judgement::Breaking } else { Judgement::Compatible }, "is gone");
     }
 
     /// Notes files that say the same in another way.

@@ -207,6 +207,11 @@ impl Cost {
         Self(amount)
     }
 
+    /// Returns an amount of dollars, to the nearest picodollar; nothing where it is none, or above a million dollars.
+    pub fn of_dollars(dollars: f64) -> Option<Self> {
+        (0.0..=HIGHEST).contains(&dollars).then(|| Self((dollars * PICODOLLARS as f64).round() as u128))
+    }
+
     /// Returns the dollars, as near as a number of this type comes.
     pub fn dollars(self) -> f64 {
         self.0 as f64 / PICODOLLARS as f64

@@ -56,6 +56,9 @@ const AMBIGUOUS: usize = 5;
 /// Among how many sessions the nearest to a wrong one is looked for.
 const NEAREST_AMONG: usize = 1000;
 
+/// What stands for the agent of a session that is no conversation, but the runs of an experiment.
+pub const EXPERIMENT: &str = "(experiment)";
+
 /// Keeps sessions. An operation that fails has changed nothing, unless it took too long or the connection broke; then
 /// reading tells.
 pub trait Store: Send + Sync {
@@ -110,7 +113,9 @@ pub async fn open(location: &Location) -> Result<Arc<dyn Store>, StoreError> {
 pub async fn find(store: &dyn Store, text: &str) -> Result<SessionId, StoreError> {
     let text = text.trim();
     if text == "latest" {
-        return store.list(1).await?.pop().map(|latest| latest.id).ok_or(StoreError::Empty);
+        let recent = store.list(NEAREST_AMONG).await?;
+        let latest = recent.into_iter().find(|summary| !summary.is_experiment());
+        return latest.map(|latest| latest.id).ok_or(StoreError::Empty);
     }
     let ids = if text.is_empty() { Vec::new() } else { store.ids(text, AMBIGUOUS).await? };
     match ids.as_slice() {

@@ -1,6 +1,6 @@
 //! What is known of a session beside its entries.
 
-use super::{SessionId, StoreError, signed};
+use super::{EXPERIMENT, SessionId, StoreError, signed};
 use serde::{Deserialize, Serialize};
 
 /// The most characters of a title, and of the name of an agent.
@@ -109,6 +109,13 @@ pub struct Summary {
     pub state: SessionState,
     /// The session whose log it began with.
     pub forked_from: Option<SessionId>,
+}
+
+impl Summary {
+    /// Tells whether it is no conversation, but the runs of an experiment.
+    pub fn is_experiment(&self) -> bool {
+        self.agent == EXPERIMENT
+    }
 }
 
 /// A session with its entries.

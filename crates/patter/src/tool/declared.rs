@@ -57,7 +57,7 @@ pub fn declared(project: &Project, kit: &Kit) -> (Workspace, Vec<Finding>) {
         let (namespace, patterns) = match declaration.declares {
             Declares::Toolbox => (declaration.name.as_str(), pattern.elements().collect()),
             Declares::Implementation => ("", vec![pattern]),
-            Declares::Agent | Declares::Tool | Declares::Record => continue,
+            Declares::Agent | Declares::Tool | Declares::Record | Declares::Cases | Declares::Case => continue,
         };
         for pattern in patterns {
             let Some(tool) = maker.tool(declaration.file, pattern) else { continue };

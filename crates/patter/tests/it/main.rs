@@ -29,3 +29,4 @@ mod session;
 mod settings;
 mod standard;
 mod store;
+mod trial;

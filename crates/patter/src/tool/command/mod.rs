@@ -11,7 +11,7 @@ use super::secrets::Secrets;
 use super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext, Variables};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::Invocation;
-use process::{Ended, Group};
+pub(crate) use process::{Ended, Finished, Group};
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

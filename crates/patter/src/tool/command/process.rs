@@ -18,7 +18,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 const CHUNK: usize = 16 * 1024;
 
 /// A running process, and all that it starts. Dropped, it is told to end, and is killed if it does not.
-pub(super) struct Group {
+pub(crate) struct Group {
     /// The leader, until it has been waited for.
     child: Option<Child>,
     id: Option<Pid>,
@@ -37,7 +37,7 @@ enum OnDrop {
 }
 
 /// How a run ended.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// It wrote more than it may, and was killed.
     Flooded { stderr: Tail },
     /// By itself.
@@ -45,20 +45,20 @@ pub(super) enum Ended {
 }
 
 /// What a run left.
-pub(super) struct Finished {
-    pub(super) status: ExitStatus,
-    pub(super) stdout: Vec<u8>,
-    pub(super) stderr: Tail,
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Tail,
     /// Whether a process that left the group still holds the pipes.
-    pub(super) is_held_open: bool,
+    pub(crate) is_held_open: bool,
 }
 
 /// The last bytes of a stream.
 #[derive(Default)]
-pub(super) struct Tail {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Tail {
+    pub(crate) bytes: Vec<u8>,
     /// Whether there were more before.
-    pub(super) is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 /// More was written than may be.
@@ -66,7 +66,7 @@ struct Flooded;
 
 impl Group {
     /// Starts a process as the leader of a group. Its stdout and stderr are read by [`Group::run`].
-    pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -76,7 +76,7 @@ impl Group {
 
     /// Feeds the process, reads what it writes and waits for its end, all at once. Of stdout no more is held than `most`
     /// bytes and a chunk, of stderr the last `tail` bytes and as many again.
-    pub(super) async fn run(mut self, stdin: Vec<u8>, most: usize, tail: usize) -> io::Result<Ended> {
+    pub(crate) async fn run(mut self, stdin: Vec<u8>, most: usize, tail: usize) -> io::Result<Ended> {
         let (id, Some(child)) = (self.id, &mut self.child) else {
             return Err(io::Error::other("the process has been waited for"));
         };

@@ -1,0 +1,205 @@
+//! Drawings. Places are in percent of the width, so that drawings fill it and their text keeps its size.
+
+use super::html::{Html, html};
+use super::number::{digits, duration, shown, signed};
+use patter_core::experiment::{Contrast, Interval, Kind};
+
+/// How many columns show how values are spread.
+const BINS: usize = 48;
+/// Values that are further apart than this from the median are drawn on a logarithmic scale.
+const FAR: f64 = 20.0;
+
+/// Returns the effect of an arm with its interval: the line of no effect in the middle, what does not matter around it.
+pub(super) fn interval(contrast: &Contrast, label: &str) -> Html {
+    let Some(effect) = contrast.effect else { return Html::default() };
+    let value = shown(contrast.kind, effect.value);
+    let ends = effect.interval.map(|Interval { low, high }| (shown(contrast.kind, low), shown(contrast.kind, high)));
+    let (least, most) = match contrast.kind {
+        Kind::Ratio => (shown(Kind::Ratio, 1.0 / (1.0 + contrast.margin)), contrast.margin * 100.0),
+        kind => (-shown(kind, contrast.margin), shown(kind, contrast.margin)),
+    };
+    let widest = [value, least, most].into_iter().chain(ends.into_iter().flat_map(|(low, high)| [low, high]));
+    let reach = round_up(widest.map(f64::abs).filter(|size| size.is_finite()).fold(0.0, f64::max) * 1.05);
+    let place = |value: f64| 50.0 + (value / reach).clamp(-1.0, 1.0) * 48.0;
+    let unit = match contrast.kind {
+        Kind::Pass => " points",
+        Kind::Ratio => " %",
+        Kind::Difference => "",
+    };
+    let line = ends.map_or(Html::default(), |(low, high)| {
+        let (low, high) = (place(low), place(high));
+        html!(
+            "<line class=\"reach\" x1=\"{}%\" x2=\"{}%\" y1=\"24\" y2=\"24\"/>\
+             <line class=\"end\" x1=\"{}%\" x2=\"{}%\" y1=\"17\" y2=\"31\"/>\
+             <line class=\"end\" x1=\"{}%\" x2=\"{}%\" y1=\"17\" y2=\"31\"/>",
+            low,
+            high,
+            low,
+            low,
+            high,
+            high
+        )
+    });
+    html!(
+        "<svg class=\"interval\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"66\">\
+         <rect class=\"band\" x=\"{}%\" width=\"{}%\" y=\"4\" height=\"40\"/>\
+         <line class=\"axis\" x1=\"2%\" x2=\"98%\" y1=\"44\" y2=\"44\"/>\
+         <line class=\"zero\" x1=\"50%\" x2=\"50%\" y1=\"2\" y2=\"44\"/>{}\
+         <circle class=\"point\" cx=\"{}%\" cy=\"24\" r=\"5.5\"/>\
+         <text x=\"2%\" y=\"60\">{}</text><text class=\"mid\" x=\"50%\" y=\"60\">0</text>\
+         <text class=\"far\" x=\"98%\" y=\"60\">{}</text></svg>",
+        label,
+        place(least),
+        place(most) - place(least),
+        line,
+        place(value),
+        signed(-reach) + unit,
+        signed(reach) + unit
+    )
+}
+
+/// What latencies of several arms are drawn on.
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    is_logarithmic: bool,
+}
+
+impl Scale {
+    /// Returns a scale that has room for all values; none where there are none.
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let median = quantile(&sorted, 0.5)?;
+        let is_logarithmic = least > 0.0 && most / median > FAR;
+        let (low, high) = match is_logarithmic {
+            true => (10_f64.powf(least.log10().floor()), 10_f64.powf(most.log10().ceil())),
+            false => (0.0, round_up(most)),
+        };
+        Some(Self { low, high, is_logarithmic })
+    }
+
+    pub(super) fn is_logarithmic(&self) -> bool {
+        self.is_logarithmic
+    }
+
+    /// Returns where a value is, from 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        let share = match self.is_logarithmic {
+            true => (value / self.low).log10() / (self.high / self.low).log10(),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        if self.is_logarithmic {
+            let decades = (self.high / self.low).log10().round().max(1.0) as i32;
+            let step = (decades / 5 + 1).max(1);
+            return (0..=decades).step_by(step as usize).map(|decade| self.low * 10_f64.powi(decade)).collect();
+        }
+        (0..=4).map(|part| self.low + (self.high - self.low) * f64::from(part) / 4.0).collect()
+    }
+}
+
+/// Returns how values are spread, with the median and the 95th percentile. The values are sorted.
+pub(super) fn spread(sorted: &[f64], scale: &Scale, label: &str) -> Html {
+    let mut bins = [0_usize; BINS];
+    for value in sorted {
+        let bin = ((scale.share(*value) * BINS as f64) as usize).min(BINS - 1);
+        if let Some(count) = bins.get_mut(bin) {
+            *count += 1;
+        }
+    }
+    let most = bins.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let place = |share: f64| 2.0 + share * 96.0;
+    let width = 96.0 / BINS as f64;
+    let columns = bins.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bin, count)| {
+        let height = (*count as f64 / most * 44.0).max(1.5);
+        let left = place(bin as f64 / BINS as f64) + width * 0.08;
+        html!("<rect x=\"{}%\" width=\"{}%\" y=\"{}\" height=\"{}\"/>", left, width * 0.84, 80.0 - height, height)
+    });
+    let mark = |name: &str, share: f64, top: f64| {
+        let Some(value) = percentile(sorted, share) else { return Html::default() };
+        let x = place(scale.share(value));
+        let side = if x > 65.0 { "far" } else { "near" };
+        let shift = if x > 65.0 { -5.0 } else { 5.0 };
+        html!(
+            "<line class=\"mark\" x1=\"{}%\" x2=\"{}%\" y1=\"{}\" y2=\"80\"/>\
+             <text class=\"{}\" x=\"{}%\" dx=\"{}\" y=\"{}\">{}</text>",
+            x,
+            x,
+            top - 8.0,
+            side,
+            x,
+            shift,
+            top,
+            format!("{name} {}", duration(value))
+        )
+    };
+    let ticks = scale.ticks().into_iter().map(|tick| {
+        let x = place(scale.share(tick));
+        let side = if x < 5.0 { "near" } else if x > 95.0 { "far" } else { "mid" };
+        let tick_label = if tick == 0.0 { "0".to_owned() } else { axis_duration(tick) };
+        html!(
+            "<line class=\"axis\" x1=\"{}%\" x2=\"{}%\" y1=\"80\" y2=\"84\"/><text class=\"{}\" x=\"{}%\" y=\"98\">{}</text>",
+            x,
+            x,
+            side,
+            x,
+            tick_label
+        )
+    });
+    html!(
+        "<svg class=\"spread\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"104\">{}\
+         <line class=\"axis\" x1=\"2%\" x2=\"98%\" y1=\"80\" y2=\"80\"/>{}{}{}</svg>",
+        label,
+        columns.collect::<Html>(),
+        mark("median", 0.5, 28.0),
+        mark("p95", 0.95, 12.0),
+        ticks.collect::<Html>()
+    )
+}
+
+/// Returns a bar for a share; the number stands beside it.
+pub(super) fn bar(share: f64) -> Html {
+    html!(
+        "<svg class=\"bar\" aria-hidden=\"true\" width=\"100%\" height=\"6\"><rect class=\"track\" width=\"100%\" \
+         height=\"6\" rx=\"3\"/><rect class=\"fill\" width=\"{}%\" height=\"6\" rx=\"3\"/></svg>",
+        share.clamp(0.0, 1.0) * 100.0
+    )
+}
+
+/// Returns a quantile of sorted values, between neighbours where it falls between them.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let place = share * last as f64;
+    let (below, above) = (sorted.get(place.floor() as usize)?, sorted.get((place.ceil() as usize).min(last))?);
+    Some(below + (above - below) * place.fract())
+}
+
+/// Returns the smallest of sorted values that a share of all does not exceed.
+pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+/// Returns a time on an axis, with no more digits than it has.
+fn axis_duration(ms: f64) -> String {
+    match ms {
+        ms if ms < 1_000.0 => format!("{} ms", digits(ms)),
+        ms if ms < 60_000.0 => format!("{} s", digits(ms / 1e3)),
+        ms => duration(ms),
+    }
+}
+
+/// Returns the next number that is easy to read.
+fn round_up(value: f64) -> f64 {
+    if !value.is_finite() || value <= 0.0 {
+        return 1.0;
+    }
+    let unit = 10_f64.powf(value.log10().floor());
+    let steps = [1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    steps.into_iter().map(|step| step * unit).find(|rounded| *rounded >= value).unwrap_or(value)
+}
