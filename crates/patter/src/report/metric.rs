@@ -96,7 +96,11 @@ fn size(contrast: &Contrast) -> Option<String> {
 /// Returns the difference of means, which is what changes in a sum such as the bill.
 fn of_means(contrast: &Contrast, difference: Estimate) -> String {
     let written = |amount: f64| {
-        let sign = if amount < 0.0 { "−" } else { "+" };
+        let sign = match amount {
+            amount if amount < 0.0 => "−",
+            amount if amount > 0.0 => "+",
+            _ => "",
+        };
         format!("{sign}{}", value(contrast, amount.abs()))
     };
     let interval =

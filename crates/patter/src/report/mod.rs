@@ -26,6 +26,12 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Returns the report as a page of HTML.
+///
+/// ```
+/// use patter::trial::{Report, ReportKind};
+/// let page = patter::report::html(&Report::new("Fish & chips", ReportKind::Eval));
+/// assert!(page.contains("<h1>Fish &amp; chips</h1>"));
+/// ```
 pub fn html(report: &Report) -> String {
     let view = View::new(report);
     let sections = [

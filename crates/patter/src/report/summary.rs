@@ -5,6 +5,7 @@ use super::number::{count, moment, percent, several};
 use super::transcript::sign;
 use super::view::View;
 use crate::trial::{ReportKind, summary};
+use indexmap::IndexSet;
 use patter_core::experiment::{Comparison, Contrast, Finding, Interval, Matters};
 
 /// Returns the title and the verdict.
@@ -42,7 +43,7 @@ pub(super) fn header(view: &View) -> Html {
 fn of_arm(comparison: &Comparison, arm: &str) -> Html {
     let contrasts: Vec<&Contrast> = comparison.contrasts.iter().filter(|contrast| contrast.arm == arm).collect();
     let is_found = |contrast: &&&Contrast| matches!(contrast.verdict.finding, Finding::Better | Finding::Worse);
-    let found: Vec<&str> = contrasts.iter().filter(is_found).map(|contrast| contrast.verdict.words.as_str()).collect();
+    let found: Vec<&str> = contrasts.iter().filter(is_found).map(|contrast| without_notes(contrast).0).collect();
     let all_equal = contrasts.iter().all(|contrast| contrast.verdict.matters == Matters::No);
     let headline = match found.first() {
         Some(_) => joined(arm, &found),
@@ -51,17 +52,32 @@ fn of_arm(comparison: &Comparison, arm: &str) -> Html {
         }
         None => format!("No clear difference between `{arm}` and `{}`", comparison.baseline),
     };
+    let notes: IndexSet<&str> =
+        contrasts.iter().filter(is_found).flat_map(|contrast| without_notes(contrast).1).collect();
     let caution = match found.first() {
         None if !all_equal => {
             html!("<p class=\"caution\">That nothing was found does not mean that there is nothing.</p>")
         }
-        _ => Html::default(),
+        _ => notes.into_iter().map(|note| html!("<p class=\"caution\">{}.</p>", note)).collect(),
     };
     let rest = contrasts
         .iter()
         .filter(|contrast| !is_found(contrast))
         .map(|contrast| html!("<li>{} {}</li>", finding(contrast), prose(&contrast.verdict.words)));
     html!("<p class=\"verdict\">{}.</p>{}<ul class=\"rest\">{}</ul>", prose(&headline), caution, rest.collect::<Html>())
+}
+
+/// Returns a verdict apart from the notes on pairs at its end, which stand in brackets.
+fn without_notes(contrast: &Contrast) -> (&str, Vec<&str>) {
+    let counts = contrast.counts;
+    let (mut words, mut notes) = (contrast.verdict.words.as_str(), Vec::new());
+    for _ in [counts.incomplete, counts.failed].into_iter().filter(|count| *count > 0) {
+        if let Some((before, note)) = words.strip_suffix(')').and_then(|words| words.rsplit_once(" (")) {
+            words = before;
+            notes.push(note);
+        }
+    }
+    (words, notes)
 }
 
 /// Returns findings as one sentence that names the arm once.

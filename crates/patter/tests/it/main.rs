@@ -24,6 +24,7 @@ mod native;
 mod openapi;
 mod pace;
 mod processes;
+mod report;
 mod session;
 mod settings;
 mod standard;
