@@ -5,6 +5,7 @@ use super::number::{count, dollars, duration, several};
 use super::transcript::{room, shortened, sign, transcripts};
 use super::view::{Case, View};
 use crate::trial::{ReportKind, Trial};
+use patter_core::price::Cost;
 
 /// More cases than this are not listed: those that passed everywhere are left out first.
 const MOST: usize = 5_000;
@@ -172,5 +173,5 @@ fn tokens(trial: &Trial) -> Option<f64> {
 }
 
 fn cost(trial: &Trial) -> Option<f64> {
-    trial.cost.map(|cost| cost.dollars())
+    trial.cost.map(Cost::dollars)
 }

@@ -138,12 +138,15 @@ fn amount(contrast: &Contrast, size: f64) -> String {
     effect(contrast, size).trim_start_matches(['+', '−']).to_owned()
 }
 
+/// A figure of an arm: its name, and how it is read.
+type Line<'l> = (&'l str, &'l dyn Fn(&Summary) -> Option<String>);
+
 /// Returns each arm by itself.
 pub(super) fn totals(view: &View) -> Html {
     let report = view.report;
     let arms: Vec<Summary> = (0..report.arms.len()).map(|arm| summary(view.runs(arm))).collect();
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
-    let lines: [(&str, &dyn Fn(&Summary) -> Option<String>); 9] = [
+    let lines: [Line; 9] = [
         ("pass rate", &|arm| {
             let interval =
                 arm.pass_interval.map(|Interval { low, high }| format!(" ({} to {})", percent(low), percent(high)));

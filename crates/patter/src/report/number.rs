@@ -60,7 +60,7 @@ pub(super) fn p_value(p: f64) -> String {
 /// Returns an amount of dollars.
 pub(super) fn dollars(amount: f64) -> String {
     match amount {
-        amount if amount == 0.0 => "$0".to_owned(),
+        0.0 => "$0".to_owned(),
         amount if amount.abs() >= 100.0 => format!("${amount:.0}"),
         amount => format!("${}", digits(amount)),
     }
