@@ -4,6 +4,7 @@
 
 mod command;
 mod diagnostics;
+mod experiment;
 mod setup;
 mod source;
 mod talk;
@@ -41,6 +42,10 @@ enum Command {
     Run(command::run::Run),
     Chat(command::chat::Chat),
     Resume(command::resume::Resume),
+    Eval(command::eval::Eval),
+    Ab(command::ab::Ab),
+    Experiments(command::experiments::Experiments),
+    Replay(command::replay::Replay),
     Sessions(command::sessions::Sessions),
     Tools(command::tools::Tools),
     Why(command::why::Why),
@@ -91,6 +96,10 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Chat(chat) => chat.run(),
         Command::Resume(resume) => resume.run(),
+        Command::Eval(eval) => eval.run(),
+        Command::Ab(ab) => ab.run(),
+        Command::Experiments(experiments) => experiments.run(),
+        Command::Replay(replay) => replay.run(),
         Command::Sessions(sessions) => sessions.run(),
         Command::Tools(tools) => tools.run(),
         Command::Why(why) => why.run(),

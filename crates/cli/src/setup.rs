@@ -5,7 +5,7 @@ use crate::source::Input;
 use clap::Args;
 use patter::declare::Agent;
 use patter::gram::Dialect;
-use patter::library::Library;
+use patter::library::{Library, MergeError};
 use patter::permission::{Permissions, Rule, RuleError};
 use patter::project::{
     Config, Environment, Loaded, PermissionConfig, Project, ServerReport, Servers, Tools, find_root,
@@ -80,22 +80,23 @@ impl ToolSources {
 impl Setup {
     /// Reads the project around the current folder, and the files that were named. Says why where it cannot.
     pub(crate) fn read(files: &[PathBuf], sources: &ToolSources, servers: &Servers<'_>) -> io::Result<Option<Self>> {
+        Self::read_without(files, sources, servers, &[])
+    }
+
+    /// Reads the same without some files of the project.
+    pub(crate) fn read_without(
+        files: &[PathBuf],
+        sources: &ToolSources,
+        servers: &Servers<'_>,
+        without: &[PathBuf],
+    ) -> io::Result<Option<Self>> {
         let root = find_root();
         let config = match Config::read(root.as_deref()) {
             Ok(config) => config,
             Err(error) => return diagnostics::unloaded(&error).map(|_| None),
         };
         let paths: Vec<_> = files.iter().chain(&sources.toolboxes).cloned().collect();
-        let loaded = match Loaded::read(&paths, root.as_deref(), Dialect::Patter) {
-            Ok(loaded) => loaded,
-            Err(error) => return diagnostics::unloaded(&error).map(|_| None),
-        };
-        for (path, error) in &loaded.unreadable {
-            diagnostics::unreadable(&Input::Path(path.clone()), error)?;
-        }
-        if !loaded.unreadable.is_empty() {
-            return Ok(None);
-        }
+        let Some(loaded) = read_files(&paths, root.as_deref(), without)? else { return Ok(None) };
         let servers = if sources.no_mcp { &Servers::None } else { servers };
         let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers)?;
         Ok(toolset.map(|toolset| Self { root, config, loaded, toolset }))
@@ -112,6 +113,18 @@ impl Setup {
             }
         }
     }
+}
+
+/// Reads the files that were named, and those of a project without some. Says why where it cannot.
+pub(crate) fn read_files(paths: &[PathBuf], root: Option<&Path>, without: &[PathBuf]) -> io::Result<Option<Loaded>> {
+    let loaded = match Loaded::read_without(paths, root, Dialect::Patter, without) {
+        Ok(loaded) => loaded,
+        Err(error) => return diagnostics::unloaded(&error).map(|_| None),
+    };
+    for (path, error) in &loaded.unreadable {
+        diagnostics::unreadable(&Input::Path(path.clone()), error)?;
+    }
+    Ok(loaded.unreadable.is_empty().then_some(loaded))
 }
 
 impl Toolset {
@@ -142,9 +155,7 @@ impl Toolset {
                 return Ok(None);
             }
         };
-        for problem in tools.problems() {
-            diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
-        }
+        say_problems(&tools)?;
         let Some(ServerReport { problems, warnings }) = until_stopped(&runtime, &stop, tools.add_servers(servers))
         else {
             diagnostics::say("stopped")?;
@@ -156,17 +167,30 @@ impl Toolset {
         for problem in &problems {
             diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
         }
-        let library = match tools.library() {
-            Ok(library) => Arc::new(library),
-            Err(errors) => {
-                for error in errors {
-                    diagnostics::error(&error.to_string(), Some("rename one of the two, or remove it"))?;
-                }
-                return Ok(None);
-            }
-        };
+        let Some(library) = merged(tools.library())? else { return Ok(None) };
         let missing_servers = problems.iter().map(ToString::to_string).collect();
         Ok(Some(Self { library, missing_servers, runtime, stop, turn, environment, tools }))
+    }
+}
+
+/// Says which tools cannot be made.
+pub(crate) fn say_problems(tools: &Tools) -> io::Result<()> {
+    for problem in tools.problems() {
+        diagnostics::error(&problem.to_string(), Some("`patter check` says more"))?;
+    }
+    Ok(())
+}
+
+/// Returns a library that could be merged. Says why where it could not.
+pub(crate) fn merged(library: Result<Library<Tool>, Vec<MergeError>>) -> io::Result<Option<Arc<Library<Tool>>>> {
+    match library {
+        Ok(library) => Ok(Some(Arc::new(library))),
+        Err(errors) => {
+            for error in errors {
+                diagnostics::error(&error.to_string(), Some("rename one of the two, or remove it"))?;
+            }
+            Ok(None)
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub mod price;
 pub mod project;
 mod property;
 pub mod provider;
+pub mod replay;
 pub mod request;
 pub mod rule;
 pub mod run;

@@ -51,6 +51,33 @@ pub enum Entry {
         /// The pieces.
         pieces: Vec<Delta>,
     },
+    /// A call told how far it is. Only recordings have this.
+    Progressed {
+        /// Of which run.
+        #[serde(default, skip_serializing_if = "Path::is_empty")]
+        run: Path,
+        /// The call.
+        call_id: String,
+        /// The part that is done, from 0 to 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fraction: Option<f64>,
+        /// What is going on.
+        message: String,
+    },
+    /// A run goes on that was begun before. Only recordings have this: they may begin here.
+    Restored {
+        /// Which.
+        #[serde(default, skip_serializing_if = "Path::is_empty")]
+        run: Path,
+        /// What its model is given from here on, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frame: Option<Arc<Frame>>,
+        /// The hash of what its tools are bound to from here on.
+        #[serde(default)]
+        bindings: String,
+        /// The run, as it was.
+        saved: Box<Run>,
+    },
     /// A run was told something.
     Told {
         /// Which.
@@ -97,9 +124,10 @@ pub struct Source {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
-    /// That of the runs that ended; it is with the run while there is one.
+    /// That before the run that is open or ended last, which has it while there is one.
     conversation: Vec<Message>,
     run: Option<Run>,
+    last: Option<Run>,
     inner: HashMap<Path, Run>,
     frames: HashMap<String, Arc<Frame>>,
     source: Option<Source>,
@@ -158,7 +186,7 @@ impl Log {
                 if !self.conversation().is_empty() {
                     return Err(self.wrong("there are messages before it"));
                 }
-                self.conversation = messages;
+                (self.conversation, self.last) = (messages, None);
             }
             Entry::Began { run, frame, beginning, .. } => {
                 if let Some(frame) = frame {
@@ -171,7 +199,17 @@ impl Log {
                     self.inner.insert(run, begun);
                 }
             }
-            Entry::Streamed { .. } => {}
+            Entry::Streamed { .. } | Entry::Progressed { .. } => {}
+            Entry::Restored { run, frame, saved, .. } => {
+                if let Some(frame) = frame {
+                    self.frames.insert(saved.spec().agent.clone(), frame);
+                }
+                if run.is_empty() {
+                    (self.run, self.last) = (Some(*saved), None);
+                } else {
+                    self.inner.insert(run, *saved);
+                }
+            }
             Entry::Told { run: path, told } => {
                 let run = if path.is_empty() { self.run.as_mut() } else { self.inner.get_mut(&path) };
                 let Some(run) = run else { return Err(self.wrong("there is no such run")) };
@@ -183,9 +221,10 @@ impl Log {
                 }
             }
             Entry::Rewound { messages } => {
-                if self.run.is_some() || messages > self.conversation.len() {
+                if self.run.is_some() || messages > self.conversation().len() {
                     return Err(self.wrong("there is nothing to take back"));
                 }
+                self.settle();
                 self.conversation.truncate(messages);
                 self.turns.retain(|turn| turn.begin < messages);
             }
@@ -196,12 +235,17 @@ impl Log {
 
     /// Returns the conversation, that of the open run included.
     pub fn conversation(&self) -> &[Message] {
-        self.run.as_ref().map_or(&self.conversation, Run::conversation)
+        self.run.as_ref().or(self.last.as_ref()).map_or(&self.conversation, Run::conversation)
     }
 
     /// Returns the run that has not ended, if there is one.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref()
+    }
+
+    /// Returns the run that ended last, unless some of its conversation was taken back, or another began.
+    pub fn last(&self) -> Option<&Run> {
+        self.last.as_ref()
     }
 
     /// Returns a run of an agent that the open run called, or that another of those did.
@@ -238,6 +282,7 @@ impl Log {
         if self.run.is_some() {
             return Err(self.wrong("the run before has not ended"));
         }
+        self.settle();
         let run = Run::begin(beginning, std::mem::take(&mut self.conversation));
         self.run = Some(run.map_err(|error| self.wrong(&error))?);
         self.inner.clear();
@@ -263,7 +308,14 @@ impl Log {
             usage: run.usage(),
             outcome,
         });
-        self.conversation = run.into_conversation();
+        self.last = Some(run);
+    }
+
+    /// Takes the conversation from the run that ended last.
+    fn settle(&mut self) {
+        if let Some(run) = self.last.take() {
+            self.conversation = run.into_conversation();
+        }
     }
 
     fn wrong(&self, error: &(impl ToString + ?Sized)) -> LogError {

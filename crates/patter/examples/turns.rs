@@ -4,14 +4,20 @@
 //! ```text
 //! cargo run --release -p patter --example turns -- --base-url http://127.0.0.1:8080/v1 --n 5000
 //! ```
+//!
+//! With `--stream` someone listens, so that replies come in pieces. With `--store PATH` each turn is one of a session
+//! of its own, kept in a store; `--store none` has sessions that are kept nowhere.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
 use patter::agent::Compiled;
-use patter::drive::{Driver, Models, now};
+use patter::agents::Agents;
+use patter::drive::{Driver, Models, RunEvent, now};
 use patter::library::Layer;
 use patter::model::{HttpModel, Model};
 use patter::project::{Environment, Project};
 use patter::run::{Outcome, Run};
+use patter::session::Session;
+use patter::store::{self, Location, SessionId, Store};
 use patter::tool::{CancellationToken, Kit, merge, standard::standard};
 use serde_json::json;
 use std::error::Error;
@@ -26,14 +32,28 @@ struct Options {
     warmup: usize,
     api: String,
     agent: String,
+    stream: bool,
+    store: Option<String>,
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello.gram").to_owned();
-    let mut options =
-        Options { base_url: String::new(), n: 1000, concurrency: 1, warmup: 50, api: "chat".to_owned(), agent };
+    let mut options = Options {
+        base_url: String::new(),
+        n: 1000,
+        concurrency: 1,
+        warmup: 50,
+        api: "chat".to_owned(),
+        agent,
+        stream: false,
+        store: None,
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
+        if name == "--stream" {
+            options.stream = true;
+            continue;
+        }
         let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
         match name.as_str() {
             "--base-url" => options.base_url = value,
@@ -42,6 +62,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--warmup" => options.warmup = value.parse()?,
             "--api" => options.api = value,
             "--agent" => options.agent = value,
+            "--store" => options.store = Some(value),
             _ => return Err(format!("there is no option {name}").into()),
         }
     }
@@ -50,35 +71,59 @@ fn options() -> Result<Options, Box<dyn Error>> {
 
 /// What plays turns.
 #[derive(Clone)]
-struct Player {
-    driver: Driver,
-    compiled: Compiled,
+enum Player {
+    Runs { driver: Driver, compiled: Compiled },
+    Sessions { agents: Arc<Agents>, store: Option<Arc<dyn Store>>, heard: Option<Heard> },
 }
 
+/// Counts what is heard.
+type Heard = Arc<AtomicUsize>;
+
 impl Player {
-    fn new(options: &Options) -> Result<Self, Box<dyn Error>> {
-        let text = std::fs::read_to_string(&options.agent)?;
-        let project = Arc::new(Project::read([(options.agent.as_str(), text)]));
+    async fn new(options: &Options) -> Result<Self, Box<dyn Error>> {
         let environment = Environment::of([
             ("OPENAI_BASE_URL", options.base_url.as_str()),
             ("OPENAI_API_KEY", "none"),
             ("PATTER_OPENAI_API", options.api.as_str()),
         ]);
+        let heard = options.stream.then(Heard::default);
+        if let Some(place) = &options.store {
+            let agents = Agents::open(&options.agent).with_environment(environment).read().await?;
+            let store = if place == "none" { None } else { Some(store::open(&Location::parse(place)?).await?) };
+            return Ok(Player::Sessions { agents: agents.into(), store, heard });
+        }
+        let text = std::fs::read_to_string(&options.agent)?;
+        let project = Arc::new(Project::read([(options.agent.as_str(), text)]));
         let tools = standard(&Kit::new(".", environment.clone()));
         let library = merge([(Layer::Internal, tools)]).map_err(|_| "the library cannot be merged")?;
         let (_, agent) = project.agents().next().ok_or("the file has no agent")?;
         let model: Arc<dyn Model> = Arc::new(HttpModel::new(&"OpenAI/gpt-4o-mini".parse()?, &environment)?);
         let models: Models = Arc::new(move |_| Ok(Arc::clone(&model)));
-        let driver = Driver::new(Arc::clone(&project), library.into(), models);
+        let driver = listening(Driver::new(Arc::clone(&project), library.into(), models), heard.as_ref());
         let compiled = driver.compile(&agent)?;
-        Ok(Self { driver, compiled })
+        Ok(Player::Runs { driver, compiled })
     }
 
     /// Plays a turn. Returns how many tools were called; nothing if it failed.
-    async fn turn(&self) -> Option<usize> {
-        let spec = self.compiled.spec().clone();
-        let run = Run::start(spec, Vec::new(), "Hello! My name is Alice.", now()).ok()?;
-        let run = self.driver.drive(&self.compiled, run, &CancellationToken::new()).await;
+    async fn turn(&self, number: usize) -> Option<usize> {
+        const PROMPT: &str = "Hello! My name is Alice.";
+        let stop = CancellationToken::new();
+        let run = match self {
+            Player::Runs { driver, compiled } => {
+                let run = Run::start(compiled.spec().clone(), Vec::new(), PROMPT, now()).ok()?;
+                driver.drive(compiled, run, &stop).await
+            }
+            Player::Sessions { agents, store, heard } => {
+                let id = SessionId::parse(&format!("turn-{}-{number}", now())).ok()?;
+                let (agents, heard) = (Arc::clone(agents), heard.clone());
+                let session = match store {
+                    Some(store) => Session::keep(agents, Arc::clone(store), id),
+                    None => Session::new(agents),
+                };
+                let mut session = session.with_driver(move |driver| listening(driver, heard.as_ref()));
+                session.say(PROMPT, &stop).await.inspect_err(|error| eprintln!("{error}")).ok()?
+            }
+        };
         match run.outcome() {
             Some(Outcome::Answer { .. }) => Some(run.response().tools_used.len()),
             other => {
@@ -95,9 +140,13 @@ impl Player {
             let (player, next) = (self.clone(), Arc::clone(&next));
             tokio::spawn(async move {
                 let (mut times, mut errors, mut calls) = (Vec::new(), 0, 0);
-                while next.fetch_add(1, Ordering::Relaxed) < turns {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= turns {
+                        break;
+                    }
                     let begin = Instant::now();
-                    match player.turn().await {
+                    match player.turn(number).await {
                         Some(called) => calls += called,
                         None => errors += 1,
                     }
@@ -118,10 +167,18 @@ impl Player {
     }
 }
 
+/// Lets someone listen, who wants replies in pieces.
+fn listening(driver: Driver, heard: Option<&Heard>) -> Driver {
+    let Some(heard) = heard.cloned() else { return driver };
+    driver.with_listener(move |_: &RunEvent| {
+        heard.fetch_add(1, Ordering::Relaxed);
+    })
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
-    let player = Player::new(&options)?;
+    let player = Player::new(&options).await?;
     player.play(options.warmup, options.concurrency).await;
     let (cpu, begin) = (cpu_seconds(), Instant::now());
     let (mut times, errors, tool_calls) = player.play(options.n, options.concurrency).await;

@@ -28,7 +28,7 @@ pub mod trial;
 
 pub use patter_core::{
     case, check, compatible, conversation, declare, definition, diff, experiment, gram, library, name, nearest,
-    permission, price, provider, request, rule, run, schema, signature, wire,
+    permission, price, provider, replay, request, rule, run, schema, signature, wire,
 };
 
 /// Makes a tool of a function.

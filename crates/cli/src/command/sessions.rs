@@ -88,12 +88,19 @@ enum Form {
     Recording,
 }
 
+/// Among how many sessions those are looked for that are no experiments.
+const LISTED: usize = 1000;
+
 impl Sessions {
     pub(crate) fn run(self) -> io::Result<Outcome> {
         let Some(Stores { runtime, store }) = self.store.open()? else { return Ok(Outcome::Failure) };
         let store = &*store;
         let done = match &self.action {
-            None => runtime.block_on(store.list(self.limit)).map(|sessions| listed(&sessions, self.json)),
+            None => runtime.block_on(store.list(self.limit.max(LISTED))).map(|mut sessions| {
+                sessions.retain(|session| !session.is_experiment());
+                sessions.truncate(self.limit);
+                listed(&sessions, self.json)
+            }),
             Some(Action::Show { session, full }) => runtime.block_on(read(store, session)).map(|stored| match stored {
                 (stored, Ok(log)) => print(&shown(&stored.summary, &log, *full)).map(|()| Outcome::Success),
                 (stored, Err(error)) => damaged(&stored, &error),
@@ -205,7 +212,7 @@ fn summary_json(session: &Summary) -> Json {
 }
 
 /// Returns how long ago something was, in the greatest unit that fits.
-fn ago(milliseconds: u64) -> String {
+pub(crate) fn ago(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -266,7 +273,7 @@ fn export(stored: &Stored, log: &Log, form: Form, output: Option<&PathBuf>) -> i
             }
             format!("{document:#}\n")
         }
-        Form::Recording => Recording::of_log(&stored.entries),
+        Form::Recording => Recording::of_log(&stored.summary.id, &stored.entries),
     };
     match output {
         None => print(&text)?,

@@ -4,8 +4,7 @@ mod approve;
 mod events;
 
 pub(crate) use approve::Terminal;
-use events::show_end;
-pub(crate) use events::{DIM, Format, event_line, listener, short};
+pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use crate::{Outcome, diagnostics, unsent};
@@ -215,11 +214,12 @@ impl TalkOptions {
                 limits.deadline_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
             }
         });
-        if let Some(path) = &self.record
-            && let Err(error) = Recorder::create(path).and_then(|recorder| session.record(recorder))
-        {
-            diagnostics::error(&error.to_string(), None)?;
-            return Ok(None);
+        match self.record.as_ref().map(Recorder::create).transpose() {
+            Ok(recorder) => recorder.into_iter().for_each(|recorder| session.record(recorder)),
+            Err(error) => {
+                diagnostics::error(&error.to_string(), Some("remove the file, or name another"))?;
+                return Ok(None);
+            }
         }
         Ok(Some(Talk { session, store, agents: ready.agents, tally, toolset: ready.toolset }))
     }
@@ -392,7 +392,8 @@ impl StoreOption {
             None => {
                 let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
                 let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-                let ours = root.map(|root| root.join(".patter"));
+                let ours =
+                    root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
                 let folder = ours.or_else(|| state().or_else(home).map(|state| state.join("patter")));
                 Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
             }
@@ -402,7 +403,8 @@ impl StoreOption {
 
 async fn unfinished(store: &dyn Store) -> Result<SessionId, StoreError> {
     let sessions = store.list(LAST_AMONG).await?;
-    let open = sessions.into_iter().find(|summary| summary.state == store::SessionState::Running);
+    let is_open = |summary: &store::Summary| summary.state == store::SessionState::Running && !summary.is_experiment();
+    let open = sessions.into_iter().find(is_open);
     open.map(|summary| summary.id).ok_or_else(|| StoreError::Unusable {
         message: "there is no session with a run that has not ended".to_owned(),
         hint: Some("`patter sessions` lists them all".to_owned()),
@@ -439,7 +441,7 @@ pub(crate) fn say_error(error: &SessionError) -> io::Result<()> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.trim_end_matches('s').parse().map_err(|_| "write seconds, as in 30".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

@@ -18,6 +18,7 @@ mod folder;
 mod import;
 mod new;
 mod notation;
+mod replay;
 mod run;
 mod sessions;
 mod terminal;

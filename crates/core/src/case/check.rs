@@ -156,7 +156,10 @@ pub struct SchemaCheck {
 /// assert_eq!(Path::parse("items").unwrap_err(), "a path begins with `$`");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Path(JsonPath);
+pub struct Path {
+    source: String,
+    path: JsonPath,
+}
 
 impl Times {
     /// Once or more.
@@ -236,15 +239,21 @@ impl Path {
                 return Err(format!("it has more than {most} of `{sign}`"));
             }
         }
-        JsonPath::parse(text).map(Self).map_err(|error| {
+        let path = JsonPath::parse(text).map_err(|error| {
             let at = text.chars().count().min(error.position());
             format!("at character {}, {}", at + 1, error.message())
-        })
+        })?;
+        Ok(Self { source: text.to_owned(), path })
+    }
+
+    /// Returns the path as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.source
     }
 
     /// Returns all that the path finds.
     pub fn find<'v>(&self, value: &'v Json) -> Vec<&'v Json> {
-        self.0.query(value).all()
+        self.path.query(value).all()
     }
 }
 
@@ -257,12 +266,6 @@ impl PartialEq for Expression {
 impl PartialEq for SchemaCheck {
     fn eq(&self, other: &Self) -> bool {
         self.schema == other.schema
-    }
-}
-
-impl Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -285,8 +288,8 @@ impl Display for Check {
             Check::Equals { text, letters } => write!(f, "equals {}{}", shown(text), suffix(*letters)),
             Check::Matches(expression) => write!(f, "matches {}", shown(expression.as_str())),
             Check::Schema(schema) => write!(f, "fits the schema {}", brief(schema.schema())),
-            Check::JsonPath { path, equals: Some(equals) } => write!(f, "has {} for {path}", brief(equals)),
-            Check::JsonPath { path, equals: None } => write!(f, "has something at {path}"),
+            Check::JsonPath { path, equals: Some(equals) } => write!(f, "has {} at {}", brief(equals), path.as_str()),
+            Check::JsonPath { path, equals: None } => write!(f, "has something at {}", path.as_str()),
             Check::Called { tool, with, times } => {
                 write!(f, "calls {tool}{}", arguments(with.as_ref()))?;
                 if *times == Times::SOME { Ok(()) } else { write!(f, " {times}") }
@@ -310,8 +313,10 @@ impl Check {
             Check::Equals { text, letters } => write!(f, "does not equal {}{}", shown(text), suffix(*letters)),
             Check::Matches(expression) => write!(f, "does not match {}", shown(expression.as_str())),
             Check::Schema(schema) => write!(f, "does not fit the schema {}", brief(schema.schema())),
-            Check::JsonPath { path, equals: Some(equals) } => write!(f, "does not have {} for {path}", brief(equals)),
-            Check::JsonPath { path, equals: None } => write!(f, "has nothing at {path}"),
+            Check::JsonPath { path, equals: Some(equals) } => {
+                write!(f, "does not have {} at {}", brief(equals), path.as_str())
+            }
+            Check::JsonPath { path, equals: None } => write!(f, "has nothing at {}", path.as_str()),
             other => write!(f, "not: {other}"),
         }
     }

@@ -9,7 +9,9 @@ use crate::check::head;
 use crate::declare::Declares;
 use crate::signature::json_of;
 use crate::{nearest, rule};
-use patter_gram::{Diagnostic, Dialect, Kind, LineIndex, Number, Pattern, PatternKind, Span, Syntax, Value, parse_bytes};
+use patter_gram::{
+    Diagnostic, Dialect, Kind, LineIndex, Number, Pattern, PatternKind, Span, Syntax, Value, parse_bytes,
+};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
@@ -54,9 +56,14 @@ pub(crate) fn read_list<'t>(
     pattern: Pattern<'t>,
     ids: &mut HashMap<String, Span>,
 ) -> (Vec<ReadCase<'t>>, Vec<Diagnostic>) {
-    let mut fields = fields(pattern, "a list of cases");
-    fields.known(&[]);
-    let (mut cases, mut found) = (Vec::new(), fields.found);
+    let mut cases = Vec::new();
+    let mut found = match fields(pattern, "a list of cases") {
+        Ok(mut fields) => {
+            fields.known(&[]);
+            fields.found
+        }
+        Err(found) => found,
+    };
     for element in pattern.elements() {
         if Declares::of(element) != Some(Declares::Case) {
             found.push(misplaced(element));
@@ -98,7 +105,7 @@ fn misplaced(element: Pattern<'_>) -> Diagnostic {
 }
 
 fn case(pattern: Pattern<'_>, id: String) -> Result<ReadCase<'_>, Vec<Diagnostic>> {
-    let mut fields = fields(pattern, "a case");
+    let mut fields = fields(pattern, "a case")?;
     name(pattern, &mut fields);
     fields.known(&["input", "tags"]);
     let (turns, tags) = said(&mut fields);
@@ -143,12 +150,12 @@ fn check(element: Pattern<'_>) -> Result<Check, Vec<Diagnostic>> {
     };
     let span = element.syntax().child(Kind::Label).map_or(element.span(), Syntax::span);
     let sort = Sort::of_label(label, span).map_err(|found| vec![found])?;
-    let mut fields = fields(element, &format!("`{label}`"));
+    let mut fields = fields(element, &format!("`{label}`"))?;
     sort.check(&mut fields).ok_or(fields.found)
 }
 
-/// Reads the properties of a pattern.
-fn fields(pattern: Pattern<'_>, what: &str) -> Fields {
+/// Reads the properties of a pattern, all or none.
+fn fields(pattern: Pattern<'_>, what: &str) -> Result<Fields, Vec<Diagnostic>> {
     let (mut fields, mut found) = (Vec::new(), Vec::new());
     for property in pattern.properties() {
         let Some(value) = property.value() else { continue };
@@ -160,7 +167,7 @@ fn fields(pattern: Pattern<'_>, what: &str) -> Fields {
         }
     }
     let span = if pattern.kind() == PatternKind::Bracket { head(pattern) } else { pattern.span() };
-    Fields { what: what.to_owned(), span, fields, found }
+    if found.is_empty() { Ok(Fields { what: what.to_owned(), span, fields, found }) } else { Err(found) }
 }
 
 /// Reads a value as JSON: `null` and texts with the tag `json` for what they are, measurements as text, ranges as two ends.

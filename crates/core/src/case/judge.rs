@@ -76,15 +76,18 @@ impl Check {
             Check::Matches(expression) => {
                 let passed = expression.is_match(observed.content);
                 let does = if passed { "matches" } else { "does not match" };
-                let why = format!("the answer {does} `{}`{}", excerpt(expression.as_str()), begins(observed.content, passed));
+                let why =
+                    format!("the answer {does} `{}`{}", excerpt(expression.as_str()), begins(observed.content, passed));
                 Found { passed, why }
             }
             Check::Schema(schema) => with_value(observed, |value| match schema.wrong(value) {
                 None => Found { passed: true, why: "the answer fits the schema".to_owned() },
-                Some(wrong) => Found { passed: false, why: format!("the answer does not fit the schema: {}", excerpt(&wrong)) },
+                Some(wrong) => {
+                    Found { passed: false, why: format!("the answer does not fit the schema: {}", excerpt(&wrong)) }
+                }
             }),
             Check::JsonPath { path, equals } => {
-                with_value(observed, |value| at_path(&path.to_string(), &path.find(value), equals.as_ref()))
+                with_value(observed, |value| at_path(path.as_str(), &path.find(value), equals.as_ref()))
             }
             Check::Not(check) => {
                 let found = check.found(observed)?;
@@ -204,9 +207,10 @@ fn called(calls: &[Invocation], tool: &str, with: Option<&Json>, wanted: Times) 
     let why = if of_tool.is_empty() {
         format!("`{tool}` was not called; {}", all_called(calls))
     } else if count == 0 {
-        let told = of_tool.iter().zip(&lacking).take(MOST_TOLD).map(|(call, lacking)| {
-            format!("with {}: {}", brief(&call.args), lacking.as_deref().unwrap_or_default())
-        });
+        let told =
+            of_tool.iter().zip(&lacking).take(MOST_TOLD).map(|(call, lacking)| {
+                format!("with {}: {}", brief(&call.args), lacking.as_deref().unwrap_or_default())
+            });
         let told: Vec<_> = told.collect();
         let more = of_tool.len().saturating_sub(told.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
@@ -219,12 +223,14 @@ fn called(calls: &[Invocation], tool: &str, with: Option<&Json>, wanted: Times) 
 }
 
 fn not_called(calls: &[Invocation], tool: &str, with: Option<&Json>) -> Found {
-    let is_it = |call: &&Invocation| {
-        call.tool_name == tool && with.is_none_or(|with| lacking(with, &call.args).is_none())
-    };
+    let is_it =
+        |call: &&Invocation| call.tool_name == tool && with.is_none_or(|with| lacking(with, &call.args).is_none());
     match calls.iter().find(is_it) {
         Some(call) => Found { passed: false, why: format!("`{tool}` was called with {}", brief(&call.args)) },
-        None => Found { passed: true, why: format!("`{tool}` was not called{}", if with.is_some() { " like this" } else { "" }) },
+        None => Found {
+            passed: true,
+            why: format!("`{tool}` was not called{}", if with.is_some() { " like this" } else { "" }),
+        },
     }
 }
 

@@ -114,8 +114,12 @@ pub fn read(path_for_messages: &str, format: CaseFormat, bytes: &[u8]) -> (Vec<C
     let Reading { cases, mut problems, .. } = reading;
     if cases.is_empty() && problems.is_empty() {
         let hint = match format {
-            CaseFormat::Gram => "write `[:Cases | [greets:Case { input: \"Hello!\" } | (:Contains { text: \"Hello\" })]]`",
-            CaseFormat::JsonLines => r#"write a case in each line: `{"input": "Hello!", "checks": [{"contains": "Hello"}]}`"#,
+            CaseFormat::Gram => {
+                "write `[:Cases | [greets:Case { input: \"Hello!\" } | (:Contains { text: \"Hello\" })]]`"
+            }
+            CaseFormat::JsonLines => {
+                r#"write a case in each line: `{"input": "Hello!", "checks": [{"contains": "Hello"}]}`"#
+            }
             CaseFormat::Csv => "write a row for each case, after a first row with the names of the columns",
         };
         let message = "there are no cases".to_owned();

@@ -50,13 +50,13 @@ impl Sort {
     /// Finds the sort of a label, or tells what it may be.
     pub(super) fn of_label(label: &str, span: Span) -> Result<&'static Self, Diagnostic> {
         let found = SORTS.iter().find(|sort| sort.label == label);
-        found.ok_or_else(|| no_check(label, span, SORTS.iter().map(|sort| sort.label).collect()))
+        found.ok_or_else(|| no_check(label, span, |sort| sort.label))
     }
 
     /// Finds the sort of a key, or tells what it may be.
     fn of_key(key: &str) -> Result<&'static Self, Diagnostic> {
         let found = SORTS.iter().find(|sort| sort.key == key);
-        found.ok_or_else(|| no_check(key, Span::at(0), SORTS.iter().map(|sort| sort.key).collect()))
+        found.ok_or_else(|| no_check(key, Span::at(0), |sort| sort.key))
     }
 
     /// Reads a check of this sort.
@@ -105,7 +105,8 @@ fn is_options(sort: &Sort, object: &serde_json::Map<String, Json>) -> bool {
     sort.key != "schema" || object.contains_key("schema")
 }
 
-fn no_check(name: &str, span: Span, known: Vec<&str>) -> Diagnostic {
+fn no_check(name: &str, span: Span, named: fn(&Sort) -> &'static str) -> Diagnostic {
+    let known: Vec<_> = SORTS.iter().map(named).collect();
     let found = rule::BAD_CHECK.at(span, format!("there is no check `{name}`"));
     found.with_hint(match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -145,7 +146,9 @@ fn schema(fields: &mut Fields) -> Option<Check> {
     fields.needs("schema");
     let schema = match fields.json("schema")? {
         // A text is taken for JSON, as in a table.
-        Json::String(text) => serde_json::from_str(&text).map_err(|error| error.to_string()).and_then(SchemaCheck::parse),
+        Json::String(text) => {
+            serde_json::from_str(&text).map_err(|error| error.to_string()).and_then(SchemaCheck::parse)
+        }
         schema => SchemaCheck::parse(schema),
     };
     let schema = compiled(fields, "schema", "JSON Schema", schema)?;

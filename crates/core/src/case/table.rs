@@ -36,7 +36,11 @@ pub(super) fn read(reading: &mut Reading<'_>, bytes: &[u8]) {
     }
     for row in rows {
         if row.is_unclosed {
-            reading.problem(row.line, "this row has a quote that is not closed", Some("write `\"\"` for a quote".to_owned()));
+            reading.problem(
+                row.line,
+                "this row has a quote that is not closed",
+                Some("write `\"\"` for a quote".to_owned()),
+            );
         } else if row.cells.len() != columns.len() {
             let message = format!("this row has {} values, and the table {} columns", row.cells.len(), columns.len());
             let hint = "put quotes around a text with a comma, a quote or a line break";
@@ -55,7 +59,8 @@ fn column(reading: &mut Reading<'_>, line: usize, name: &str) -> Column {
         name => match SORTS.iter().find(|sort| sort.key == name) {
             Some(sort) => Column::Check(sort),
             None => {
-                let known: Vec<_> = ["id", "input", "tags"].into_iter().chain(SORTS.iter().map(|sort| sort.key)).collect();
+                let known: Vec<_> =
+                    ["id", "input", "tags"].into_iter().chain(SORTS.iter().map(|sort| sort.key)).collect();
                 let hint = match nearest(name, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("there are {}", known.join(", ")),
@@ -82,7 +87,9 @@ fn object(columns: &[Column], cells: Vec<String>) -> Map<String, Json> {
                 object.insert("tags".to_owned(), listed(&cell));
             }
             Column::Input => input.push(Json::String(cell)),
-            Column::Check(sort) => checks.push(Json::Object(Map::from_iter([(sort.key.to_owned(), value(sort, cell))]))),
+            Column::Check(sort) => {
+                checks.push(Json::Object(Map::from_iter([(sort.key.to_owned(), value(sort, cell))])));
+            }
             Column::Unknown => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Cases as JSON, as they are read from a line.
 
-use super::check::{Check, Letters, Times};
 use super::Case;
+use super::check::{Check, Letters, Times};
 use serde_json::{Map, Value as Json, json};
 
 impl Case {
@@ -16,10 +16,13 @@ impl Case {
     pub fn to_json(&self) -> Json {
         let mut object = Map::new();
         object.insert("id".to_owned(), self.id.as_str().into());
-        object.insert("input".to_owned(), match self.turns.as_slice() {
-            [only] => only.as_str().into(),
-            turns => turns.into(),
-        });
+        object.insert(
+            "input".to_owned(),
+            match self.turns.as_slice() {
+                [only] => only.as_str().into(),
+                turns => turns.into(),
+            },
+        );
         if !self.tags.is_empty() {
             object.insert("tags".to_owned(), self.tags.as_slice().into());
         }
@@ -55,7 +58,7 @@ impl Check {
             Check::Equals { text, letters } => ("equals", texts(text, *letters)),
             Check::Matches(expression) => ("matches", vec![("pattern", expression.as_str().into())]),
             Check::Schema(schema) => ("schema", vec![("schema", schema.schema().clone())]),
-            Check::JsonPath { path, equals } => ("jsonPath", with("path", path.to_string(), "equals", equals.as_ref())),
+            Check::JsonPath { path, equals } => ("jsonPath", with("path", path.as_str(), "equals", equals.as_ref())),
             Check::Not(check) => {
                 let (key, mut options) = check.options();
                 options.push(("not", true.into()));

@@ -24,8 +24,9 @@ impl<'p> Checker<'p> {
                     Some(Declares::Cases) if !self.is_broken(pattern.span()) => {
                         let (cases, found) = read_list(pattern, &mut ids);
                         found.into_iter().for_each(|found| self.report(found));
-                        let tools = tools.get_or_insert_with(|| self.callable());
-                        cases.iter().for_each(|case| self.named_tools(case, tools));
+                        if let Some(tools) = tools.get_or_insert_with(|| self.callable()) {
+                            cases.iter().for_each(|case| self.named_tools(case, tools));
+                        }
                     }
                     _ => {}
                 }
@@ -33,18 +34,17 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Returns what the agents of the project can call, by the names that they have for it.
-    fn callable(&self) -> IndexSet<Cow<'p, str>> {
+    /// Returns what the agents of the project can call, by the names that they have for it; nothing where there are no
+    /// agents, since then theirs may be anywhere.
+    fn callable(&self) -> Option<IndexSet<Cow<'p, str>>> {
+        self.project.agents().next()?;
         let patterns = self.project.files().iter().flat_map(|file| file.tree.walk());
         let agents = patterns.filter(|pattern| Declares::of(*pattern) == Some(Declares::Agent));
-        agents.flat_map(Pattern::elements).filter_map(Pattern::name).collect()
+        Some(agents.flat_map(Pattern::elements).filter_map(Pattern::name).collect())
     }
 
-    /// Reports checks of tools that no agent has. Where there are no agents, theirs may be anywhere.
+    /// Reports checks of tools that no agent has.
     fn named_tools(&mut self, case: &ReadCase<'p>, tools: &IndexSet<Cow<'p, str>>) {
-        if self.project.agents().next().is_none() {
-            return;
-        }
         for (check, pattern) in &case.checks {
             for (name, span) in named(check, *pattern) {
                 if tools.contains(name) {

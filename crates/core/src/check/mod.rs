@@ -112,7 +112,9 @@ impl<'p> Checker<'p> {
         let found = rule::UNKNOWN_DECLARATION.at(head(pattern), "this pattern declares nothing");
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
-            (None, PatternKind::Bracket) => "declarations have the label Agent, Tool, Toolbox, Object or Cases".to_owned(),
+            (None, PatternKind::Bracket) => {
+                "declarations have the label Agent, Tool, Toolbox, Object or Cases".to_owned()
+            }
             (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
         }));
     }

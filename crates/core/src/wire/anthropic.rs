@@ -3,6 +3,7 @@
 use super::draft::{Draft, Reading, text, written};
 use super::error::problem;
 use super::past::{as_object, filled, own, put, stops, wire_name};
+use super::stream::json;
 use super::{Streaming, Wire, WireError};
 use crate::conversation::{Message, Opaque, ToolCall};
 use crate::request::{Finish, OfferedTool, Request};
@@ -143,7 +144,8 @@ struct Block {
 }
 
 impl Reading for Anthropic {
-    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        let reply = &json(reply)?;
         if let Some(error) = WireError::inside(reply) {
             return Err(error);
         }
@@ -159,7 +161,8 @@ impl Reading for Anthropic {
         Ok(())
     }
 
-    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        let event = &json(event)?;
         let index = event.get("index").and_then(Json::as_u64).unwrap_or_default();
         match text(event, "type") {
             "message_start" => self.spent(event.get("message").unwrap_or(&Json::Null), draft),

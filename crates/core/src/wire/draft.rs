@@ -8,13 +8,13 @@ use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
-/// What reads the replies of a wire.
+/// What reads the replies of a wire, which are JSON.
 pub(super) trait Reading: Debug + Send + Sync {
     /// Reads a reply that came whole.
-    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError>;
+    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError>;
 
     /// Reads a piece of a reply.
-    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError>;
+    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError>;
 
     /// Ends the reply, and returns what the provider wants to have back.
     fn close(self: Box<Self>, draft: &mut Draft) -> Option<Json>;

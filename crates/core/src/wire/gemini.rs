@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Reading, list, number, text, written};
 use super::past::{as_object, filled, given_id, own, put, stops, wire_name};
+use super::stream::json;
 use super::{Streaming, Wire, WireError};
 use crate::conversation::{Message, Opaque, Outcome, ToolCall, Usage};
 use crate::request::{Finish, OfferedTool, Request, Settings};
@@ -155,15 +156,26 @@ pub(super) struct Gemini {
 }
 
 impl Reading for Gemini {
-    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
-        self.event(reply, draft)?;
+    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        let reply = &json(reply)?;
+        self.piece(reply, draft)?;
         if draft.finish.is_none() && list(reply, "candidates").is_empty() {
             return Err(WireError::malformed("it has no `candidates`"));
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        self.piece(&json(event)?, draft)
+    }
+
+    fn close(self: Box<Self>, _draft: &mut Draft) -> Option<Json> {
+        self.parts.iter().any(is_signed).then_some(Json::Array(self.parts))
+    }
+}
+
+impl Gemini {
+    fn piece(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
         if let Some(error) = WireError::inside(event) {
             return Err(error);
         }
@@ -192,12 +204,6 @@ impl Reading for Gemini {
         Ok(())
     }
 
-    fn close(self: Box<Self>, _draft: &mut Draft) -> Option<Json> {
-        self.parts.iter().any(is_signed).then_some(Json::Array(self.parts))
-    }
-}
-
-impl Gemini {
     fn part(&mut self, part: &Json, draft: &mut Draft) {
         if let Some(call) = part.get("functionCall") {
             let index = draft.call(call.get("id").and_then(Json::as_str), text(call, "name"));

@@ -29,6 +29,7 @@ mod past;
 mod responses;
 mod retry;
 mod stream;
+mod tree;
 
 pub use error::WireError;
 pub use limit::{Exhausted, exhausted};
@@ -39,7 +40,7 @@ pub use stream::StreamDecoder;
 use crate::name::Provider;
 use crate::request::{Reply, Request, Settings};
 use draft::{Draft, Reading};
-use serde_json::Value as Json;
+use serde::Serialize;
 
 /// A protocol to talk with models.
 ///
@@ -138,15 +139,14 @@ impl Wire {
 
     /// Writes a request as compact JSON, with keys in a stable order.
     pub fn encode(self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
-        let body = match self {
-            Wire::Chat => chat::encode(request, streaming, chat::Style::Tools),
-            Wire::ChatFunctions => chat::encode(request, streaming, chat::Style::Functions),
-            Wire::Responses => responses::encode(request, streaming),
-            Wire::Anthropic => anthropic::encode(request, streaming),
-            Wire::Gemini => gemini::encode(request),
-            Wire::Ollama => ollama::encode(request, streaming),
-        };
-        Json::Object(body).to_string().into_bytes()
+        match self {
+            Wire::Chat => written(&chat::encode(request, streaming, chat::Style::Tools)),
+            Wire::ChatFunctions => written(&chat::encode(request, streaming, chat::Style::Functions)),
+            Wire::Responses => written(&responses::encode(request, streaming)),
+            Wire::Anthropic => written(&anthropic::encode(request, streaming)),
+            Wire::Gemini => written(&gemini::encode(request)),
+            Wire::Ollama => written(&ollama::encode(request, streaming)),
+        }
     }
 
     /// Reads a whole reply to a request.
@@ -154,10 +154,9 @@ impl Wire {
         if !(200..300).contains(&status) {
             return Err(WireError::of_status(status, body));
         }
-        let json = stream::json(body)?;
         let mut reading = self.reading();
         let mut draft = Draft::new(request);
-        reading.whole(&json, &mut draft)?;
+        reading.whole(body, &mut draft)?;
         let opaque = reading.close(&mut draft);
         Ok(draft.reply(self, opaque))
     }
@@ -215,4 +214,9 @@ impl Wire {
             _ => frame::Framing::Events,
         }
     }
+}
+
+/// Returns a body as JSON. Only keys that are no text could fail to be written, and there are none.
+fn written(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Reading, list, number, text, written};
 use super::past::{as_object, filled, own, put, stops, wire_name};
+use super::stream::json;
 use super::{Streaming, Wire, WireError};
 use crate::conversation::{Message, Usage};
 use crate::request::{Finish, OfferedTool, Request, Settings};
@@ -72,15 +73,26 @@ pub(super) struct Ollama {
 }
 
 impl Reading for Ollama {
-    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
-        self.event(reply, draft)?;
+    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        let reply = &json(reply)?;
+        self.piece(reply, draft)?;
         if !reply.get("message").is_some_and(Json::is_object) {
             return Err(WireError::malformed("it has no `message`"));
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        self.piece(&json(event)?, draft)
+    }
+
+    fn close(self: Box<Self>, _draft: &mut Draft) -> Option<Json> {
+        (!self.thoughts.is_empty()).then_some(Json::String(self.thoughts))
+    }
+}
+
+impl Ollama {
+    fn piece(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
         if let Some(error) = WireError::inside(event) {
             return Err(error);
         }
@@ -108,9 +120,5 @@ impl Reading for Ollama {
             draft.is_complete = true;
         }
         Ok(())
-    }
-
-    fn close(self: Box<Self>, _draft: &mut Draft) -> Option<Json> {
-        (!self.thoughts.is_empty()).then_some(Json::String(self.thoughts))
     }
 }

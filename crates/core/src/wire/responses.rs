@@ -4,6 +4,7 @@ use super::chat::is_strict;
 use super::draft::{Draft, Reading, list, number, text};
 use super::error::problem;
 use super::past::{as_text, filled, own, put, wire_name};
+use super::stream::json;
 use super::{Streaming, Wire, WireError};
 use crate::conversation::{Message, Opaque, ToolCall, Usage};
 use crate::request::{Finish, OfferedTool, Request};
@@ -92,7 +93,8 @@ pub(super) struct Responses {
 }
 
 impl Reading for Responses {
-    fn whole(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        let reply = &json(reply)?;
         if let Some(error) = WireError::inside(reply) {
             return Err(error);
         }
@@ -102,7 +104,8 @@ impl Reading for Responses {
         self.end(reply, draft)
     }
 
-    fn event(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
+        let event = &json(event)?;
         let index = number(event, "/output_index");
         let delta = text(event, "delta");
         match text(event, "type") {

@@ -4,6 +4,7 @@ use super::draft::{Draft, Reading};
 use super::frame::Frames;
 use super::{Wire, WireError};
 use crate::request::{Delta, Reply};
+use serde::Deserialize;
 use serde_json::Value as Json;
 
 /// How many bytes a reply may have.
@@ -87,16 +88,18 @@ fn event(reading: &mut dyn Reading, draft: &mut Draft, frame: &[u8]) -> Result<(
         draft.is_complete = true;
         return Ok(());
     }
-    let outcome = match json(frame) {
-        Ok(event) => reading.event(&event, draft),
-        Err(error) => Err(error),
-    };
+    let outcome = reading.event(frame, draft);
     // What comes after the end of a reply cannot take it back.
     if draft.is_complete { Ok(()) } else { outcome }
 }
 
 /// Reads what must be JSON.
 pub(super) fn json(bytes: &[u8]) -> Result<Json, WireError> {
+    read(bytes)
+}
+
+/// Reads what must be JSON of some form.
+pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, WireError> {
     if bytes.len() > MOST_BYTES {
         return Err(too_long());
     }

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod cases;
 mod commands;
 mod compatibility;
 mod declarations;
@@ -18,6 +19,7 @@ mod experiment;
 mod findings;
 mod from_schema;
 mod generate;
+mod judgements;
 mod library;
 mod openapi;
 mod permission;

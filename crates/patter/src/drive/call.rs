@@ -7,7 +7,7 @@ use patter_core::conversation::{Outcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
 use patter_core::run::{self, PendingCall, Ruling, Run, Target};
-use patter_core::session::Path;
+use patter_core::session::{Entry, Path};
 use patter_core::wire::without_nulls;
 use serde_json::Value as Json;
 use std::time::{Duration, Instant};
@@ -19,8 +19,10 @@ pub(super) struct Calling {
     pub(super) executor: Executor,
     /// How deep the run is that asked for it.
     pub(super) depth: u32,
-    /// That run, as it was then, and which it is, where the call is one of an agent.
-    pub(super) parent: Option<(Run, Path)>,
+    /// Which run that is.
+    pub(super) path: Path,
+    /// That run, as it was then, where the call is one of an agent.
+    pub(super) parent: Option<Run>,
     pub(super) cancellation: CancellationToken,
     pub(super) call: PendingCall,
 }
@@ -28,7 +30,6 @@ pub(super) struct Calling {
 /// A call that was made.
 pub(super) struct Called {
     pub(super) id: String,
-    pub(super) tool: String,
     pub(super) outcome: Outcome,
     pub(super) duration: Duration,
     pub(super) usage: Usage,
@@ -58,8 +59,7 @@ impl Calling {
             Target::Tool { name, .. } => (self.tool(name.as_str()).await, Usage::default()),
             Target::Agent { name } => self.agent(name).await,
         };
-        let PendingCall { id, tool, .. } = self.call;
-        Called { id, tool, outcome, duration: begin.elapsed(), usage }
+        Called { id: self.call.id, outcome, duration: begin.elapsed(), usage }
     }
 
     async fn tool(&self, name: &str) -> Outcome {
@@ -72,13 +72,20 @@ impl Calling {
             return Outcome::Error { message };
         }
         let mut executor = self.executor.clone();
-        if let Some(listener) = self.driver.listener.clone() {
+        let listener = self.driver.listener.clone();
+        let journal = self.driver.journal.clone().filter(|journal| journal.takes_notes());
+        if listener.is_some() || journal.is_some() {
             let (agent, depth, call_id) = (self.compiled.name().to_owned(), self.depth, self.call.id.clone());
+            let run = self.path.clone();
             executor = executor.with_listener(move |happened: &Event<'_>| {
-                if let Happening::Progress(progress) = &happened.happening {
-                    let (fraction, message) = (progress.fraction, progress.message.clone());
-                    let happened = Happened::ToolProgress { call_id: call_id.clone(), fraction, message };
-                    event::tell(&listener, &agent, depth, happened);
+                let Happening::Progress(progress) = &happened.happening else { return };
+                let (call_id, fraction, message) = (call_id.clone(), progress.fraction, progress.message.clone());
+                if let Some(journal) = &journal {
+                    let (run, call_id, message) = (run.clone(), call_id.clone(), message.clone());
+                    journal.note(&Entry::Progressed { run, call_id, fraction, message });
+                }
+                if let Some(listener) = &listener {
+                    event::tell(listener, &agent, depth, Happened::ToolProgress { call_id, fraction, message });
                 }
             });
         }
@@ -104,10 +111,10 @@ impl Calling {
             Some(Err(error)) => return failed(error.to_string()),
             None => return failed(format!("there is no agent `{name}`")),
         };
-        let Some((parent, path)) = &self.parent else {
+        let Some(parent) = &self.parent else {
             return failed(format!("the run that called `{name}` is not known"));
         };
-        let path: Path = path.iter().chain([&self.call.id]).cloned().collect();
+        let path: Path = self.path.iter().chain([&self.call.id]).cloned().collect();
         let kept = self.driver.journal.as_ref().and_then(|journal| journal.open_run(&path));
         let (run, start) = match kept {
             Some(run) => (run, Start::Again),

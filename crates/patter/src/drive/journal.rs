@@ -17,8 +17,14 @@ pub trait Journal: Send + Sync {
         None
     }
 
-    /// Tells whether the pieces of replies are kept too.
-    fn wants_pieces(&self) -> bool {
+    /// Notes an entry the moment that it is made, before it is kept: for recordings, which also get what is not kept, such
+    /// as the pieces of replies.
+    fn note(&self, entry: &Entry) {
+        let _ = entry;
+    }
+
+    /// Tells whether entries are noted; else those that are not kept are not even made.
+    fn takes_notes(&self) -> bool {
         false
     }
 }

@@ -1,10 +1,14 @@
 //! The only loop that awaits: performs the steps of a run, and tells it what happened.
 
+mod account;
 mod call;
+mod compare;
 mod event;
 mod journal;
 mod tally;
 
+pub(crate) use account::Account;
+pub use compare::CompareError;
 pub use event::{Happened, Listener, RunEvent};
 pub use journal::{Journal, JournalError};
 pub use tally::Tally;
@@ -15,7 +19,7 @@ use crate::tool::{BoxFuture, CancellationToken, Executor, State, Tool};
 use call::{Called, Calling};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use patter_core::conversation::{self, Message, Usage};
+use patter_core::conversation::{self, Usage};
 use patter_core::declare::Agent;
 use patter_core::library::Library;
 use patter_core::name::ModelRef;
@@ -25,7 +29,7 @@ use patter_core::request::{Delta, Reply};
 use patter_core::run::{Failure, FailureKind, PendingCall, Ruling, Run, Step, Target, Told};
 use patter_core::session::{Entry, Path};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -118,7 +122,7 @@ impl Driver {
         self
     }
 
-    /// Sets who finds models.
+    /// Sets who finds models, in place of those that it has: such as [`RecordedModel`](crate::model::RecordedModel).
     #[must_use]
     pub fn with_models(mut self, models: Models) -> Self {
         self.models = models;
@@ -202,13 +206,9 @@ impl Driver {
         Box::pin(async move {
             let executor =
                 Executor::new(Arc::clone(&self.library), self.permissions(compiled)).with_state(self.state.clone());
-            let (read, told) = (run.conversation().len(), run.closed_calls().map(str::to_owned).collect());
+            let account = Account::new(&compiled.model().to_string(), compiled.bindings_hash());
             let unkept = Vec::new();
-            let mut driven = Driven { driver: self, compiled, executor, run, path, cancellation, read, told, unkept };
-            driven.say(|| Happened::Started {
-                model: compiled.model().to_string(),
-                bindings: compiled.bindings_hash().to_owned(),
-            });
+            let mut driven = Driven { driver: self, compiled, executor, run, path, cancellation, account, unkept };
             driven.start(start);
             driven.perform().await;
             driven.run
@@ -256,10 +256,8 @@ struct Driven<'d> {
     run: Run,
     path: Path,
     cancellation: &'d CancellationToken,
-    /// How much of the conversation was looked at for results that nobody was told of.
-    read: usize,
-    /// The calls whose end was told.
-    told: HashSet<String>,
+    /// What was heard of it, if someone listens.
+    account: Account,
     /// What happened, and was not kept yet.
     unkept: Vec<Entry>,
 }
@@ -275,17 +273,22 @@ enum Next {
 
 impl Driven<'_> {
     fn start(&mut self, start: Start) {
+        let bindings = self.compiled.bindings_hash().to_owned();
         if start == Start::Again {
+            if self.takes_notes() {
+                let (frame, saved) = (Some(Arc::clone(self.compiled.frame())), Box::new(self.run.clone()));
+                self.note(&Entry::Restored { run: self.path.clone(), frame, bindings, saved });
+            }
             return self.tell(Told::Resumed { at: now() });
         }
         if self.driver.journal.is_some() {
-            self.unkept.push(Entry::Began {
-                run: self.path.clone(),
-                frame: Some(Arc::clone(self.compiled.frame())),
-                bindings: self.compiled.bindings_hash().to_owned(),
-                beginning: self.run.beginning(),
-            });
+            let frame = Some(Arc::clone(self.compiled.frame()));
+            let beginning = self.run.beginning();
+            let began = Entry::Began { run: self.path.clone(), frame, bindings, beginning };
+            self.note(&began);
+            self.unkept.push(began);
         }
+        self.hear(Account::began);
     }
 
     async fn perform(&mut self) {
@@ -296,22 +299,10 @@ impl Driven<'_> {
         loop {
             // A run that ended by this is seen to have.
             let _ = self.keep().await;
-            self.say_results();
             match self.next() {
                 Next::Done => break,
                 Next::Model => self.call_model().await,
-                Next::Tools(calls) => {
-                    // Told and kept before they begin, so that it is known after a crash.
-                    for call in &calls {
-                        self.tell(Told::Started { call_id: call.id.clone() });
-                    }
-                    if self.keep().await.is_err() {
-                        continue;
-                    }
-                    for call in calls {
-                        self.say_started(&call);
-                        running.push(self.calling(call).made());
-                    }
+                Next::Tools(calls) if calls.is_empty() => {
                     match bounded(self.cancellation, self.time_left(), running.next()).await {
                         Ok(Some(called)) => self.called(called),
                         // Nothing is under way, so nothing would ever come.
@@ -319,10 +310,18 @@ impl Driven<'_> {
                         Err(cut) => self.cut(cut),
                     }
                 }
+                Next::Tools(calls) => {
+                    // Told and kept before they begin, so that it is known after a crash.
+                    for call in &calls {
+                        self.tell(Told::Started { call_id: call.id.clone() });
+                    }
+                    if self.keep().await.is_ok() {
+                        running.extend(calls.into_iter().map(|call| self.calling(call).made()));
+                    }
+                }
                 Next::Ask(call, because) => self.ask(&call, &because, &mut running).await,
             }
         }
-        self.say(|| Happened::Finished { response: self.run.response(), usage: self.run.usage() });
     }
 
     /// Returns the calls that had begun when the program ended, and that are to be made again. The others get a result:
@@ -334,19 +333,18 @@ impl Driven<'_> {
             // What an agent did is kept as its own run; it goes on where it was.
             let is_kept = self.driver.journal.is_some() && matches!(call.target, Target::Agent { .. });
             if is_kept || !call.in_doubt() {
-                self.say_started(&call);
+                self.begins_again(&call);
                 again.push(call);
                 continue;
             }
             let question = self.driver.approver.repeat(self.compiled.name(), &call);
             match bounded(self.cancellation, self.time_left(), question).await {
                 Ok(Answer::Approve) => {
-                    self.say_started(&call);
+                    self.begins_again(&call);
                     again.push(call);
                 }
                 Ok(Answer::Refuse(message)) => self.called(Called {
                     id: call.id,
-                    tool: call.tool,
                     outcome: conversation::Outcome::Error { message },
                     duration: Duration::ZERO,
                     usage: Usage::default(),
@@ -360,21 +358,11 @@ impl Driven<'_> {
         again
     }
 
-    /// Tells of calls that ended without having begun: refused, of tools that do not exist, or cancelled.
-    fn say_results(&mut self) {
-        for message in self.run.conversation().get(self.read..).unwrap_or_default() {
-            if let Message::Tool { call_id, tool, outcome } = message
-                && !self.told.contains(call_id)
-            {
-                self.say(|| Happened::ToolFinished {
-                    call_id: call_id.clone(),
-                    tool: tool.clone(),
-                    outcome: outcome.clone(),
-                    duration_ms: 0,
-                });
-            }
-        }
-        self.read = self.run.conversation().len();
+    /// Tells that a call is made again. It is kept already that it began.
+    fn begins_again(&mut self, call: &PendingCall) {
+        let told = Told::Started { call_id: call.id.clone() };
+        self.hear(|account, run| account.told(run, &told));
+        self.note(&Entry::Told { run: self.path.clone(), told });
     }
 
     fn next(&self) -> Next {
@@ -391,28 +379,21 @@ impl Driven<'_> {
 
     async fn call_model(&mut self) {
         let compiled = self.compiled;
-        self.say(|| Happened::ModelCalled { number: self.run.model_calls() + 1 });
         let model = match (self.driver.models)(compiled.model()) {
             Ok(model) => model,
             Err(error) => return self.model_failed(&error),
         };
         let (agent, depth) = (compiled.name(), self.run.depth());
-        let pieces = Mutex::new(Vec::new());
-        let recorded = self.driver.journal.as_ref().is_some_and(|journal| journal.wants_pieces()).then_some(&pieces);
-        let listener = self.driver.listener.as_ref();
+        let (listener, account, path) = (self.driver.listener.as_ref(), &self.account, &self.path);
+        let recorded = self.driver.journal.as_ref().filter(|journal| journal.takes_notes());
         let sink = (listener.is_some() || recorded.is_some()).then_some({
             move |delta: Delta| {
-                if let Some(pieces) = recorded {
-                    pieces.lock().unwrap_or_else(PoisonError::into_inner).push(delta.clone());
+                if let Some(journal) = recorded {
+                    journal.note(&Entry::Streamed { run: path.clone(), pieces: vec![delta.clone()] });
                 }
-                let Some(listener) = listener else { return };
-                let happened = match delta {
-                    Delta::Text { text } => Happened::Text { text },
-                    Delta::Thought { text } => Happened::Thought { text },
-                    Delta::Waiting { seconds, because } => Happened::Waiting { seconds, because },
-                    Delta::Call { .. } | Delta::Arguments { .. } => return,
-                };
-                event::tell(listener, agent, depth, happened);
+                if let (Some(listener), Some(happened)) = (listener, account.piece(delta)) {
+                    event::tell(listener, agent, depth, happened);
+                }
             }
         });
         let request = compiled.request(self.run.conversation());
@@ -420,26 +401,18 @@ impl Driven<'_> {
         let call = model.call(&request, sink, self.cancellation);
         match bounded(self.cancellation, self.time_left(), call).await {
             Err(cut) => self.cut(cut),
-            Ok(Ok(reply)) => self.replied(reply, pieces.into_inner().unwrap_or_else(PoisonError::into_inner)),
+            Ok(Ok(reply)) => self.replied(reply),
             Ok(Err(ModelError::Cancelled)) => self.cancel(),
             Ok(Err(error)) => self.model_failed(&error),
         }
     }
 
-    fn replied(&mut self, reply: Reply, pieces: Vec<Delta>) {
-        self.say(|| Happened::Replied {
-            model: self.compiled.model().to_string(),
-            usage: reply.usage,
-            calls: reply.calls.len(),
-        });
-        if !pieces.is_empty() {
-            self.unkept.push(Entry::Streamed { run: self.path.clone(), pieces });
-        }
-        let kept = self.driver.journal.is_some().then(|| reply.clone());
+    fn replied(&mut self, reply: Reply) {
+        let copy = self.is_followed().then(|| reply.clone());
         let (executor, rulings, at) = (&self.executor, RefCell::new(Vec::<Ruling>::new()), now());
         let decide = |call: &PendingCall| {
             let ruling = call::ruling(executor, call);
-            if kept.is_some() {
+            if copy.is_some() {
                 rulings.borrow_mut().push(ruling.clone());
             }
             ruling
@@ -447,19 +420,43 @@ impl Driven<'_> {
         if let Err(error) = self.run.reply(reply, at, &decide) {
             return tracing::error!(%error, "a reply came at the wrong time");
         }
-        if let Some(reply) = kept {
-            let told = Told::Reply { reply, rulings: rulings.into_inner(), at };
-            self.unkept.push(Entry::Told { run: self.path.clone(), told });
+        if let Some(reply) = copy {
+            self.was_told(Told::Reply { reply, rulings: rulings.into_inner(), at });
         }
     }
 
-    /// Tells the run something, to be kept.
+    /// Tells the run something, to be heard and kept.
     fn tell(&mut self, told: Told) {
-        let kept = self.driver.journal.is_some().then(|| told.clone());
-        match (self.run.tell(told), kept) {
-            (Ok(()), Some(told)) => self.unkept.push(Entry::Told { run: self.path.clone(), told }),
+        let copy = self.is_followed().then(|| told.clone());
+        match (self.run.tell(told), copy) {
+            (Ok(()), Some(told)) => self.was_told(told),
             (Ok(()), None) => {}
             (Err(error), _) => tracing::debug!(%error, "a run was told what it does not wait for"),
+        }
+    }
+
+    fn was_told(&mut self, told: Told) {
+        self.hear(|account, run| account.told(run, &told));
+        if self.driver.journal.is_some() {
+            let entry = Entry::Told { run: self.path.clone(), told };
+            self.note(&entry);
+            self.unkept.push(entry);
+        }
+    }
+
+    /// Tells whether anyone wants to know what the run is told.
+    fn is_followed(&self) -> bool {
+        self.driver.journal.is_some() || self.driver.listener.is_some()
+    }
+
+    fn takes_notes(&self) -> bool {
+        self.driver.journal.as_ref().is_some_and(|journal| journal.takes_notes())
+    }
+
+    /// Notes an entry at once: what is recorded is in the order in which it was heard.
+    fn note(&self, entry: &Entry) {
+        if let Some(journal) = &self.driver.journal {
+            journal.note(entry);
         }
     }
 
@@ -473,6 +470,7 @@ impl Driven<'_> {
         let kept = journal.keep(std::mem::take(&mut self.unkept)).await;
         if let Err(error) = &kept {
             let _ = self.run.fail(Failure { kind: FailureKind::Store, message: error.to_string() }, now());
+            self.hear(Account::failed);
         }
         kept
     }
@@ -494,18 +492,16 @@ impl Driven<'_> {
             executor: self.executor.clone(),
             depth: self.run.depth(),
             // Only an agent that is called needs to know of the run that called it.
-            parent: matches!(call.target, Target::Agent { .. }).then(|| (self.run.clone(), self.path.clone())),
+            parent: matches!(call.target, Target::Agent { .. }).then(|| self.run.clone()),
+            path: self.path.clone(),
             cancellation: self.cancellation.child_token(),
             call,
         }
     }
 
     fn called(&mut self, called: Called) {
-        let Called { id, tool, outcome, duration, usage } = called;
-        let duration_ms = milliseconds(duration);
-        self.say(|| Happened::ToolFinished { call_id: id.clone(), tool, outcome: outcome.clone(), duration_ms });
-        self.tell(Told::Finished { call_id: id.clone(), outcome, duration_ms, usage, at: now() });
-        self.told.insert(id);
+        let Called { id: call_id, outcome, duration, usage } = called;
+        self.tell(Told::Finished { call_id, outcome, duration_ms: milliseconds(duration), usage, at: now() });
     }
 
     /// Asks about one call after the other: answers must not be taken for those of others.
@@ -515,12 +511,6 @@ impl Driven<'_> {
         because: &str,
         running: &mut FuturesUnordered<impl Future<Output = Called>>,
     ) {
-        self.say(|| Happened::Asked {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
-            because: because.to_owned(),
-        });
         let (driver, compiled) = (self.driver, self.compiled);
         let mut question = driver.approver.ask(compiled.name(), call, because);
         let call_id = call.id.clone();
@@ -566,18 +556,11 @@ impl Driven<'_> {
         self.tell(Told::Cancelled { at: now() });
     }
 
-    fn say_started(&self, call: &PendingCall) {
-        self.say(|| Happened::ToolStarted {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
-        });
-    }
-
-    /// Says what happened, if someone listens; else it is not even put together.
-    fn say(&self, happened: impl FnOnce() -> Happened) {
-        if let Some(listener) = &self.driver.listener {
-            event::tell(listener, self.compiled.name(), self.run.depth(), happened());
+    /// Says what is heard, if someone listens; else it is not even put together.
+    fn hear(&mut self, heard: impl FnOnce(&mut Account, &Run) -> Vec<Happened>) {
+        let Some(listener) = &self.driver.listener else { return };
+        for happened in heard(&mut self.account, &self.run) {
+            event::tell(listener, self.compiled.name(), self.run.depth(), happened);
         }
     }
 }

@@ -11,6 +11,7 @@ mod resolve;
 mod response;
 pub(crate) mod tls;
 
+pub use bytes::Bytes;
 pub use error::HttpError;
 pub use reach::{AllowanceError, Reach};
 pub use reqwest::{Method, StatusCode, Url, header};
@@ -82,8 +83,8 @@ pub struct HttpRequest {
     pub url: Url,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body.
-    pub body: Option<Vec<u8>>,
+    /// The body. Tries and redirects share it.
+    pub body: Option<Bytes>,
     /// Whether the body holds what no other server may read.
     pub is_body_secret: bool,
 }

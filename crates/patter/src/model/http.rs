@@ -3,7 +3,7 @@
 use super::pace::{Pacer, Wait};
 use super::{Access, Model, ModelError, Sink};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use crate::http::{HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url, jittered};
+use crate::http::{Bytes, HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url, jittered};
 use crate::project::{Environment, ModelsConfig};
 use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
@@ -143,7 +143,7 @@ impl HttpModel {
 
     async fn attempts(&self, request: &Request<'_>, sink: Option<&Sink<'_>>) -> Result<Reply, ModelError> {
         let streaming = if sink.is_some() { Streaming::On } else { Streaming::Off };
-        let body = self.wire.encode(request, streaming);
+        let body = Bytes::from(self.wire.encode(request, streaming));
         let mut wait = FIRST_WAIT;
         for attempt in 0..=RETRIES {
             // Others may have been told to wait longer meanwhile. The time of the whole call is the bound.
@@ -168,7 +168,7 @@ impl HttpModel {
         Err(ModelError::TimedOut { after: self.timeout })
     }
 
-    async fn attempt(&self, request: &Request<'_>, body: Vec<u8>, sink: Option<&Sink<'_>>) -> Result<Reply, Failed> {
+    async fn attempt(&self, request: &Request<'_>, body: Bytes, sink: Option<&Sink<'_>>) -> Result<Reply, Failed> {
         let sent = HttpRequest {
             method: Method::POST,
             url: if sink.is_some() { &self.url } else { &self.whole_url }.clone(),

@@ -1,13 +1,15 @@
 //! Models: what is asked, and what comes back, whoever runs them.
 //!
 //! A [`Model`] is one way to reach a model. Replies stream: pieces go to a sink as they come, and the whole is returned
-//! at the end. [`DemoModel`] works offline, [`ScriptedModel`] plays a file.
+//! at the end. [`DemoModel`] works offline, [`ScriptedModel`] plays a file,
+//! [`RecordedModel`] what was recorded.
 
 mod access;
 mod demo;
 mod error;
 mod http;
 mod pace;
+mod recorded;
 mod scripted;
 mod stream;
 
@@ -15,6 +17,7 @@ pub use access::{Access, OpenAiApi};
 pub use demo::DemoModel;
 pub use error::ModelError;
 pub use http::HttpModel;
+pub use recorded::{Checking, RecordedModel};
 pub use scripted::{ScriptError, ScriptedModel};
 
 use crate::drive::Models;

@@ -66,6 +66,16 @@ impl Loaded {
     /// Reads what paths stand for. Within a project (one with a `patter.toml`) all its files are read, since they may
     /// refer to one another; else only those that were named.
     pub fn read(paths: &[PathBuf], root: Option<&Path>, dialect: Dialect) -> Result<Self, LoadError> {
+        Self::read_without(paths, root, dialect, &[])
+    }
+
+    /// Reads the files that were named, and those of the project around them without some.
+    pub fn read_without(
+        paths: &[PathBuf],
+        root: Option<&Path>,
+        dialect: Dialect,
+        without: &[PathBuf],
+    ) -> Result<Self, LoadError> {
         let mut unreadable = Vec::new();
         let mut named = Vec::new();
         for path in paths {
@@ -80,6 +90,7 @@ impl Loaded {
         let mut is_new = |path: &PathBuf| path.canonicalize().map_or(true, |path| known.insert(path));
         named.retain(&mut is_new);
         let mut files = named.clone();
+        let _ = without.iter().filter(|path| is_new(path)).count();
         if let Some(root) = root {
             files.extend(gram_files(root, &mut unreadable).into_iter().filter(is_new));
         }

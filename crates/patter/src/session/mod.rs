@@ -1,9 +1,11 @@
 //! Conversations with an agent, turn after turn: kept in a store, if there is one, and recorded, if that is wanted.
 
 mod kept;
+mod playback;
 mod recording;
 
 pub use patter_core::session::{Entry, Log, LogError, Path, Source, Turn};
+pub use playback::Playback;
 pub use recording::{Recorder, Recording, RecordingError};
 
 use crate::agent::{CompileError, Compiled};
@@ -163,8 +165,8 @@ impl Session {
     }
 
     /// Records what happens from now on.
-    pub fn record(&self, recorder: Recorder) -> Result<(), JournalError> {
-        self.kept.record(recorder)
+    pub fn record(&self, recorder: Recorder) {
+        self.kept.record(recorder.of(self.id().as_ref()));
     }
 
     /// Says something, and performs the run until it is done. An agent whose file changed is read again first.
@@ -197,7 +199,7 @@ impl Session {
         if self.kept.log().run().is_none() {
             return Err(SessionError::Finished);
         }
-        Ok(self.kept.add(vec![Entry::Told { run: Path::new(), told: Told::Cancelled { at: now() } }]).await?)
+        Ok(self.kept.add(Entry::Told { run: Path::new(), told: Told::Cancelled { at: now() } }).await?)
     }
 
     /// Takes back what was said last, and all that came of it in the conversation. Returns what it was; nothing if there
@@ -216,7 +218,7 @@ impl Session {
                 _ => return Ok(None),
             }
         };
-        self.kept.add(vec![Entry::Rewound { messages }]).await?;
+        self.kept.add(Entry::Rewound { messages }).await?;
         Ok(Some(said))
     }
 
@@ -229,7 +231,7 @@ impl Session {
         let count = log.conversation().len();
         let taken = taken.ok_or(SessionError::NoMessage { number: messages, count })?.to_vec();
         let name = from.as_ref().map(ToString::to_string).unwrap_or_default();
-        kept.note(Entry::Forked { from: name, messages: taken })?;
+        kept.open(Entry::Forked { from: name, messages: taken })?;
         let keeping = keeping.map(|(store, id)| Keeping { store, id, forked_from: from });
         let (source, fitting, limiting) = (self.source.clone(), Arc::clone(&self.fitting), Arc::clone(&self.limiting));
         Ok(Self { source, fitting, limiting, ..Self::of(Arc::clone(&self.agents), kept, keeping) })
@@ -285,7 +287,7 @@ impl Session {
     /// Makes the session in the store with the first word, and notes what it is opened with.
     async fn begin_keeping(&mut self, agent: &str, text: &str) -> Result<(), SessionError> {
         if self.kept.log().source() != Some(&self.source) {
-            self.kept.note(Entry::Opened { source: self.source.clone() })?;
+            self.kept.open(Entry::Opened { source: self.source.clone() })?;
         }
         let Some(Keeping { store, id, forked_from }) = &self.keeping else { return Ok(()) };
         let mut new = NewSession::new(id.clone(), agent, text);

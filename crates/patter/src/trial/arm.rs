@@ -1,6 +1,7 @@
 //! An agent with its tools and model, as it is tried.
 
 use super::record::ArmInfo;
+use super::recorded::Notes;
 use crate::agent::Compiled;
 use crate::drive::{Driver, Models, Tally, now};
 use crate::tool::CancellationToken;
@@ -9,6 +10,7 @@ use patter_core::conversation::{Message, Usage};
 use patter_core::price::{Cost, Prices};
 use patter_core::run::{Failure, FailureKind, Invocation, Limits, Outcome, Run, RunSpec};
 use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +28,8 @@ pub struct Arm {
     spec: RunSpec,
     prices: Prices,
     replies: Option<Replies>,
+    /// Where runs are recorded.
+    recordings: Option<PathBuf>,
 }
 
 /// What came of one run of a case.
@@ -47,7 +51,7 @@ impl Arm {
     pub fn new(name: &str, driver: Driver, compiled: Compiled, prices: Prices) -> Self {
         let spec = compiled.spec().clone();
         let (file, what) = (String::new(), String::new());
-        Self { name: name.to_owned(), file, what, driver, compiled, spec, prices, replies: None }
+        Self { name: name.to_owned(), file, what, driver, compiled, spec, prices, replies: None, recordings: None }
     }
 
     /// Says where the agent stands, and how the arm was given.
@@ -69,6 +73,18 @@ impl Arm {
     pub fn with_replies(mut self, replies: Replies) -> Self {
         self.replies = Some(replies);
         self
+    }
+
+    /// Records runs, each in a file of a folder that is named like the arm.
+    #[must_use]
+    pub fn recorded_in(mut self, folder: &Path) -> Self {
+        self.recordings = Some(folder.join(&self.name));
+        self
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns what it is.
@@ -95,6 +111,10 @@ impl Arm {
             Some(Err(message)) => ran.failure = Some(Failure { kind: FailureKind::Configuration, message }),
             None => {}
         }
+        let notes = self.recordings.as_ref().map(|folder| (folder, Arc::new(Notes::default())));
+        if let Some((_, notes)) = &notes {
+            driver = driver.with_journal(Arc::clone(notes) as _);
+        }
         let start = Instant::now();
         for text in &case.turns {
             if ran.failure.is_some() {
@@ -111,6 +131,11 @@ impl Arm {
         }
         ran.latency_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         ran.cost = tally.cost();
+        if let Some((folder, notes)) = notes
+            && let Err(message) = notes.write(folder, &case.id, repeat)
+        {
+            ran.failure.get_or_insert(Failure { kind: FailureKind::Store, message });
+        }
         Some(ran)
     }
 }

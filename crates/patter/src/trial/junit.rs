@@ -15,7 +15,9 @@ pub fn junit(report: &Report) -> String {
     let counts = counts(&report.trials.iter().collect::<Vec<_>>());
     let _ = writeln!(xml, "<testsuites name=\"{}\" {counts}>", escaped(&report.title));
     for arm in &report.arms {
-        let trials: Vec<_> = report.of_arm(&arm.name).collect();
+        let mut trials: Vec<_> = report.of_arm(&arm.name).collect();
+        let place = |trial: &Trial| report.cases.iter().position(|case| case.id == trial.case);
+        trials.sort_by_cached_key(|trial| (place(trial), trial.repeat));
         let _ = writeln!(xml, "  <testsuite name=\"{}\" {}>", escaped(&arm.name), self::counts(&trials));
         let _ = writeln!(xml, "    <properties>");
         for (name, value) in [("agent", &arm.agent), ("model", &arm.model), ("bindings", &arm.bindings_hash)] {

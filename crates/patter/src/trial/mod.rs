@@ -13,6 +13,7 @@ mod kept;
 mod plan;
 mod program;
 mod record;
+mod recorded;
 mod series;
 mod summary;
 
@@ -25,5 +26,6 @@ pub use kept::{KeepError, KeptTrials};
 pub use plan::{Blocks, Job, Plan};
 pub use program::Programs;
 pub use record::{ArmInfo, CaseInfo, JudgeInfo, Report, ReportKind, ToolUse, Trial};
+pub use recorded::recorded_replies;
 pub use series::{Going, Pace, Series, SeriesEnd};
 pub use summary::{Summary, summary};

@@ -248,16 +248,16 @@ impl From<Invocation> for ToolUse {
 }
 
 /// Costs as numbers of dollars.
-mod dollars {
+pub(super) mod dollars {
     use patter_core::price::Cost;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[expect(clippy::ref_option, reason = "serde calls it so")]
-    pub(super) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::trial) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
         cost.map(Cost::dollars).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+    pub(in crate::trial) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
         Ok(Option::<f64>::deserialize(deserializer)?.and_then(Cost::of_dollars))
     }
 }

@@ -153,7 +153,7 @@ impl Series {
         }
         let Ran { at_ms, content, failure, conversation, tools, latency_ms, usage, cost, model_calls, .. } = ran;
         Some(Trial {
-            arm: arm.info().name,
+            arm: arm.name().to_owned(),
             case: case.id.clone(),
             repeat: job.repeat,
             order: job.order,

@@ -4,6 +4,7 @@ use super::Trial;
 use patter_core::experiment::distribution::normal_quantile;
 use patter_core::experiment::{Interval, Rng, mean_interval};
 use patter_core::price::{Bill, Cost};
+use serde::Serialize;
 use std::collections::HashMap;
 
 /// What is drawn for an interval, and from where.
@@ -18,7 +19,7 @@ const ALPHA: f64 = 0.05;
 /// let summary = summary(&trials);
 /// assert_eq!((summary.runs, summary.passed, summary.latency_p50_ms), (3, 3, Some(20)));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// How many runs there are.
     pub runs: usize,
@@ -36,7 +37,8 @@ pub struct Summary {
     pub latency_p95_ms: Option<u64>,
     /// All tokens.
     pub tokens: u64,
-    /// What all runs cost, where that is known.
+    /// What all runs cost, where that is known. Its JSON is a number of dollars.
+    #[serde(serialize_with = "super::record::dollars::serialize")]
     pub cost: Option<Cost>,
     /// How often the model was called.
     pub model_calls: u64,

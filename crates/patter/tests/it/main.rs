@@ -25,6 +25,7 @@ mod openapi;
 mod pace;
 mod processes;
 mod report;
+mod replay;
 mod session;
 mod settings;
 mod standard;

@@ -13,6 +13,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
 
 const HELLO: &str = "[greeter:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]";
 
@@ -109,7 +110,7 @@ async fn a_dropped_turn_has_not_ended() {
     std::fs::write(&path, script.to_string()).unwrap();
     folder.write(&std::fs::read_to_string(folder.path()).unwrap().replace("SCRIPT", path.to_str().unwrap()));
     let calls = Arc::new(AtomicUsize::new(0));
-    let (begun, counted) = (Arc::new(tokio::sync::Notify::new()), Arc::clone(&calls));
+    let (begun, counted) = (Arc::new(Notify::new()), Arc::clone(&calls));
     let told = Arc::clone(&begun);
     let wait = Tool::native("wait", "Waits", "()==>(::Text)", move |_, _| {
         let (told, first) = (Arc::clone(&told), counted.fetch_add(1, Ordering::SeqCst) == 0);
@@ -142,7 +143,7 @@ async fn a_recording_has_all_that_happened() {
     let path = folder.0.path().join("recording.jsonl");
     let mut session = Session::new(folder.agents(vec![]).await);
     said(&mut session, "Hello! My name is Bob.").await;
-    session.record(Recorder::create(&path).unwrap()).unwrap();
+    session.record(Recorder::create(&path).unwrap());
     said(&mut session, "Please greet me").await;
     let recording = Recording::read(&path).unwrap();
     let mut log = Log::default();
@@ -151,22 +152,31 @@ async fn a_recording_has_all_that_happened() {
     assert!(recording.entries.iter().any(|entry| matches!(entry, Entry::Streamed { .. })));
 }
 
-/// A store that fails when something is added for the nth time.
-struct Failing {
+/// A store that does something odd when something is added for the nth time.
+struct Odd {
     inner: Arc<dyn Store>,
     at: usize,
+    oddity: Oddity,
 }
 
-struct FailingClaim {
+#[derive(Clone)]
+enum Oddity {
+    Fails,
+    /// It tells that it begins, and waits to be told to go on.
+    Waits(Arc<[Notify; 2]>),
+}
+
+struct OddClaim {
     inner: Box<dyn Claim>,
     left: usize,
+    oddity: Oddity,
 }
 
-impl Store for Failing {
+impl Store for Odd {
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(async move {
             let inner = self.inner.create(new, now_ms).await?;
-            Ok(Box::new(FailingClaim { inner, left: self.at }) as Box<dyn Claim>)
+            Ok(Box::new(OddClaim { inner, left: self.at, oddity: self.oddity.clone() }) as Box<dyn Claim>)
         })
     }
 
@@ -191,7 +201,7 @@ impl Store for Failing {
     }
 }
 
-impl Claim for FailingClaim {
+impl Claim for OddClaim {
     fn id(&self) -> &SessionId {
         self.inner.id()
     }
@@ -206,11 +216,18 @@ impl Claim for FailingClaim {
         state: SessionState,
         now_ms: u64,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.left -= 1;
-        if self.left == 0 {
-            return Box::pin(async { Err(StoreError::Failed { message: "the disk is full".to_owned() }) });
-        }
-        self.inner.append(entries, state, now_ms)
+        self.left = self.left.wrapping_sub(1);
+        Box::pin(async move {
+            match (self.left, &self.oddity) {
+                (0, Oddity::Fails) => return Err(StoreError::Failed { message: "the disk is full".to_owned() }),
+                (0, Oddity::Waits(told)) => {
+                    told[0].notify_one();
+                    told[1].notified().await;
+                }
+                _ => {}
+            }
+            self.inner.append(entries, state, now_ms).await
+        })
     }
 }
 
@@ -226,7 +243,7 @@ async fn nothing_is_done_that_cannot_be_kept() {
             async { Ok(json!("Hello!")) }
         });
         let place = Place::sqlite();
-        let store = Arc::new(Failing { inner: place.open().await, at });
+        let store = Arc::new(Odd { inner: place.open().await, at, oddity: Oddity::Fails });
         let mut session = Session::keep(folder.agents(vec![greet.unwrap()]).await, store, SessionId::new(now()));
         let run = session.say("Please greet Bob", &CancellationToken::new()).await.unwrap();
         let end = match run.outcome() {
@@ -242,6 +259,28 @@ async fn nothing_is_done_that_cannot_be_kept() {
     }
     // The tool is called only once it is kept that it is about to be. An answer that is there is an answer.
     assert_eq!(ends, [(0, 0, true), (0, 2, true), (0, 3, true), (1, 4, true), (1, 5, false)]);
+}
+
+#[tokio::test]
+async fn what_is_being_kept_when_a_turn_is_dropped_is_kept() {
+    let folder = Folder::new(HELLO);
+    for at in 1..5 {
+        let (place, told) = (Place::sqlite(), Arc::new([Notify::new(), Notify::new()]));
+        let store = Arc::new(Odd { inner: place.open().await, at, oddity: Oddity::Waits(Arc::clone(&told)) });
+        let mut session = Session::keep(folder.agents(vec![]).await, store, id("talk"));
+        let stop = CancellationToken::new();
+        tokio::select! {
+            _ = session.say("Hello! My name is Bob.", &stop) => panic!("it does not end"),
+            () = told[0].notified() => {}
+        }
+        told[1].notify_one();
+        if session.with_log(|log| log.run().is_some()) {
+            session.resume(&stop).await.unwrap();
+        }
+        said(&mut session, "Please greet me").await;
+        let stored = place.open().await.read(&id("talk")).await.unwrap();
+        assert_eq!(Log::read(&stored.entries).unwrap().conversation(), session.conversation(), "{at}");
+    }
 }
 
 #[tokio::test]

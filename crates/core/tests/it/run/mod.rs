@@ -3,6 +3,7 @@
 mod errors;
 mod limits;
 mod promises;
+mod replay;
 mod scenarios;
 
 use patter_core::conversation::{self, Message, ToolCall, Usage};

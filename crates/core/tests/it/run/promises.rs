@@ -10,7 +10,7 @@ use std::cell::RefCell;
 
 /// Something that happens to a run, at random. Calls are picked by number among those that are open, or closed.
 #[derive(Debug, Clone)]
-enum Chance {
+pub(super) enum Chance {
     Reply(Reply),
     Fails,
     Starts(Pick),
@@ -23,7 +23,7 @@ enum Chance {
 
 /// A call by its place among all that the run has seen, counted from the last; or one that nobody made.
 #[derive(Debug, Clone, Copy)]
-struct Pick(usize);
+pub(super) struct Pick(usize);
 
 fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     let id = prop::sample::select(vec!["", "a", "a", "b", "a-2", "c"]);
@@ -49,7 +49,7 @@ fn outcome() -> impl Strategy<Value = conversation::Outcome> {
     ]
 }
 
-fn chance() -> impl Strategy<Value = Chance> {
+pub(super) fn chance() -> impl Strategy<Value = Chance> {
     let finish = prop_oneof![
         12 => Just(Finish::Stop),
         1 => Just(Finish::Length),
@@ -78,7 +78,7 @@ fn chance() -> impl Strategy<Value = Chance> {
     ]
 }
 
-fn any_spec() -> impl Strategy<Value = RunSpec> {
+pub(super) fn any_spec() -> impl Strategy<Value = RunSpec> {
     let returns = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let most = |most: std::ops::Range<u64>| prop_oneof![3 => Just(None), 1 => most.prop_map(Some)];
     let limits = (0..12u32, most(0..9), most(0..500), most(0..200), 0..2u32, 0..3u32).prop_map(
@@ -119,7 +119,7 @@ impl Chance {
     }
 
     /// Returns the same as a value, with what is decided about calls.
-    fn told(&self, run: &Run) -> Told {
+    pub(super) fn told(&self, run: &Run) -> Told {
         let at = run.elapsed_ms() + 7;
         match self {
             Chance::Reply(reply) => {

@@ -3,7 +3,7 @@
 use super::encode::{JsonPlace, percent};
 use super::secret::{Secrets, not_configured};
 use crate::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use crate::http::{HttpRequest, Method, Url};
+use crate::http::{Bytes, HttpRequest, Method, Url};
 use crate::tool::Failure;
 use patter_core::declare::http::{Body, HttpSpec, JsonTemplate};
 use patter_core::template::{Part, Template, argument_text};
@@ -153,7 +153,7 @@ impl Filling<'_> {
         Ok(headers)
     }
 
-    fn body(&self, spec: &HttpSpec, headers: &mut HeaderMap) -> Option<Vec<u8>> {
+    fn body(&self, spec: &HttpSpec, headers: &mut HeaderMap) -> Option<Bytes> {
         let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_ascii_lowercase);
         let (body, content_type) = match &spec.body {
             Body::None => return None,
@@ -170,7 +170,7 @@ impl Filling<'_> {
             }
         };
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
-        Some(body.into_bytes())
+        Some(body.into())
     }
 
     /// Builds a value; nothing where it is an argument that was left out.

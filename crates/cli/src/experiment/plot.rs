@@ -1,0 +1,35 @@
+//! Small plots of intervals.
+
+use patter::experiment::{Contrast, Kind};
+
+/// How wide a plot is.
+const WIDTH: usize = 25;
+
+/// Draws an effect with its interval, around none in the middle: `·····├──●──┤··│·····`.
+pub(super) fn plot(contrast: &Contrast) -> String {
+    let Some(effect) = contrast.effect else { return String::new() };
+    let none = if contrast.kind == Kind::Ratio { 1.0 } else { 0.0 };
+    let (low, high) = effect.interval.map_or((effect.value, effect.value), |interval| (interval.low, interval.high));
+    // Twice the margin is always seen, so that what does not matter looks small.
+    let reach =
+        [low - none, high - none, 2.0 * contrast.margin].into_iter().fold(0.0_f64, |most, end| most.max(end.abs()));
+    if reach <= 0.0 || !reach.is_finite() {
+        return String::new();
+    }
+    let middle = WIDTH / 2;
+    let place = |value: f64| {
+        let from_middle = (value - none) / reach * middle as f64;
+        (middle as f64 + from_middle).round().clamp(0.0, (WIDTH - 1) as f64) as usize
+    };
+    let (low, high, value) = (place(low), place(high), place(effect.value));
+    let sign = |at: usize| match at {
+        _ if at == value => '●',
+        _ if at == middle && (at < low || at > high) => '│',
+        _ if at == middle => '┼',
+        _ if at == low => '├',
+        _ if at == high => '┤',
+        _ if (low..=high).contains(&at) => '─',
+        _ => '·',
+    };
+    (0..WIDTH).map(sign).collect()
+}

@@ -1,0 +1,155 @@
+//! Recorded runs, shown again and compared with agents as they are now.
+//!
+//! The recordings in `recordings/` were made once, by `patter run --record`. That they still give the same output shows that
+//! neither their form nor what is shown of runs changed by accident.
+
+use crate::folder::{Folder, PATTER};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const FORMATS: [&str; 3] = ["text", "json", "stream-json"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn patter(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PATTER);
+    command.args(arguments).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin");
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn recordings_are_shown_as_they_were() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/recordings");
+    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names.len(), 5);
+    for name in names.iter().map(|name| name.to_str().unwrap()) {
+        let shown = FORMATS.map(|format| {
+            let output = patter(&folder, &["replay", name, "--output-format", format]);
+            let code = output.status.code().unwrap();
+            // What people see of a run is on stderr; the other forms have it on stdout.
+            let stderr = if format == "text" { text(&output.stderr) } else { String::new() };
+            format!("--- {format}: exit {code}\n{}{stderr}", text(&output.stdout))
+        });
+        insta::assert_snapshot!(format!("recording_{}", name.trim_end_matches(".jsonl")), shown.concat());
+    }
+}
+
+#[test]
+fn examples_are_recorded_and_shown_again() {
+    let folder = Folder::new();
+    let examples = [
+        ("hello.gram", "Hello! My name is Alice."),
+        ("hello.gram", "What is the weather in Bern?"),
+        ("helloAndGoodbye.gram", "Say hello to Ann and goodbye to Bob"),
+        ("textCommands.gram", "Count the words of \"to be or not to be\""),
+        ("support.gram", "Where is order AB123456?"),
+        ("newsroom.gram", "Ask the summarizer about this: gram is a notation"),
+    ];
+    for (index, (agent, prompt)) in examples.into_iter().enumerate() {
+        let agent = format!("examples/{agent}");
+        // In one form without a store, in the others with one: then the session is part of the output.
+        for (format, store) in FORMATS.into_iter().zip(["none", "sessions.db", "sessions.db"]) {
+            let file = folder.path().join(format!("{index}-{format}.jsonl")).display().to_string();
+            let store =
+                if store == "none" { store.to_owned() } else { folder.path().join(store).display().to_string() };
+            let options = ["--model", "demo", "--output-format", format, "--record", &file, "--store", &store];
+            let live = patter(&root(), &[&["run", &agent, prompt], options.as_slice()].concat());
+            let again = patter(folder.path(), &["replay", &file, "--output-format", format]);
+            assert_eq!(text(&again.stdout), text(&live.stdout), "{agent} {format}\n{}", text(&live.stderr));
+            assert_eq!(again.status, live.status, "{agent} {format}");
+            let compared = patter(&root(), &["replay", &file, "--agent", &agent]);
+            let said = text(&compared.stdout);
+            assert!(compared.status.success() && said.starts_with("the same: "), "{agent}\n{said}");
+        }
+    }
+}
+
+/// A project whose agent has a tool with a secret, and one that asks.
+fn project() -> Folder {
+    let folder = Folder::new();
+    folder.write(".env", "TOKEN=hush-hush-7\n");
+    folder.write("patter.toml", "[permissions]\nask = [\"box/note\"]\n");
+    let agent = r#"[clerk:Agent { instruction: "Help.", model: "demo" } | `box/reveal`, `box/note`]
+[box:Toolbox |
+  [reveal:Command { description: "Reveals", run: ["sh", "-c", "echo it is $TOKEN"], env: { TOKEN: "${TOKEN}" } } | ()==>(::Text)],
+  [note:Command { description: "Notes", run: ["echo", "noted"] } | ()==>(::Text)]
+]
+"#;
+    folder.write("a.gram", agent);
+    let script = json!([{"calls": [{"tool": "box/reveal"}, {"tool": "box/note"}]}, {"text": "Done."}]);
+    folder.write("script.json", script.to_string());
+    folder
+}
+
+#[test]
+fn secrets_stay_out_and_files_stay_as_they_are() {
+    let folder = project();
+    let run = |file: &str| {
+        let model = ["--model", "scripted/script.json", "--record", file, "--store", "none"];
+        patter(folder.path(), &[&["run", "a.gram", "Go"], model.as_slice()].concat())
+    };
+    let first = run("a.jsonl");
+    assert!(first.status.success(), "{first:?}");
+    let recorded = folder.read("a.jsonl");
+    assert!(recorded.contains("it is ") && !recorded.contains("hush-hush-7"), "{recorded}");
+    let second = run("a.jsonl");
+    assert!(text(&second.stderr).contains("remove the file, or name another"), "{second:?}");
+    assert_eq!(folder.read("a.jsonl"), recorded);
+    // A run that never begins leaves no file behind, which would be in the way of the next.
+    patter(folder.path(), &["run", "a.gram", " ", "--model", "demo", "--record", "none.jsonl", "--store", "none"]);
+    assert!(!folder.path().join("none.jsonl").exists());
+}
+
+#[test]
+fn what_differs() {
+    let folder = project();
+    let model = ["--model", "scripted/script.json", "--record", "a.jsonl", "--store", "none"];
+    patter(folder.path(), &[&["run", "a.gram", "Go"], model.as_slice()].concat());
+    let agent = folder.read("a.gram");
+    let mut shown = String::new();
+    let edits: [(&str, &str, &[&str]); 5] = [
+        ("", "", &[]),
+        ("Help.", "Help.\\nBe kind.", &[]),
+        ("Reveals", "Tells", &["--all"]),
+        ("`box/reveal`, ", "", &["--all"]),
+        ("", "", &["--deny", "box/note", "--format", "json"]),
+    ];
+    for (from, to, options) in edits {
+        folder.write("a.gram", agent.replacen(from, to, 1));
+        let said = patter(folder.path(), &[&["replay", "a.jsonl", "--agent", "a.gram"], options].concat());
+        let code = said.status.code().unwrap();
+        shown +=
+            &format!("--- {from:?} → {to:?} {options:?}: exit {code}\n{}{}\n", text(&said.stdout), text(&said.stderr));
+    }
+    insta::assert_snapshot!("replay_differences", shown);
+}
+
+#[test]
+fn what_is_no_recording() {
+    let folder = Folder::new();
+    let check = |text: &str, expected: &str| {
+        folder.write("a.jsonl", text);
+        let said = folder.run(&["replay", "a.jsonl"]);
+        assert!(said.starts_with("exit 1") && said.contains(expected), "{said}");
+    };
+    check(
+        "",
+        "error: this is no recording: its first line does not say so\n  help: `patter run --record FILE` makes one",
+    );
+    check("{\"patter_recording\":7}\n", "error: the recording has version 7, and only version 1 can be read");
+    check("{\"patter_recording\":1}\n{\"entry\":\"x\"}\n", "error: line 2 of the recording cannot be read: ");
+    check("{\"patter_recording\":1}\n", "error: nothing happens in this recording");
+    check("{\"patter_recording\":1}\n{\"entry\":\"op", "error: the recording ends before the run does");
+    let told = json!({"entry": "told", "told": {"what": "cancelled", "at": 5}});
+    check(&format!("{{\"patter_recording\":1}}\n{told}\n"), "error: the recording is damaged: entry 1 of the log");
+    let missing = folder.run(&["replay", "none.jsonl"]);
+    assert!(missing.contains("error: cannot read `none.jsonl`: "), "{missing}");
+}

@@ -1,0 +1,211 @@
+//! Random runs, played again: with the same agent nothing differs, and with one that was edited just that.
+
+use super::promises::{Chance, any_spec, chance};
+use super::*;
+use crate::generate::cases;
+use patter_core::replay::{Actor, After, Cast, Comparison, Difference, compare};
+use patter_core::request::{Frame, FramedTool, Settings};
+use patter_core::run::Told;
+use patter_core::session::Entry;
+use proptest::prelude::*;
+
+/// An agent as it is now.
+#[derive(Clone)]
+struct Now {
+    frame: Frame,
+    spec: RunSpec,
+    decide: fn(&PendingCall) -> Ruling,
+}
+
+impl Cast for Now {
+    fn actor(&self, _: &[String], _: &str) -> Option<Actor<'_>> {
+        let (frame, spec) = (self.frame.clone().into(), self.spec.clone());
+        Some(Actor { frame, spec, decide: Box::new(self.decide) })
+    }
+}
+
+impl Now {
+    fn new(spec: RunSpec) -> Self {
+        let tool = |callable: &Callable| FramedTool {
+            name: callable.name.clone(),
+            description: "Works".into(),
+            schema: json!({"type": "object"}).into(),
+            is_strict: false,
+        };
+        let frame = Frame {
+            model: "demo".into(),
+            instruction: "Greet.".into(),
+            tools: spec.tools.iter().map(tool).collect(),
+            settings: Settings::default(),
+            returns: spec.returns.clone(),
+        };
+        Self { frame, spec, decide }
+    }
+
+    /// Records a run of it.
+    fn recorded(&self, chances: &[Chance]) -> Vec<Entry> {
+        let mut run = Run::start(self.spec.clone(), Vec::new(), "Hi", 0).unwrap();
+        let frame = Some(self.frame.clone().into());
+        let mut entries =
+            vec![Entry::Began { run: vec![], frame, bindings: String::new(), beginning: run.beginning() }];
+        for chance in chances {
+            let told = chance.told(&run);
+            if run.tell(told.clone()).is_ok() {
+                entries.push(Entry::Told { run: vec![], told });
+            }
+        }
+        entries
+    }
+
+    fn compared(&self, entries: &[Entry], after: After) -> Comparison {
+        compare(entries.to_vec(), self, after).unwrap()
+    }
+}
+
+fn replies(entries: &[Entry]) -> usize {
+    entries.iter().filter(|entry| matches!(entry, Entry::Told { told: Told::Reply { .. }, .. })).count()
+}
+
+/// Returns all that differs.
+fn found(compared: &Comparison) -> Vec<String> {
+    let differences = compared.divergences.iter().flat_map(|divergence| &divergence.differences);
+    differences.map(ToString::to_string).collect()
+}
+
+fn denies_mail(call: &PendingCall) -> Ruling {
+    match call.tool.as_str() {
+        "mail/send" => Ruling { decision: Decision::Deny, because: "no mail".into() },
+        _ => decide(call),
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn what_differs_is_what_was_edited(spec in any_spec(), chances in prop::collection::vec(chance(), 0..50)) {
+        let now = Now::new(spec);
+        let entries = now.recorded(&chances);
+        for after in [After::Stop, After::GoOn] {
+            prop_assert_eq!(now.compared(&entries, after), Comparison { same: replies(&entries), divergences: vec![] });
+        }
+        type Edit = (fn(&mut Now), &'static str);
+        let edits: [Edit; 7] = [
+            (|now| now.frame.instruction = "Greet kindly.".into(), "the instruction is another"),
+            (|now| now.frame.model = "OpenAI/gpt-4o".into(), "the model is `OpenAI/gpt-4o`, and was `demo`"),
+            (|now| now.frame.settings.temperature = Some(0.5), "`temperature` is 0.5, and was left to the provider"),
+            (|now| drop(now.frame.tools.remove(0)), "the tool `sayHello` is not offered, and was"),
+            (|now| now.frame.tools.reverse(), "the tools stand in another order"),
+            (|now| now.frame.tools[1].description = "Mails".into(),
+                "the tool `mail/send` is shown in another way: its description"),
+            (|now| now.frame.tools[2].schema = json!({}).into(),
+                "the tool `askMe` is shown in another way: the schema of its arguments"),
+        ];
+        // What the model is given counts when it is first called.
+        let is_called = entries.iter().any(|entry| {
+            matches!(entry, Entry::Told { told: Told::Reply { .. } | Told::ModelFailed { .. }, .. })
+        });
+        for (edit, expected) in edits {
+            let mut edited = now.clone();
+            edit(&mut edited);
+            for after in [After::Stop, After::GoOn] {
+                let compared = edited.compared(&entries, after);
+                let expected: &[&str] = if is_called { &[expected] } else { &[] };
+                prop_assert_eq!(found(&compared), expected);
+                prop_assert!(compared.divergences.iter().all(|divergence| divergence.place.model_call == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_decided_otherwise_is_told(spec in any_spec(), chances in prop::collection::vec(chance(), 0..50)) {
+        let now = Now::new(spec);
+        let entries = now.recorded(&chances);
+        let edited = Now { decide: denies_mail, ..now.clone() };
+        let compared = edited.compared(&entries, After::Stop);
+        for divergence in &compared.divergences {
+            for difference in &divergence.differences {
+                // Where nothing is left to be called, a limit may be the next thing.
+                let is_it = match difference {
+                    Difference::Ruling { tool, .. } => tool == "mail/send",
+                    other => matches!(other, Difference::Ends { .. }) && divergence.differences.len() > 1,
+                };
+                prop_assert!(is_it, "{}", difference);
+            }
+        }
+        // Gone on with, the rest fits, as what was decided then takes the place of what is now.
+        let all = edited.compared(&entries, After::GoOn);
+        let places = |compared: &Comparison| compared.divergences.iter().map(|one| one.place.clone()).collect::<Vec<_>>();
+        prop_assert!(places(&all).starts_with(&places(&compared)));
+        prop_assert_eq!(all.same + all.divergences.len(), replies(&entries));
+        let is_decided = |entry: &Entry| match entry {
+            Entry::Told { told: Told::Reply { reply, rulings, .. }, .. } => {
+                !rulings.is_empty() && reply.calls.iter().all(|call| call.tool == "mail/send")
+            }
+            _ => false,
+        };
+        prop_assert!(!entries.iter().any(is_decided) || !compared.divergences.is_empty());
+    }
+}
+
+/// Replies and what differs, for an agent whose spec was edited.
+#[test]
+fn limits_tools_and_forms() {
+    let says = |text: &str, calls: &[(&str, &str, &str)]| Told::Reply {
+        rulings: calls
+            .iter()
+            .map(|_| Ruling { decision: Decision::Allow, because: "the agent declares it".into() })
+            .collect(),
+        reply: reply(text, calls, Finish::Stop),
+        at: 5,
+    };
+    let done = |id: &str| Told::Finished {
+        call_id: id.into(),
+        outcome: conversation::Outcome::Value { value: json!("Hello!") },
+        duration_ms: 1,
+        usage: Usage::default(),
+        at: 10,
+    };
+    let hello = [says("", &[("a", "sayHello", "{}")]), done("a"), says("Done", &[])];
+    let check = |edit: &dyn Fn(&mut RunSpec), expected: &[&str]| {
+        let now = Now::new(spec());
+        let begun = Run::start(spec(), Vec::new(), "Hi", 0).unwrap().beginning();
+        let frame = Some(now.frame.clone().into());
+        let began = Entry::Began { run: vec![], frame, bindings: String::new(), beginning: begun };
+        let told = hello.iter().map(|told| Entry::Told { run: vec![], told: told.clone() });
+        let entries: Vec<_> = std::iter::once(began).chain(told).collect();
+        let mut edited = now.clone();
+        edited.spec.hash = "other".into();
+        edit(&mut edited.spec);
+        let compared = edited.compared(&entries, After::Stop);
+        let places = compared.divergences.iter().map(|divergence| divergence.place.to_string());
+        assert_eq!(places.chain(found(&compared)).collect::<Vec<_>>(), expected);
+    };
+    check(&|_| {}, &[]);
+    check(
+        &|spec| spec.limits.max_model_calls = 1,
+        &[
+            "turn 1, model call 1 of `hello`",
+            "the run ends here: the limit of 1 model calls is reached, and there is no answer",
+        ],
+    );
+    check(
+        &|spec| spec.limits.max_tool_calls = Some(0),
+        &[
+            "turn 1, model call 1 of `hello`",
+            "the run ends here: the model asked for 1 calls of tools, and 0 are allowed",
+        ],
+    );
+    check(
+        &|spec| drop(spec.tools.remove(0)),
+        &["turn 1, model call 1 of `hello`", "the model calls `sayHello`, which the agent has no more"],
+    );
+    check(
+        &|spec| spec.tools[0].target = Target::Tool { name: FullName::parse("ours/hello").unwrap(), idempotent: true },
+        &["turn 1, model call 1 of `hello`", "the call of `sayHello` is served by `ours/hello`, and was by `sayHello`"],
+    );
+    check(
+        &|spec| spec.returns = Some(json!({"type": "integer"})),
+        &["turn 1, model call 2 of `hello`", "the run goes on, and ended here: with an answer"],
+    );
+}
