@@ -142,7 +142,7 @@ fn amount(contrast: &Contrast, size: f64) -> String {
 type Line<'l> = (&'l str, &'l dyn Fn(&Summary) -> Option<String>);
 
 /// Returns each arm by itself.
-pub(super) fn totals(view: &View) -> Html {
+pub(super) fn totals(view: &View, heading: &str) -> Html {
     let report = view.report;
     let arms: Vec<Summary> = (0..report.arms.len()).map(|arm| summary(view.runs(arm))).collect();
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
@@ -165,7 +165,6 @@ pub(super) fn totals(view: &View) -> Html {
         let cells = arms.iter().map(|arm| html!("<td>{}</td>", line(arm).unwrap_or_else(|| "–".to_owned())));
         html!("<tr><th scope=\"row\">{}</th>{}</tr>", name, cells.collect::<Html>())
     });
-    let heading = if report.arms.len() > 1 { "Each arm by itself" } else { "In figures" };
     html!(
         "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">{}</h2><div class=\"scroll\"><table class=\"figures\">\
          <thead><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div><p class=\"aside\">The interval of a pass rate has 95 % confidence \

@@ -151,6 +151,7 @@ fn gates(view: &View) -> Html {
         (1, 0) => html!("<p class=\"gate\">{} The gate holds.</p>", sign(true)),
         (all, 0) => html!("<p class=\"gate\">{} All {} gates hold.</p>", sign(true), all),
         (1, _) => html!("<p class=\"gate\">{} The gate does not hold.</p>", sign(false)),
+        (all, 1) => html!("<p class=\"gate\">{} 1 of {} gates does not hold.</p>", sign(false), all),
         (all, missed) => {
             html!("<p class=\"gate\">{} {} of {} gates do not hold.</p>", sign(false), missed, all)
         }
@@ -158,7 +159,7 @@ fn gates(view: &View) -> Html {
 }
 
 /// Returns what was run.
-pub(super) fn arms(view: &View) -> Html {
+pub(super) fn arms(view: &View, heading: &str) -> Html {
     let report = view.report;
     let is_compared = report.arms.len() > 1;
     let arms = report.arms.iter().enumerate().map(|(place, arm)| {
@@ -175,7 +176,6 @@ pub(super) fn arms(view: &View) -> Html {
         let facts = facts.map(|(name, fact)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, fact));
         html!("<article><h3>{}{}</h3><dl>{}</dl></article>", arm.name, role, facts.collect::<Html>())
     });
-    let heading = if is_compared { "Arms" } else { "What was run" };
     html!(
         "<section id=\"arms\" aria-labelledby=\"arms-h\"><h2 id=\"arms-h\">{}</h2><div class=\"arms\">{}</div></section>",
         heading,

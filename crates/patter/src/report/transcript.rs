@@ -250,12 +250,27 @@ fn marked(own: &str, other: &str, is_arm: bool) -> Html {
             _ => runs.push((differs, change.value().to_owned())),
         }
     }
+    // So is what only a space parts.
+    for place in 1..runs.len().saturating_sub(1) {
+        if let Some((differs, text)) = runs.get_mut(place)
+            && text.trim().is_empty()
+        {
+            *differs = true;
+        }
+    }
+    let mut joined: Vec<(bool, String)> = Vec::new();
+    for (differs, text) in runs {
+        match joined.last_mut() {
+            Some((same, before)) if *same == differs => before.push_str(&text),
+            _ => joined.push((differs, text)),
+        }
+    }
     let piece = |(differs, text): (bool, String)| match (differs, is_arm) {
         (false, _) => html!("{}", text),
         (true, true) => html!("<ins>{}</ins>", text),
         (true, false) => html!("<del>{}</del>", text),
     };
-    runs.into_iter().map(piece).collect()
+    joined.into_iter().map(piece).collect()
 }
 
 /// Returns the beginning of a text, with a note on how much is missing.
