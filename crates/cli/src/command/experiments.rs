@@ -69,7 +69,7 @@ impl Experiments {
             ReportKind::Eval => eval_text(&report),
             ReportKind::Ab => {
                 let arms: Vec<_> = report.arms.iter().map(|arm| arm.name.clone()).collect();
-                let options = Options { seed: report.seed, ..Options::default() };
+                let options = Options { seed: report.seed, stopping: report.blocks.stopping(), ..Options::default() };
                 report.comparison = compare_arms(&arms, &report.trials, &options).ok();
                 ab_text(&report)
             }

@@ -1,5 +1,6 @@
 //! What an arm is made of, and how it is made ready.
 
+use super::revision::Revision;
 use super::{beside, unready};
 use crate::diagnostics;
 use crate::setup::{Setup, ToolSources, merged, read_files, say_problems, split_agent};
@@ -80,6 +81,8 @@ pub(super) struct Bench<'b> {
     pub(super) sources: &'b ToolSources,
     pub(super) file: &'b Path,
     pub(super) agent: Option<&'b str>,
+    /// The files of all arms whose tools take the place of others; they are no part of the project.
+    pub(super) toolboxes: &'b [PathBuf],
     /// Makes a driver fit: its approver and rules.
     pub(super) fitting: &'b dyn Fn(Driver) -> Driver,
 }
@@ -93,28 +96,25 @@ struct Place {
 }
 
 impl Bench<'_> {
-    /// Makes an arm ready, with the folder that its files were put into. Says why where it cannot.
-    pub(super) fn arm(
-        &self,
-        spec: &ArmSpec,
-        model: Option<&ModelRef>,
-    ) -> io::Result<Option<(Arm, Option<tempfile::TempDir>)>> {
+    /// Makes an arm ready, with the revision that its files are of. Says why where it cannot.
+    pub(super) fn arm(&self, spec: &ArmSpec, model: Option<&ModelRef>) -> io::Result<Option<(Arm, Option<Revision>)>> {
         let (mut file, mut agent) = (self.file.to_owned(), self.agent);
         if let Some(other) = &spec.agent {
             (file, agent) = split_agent(other);
         }
         let mut shown = file.display().to_string();
-        let mut folder = None;
+        let mut put = None;
         let found = match (&spec.revision, &spec.agent) {
             (Some(revision), _) => {
                 shown = format!("{shown} of {revision}");
-                let Some((put, root, path)) = git::checkout(revision, self.setup.root.as_deref(), &file)? else {
-                    return Ok(None);
-                };
-                folder = Some(put);
-                self.place_of(root, &path)?
+                let Some(there) = Revision::checkout(revision, &file)? else { return Ok(None) };
+                let without: Vec<_> = self.toolboxes.iter().map(|path| there.path(path)).collect();
+                let root = self.setup.root.as_deref().map(|root| there.path(root));
+                let place = self.place_of(root, &there.path(&file), &without)?;
+                put = Some(there);
+                place
             }
-            (None, Some(_)) => self.place_of(self.setup.root.clone(), &file)?,
+            (None, Some(_)) => self.place_of(self.setup.root.clone(), &file, self.toolboxes)?,
             (None, None) => Some(Place {
                 project: Arc::new(self.setup.loaded.project.clone()),
                 library: Arc::clone(&self.setup.toolset.library),
@@ -158,14 +158,14 @@ impl Bench<'_> {
             Some(path) => arm.with_replies(recorded_replies(path)),
             None => arm,
         };
-        Ok(Some((arm, folder)))
+        Ok(Some((arm, put)))
     }
 
     /// Reads another file with the project around it. Says why where it cannot.
-    fn place_of(&self, root: Option<PathBuf>, file: &Path) -> io::Result<Option<Place>> {
+    fn place_of(&self, root: Option<PathBuf>, file: &Path, without: &[PathBuf]) -> io::Result<Option<Place>> {
         let is_here = root == self.setup.root;
         let paths: Vec<_> = std::iter::once(file.to_owned()).chain(self.sources.files().cloned()).collect();
-        let Some(loaded) = read_files(&paths, root.as_deref(), &[])? else { return Ok(None) };
+        let Some(loaded) = read_files(&paths, root.as_deref(), without)? else { return Ok(None) };
         let (config, environment) = match is_here {
             true => (self.setup.config.clone(), &self.setup.toolset.environment),
             false => match Config::read(root.as_deref()) {
@@ -241,7 +241,7 @@ impl Bench<'_> {
         let is_file = file.extension().is_some_and(|ending| ending == "gram");
         let (project, library) = if is_file {
             let path = beside(&file.display().to_string(), files);
-            let Some(place) = self.place_of(self.setup.root.clone(), &path)? else { return Ok(None) };
+            let Some(place) = self.place_of(self.setup.root.clone(), &path, self.toolboxes)? else { return Ok(None) };
             (place.project, place.library)
         } else {
             (Arc::new(self.setup.loaded.project.clone()), Arc::clone(&self.setup.toolset.library))
@@ -269,66 +269,6 @@ impl Bench<'_> {
             Ok(judge) => Ok(Some(judge)),
             Err(error) => {
                 diagnostics::error(&error.to_string(), Some(error.hint()))?;
-                Ok(None)
-            }
-        }
-    }
-}
-
-/// Files as a revision has them.
-mod git {
-    use crate::diagnostics;
-    use std::io;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
-
-    /// A folder with the files of a revision, the root of the project in it, and the file that was named.
-    type Checkout = (tempfile::TempDir, Option<PathBuf>, PathBuf);
-
-    /// Puts the files of a revision into a folder. The repository stays as it is, its index too. Says why where it cannot.
-    pub(super) fn checkout(revision: &str, root: Option<&Path>, file: &Path) -> io::Result<Option<Checkout>> {
-        let around = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = tempfile::tempdir()?;
-        let (index, tree) = (folder.path().join("index"), folder.path().join("tree"));
-        let git = |folder: &Path, arguments: &[&str]| -> io::Result<Result<String, String>> {
-            let mut command = Command::new("git");
-            command.arg("-C").arg(folder).args(arguments).env("GIT_INDEX_FILE", &index);
-            let output = match command.output() {
-                Ok(output) => output,
-                Err(error) => return Ok(Err(format!("cannot run `git`: {error}"))),
-            };
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-            if output.status.success() { Ok(Ok(text(&output.stdout))) } else { Ok(Err(text(&output.stderr))) }
-        };
-        let steps = || -> io::Result<Result<Checkout, String>> {
-            let top = match git(around, &["rev-parse", "--show-toplevel"])? {
-                Ok(top) => PathBuf::from(top),
-                Err(message) => return Ok(Err(message)),
-            };
-            let prefix = format!("--prefix={}/", tree.display());
-            for arguments in [&["read-tree", revision][..], &["checkout-index", "--all", &prefix]] {
-                if let Err(message) = git(&top, arguments)? {
-                    return Ok(Err(message));
-                }
-            }
-            let top = top.canonicalize()?;
-            let there = |path: &Path| -> io::Result<PathBuf> {
-                // A file that is not there any more may still be in the revision.
-                let name = path.file_name().unwrap_or_default();
-                let path = match path.canonicalize() {
-                    Ok(path) => path,
-                    Err(_) => around.canonicalize()?.join(name),
-                };
-                Ok(path.strip_prefix(&top).map_or_else(|_| path.clone(), |path| tree.join(path)))
-            };
-            let root = root.map(there).transpose()?;
-            Ok(Ok((folder, root, there(file)?)))
-        };
-        match steps()? {
-            Ok(checkout) => Ok(Some(checkout)),
-            Err(message) => {
-                let message = message.lines().next().unwrap_or("git failed").to_owned();
-                diagnostics::error(&format!("there is no revision `{revision}` to be had: {message}"), None)?;
                 Ok(None)
             }
         }

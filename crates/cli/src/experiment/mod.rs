@@ -5,6 +5,7 @@ mod cases;
 mod output;
 mod plot;
 mod progress;
+mod revision;
 mod show;
 
 pub(crate) use arm::ArmSpec;
@@ -138,7 +139,14 @@ impl ExperimentOptions {
                 driver.with_approver(Nobody)
             }
         };
-        let bench = Bench { setup: &setup, sources: &self.sources, file: &file, agent: name, fitting: &fitting };
+        let bench = Bench {
+            setup: &setup,
+            sources: &self.sources,
+            file: &file,
+            agent: name,
+            toolboxes: &toolboxes,
+            fitting: &fitting,
+        };
         let mut arms = Vec::new();
         // The folders of revisions stay until the end.
         let mut revisions = Vec::new();

@@ -14,6 +14,7 @@ mod chat;
 mod declarations;
 mod docs;
 mod doctor;
+mod experiments;
 mod folder;
 mod import;
 mod new;

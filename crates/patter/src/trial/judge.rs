@@ -28,7 +28,7 @@ pub struct JudgeError {
 impl JudgeError {
     /// Returns what to do about it.
     pub fn hint(&self) -> &'static str {
-        "write `returns: \"{passed: Boolean, why: Text}\"`"
+        "write `returns: \"Verdict\"`, and `[Verdict:Object | (passed::Bool), (why::Text)]` beside the agent"
     }
 }
 

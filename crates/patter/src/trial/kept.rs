@@ -182,7 +182,7 @@ fn report(plan: Plan, began_ms: u64, mut trials: Vec<Trial>) -> Report {
     trials.sort_by_key(|trial| trial.order);
     let ended = |trial: &Trial| trial.at_ms.saturating_add(trial.latency_ms);
     let ended_ms = trials.iter().map(ended).max().unwrap_or(began_ms);
-    let Plan { title, kind, arms, cases, judges, repeats, seed, .. } = plan;
+    let Plan { title, kind, arms, cases, judges, repeats, seed, blocks, .. } = plan;
     let empty = Report::new(&title, kind);
-    Report { arms, cases, judges, repeats, seed, trials, began_ms, ended_ms, ..empty }
+    Report { arms, cases, judges, repeats, seed, blocks, trials, began_ms, ended_ms, ..empty }
 }

@@ -2,7 +2,7 @@
 
 use super::record::{ArmInfo, CaseInfo, JudgeInfo, ReportKind};
 use patter_core::definition::hash;
-use patter_core::experiment::Rng;
+use patter_core::experiment::{Rng, Stopping};
 use serde::{Deserialize, Serialize};
 
 /// Everything that must be the same for an experiment to go on.
@@ -73,6 +73,16 @@ pub struct Job {
     pub case: usize,
     /// Which repeat of it.
     pub repeat: u32,
+}
+
+impl Blocks {
+    /// Returns what ends an experiment whose blocks follow one another so.
+    pub fn stopping(self) -> Stopping {
+        match self {
+            Blocks::Mixed => Stopping::Fixed,
+            Blocks::ByCase => Stopping::Anytime,
+        }
+    }
 }
 
 impl Plan {

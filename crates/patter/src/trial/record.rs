@@ -1,6 +1,7 @@
 //! What is recorded of an experiment: its plan, each run, and the report of all of it.
 
 use super::gate::GateResult;
+use super::plan::Blocks;
 use patter_core::case::Judged;
 use patter_core::conversation::{Message, Usage};
 use patter_core::experiment::Comparison;
@@ -171,6 +172,9 @@ pub struct Report {
     pub repeats: u32,
     /// What the order of runs was drawn from.
     pub seed: u64,
+    /// How the runs followed one another: by case, where the experiment could stop early.
+    #[serde(default)]
+    pub blocks: Blocks,
     /// The runs, in the order of the plan.
     pub trials: Vec<Trial>,
     /// How the arms compare, where there are several.
@@ -197,6 +201,7 @@ impl Report {
             cases: Vec::new(),
             repeats: 1,
             seed: 0,
+            blocks: Blocks::Mixed,
             trials: Vec::new(),
             comparison: None,
             gates: Vec::new(),

@@ -30,3 +30,4 @@ mod session;
 mod settings;
 mod standard;
 mod store;
+mod trial;

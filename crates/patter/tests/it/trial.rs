@@ -1,0 +1,151 @@
+//! Experiments: their order, their pace, what is kept of them, and what they cost beside the runs.
+
+use patter::agent::Compiled;
+use patter::case::{CaseFormat, read};
+use patter::drive::{Driver, Models, now};
+use patter::model::{Model, ScriptedModel};
+use patter::price::Prices;
+use patter::project::{Environment, Project};
+use patter::run::Run;
+use patter::store::{self, Location, SessionState, Store, StoreError};
+use patter::tool::CancellationToken;
+use patter::trial::{
+    Arm, Blocks, Going, KeepError, KeptTrials, Pace, Plan, Programs, ReportKind, Series, SeriesEnd, Trial,
+};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn driver(script: &str) -> (Driver, Compiled) {
+    let text = "[hi:Agent {instruction: 'Greet.', model: 'scripted/x.json'}]";
+    let model: Arc<dyn Model> = Arc::new(ScriptedModel::parse("x.json", script).unwrap());
+    let models: Models = Arc::new(move |_| Ok(Arc::clone(&model)));
+    let driver = Driver::new(Arc::new(Project::read([("hi.gram", text)])), Arc::default(), models);
+    let compiled = driver.ready("hi").unwrap().unwrap();
+    (driver, compiled)
+}
+
+fn series(cases: usize, arms: &[&str], script: &str) -> Arc<Series> {
+    let line =
+        |number| format!("{{\"id\": \"c{number}\", \"input\": \"Hi\", \"checks\": [{{\"contains\": \"Hello\"}}]}}\n");
+    let text: String = (0..cases).map(line).collect();
+    let (cases, problems) = read("a.jsonl", CaseFormat::JsonLines, text.as_bytes());
+    assert_eq!(problems, []);
+    let arm = |name: &&str| {
+        let (driver, compiled) = driver(script);
+        Arm::new(name, driver, compiled, Prices::builtin())
+    };
+    let programs = Programs::new(Path::new("."), Environment::default());
+    Arc::new(Series { arms: arms.iter().map(arm).collect(), cases, judges: Vec::new(), programs })
+}
+
+fn plan(series: &Series, repeats: u32) -> Plan {
+    let (cases, cases_hash) = series.case_infos();
+    let arms = series.arms.iter().map(Arm::info).collect();
+    Plan { arms, cases, cases_hash, repeats, ..Plan::new("test", ReportKind::Ab) }
+}
+
+async fn open(folder: &Path) -> Arc<dyn Store> {
+    store::open(&Location::Sqlite(folder.join("x.db"))).await.unwrap()
+}
+
+#[test]
+fn blocks_have_all_arms_and_come_in_random_order() {
+    let plan = plan(&series(10, &["a", "b", "c"], "[]"), 4);
+    let jobs = plan.jobs();
+    assert_eq!(jobs, plan.jobs());
+    assert_ne!(jobs, Plan { seed: 1, ..plan.clone() }.jobs());
+    let distinct: HashSet<_> = jobs.iter().map(|job| (job.arm, job.case, job.repeat)).collect();
+    assert_eq!((jobs.len(), distinct.len()), (120, 120));
+    for block in jobs.chunks(3) {
+        let arms: HashSet<_> = block.iter().map(|job| job.arm).collect();
+        assert!(arms.len() == 3 && block.iter().all(|job| (job.case, job.repeat) == (block[0].case, block[0].repeat)));
+    }
+    let first: HashSet<_> = jobs.chunks(3).map(|block| block[0].arm).collect();
+    assert_eq!(first.len(), 3, "each arm is first at times");
+    let by_case = Plan { blocks: Blocks::ByCase, ..plan }.jobs();
+    assert!(by_case.chunks(12).all(|case| case.iter().all(|job| job.case == case[0].case)));
+}
+
+#[tokio::test]
+async fn what_is_done_is_not_done_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, series) = (open(folder.path()).await, series(20, &["a", "b"], r#"[{"text": "Hello!"}]"#));
+    let plan = plan(&series, 1);
+    let stop = CancellationToken::new();
+    let mut kept = KeptTrials::begin(Arc::clone(&store), plan.clone()).await.unwrap();
+    let id = kept.id().clone();
+    let look = |trials: &[Trial]| {
+        if trials.len() >= 9 {
+            stop.cancel();
+        }
+        Going::On
+    };
+    let end = series.run(&mut kept, Pace::default(), look, &stop).await.unwrap();
+    let first: HashSet<_> = kept.done().iter().map(|trial| trial.order).collect();
+    assert!(end == SeriesEnd::Stopped && (9..40).contains(&first.len()), "{end:?} {}", first.len());
+    // Nobody else can go on with it meanwhile.
+    let busy = KeptTrials::resume(Arc::clone(&store), &id, plan.clone()).await;
+    assert!(matches!(busy.map(drop), Err(KeepError::Store(StoreError::Busy { .. }))));
+    drop(kept);
+    assert_eq!(KeptTrials::interrupted(&*store, &plan).await.unwrap().as_ref(), Some(&id));
+    let other = Plan { repeats: 2, ..plan.clone() };
+    assert_eq!(KeptTrials::interrupted(&*store, &other).await.unwrap(), None);
+    let changed = KeptTrials::resume(Arc::clone(&store), &id, other).await.map(drop).unwrap_err();
+    assert!(changed.to_string().ends_with("cannot go on: there are other repeats"), "{changed}");
+
+    let mut kept = KeptTrials::resume(Arc::clone(&store), &id, plan.clone()).await.unwrap();
+    assert!(kept.left().iter().all(|job| !first.contains(&job.order)));
+    let end = series.run(&mut kept, Pace::default(), |_| Going::On, &CancellationToken::new()).await.unwrap();
+    let report = kept.report().await.unwrap();
+    let orders: Vec<_> = report.trials.iter().map(|trial| trial.order).collect();
+    assert_eq!((end, orders), (SeriesEnd::Complete, (0..40).collect()));
+    assert!(report.trials.iter().all(|trial| trial.passed && trial.conversation.len() == 2));
+    drop(kept);
+    let summary = store.read(&id).await.unwrap().summary;
+    assert!(summary.state == SessionState::Idle && summary.is_experiment());
+    assert_eq!(KeptTrials::interrupted(&*store, &plan).await.unwrap(), None);
+}
+
+/// With `--ignored`: what an experiment costs beside its runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures time"]
+async fn overhead_and_memory() {
+    const CASES: usize = 1000;
+    let script = r#"[{"text": "Hello!", "delayMs": 10}]"#;
+    let (driver, compiled) = driver(script);
+    let stop = CancellationToken::new();
+    let start = Instant::now();
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..2 * CASES {
+        if running.len() >= 4 {
+            running.join_next().await;
+        }
+        let (driver, compiled, stop) = (driver.clone(), compiled.clone(), stop.clone());
+        running.spawn(async move {
+            let run = Run::start(compiled.spec().clone(), Vec::new(), "Hi", now()).unwrap();
+            driver.drive(&compiled, run, &stop).await
+        });
+    }
+    while running.join_next().await.is_some() {}
+    let plain = start.elapsed();
+
+    let folder = tempfile::tempdir().unwrap();
+    let series = series(CASES, &["a", "b"], script);
+    let mut kept = KeptTrials::begin(open(folder.path()).await, plan(&series, 1)).await.unwrap();
+    let mut resident = Vec::new();
+    let look = |trials: &[Trial]| {
+        if trials.len() / 500 > resident.len() {
+            let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+            resident.push(statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4);
+        }
+        Going::On
+    };
+    let start = Instant::now();
+    series.run(&mut kept, Pace::default(), look, &stop).await.unwrap();
+    let taken = start.elapsed();
+    println!("plain {plain:?}, experiment {taken:?}, resident KiB after each 500 runs {resident:?}");
+    assert!(taken < plain.mul_f64(1.1), "{taken:?} for {plain:?}");
+    assert!(resident.last().unwrap() - resident[0] < 8 * 1024, "{resident:?}");
+}
