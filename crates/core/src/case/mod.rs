@@ -12,6 +12,7 @@ mod gram;
 mod judge;
 mod lines;
 mod option;
+mod show;
 mod table;
 mod write;
 
