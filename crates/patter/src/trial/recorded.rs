@@ -36,9 +36,9 @@ fn file_name(folder: &Path, case: &str, repeat: u32) -> PathBuf {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let name = case.chars().fold(String::new(), |mut name, c| {
         if is_plain(c) {
-            name.push(c)
+            name.push(c);
         } else {
-            name.push_str(&format!("%{:x}", u32::from(c)))
+            name.push_str(&format!("%{:x}", u32::from(c)));
         }
         name
     });
