@@ -103,3 +103,7 @@ struct ToolsGuide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedding.md")]
 struct EmbeddingGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/comparing.md")]
+struct ComparingGuide;

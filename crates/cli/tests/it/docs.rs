@@ -97,6 +97,11 @@ fn tools_guide() {
 }
 
 #[test]
+fn comparing_guide() {
+    check("docs/comparing.md");
+}
+
+#[test]
 fn operations_guide_names_what_there_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = std::fs::read_to_string(root.join("docs/operations.md")).unwrap();

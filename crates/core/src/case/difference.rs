@@ -1,6 +1,6 @@
 //! Whether a value has what is expected, and if not, where they differ.
 
-use super::check::brief;
+use super::show::brief;
 use serde_json::{Number, Value as Json};
 use std::fmt::Write;
 

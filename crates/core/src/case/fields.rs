@@ -1,6 +1,7 @@
 //! Options with their places, however they are written, and what each should be.
 
-use super::check::{Times, brief};
+use super::check::Times;
+use super::show::brief;
 use crate::price::Cost;
 use crate::{nearest, property, rule};
 use patter_gram::{Diagnostic, Span, Value};

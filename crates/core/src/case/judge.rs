@@ -1,8 +1,9 @@
 //! Judging what was observed.
 
 use super::answer::json_in;
-use super::check::{Check, Letters, Times, brief, duration, excerpt, times};
+use super::check::{Check, Letters, Times};
 use super::difference::{lacking, same};
+use super::show::{brief, duration, excerpt, times};
 use crate::price::Cost;
 use crate::run::Invocation;
 use serde::{Deserialize, Serialize};

@@ -12,6 +12,7 @@ mod gram;
 mod judge;
 mod lines;
 mod option;
+mod show;
 mod table;
 mod write;
 
@@ -19,7 +20,7 @@ pub use answer::json_in;
 pub use check::{Check, Expression, Letters, Path, SchemaCheck, Times};
 pub use judge::{Judged, Observed};
 
-pub(crate) use gram::{ReadCase, alone, read_list};
+pub(crate) use gram::{alone, read_list};
 
 use patter_gram::Diagnostic;
 use std::collections::HashSet;

@@ -1,8 +1,9 @@
 //! Cases: what can be known of them before a token is spent.
 
 use super::Checker;
-use crate::case::{Check, ReadCase, alone, read_list};
+use crate::case::{Check, alone, read_list};
 use crate::declare::Declares;
+use crate::project::Declaration;
 use crate::{nearest, rule};
 use indexmap::IndexSet;
 use patter_gram::{Kind, Pattern, Span, Syntax};
@@ -25,7 +26,10 @@ impl<'p> Checker<'p> {
                         let (cases, found) = read_list(pattern, &mut ids);
                         found.into_iter().for_each(|found| self.report(found));
                         if let Some(tools) = tools.get_or_insert_with(|| self.callable()) {
-                            cases.iter().for_each(|case| self.named_tools(case, tools));
+                            for (check, pattern) in cases.iter().flat_map(|case| &case.checks) {
+                                self.named_tools(check, *pattern, tools);
+                                self.judge(check, *pattern);
+                            }
                         }
                     }
                     _ => {}
@@ -44,19 +48,35 @@ impl<'p> Checker<'p> {
     }
 
     /// Reports checks of tools that no agent has.
-    fn named_tools(&mut self, case: &ReadCase<'p>, tools: &IndexSet<Cow<'p, str>>) {
-        for (check, pattern) in &case.checks {
-            for (name, span) in named(check, *pattern) {
-                if tools.contains(name) {
-                    continue;
-                }
-                let found = rule::MISSING_CALL.at(span, format!("no agent of this project has the tool `{name}`"));
-                self.report(found.with_hint(match nearest(name, tools.iter().map(AsRef::as_ref)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "write the name that the agent has for it".to_owned(),
-                }));
+    fn named_tools(&mut self, check: &Check, pattern: Pattern<'p>, tools: &IndexSet<Cow<'p, str>>) {
+        for (name, span) in named(check, pattern) {
+            if tools.contains(name) {
+                continue;
             }
+            let found = rule::MISSING_CALL.at(span, format!("no agent of this project has the tool `{name}`"));
+            self.report(found.with_hint(match nearest(name, tools.iter().map(AsRef::as_ref)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write the name that the agent has for it".to_owned(),
+            }));
         }
+    }
+
+    /// Reports a judge that is no agent of the project. A file is looked for when the cases run.
+    fn judge(&mut self, check: &Check, pattern: Pattern<'p>) {
+        let Check::Judge { agent, .. } = check else { return };
+        let is_file = agent.contains(['/', '\\', '.', '#']);
+        let is_agent = |declaration: &&Declaration| declaration.declares == Declares::Agent;
+        let agents = self.project.declarations().iter().filter(is_agent).map(|agent| agent.name.as_str());
+        if is_file || agents.clone().any(|name| name == agent) {
+            return;
+        }
+        let span = pattern.get("agent").map_or(pattern.span(), Syntax::span);
+        let found = rule::UNDEFINED.at(span, format!("`{agent}` is no agent of this project"));
+        let found = found.with_hint(match nearest(agent, agents) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "declare it, or name its file".to_owned(),
+        });
+        self.report(found);
     }
 }
 

@@ -6,14 +6,14 @@ use serde_json::{Value as Json, json};
 use CaseFormat::{Csv, Gram, JsonLines};
 
 /// Reads cases that are without fault.
-fn good(format: CaseFormat, text: &str) -> Vec<Case> {
+pub(crate) fn good(format: CaseFormat, text: &str) -> Vec<Case> {
     let (cases, problems) = read("c", format, text.as_bytes());
     assert!(problems.is_empty(), "{problems:?}\n{text}");
     cases
 }
 
 /// Returns what is wrong with a text, as `line: message (hint)`.
-fn problems(format: CaseFormat, text: &[u8]) -> Vec<String> {
+pub(crate) fn problems(format: CaseFormat, text: &[u8]) -> Vec<String> {
     let shown = read("c", format, text).1.into_iter().map(|problem| {
         let place = problem.place.trim_start_matches("c:").to_owned();
         format!("{place}: {} ({})", problem.message, problem.hint.unwrap_or_default())

@@ -41,6 +41,13 @@ fn layout_and_comments_are_cosmetic() {
 }
 
 #[test]
+fn cases_are_no_part_of_an_agent() {
+    let cases = |text: &str| format!("[c:Cases | [a:Case {{input: '{text}'}}]]");
+    check(&cases("x"), &cases("y"), &["co list of cases `c` asks something else"]);
+    check(&cases("x"), "", &["co list of cases `c` is gone"]);
+}
+
+#[test]
 fn parameters_come_go_and_change() {
     let check = check_signature;
     check(

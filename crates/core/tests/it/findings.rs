@@ -157,3 +157,36 @@ fn long_chains_are_checked_in_proportion() {
     let findings = check(&Project::read([("r.gram", records)]), &Options::default());
     assert_eq!(findings.len(), 1, "one circle");
 }
+
+#[test]
+fn cases() {
+    let agent = "[a:Agent {instruction: 'Use `sayHello`.', model: 'demo'} | sayHello]";
+    let case = |checks: &str| format!("{agent} {HELLO} [:Cases | [c:Case {{input: 'x'}} | {checks}]]");
+    one(&case("(:Contains {text: 'y', npt: true})"), "P004", "did you mean `not`?");
+    one(&case("(:Turns {most: 'y'})"), "P005", "");
+    one(
+        &case("(:Called {tool: 'sayHello'}), (:Order {tools: ['sayHello', 'sayHelo']})"),
+        "P094",
+        "did you mean `sayHello`?",
+    );
+    one(&case("(:Judge {agent: 'strict', criteria: 'Kind.'})"), "P040", "declare it, or name its file");
+    one("[c:Case {input: 'x'}]", "P010", "write `[:Cases | [name:Case {…} | …]]` around it");
+    one("[c:Csaes | [c:Case {input: 'x'}]]", "P011", "did you mean the label `Cases`?");
+    let fine = [
+        case("(:Judge {agent: 'a', criteria: 'Kind.'}), (:Judge {agent: 'judges/b.gram', criteria: 'Kind.'})"),
+        // Lists are called anything, and so are cases of other files; without agents, there may be any tools.
+        format!(
+            "[x:Cases | [c:Case {{input: 'x'}}]] [x:Cases] {HELLO} [sayHello:Cases | [d:Case {{input: 'x'}} | (:Called {{tool: 'y'}})]]"
+        ),
+    ];
+    for text in fine {
+        let findings = check(
+            &Project::read([("a.gram", text.as_str()), ("b.gram", "[:Cases | [c:Case {input: 'y'}]]")]),
+            &Options::default(),
+        );
+        assert!(findings.is_empty(), "{findings:?}\n{text}");
+    }
+    // What cannot be read as gram is one finding.
+    let broken = check(&Project::read([("a.gram", case("(:Turns {most: })"))]), &Options::default());
+    assert_eq!(broken.len(), 1, "{broken:?}");
+}

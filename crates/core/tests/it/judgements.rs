@@ -210,3 +210,12 @@ fn what_needs_an_effect_is_not_judged_here() {
         assert_eq!(Check::parse(&check).unwrap().judge(&ANSWER), None);
     }
 }
+
+#[test]
+fn a_schema_that_refers_to_itself_ends() {
+    for schema in [json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]})] {
+        if let Ok(check) = Check::parse(&json!({ "schema": schema })) {
+            check.judge(&Observed { content: "[[1]]", ..ANSWER });
+        }
+    }
+}

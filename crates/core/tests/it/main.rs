@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod case_promises;
 mod cases;
 mod commands;
 mod compatibility;

@@ -175,6 +175,7 @@ fn summary(loaded: &Loaded, findings: &[Finding], problems: usize) -> String {
         diagnostics::counted(loaded.selected.len(), "file"),
         diagnostics::counted(in_files(patter::declare::Declares::Agent), "agent"),
         diagnostics::counted(in_files(patter::declare::Declares::Tool), "tool"),
+        diagnostics::counted(in_files(patter::declare::Declares::Case), "case"),
     ];
     let checked = checked.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();

@@ -1,0 +1,167 @@
+//! What holds for all cases: the formats mean the same, and nothing that is read does harm.
+
+use crate::cases::{good, problems};
+use patter_core::case::{Case, CaseFormat, Check, Observed, read};
+use patter_core::signature::value_of;
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+use CaseFormat::{Csv, Gram, JsonLines};
+
+/// Values that arguments and answers may have, and that gram can write.
+fn values() -> impl Strategy<Value = Json> {
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        (-1_000_000_i32..1_000_000).prop_map(|number| json!(f64::from(number) / 64.0)),
+        "\\PC{0,12}".prop_map(Json::from),
+    ];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+            prop::collection::btree_map("[a-z$ ]{1,6}", inner, 0..4)
+                .prop_map(|entries| Json::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+/// Checks by their keys and their options, all given.
+fn checks() -> impl Strategy<Value = (&'static str, Json)> {
+    let text = "[a-zA-Z ,\"'`\\\\{}\n]{0,10}[a-z]";
+    let arguments = prop::collection::btree_map("[a-z$ ]{1,6}", values(), 0..3);
+    let arguments = arguments.prop_map(|entries| Json::Object(entries.into_iter().collect())).boxed();
+    prop_oneof![
+        (text, any::<bool>(), any::<bool>())
+            .prop_map(|(text, any, not)| ("contains", json!({"text": text, "ignoreCase": any, "not": not}))),
+        text.prop_map(|text| ("equals", json!({"text": text}))),
+        "[a-z.*+ ]{0,5}[a-z]".prop_filter_map("compiles", |pattern| {
+            let check = json!({"matches": pattern});
+            Check::parse(&check).is_ok().then_some(("matches", json!({"pattern": pattern})))
+        }),
+        values().prop_map(|value| ("schema", json!({"schema": {"const": value}}))),
+        (values(), any::<bool>())
+            .prop_map(|(value, not)| ("jsonPath", json!({"path": "$.a['b c']", "equals": value, "not": not}))),
+        (text, arguments.clone(), 1_u32..9)
+            .prop_map(|(tool, with, times)| ("called", json!({"tool": tool, "with": with, "times": times}))),
+        (text, arguments).prop_map(|(tool, with)| ("notCalled", json!({"tool": tool, "with": with}))),
+        prop::collection::vec(text, 2..4).prop_map(|tools| ("order", json!({"tools": tools}))),
+        (1_u32..).prop_map(|most| ("turns", json!({"most": most}))),
+        (1_u32..).prop_map(|most| ("latency", json!({"most": format!("{most}ms")}))),
+        (0_u32..1_000_000).prop_map(|most| ("cost", json!({"most": f64::from(most) / 1_000.0}))),
+        (text, text).prop_map(|(agent, criteria)| ("judge", json!({"agent": agent, "criteria": criteria}))),
+        prop::collection::vec(text, 1..4).prop_map(|run| ("command", json!({"run": run, "timeout": "3s"}))),
+    ]
+}
+
+/// Writes a check as a node.
+fn node(key: &str, options: &Json) -> String {
+    let label = format!("{}{}", key[..1].to_uppercase(), &key[1..]);
+    format!("(:{label} {})", value_of(options).unwrap())
+}
+
+proptest! {
+    #[test]
+    fn gram_and_lines_mean_the_same(
+        cases in prop::collection::vec((prop::collection::vec("\\PC{0,9}[a-z]", 1..3), prop::collection::vec(checks(), 0..4)), 1..4),
+    ) {
+        let written = cases.iter().enumerate().map(|(index, (turns, checks))| {
+            let checks: Vec<_> = checks.iter().map(|(key, options)| node(key, options)).collect();
+            let bar = if checks.is_empty() { "" } else { "|" };
+            format!("[case_{index}:Case {{input: {}}} {bar} {}]", value_of(&json!(turns)).unwrap(), checks.join(", "))
+        });
+        let gram = format!("[:Cases | {}]", written.collect::<Vec<_>>().join(",\n"));
+        let from_gram = good(Gram, &gram);
+        prop_assert_eq!(from_gram.len(), cases.len());
+        let lines: Vec<_> = from_gram.iter().map(|case| case.to_json().to_string()).collect();
+        let from_lines = good(JsonLines, &lines.join("\n"));
+        let without_place = |cases: Vec<Case>| -> Vec<Case> {
+            cases.into_iter().map(|case| Case { place: String::new(), ..case }).collect()
+        };
+        prop_assert_eq!(without_place(from_gram), without_place(from_lines));
+    }
+
+    #[test]
+    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200), which in 0..3_usize) {
+        read("c", [Gram, JsonLines, Csv][which], &bytes);
+    }
+
+    #[test]
+    fn any_pieces_are_read(pieces in prop::collection::vec(0..PIECES.len(), 0..25), which in 0..3_usize) {
+        let text: String = pieces.iter().map(|piece| PIECES[*piece]).collect();
+        for case in read("c", [Gram, JsonLines, Csv][which], text.as_bytes()).0 {
+            let observed = Observed {
+                content: &text, value: None, tools: &[], model_calls: 1, latency_ms: 1, cost: None, failure: None,
+            };
+            for check in &case.checks {
+                check.judge(&observed);
+            }
+        }
+    }
+}
+
+/// What files of cases are made of, to be put together in any order.
+const PIECES: [&str; 28] = [
+    "[:Cases | ",
+    "[a:Case {input: 'x'}",
+    " | ",
+    "(:Contains {text: 'a'})",
+    "(:Schema {schema: json`{}`})",
+    "]",
+    ",",
+    "\n",
+    "(:JsonPath {path: '$..a[?@.b]'})",
+    "(:Called {tool: 'a', times: 1...})",
+    "(:Latency {most: 99999999999999999999s})",
+    "{\"input\": \"a\"",
+    "}",
+    "\"checks\": [",
+    "{\"contains\": \"",
+    "\"",
+    "\"\"",
+    "{\"schema\": {\"$ref\": \"#\"}}",
+    "input",
+    "contains",
+    "matches",
+    "(((((",
+    "\r\n",
+    "\u{feff}",
+    "é",
+    "{\"turns\": 1e99}",
+    "{\"cost\": 1e-300}",
+    "[[[[[[[[[[",
+];
+
+#[test]
+fn hostile_texts_are_told_and_not_followed() {
+    let deep = |open: &str, close: &str| format!("{}{}", open.repeat(200_000), close.repeat(200_000));
+    let lines = [
+        format!("{{\"input\": {}}}", deep("[", "]")),
+        format!("{{\"input\": \"a\", \"checks\": [{{\"matches\": \"{}\"}}]}}", deep("(", ")")),
+        format!("{{\"input\": \"a\", \"checks\": [{{\"matches\": \"{}\"}}]}}", "a{1000}{1000}{1000}"),
+        format!("{{\"input\": \"a\", \"checks\": [{{\"jsonPath\": \"${}\"}}]}}", "[?@".repeat(100_000)),
+        format!("{{\"input\": \"a\", \"checks\": [{{\"jsonPath\": \"${}\"}}]}}", "[?(".repeat(4)),
+        format!("{{\"input\": \"a\", \"checks\": [{{\"jsonPath\": \"${}\"}}]}}", "..*".repeat(3)),
+    ];
+    for line in lines {
+        let (cases, problems) = read("c", JsonLines, line.as_bytes());
+        assert_eq!((cases.len(), problems.len()), (0, 1), "{problems:?}");
+        assert!(problems[0].message.len() < 1_000, "{}", problems[0]);
+    }
+    let gram = format!("[:Cases | [a:Case {{input: 'x'}} | (:Called {{tool: 'a', with: {}}})]]", deep("{a: ", "}"));
+    assert!(!read("c", Gram, gram.as_bytes()).1.is_empty());
+    assert_eq!(problems(Csv, ["input\n", &"\"".repeat(1_000_001)].concat().as_bytes()).len(), 1);
+}
+
+#[test]
+fn large_files_are_read_whole() {
+    const COUNT: usize = 20_000;
+    let of = |format, head: &str, row: &dyn Fn(usize) -> String, tail: &str| {
+        let rows: Vec<_> = (0..COUNT).map(row).collect();
+        let text = format!("{head}{}{tail}", rows.join(if format == Gram { ",\n" } else { "\n" }));
+        let cases = good(format, &text);
+        assert_eq!((cases.len(), cases[COUNT - 1].checks.len()), (COUNT, 1));
+    };
+    of(Gram, "[:Cases |", &|row| format!("[c{row}:Case {{input: 'x'}} | (:Contains {{text: '{row}'}})]"), "]");
+    of(JsonLines, "", &|row| format!("{{\"input\": \"x\", \"checks\": [{{\"contains\": \"{row}\"}}]}}"), "");
+    of(Csv, "input,contains\n", &|row| format!("x,\"{row}\""), "");
+}
