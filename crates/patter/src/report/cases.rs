@@ -5,6 +5,7 @@ use super::number::{count, dollars, duration, several};
 use super::transcript::{room, shortened, sign, transcripts};
 use super::view::{Case, View};
 use crate::trial::{ReportKind, Trial};
+use patter_core::price::Cost;
 
 /// More cases than this are not listed: those that passed everywhere are left out first.
 const MOST: usize = 5_000;
@@ -134,17 +135,19 @@ fn cell(view: &View, case: &Case, arm: usize) -> Html {
     }
     let signs: Html = runs.iter().map(|trial| sign(trial.passed)).collect();
     let figures = [
-        case.figure(arm, latency).map(duration),
-        case.figure(arm, tokens).map(|tokens| format!("{} tokens", count(tokens.round() as u64))),
-        case.figure(arm, cost).map(dollars),
+        ("latency", case.figure(arm, latency).map(duration)),
+        ("tokens", case.figure(arm, tokens).map(|tokens| format!("{}\u{a0}tokens", count(tokens.round() as u64)))),
+        ("cost", case.figure(arm, cost).map(dollars)),
     ];
-    let figures: Html = figures.into_iter().flatten().map(|figure| html!("<span>{}</span>", figure)).collect();
+    let figures = figures.into_iter().filter_map(|(name, figure)| Some((name, figure?)));
+    let figures: Html =
+        figures.map(|(name, figure)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, figure)).collect();
     let why = runs
         .iter()
         .find_map(|trial| why(trial))
         .map_or(Html::default(), |why| html!("<p class=\"why\">{}</p>", shortened(&why, WHY)));
     html!(
-        "<td role=\"cell\" data-arm=\"{}\"><div class=\"result\"><span class=\"signs\">{}</span><span class=\"figures\">{}</span></div>{}</td>",
+        "<td role=\"cell\" data-arm=\"{}\"><div class=\"result\"><span class=\"signs\">{}</span><dl>{}</dl></div>{}</td>",
         name,
         signs,
         figures,
@@ -170,5 +173,5 @@ fn tokens(trial: &Trial) -> Option<f64> {
 }
 
 fn cost(trial: &Trial) -> Option<f64> {
-    trial.cost.map(|cost| cost.dollars())
+    trial.cost.map(Cost::dollars)
 }

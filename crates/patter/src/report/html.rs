@@ -112,8 +112,9 @@ impl Show for f64 {
     }
 }
 
-/// Returns a sentence in which names stand in backticks.
+/// Returns a sentence in which names stand in backticks. Lines do not break before the unit of a number.
 pub(super) fn prose(words: &str) -> Html {
+    let words = words.replace(" %", "\u{a0}%").replace(" points", "\u{a0}points");
     let parts: Vec<&str> = words.split('`').collect();
     // What is left open is no name.
     let closed = parts.len() - (parts.len() + 1) % 2;

@@ -96,7 +96,11 @@ fn size(contrast: &Contrast) -> Option<String> {
 /// Returns the difference of means, which is what changes in a sum such as the bill.
 fn of_means(contrast: &Contrast, difference: Estimate) -> String {
     let written = |amount: f64| {
-        let sign = if amount < 0.0 { "−" } else { "+" };
+        let sign = match amount {
+            amount if amount < 0.0 => "−",
+            amount if amount > 0.0 => "+",
+            _ => "",
+        };
         format!("{sign}{}", value(contrast, amount.abs()))
     };
     let interval =
@@ -134,12 +138,15 @@ fn amount(contrast: &Contrast, size: f64) -> String {
     effect(contrast, size).trim_start_matches(['+', '−']).to_owned()
 }
 
+/// A figure of an arm: its name, and how it is read.
+type Line<'l> = (&'l str, &'l dyn Fn(&Summary) -> Option<String>);
+
 /// Returns each arm by itself.
-pub(super) fn totals(view: &View) -> Html {
+pub(super) fn totals(view: &View, heading: &str) -> Html {
     let report = view.report;
     let arms: Vec<Summary> = (0..report.arms.len()).map(|arm| summary(view.runs(arm))).collect();
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
-    let lines: [(&str, &dyn Fn(&Summary) -> Option<String>); 9] = [
+    let lines: [Line; 9] = [
         ("pass rate", &|arm| {
             let interval =
                 arm.pass_interval.map(|Interval { low, high }| format!(" ({} to {})", percent(low), percent(high)));
@@ -158,7 +165,6 @@ pub(super) fn totals(view: &View) -> Html {
         let cells = arms.iter().map(|arm| html!("<td>{}</td>", line(arm).unwrap_or_else(|| "–".to_owned())));
         html!("<tr><th scope=\"row\">{}</th>{}</tr>", name, cells.collect::<Html>())
     });
-    let heading = if report.arms.len() > 1 { "Each arm by itself" } else { "In figures" };
     html!(
         "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">{}</h2><div class=\"scroll\"><table class=\"figures\">\
          <thead><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div><p class=\"aside\">The interval of a pass rate has 95 % confidence \

@@ -26,13 +26,23 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Returns the report as a page of HTML.
+///
+/// ```
+/// use patter::trial::{Report, ReportKind};
+/// let page = patter::report::html(&Report::new("Fish & chips", ReportKind::Eval));
+/// assert!(page.contains("<h1>Fish &amp; chips</h1>"));
+/// ```
 pub fn html(report: &Report) -> String {
     let view = View::new(report);
+    let (arms, figures) = match report.arms.len() {
+        0 | 1 => ("What was run", "In figures"),
+        _ => ("Arms", "Each arm by itself"),
+    };
     let sections = [
-        ("arms", "Arms", summary::arms(&view)),
+        ("arms", arms, summary::arms(&view, arms)),
         ("gates", "Gates", method::gates(&view)),
         ("metrics", "Differences", metric::contrasts(&view)),
-        ("totals", "Each arm by itself", metric::totals(&view)),
+        ("totals", figures, metric::totals(&view, figures)),
         ("latency", "Latency", breakdown::latency(&view)),
         ("tags", "Tags", breakdown::tags(&view)),
         ("tools", "Tools", breakdown::tools(&view)),

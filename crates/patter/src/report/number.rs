@@ -1,4 +1,4 @@
-//! Numbers as the page writes them.
+//! Numbers as the page writes them. The space before a unit does not break.
 
 use super::html::{Html, html};
 use jiff::Timestamp;
@@ -10,15 +10,15 @@ const MINUS: char = '−';
 pub(super) fn duration(ms: f64) -> String {
     match ms {
         ms if !ms.is_finite() => "–".to_owned(),
-        ms if ms < 1.0 && ms > 0.0 => "under 1 ms".to_owned(),
-        ms if ms < 999.5 => format!("{ms:.0} ms"),
-        ms if ms < 9_995.0 => format!("{:.2} s", ms / 1e3),
-        ms if ms < 59_950.0 => format!("{:.1} s", ms / 1e3),
+        ms if ms < 1.0 && ms > 0.0 => "under 1\u{a0}ms".to_owned(),
+        ms if ms < 999.5 => format!("{ms:.0}\u{a0}ms"),
+        ms if ms < 9_995.0 => format!("{:.2}\u{a0}s", ms / 1e3),
+        ms if ms < 59_950.0 => format!("{:.1}\u{a0}s", ms / 1e3),
         ms => {
             let seconds = (ms / 1e3).round() as u64;
             match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-                (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-                (hours, minutes, _) => format!("{hours} h {minutes} min"),
+                (0, minutes, seconds) => format!("{minutes}\u{a0}min\u{a0}{seconds}\u{a0}s"),
+                (hours, minutes, _) => format!("{hours}\u{a0}h\u{a0}{minutes}\u{a0}min"),
             }
         }
     }
@@ -40,12 +40,12 @@ pub(super) fn count(number: u64) -> String {
 /// Returns so many of something: `1 case`, `12 cases`.
 pub(super) fn several(number: usize, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", count(number as u64))
+    format!("{}\u{a0}{one}{plural}", count(number as u64))
 }
 
 /// Returns a share in percent: `92.5 %`.
 pub(super) fn percent(share: f64) -> String {
-    format!("{} %", digits(share * 100.0))
+    format!("{}\u{a0}%", digits(share * 100.0))
 }
 
 /// Returns a p-value.
@@ -60,7 +60,7 @@ pub(super) fn p_value(p: f64) -> String {
 /// Returns an amount of dollars.
 pub(super) fn dollars(amount: f64) -> String {
     match amount {
-        amount if amount == 0.0 => "$0".to_owned(),
+        0.0 => "$0".to_owned(),
         amount if amount.abs() >= 100.0 => format!("${amount:.0}"),
         amount => format!("${}", digits(amount)),
     }
@@ -75,7 +75,7 @@ pub(super) fn value(contrast: &Contrast, value: f64) -> String {
         (_, "") if metric.name == "cost" => dollars(value),
         (_, "") => digits(value),
         (_, "tokens") => count(value.round().max(0.0) as u64),
-        (_, unit) => format!("{} {unit}", digits(value)),
+        (_, unit) => format!("{}\u{a0}{unit}", digits(value)),
     }
 }
 
@@ -83,12 +83,12 @@ pub(super) fn value(contrast: &Contrast, value: f64) -> String {
 pub(super) fn effect(contrast: &Contrast, effect: f64) -> String {
     let shown = shown(contrast.kind, effect);
     let unit = match contrast.kind {
-        Kind::Pass if digits(shown.abs()) == "1" => " point",
-        Kind::Pass => " points",
-        Kind::Ratio => " %",
-        Kind::Difference => &format!(" {}", contrast.metric.unit),
+        Kind::Pass if digits(shown.abs()) == "1" => "\u{a0}point",
+        Kind::Pass => "\u{a0}points",
+        Kind::Ratio => "\u{a0}%",
+        Kind::Difference => &format!("\u{a0}{}", contrast.metric.unit),
     };
-    format!("{}{}", signed(shown), unit.trim_end())
+    format!("{}{}", signed(shown), unit.trim_end_matches('\u{a0}'))
 }
 
 /// Returns an effect on the scale on which it is drawn: points, percent more, or as it is.

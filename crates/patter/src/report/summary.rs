@@ -5,6 +5,7 @@ use super::number::{count, moment, percent, several};
 use super::transcript::sign;
 use super::view::View;
 use crate::trial::{ReportKind, summary};
+use indexmap::IndexSet;
 use patter_core::experiment::{Comparison, Contrast, Finding, Interval, Matters};
 
 /// Returns the title and the verdict.
@@ -42,7 +43,7 @@ pub(super) fn header(view: &View) -> Html {
 fn of_arm(comparison: &Comparison, arm: &str) -> Html {
     let contrasts: Vec<&Contrast> = comparison.contrasts.iter().filter(|contrast| contrast.arm == arm).collect();
     let is_found = |contrast: &&&Contrast| matches!(contrast.verdict.finding, Finding::Better | Finding::Worse);
-    let found: Vec<&str> = contrasts.iter().filter(is_found).map(|contrast| contrast.verdict.words.as_str()).collect();
+    let found: Vec<&str> = contrasts.iter().filter(is_found).map(|contrast| without_notes(contrast).0).collect();
     let all_equal = contrasts.iter().all(|contrast| contrast.verdict.matters == Matters::No);
     let headline = match found.first() {
         Some(_) => joined(arm, &found),
@@ -51,17 +52,32 @@ fn of_arm(comparison: &Comparison, arm: &str) -> Html {
         }
         None => format!("No clear difference between `{arm}` and `{}`", comparison.baseline),
     };
+    let notes: IndexSet<&str> =
+        contrasts.iter().filter(is_found).flat_map(|contrast| without_notes(contrast).1).collect();
     let caution = match found.first() {
         None if !all_equal => {
             html!("<p class=\"caution\">That nothing was found does not mean that there is nothing.</p>")
         }
-        _ => Html::default(),
+        _ => notes.into_iter().map(|note| html!("<p class=\"caution\">{}.</p>", note)).collect(),
     };
     let rest = contrasts
         .iter()
         .filter(|contrast| !is_found(contrast))
         .map(|contrast| html!("<li>{} {}</li>", finding(contrast), prose(&contrast.verdict.words)));
     html!("<p class=\"verdict\">{}.</p>{}<ul class=\"rest\">{}</ul>", prose(&headline), caution, rest.collect::<Html>())
+}
+
+/// Returns a verdict apart from the notes on pairs at its end, which stand in brackets.
+fn without_notes(contrast: &Contrast) -> (&str, Vec<&str>) {
+    let counts = contrast.counts;
+    let (mut words, mut notes) = (contrast.verdict.words.as_str(), Vec::new());
+    for _ in [counts.incomplete, counts.failed].into_iter().filter(|count| *count > 0) {
+        if let Some((before, note)) = words.strip_suffix(')').and_then(|words| words.rsplit_once(" (")) {
+            words = before;
+            notes.push(note);
+        }
+    }
+    (words, notes)
 }
 
 /// Returns findings as one sentence that names the arm once.
@@ -135,6 +151,7 @@ fn gates(view: &View) -> Html {
         (1, 0) => html!("<p class=\"gate\">{} The gate holds.</p>", sign(true)),
         (all, 0) => html!("<p class=\"gate\">{} All {} gates hold.</p>", sign(true), all),
         (1, _) => html!("<p class=\"gate\">{} The gate does not hold.</p>", sign(false)),
+        (all, 1) => html!("<p class=\"gate\">{} 1 of {} gates does not hold.</p>", sign(false), all),
         (all, missed) => {
             html!("<p class=\"gate\">{} {} of {} gates do not hold.</p>", sign(false), missed, all)
         }
@@ -142,7 +159,7 @@ fn gates(view: &View) -> Html {
 }
 
 /// Returns what was run.
-pub(super) fn arms(view: &View) -> Html {
+pub(super) fn arms(view: &View, heading: &str) -> Html {
     let report = view.report;
     let is_compared = report.arms.len() > 1;
     let arms = report.arms.iter().enumerate().map(|(place, arm)| {
@@ -159,7 +176,6 @@ pub(super) fn arms(view: &View) -> Html {
         let facts = facts.map(|(name, fact)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, fact));
         html!("<article><h3>{}{}</h3><dl>{}</dl></article>", arm.name, role, facts.collect::<Html>())
     });
-    let heading = if is_compared { "Arms" } else { "What was run" };
     html!(
         "<section id=\"arms\" aria-labelledby=\"arms-h\"><h2 id=\"arms-h\">{}</h2><div class=\"arms\">{}</div></section>",
         heading,

@@ -22,8 +22,8 @@ pub(super) fn interval(contrast: &Contrast, label: &str) -> Html {
     let reach = round_up(widest.map(f64::abs).filter(|size| size.is_finite()).fold(0.0, f64::max) * 1.05);
     let place = |value: f64| 50.0 + (value / reach).clamp(-1.0, 1.0) * 48.0;
     let unit = match contrast.kind {
-        Kind::Pass => " points",
-        Kind::Ratio => " %",
+        Kind::Pass => "\u{a0}points",
+        Kind::Ratio => "\u{a0}%",
         Kind::Difference => "",
     };
     let line = ends.map_or(Html::default(), |(low, high)| {
@@ -127,7 +127,7 @@ pub(super) fn spread(sorted: &[f64], scale: &Scale, label: &str) -> Html {
         let shift = if x > 65.0 { -5.0 } else { 5.0 };
         html!(
             "<line class=\"mark\" x1=\"{}%\" x2=\"{}%\" y1=\"{}\" y2=\"80\"/>\
-             <text class=\"{}\" x=\"{}%\" dx=\"{}\" y=\"{}\">{}</text>",
+             <text class=\"label {}\" x=\"{}%\" dx=\"{}\" y=\"{}\">{}</text>",
             x,
             x,
             top - 8.0,
@@ -188,8 +188,8 @@ pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
 /// Returns a time on an axis, with no more digits than it has.
 fn axis_duration(ms: f64) -> String {
     match ms {
-        ms if ms < 1_000.0 => format!("{} ms", digits(ms)),
-        ms if ms < 60_000.0 => format!("{} s", digits(ms / 1e3)),
+        ms if ms < 1_000.0 => format!("{}\u{a0}ms", digits(ms)),
+        ms if ms < 60_000.0 => format!("{}\u{a0}s", digits(ms / 1e3)),
         ms => duration(ms),
     }
 }

@@ -1,6 +1,6 @@
 //! What arms said and did in a case, side by side, with what differs marked.
 
-use super::html::{Html, html};
+use super::html::{Html, html, prose};
 use super::number::{count, duration, several};
 use super::view::{Case, View};
 use crate::trial::Trial;
@@ -16,6 +16,8 @@ const TRANSCRIPT: std::ops::RangeInclusive<usize> = 200..=24_000;
 const MESSAGE: usize = 120;
 /// A turn with more steps than this is shown by its first and last ones.
 const STEPS: usize = 60;
+/// A note on what is missing takes as much room as this, so no less than this is cut.
+const NOTE: usize = 30;
 /// Texts that have less than this in common are two texts, and no changes are marked.
 const ALIKE: f32 = 0.3;
 
@@ -52,15 +54,19 @@ fn one_repeat(view: &View, case: &Case, repeat: u32, number: Option<usize>, room
         });
         html!("<div class=\"sides\">{}</div>", columns.collect::<Html>())
     };
-    let told: Html = (0..turns)
+    let told: Html = (0..turns.max(1))
         .map(|turn| {
-            let said = runs.iter().flatten().find_map(|run| run.turns.get(turn).and_then(|turn| turn.said.as_deref()));
+            let said = runs.iter().flatten().find_map(|run| run.turns.get(turn)?.said.as_deref());
             let said = said.or(case.info.turns.get(turn).map(String::as_str)).unwrap_or_default();
-            let steps = sides(&|arm, run| steps(&runs, arm, run, turn));
-            html!("<p class=\"said\"><b>Person</b> {}</p>{}", cut(said, room), steps)
+            let is_last = turn + 1 >= turns;
+            let steps = sides(&|arm, run| {
+                let checks = if is_last { judged(run.trial) } else { Html::default() };
+                html!("{}{}", steps(&runs, arm, run, turn), checks)
+            });
+            html!("<p class=\"said\"><b>Person</b>{}</p>{}", shortened(said, room), steps)
         })
         .collect();
-    html!("{}{}{}", heading, told, sides(&|_, run| judged(run.trial)))
+    html!("{}{}", heading, told)
 }
 
 /// What came of the checks of a run.
@@ -71,7 +77,13 @@ fn judged(trial: &Trial) -> Html {
     let checks = trial.judged.iter().map(|judged| {
         let why = if judged.why.is_empty() { String::new() } else { format!(": {}", judged.why) };
         let class = if judged.passed { "yes" } else { "no" };
-        html!("<li class=\"{}\">{} {}{}</li>", class, sign(judged.passed), judged.check, shortened(&why, 600))
+        html!(
+            "<li class=\"{}\">{} {}{}</li>",
+            class,
+            sign(judged.passed),
+            prose(&judged.check),
+            prose(&shortened(&why, 600))
+        )
     });
     let figures = format!(
         "{} · {} tokens · {}{}",
@@ -109,6 +121,8 @@ struct Turn {
 struct Step {
     label: String,
     text: String,
+    /// Whether it is what a tool got or gave.
+    is_data: bool,
 }
 
 impl<'r> Run<'r> {
@@ -126,22 +140,22 @@ impl<'r> Run<'r> {
             match message {
                 Message::Assistant { text, calls, .. } => {
                     if !text.is_empty() {
-                        turn.steps.push(Step { label: "Agent".to_owned(), text: text.clone() });
+                        turn.steps.push(Step { label: "Agent".to_owned(), text: text.clone(), is_data: false });
                     }
                     let called = |call: &patter_core::conversation::ToolCall| {
                         let label = format!("calls {}", call.tool);
-                        Step { label, text: call.arguments.clone() }
+                        Step { label, text: call.arguments.clone(), is_data: true }
                     };
                     turn.steps.extend(calls.iter().map(called));
                 }
                 Message::Tool { tool, outcome, .. } => {
-                    turn.steps.push(Step { label: format!("{tool} gives"), text: outcome.text() });
+                    turn.steps.push(Step { label: format!("{tool} gives"), text: outcome.text(), is_data: true });
                 }
                 Message::User { .. } => {}
             }
         }
         if turns.is_empty() && !trial.content.is_empty() {
-            let steps = vec![Step { label: "Agent".to_owned(), text: trial.content.clone() }];
+            let steps = vec![Step { label: "Agent".to_owned(), text: trial.content.clone(), is_data: false }];
             turns.push(Turn { steps, ..Turn::default() });
         }
         let steps: usize = turns.iter().map(|turn| turn.steps.len().min(STEPS)).sum();
@@ -169,41 +183,48 @@ fn steps(runs: &[Option<Run>], arm: usize, run: &Run, turn: usize) -> Html {
         _ => runs.first(),
     };
     let other = other.and_then(|other| other.as_ref()?.turns.get(turn));
-    let counterparts: HashMap<(&str, usize), &str> = other
-        .map(|turn| numbered(&turn.steps).map(|(key, step)| (key, step.text.as_str())).collect())
-        .unwrap_or_default();
-    let shown: Vec<Html> = numbered(&own.steps)
-        .map(|(key, step)| {
-            let text = match (other, counterparts.get(&key)) {
-                (None, _) => html!("{}", step.text),
-                (_, Some(counterpart)) => marked(&step.text, counterpart, arm > 0),
-                (_, None) => {
-                    return html!(
-                        "<div class=\"step only\"><b>{}</b> <i>only here</i><p>{}</p></div>",
-                        step.label,
-                        step.text
-                    );
-                }
+    let counterparts = other.map(|other| counterparts(&own.steps, &other.steps)).unwrap_or_default();
+    let mut shown: Vec<Html> = own
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(place, step)| {
+            let class = if step.is_data { " data" } else { "" };
+            let (only, text) = match (other, counterparts.get(&place)) {
+                (None, _) => (Html::default(), html!("{}", step.text)),
+                (_, Some(counterpart)) => (Html::default(), marked(&step.text, counterpart, arm > 0)),
+                (_, None) => (html!(" <i>only here</i>"), html!("{}", step.text)),
             };
-            html!("<div class=\"step\"><b>{}</b><p>{}</p></div>", step.label, text)
+            let side = if only.is_empty() { "" } else { " only" };
+            html!("<div class=\"step{}{}\"><b>{}</b>{}<p>{}</p></div>", class, side, step.label, only, text)
         })
         .collect();
-    if own.skipped == 0 {
-        return shown.into_iter().collect();
+    if own.skipped > 0 {
+        let note = html!("<p class=\"quiet\">… {} left out here …</p>", several(own.skipped, "step"));
+        shown.insert(shown.len() / 2, note);
     }
-    let note = html!("<p class=\"quiet\">… {} left out here …</p>", several(own.skipped, "step"));
-    let (first, last) = shown.split_at(shown.len() / 2);
-    first.iter().chain([&note]).chain(last).cloned().collect()
+    shown.into_iter().collect()
 }
 
-/// Returns steps with what they are and which of these, so that the same step of another arm can be found.
-fn numbered(steps: &[Step]) -> impl Iterator<Item = ((&str, usize), &Step)> {
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    steps.iter().map(move |step| {
-        let number = seen.entry(step.label.as_str()).or_default();
-        *number += 1;
-        ((step.label.as_str(), *number), step)
-    })
+/// Returns for each step, by its place, the text of the step of another arm that it corresponds to: one that is the same
+/// if there is one, else the next of its kind. Seen from the other arm, the same steps correspond.
+fn counterparts<'s>(own: &[Step], others: &'s [Step]) -> HashMap<usize, &'s str> {
+    let mut found = HashMap::new();
+    let mut taken = vec![false; others.len()];
+    let same: fn(&Step, &Step) -> bool = |one, other| one.label == other.label && one.text == other.text;
+    for fits in [same, |one, other| one.label == other.label] {
+        for (place, step) in own.iter().enumerate() {
+            if found.contains_key(&place) {
+                continue;
+            }
+            let free = others.iter().zip(&mut taken).find(|(other, taken)| !**taken && fits(step, other));
+            if let Some((other, taken)) = free {
+                *taken = true;
+                found.insert(place, other.text.as_str());
+            }
+        }
+    }
+    found
 }
 
 /// Returns a text with the words marked that its counterpart does not have.
@@ -229,22 +250,34 @@ fn marked(own: &str, other: &str, is_arm: bool) -> Html {
             _ => runs.push((differs, change.value().to_owned())),
         }
     }
+    // So is what only a space parts.
+    for place in 1..runs.len().saturating_sub(1) {
+        if let Some((differs, text)) = runs.get_mut(place)
+            && text.trim().is_empty()
+        {
+            *differs = true;
+        }
+    }
+    let mut joined: Vec<(bool, String)> = Vec::new();
+    for (differs, text) in runs {
+        match joined.last_mut() {
+            Some((same, before)) if *same == differs => before.push_str(&text),
+            _ => joined.push((differs, text)),
+        }
+    }
     let piece = |(differs, text): (bool, String)| match (differs, is_arm) {
         (false, _) => html!("{}", text),
         (true, true) => html!("<ins>{}</ins>", text),
         (true, false) => html!("<del>{}</del>", text),
     };
-    runs.into_iter().map(piece).collect()
-}
-
-/// Returns a text, cut where it is longer than there is room for.
-fn cut(text: &str, room: usize) -> Html {
-    html!("{}", shortened(text, room))
+    joined.into_iter().map(piece).collect()
 }
 
 /// Returns the beginning of a text, with a note on how much is missing.
 pub(super) fn shortened(text: &str, most: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(most) else { return text.to_owned() };
+    let Some((end, _)) = text.char_indices().nth(most).filter(|_| text.chars().nth(most + NOTE).is_some()) else {
+        return text.to_owned();
+    };
     let (kept, rest) = text.split_at_checked(end).unwrap_or((text, ""));
     format!("{kept} … [{} characters more]", count(rest.chars().count() as u64))
 }

@@ -25,6 +25,7 @@ mod openapi;
 mod pace;
 mod processes;
 mod replay;
+mod report;
 mod session;
 mod settings;
 mod standard;

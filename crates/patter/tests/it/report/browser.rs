@@ -1,0 +1,255 @@
+//! A real browser, spoken to by the DevTools protocol over its pipe, and what it makes of the page.
+
+use super::sample::{self, HOSTILE};
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// No answer of a browser takes as long as this.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Finds what is wider than the window, except what can be scrolled by itself.
+const TOO_WIDE: &str = r#"[...document.querySelectorAll("body *")]
+  .filter((element) => !element.closest("nav ul, .scroll") && element.getBoundingClientRect().right > innerWidth + 0.5)
+  .map((element) => element.outerHTML.slice(0, 90))
+  .concat(document.documentElement.scrollWidth > innerWidth ? ["the page"] : [])"#;
+
+/// Finds text whose contrast is below 4.5 to 1, as WCAG 2 reckons it.
+const TOO_PALE: &str = r#"(() => {
+  const channels = (color) => color.match(/[\d.]+/g).map(Number);
+  const light = (color) => {
+    const [r, g, b] = channels(color).map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = getComputedStyle(at).backgroundColor;
+      if ((channels(color)[3] ?? 1) > 0) return color;
+    }
+  };
+  const hasText = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  return [...document.querySelectorAll("body *:not(script)")]
+    .filter((element) => hasText(element) && element.getClientRects().length)
+    .map((element) => {
+      const style = getComputedStyle(element);
+      const own = light(element.closest("svg") ? style.fill : style.color), other = light(behind(element));
+      return [(Math.max(own, other) + 0.05) / (Math.min(own, other) + 0.05), element.outerHTML.slice(0, 90)];
+    })
+    .filter(([ratio]) => ratio < 4.5);
+})()"#;
+
+#[test]
+fn a_browser_shows_the_page_without_a_request_or_an_error() {
+    let Some(mut browser) = Browser::start() else { return };
+    let page = browser.write(&patter::report::html(&sample::comparison(40, 2)));
+    for (width, scheme) in [(390, "light"), (390, "dark"), (1280, "light")] {
+        browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": false}),
+        );
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        browser.call("Emulation.setEmulatedMedia", json!({"features": features}));
+        browser.open(&page);
+        browser.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))");
+        assert_eq!(browser.evaluate("matchMedia('(prefers-color-scheme: dark)').matches"), scheme == "dark");
+        assert_eq!(browser.evaluate("document.querySelectorAll('table.cases > tbody').length"), 40);
+        assert_eq!(browser.evaluate(TOO_WIDE), json!([]), "at {width} pixels");
+        assert_eq!(browser.evaluate(TOO_PALE), json!([]), "{scheme}");
+    }
+    // What meant harm is there, as text.
+    assert_eq!(browser.evaluate("document.querySelectorAll('img, iframe, object, script').length"), 1);
+    assert_eq!(browser.evaluate(&format!("document.body.innerText.includes({})", json!(HOSTILE))), true);
+    browser.assert_nothing_but(&page);
+}
+
+#[test]
+fn cases_are_filtered_and_opened_by_keyboard() {
+    let Some(mut browser) = Browser::start() else { return };
+    let page = browser.write(&patter::report::html(&sample::comparison(40, 2)));
+    browser.open(&page);
+    let shown = |browser: &mut Browser| {
+        let visible =
+            "[...document.querySelectorAll('table.cases > tbody')].filter((row) => row.getClientRects().length)";
+        browser.evaluate(&format!("{visible}.map((row) => row.querySelector('a').textContent)"))
+    };
+    browser.tab_to("#find");
+    browser.write_keys("REFUND charged");
+    let refunds: Vec<String> = (0..5).map(|time| format!("refund-{}", 8 * time + 1)).collect();
+    assert_eq!(shown(&mut browser), json!(refunds));
+    assert_eq!(browser.evaluate("document.getElementById('shown').textContent"), "5 of 40 cases");
+    browser.tab_to("#sort");
+    // Order of the file, id, most failures.
+    browser.press("ArrowDown", 40);
+    browser.press("ArrowDown", 40);
+    assert_eq!(browser.evaluate("document.getElementById('sort').value"), "fails");
+    let fails =
+        browser.evaluate("[...document.querySelectorAll('table.cases > tbody')].map((row) => +row.dataset.fails)");
+    let fails: Vec<u64> = fails.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+    assert!(fails.is_sorted_by(|one, other| one >= other) && fails[0] > fails[39], "{fails:?}");
+    browser.tab_to("summary");
+    browser.press("Enter", 13);
+    assert_eq!(browser.evaluate("document.querySelectorAll('details[open]').length"), 1);
+    browser.assert_nothing_but(&page);
+}
+
+/// A browser with one page.
+struct Browser {
+    process: Child,
+    requests: ChildStdin,
+    replies: Receiver<Json>,
+    last: u64,
+    session: Option<String>,
+    /// What happened that nobody had asked for.
+    events: Vec<Json>,
+    folder: TempDir,
+}
+
+impl Browser {
+    /// Starts Chromium. Where there is none, the test says that it is skipped; where `CI` is set that is a failure.
+    fn start() -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let has = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+        let Some(program) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(has) else {
+            assert!(std::env::var_os("CI").is_none(), "there is no Chromium");
+            eprintln!("skipped: there is no Chromium");
+            return None;
+        };
+        let folder = TempDir::new().unwrap();
+        // The pipes of the protocol are the descriptors 3 and 4.
+        let mut process = Command::new("sh")
+            .args(["-c", r#"exec 3<&0 4>&1 </dev/null >/dev/null 2>&1; exec "$@""#, "sh", program])
+            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+            .args(["--remote-debugging-pipe", "about:blank"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (requests, mut output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let (sender, replies) = sync_channel(10_000);
+        std::thread::spawn(move || {
+            let mut message = Vec::new();
+            while output.read_until(0, &mut message).is_ok_and(|length| length > 0) {
+                message.pop();
+                let Ok(reply) = serde_json::from_slice(&message) else { break };
+                if sender.send(reply).is_err() {
+                    break;
+                }
+                message.clear();
+            }
+        });
+        let (last, session, events) = (0, None, Vec::new());
+        let mut browser = Self { process, requests, replies, last, session, events, folder };
+        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
+        let attached = browser.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        browser.session = Some(attached["sessionId"].as_str().unwrap().to_owned());
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        browser.call("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
+        Some(browser)
+    }
+
+    fn write(&self, page: &str) -> String {
+        let file = self.folder.path().join("report.html");
+        std::fs::write(&file, page).unwrap();
+        address(&file)
+    }
+
+    fn next(&mut self) -> Json {
+        self.replies.recv_timeout(LIMIT).expect("the browser says nothing more")
+    }
+
+    fn call(&mut self, method: &str, params: Json) -> Json {
+        self.last += 1;
+        let mut request = json!({"id": self.last, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            request["sessionId"] = json!(session);
+        }
+        self.requests.write_all(format!("{request}\0").as_bytes()).unwrap();
+        loop {
+            let mut reply = self.next();
+            if reply["id"] == self.last {
+                assert!(reply["error"].is_null(), "{method}: {reply}");
+                return reply["result"].take();
+            }
+            self.events.push(reply);
+        }
+    }
+
+    fn open(&mut self, address: &str) {
+        let loaded = |event: &Json| event["method"] == "Page.loadEventFired";
+        self.events.retain(|event| !loaded(event));
+        self.call("Page.navigate", json!({"url": address}));
+        while !self.events.iter().any(loaded) {
+            let event = self.next();
+            self.events.push(event);
+        }
+    }
+
+    fn evaluate(&mut self, expression: &str) -> Json {
+        let mut found = self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        assert!(found["exceptionDetails"].is_null(), "{expression}: {found}");
+        found["result"]["value"].take()
+    }
+
+    fn press(&mut self, key: &str, code: u32) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            self.call("Input.dispatchKeyEvent", event);
+            if key == "Enter" && kind == "rawKeyDown" {
+                self.call("Input.dispatchKeyEvent", json!({"type": "char", "text": "\r"}));
+            }
+        }
+    }
+
+    fn write_keys(&mut self, text: &str) {
+        for character in text.chars() {
+            self.call("Input.dispatchKeyEvent", json!({"type": "char", "text": character.to_string()}));
+        }
+    }
+
+    /// Goes to an element as people do who have no mouse.
+    fn tab_to(&mut self, selector: &str) {
+        for _ in 0..60 {
+            self.press("Tab", 9);
+            if self.evaluate(&format!("document.activeElement.matches({})", json!(selector))) == true {
+                return;
+            }
+        }
+        panic!("the Tab key does not lead to {selector}");
+    }
+
+    /// Asserts that there was no error, no dialog, and no request but for the page.
+    fn assert_nothing_but(&mut self, page: &str) {
+        self.evaluate("0");
+        let asked: Vec<&str> = self
+            .events
+            .iter()
+            .filter(|event| event["method"] == "Network.requestWillBeSent")
+            .map(|event| event["params"]["request"]["url"].as_str().unwrap())
+            .collect();
+        assert!(asked.contains(&page));
+        assert!(asked.iter().all(|url| *url == page || *url == "data:,"), "{asked:?}");
+        let troubles =
+            ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening"];
+        let trouble: Vec<_> =
+            self.events.iter().filter(|event| troubles.iter().any(|one| event["method"] == *one)).collect();
+        assert!(trouble.is_empty(), "{trouble:#?}");
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn address(file: &Path) -> String {
+    format!("file://{}", file.display())
+}

@@ -1,0 +1,102 @@
+//! The report of an experiment as a page.
+
+mod browser;
+mod sample;
+
+use patter::report::html;
+use patter::trial::{Report, ReportKind};
+use sample::HOSTILE;
+use serde_json::Value as Json;
+
+/// Returns a page without its style and script, a tag on each line.
+fn bare(page: &str) -> String {
+    let (head, rest) = page.split_once("<meta http-equiv").unwrap();
+    let (_, rest) = rest.split_once("<meta name=\"viewport\"").unwrap();
+    let (before, rest) = rest.split_once("<style>").unwrap();
+    let (_, rest) = rest.split_once("</style>").unwrap();
+    let (body, _) = rest.split_once("<script>").unwrap();
+    format!("{head}<meta name=\"viewport\"{before}{body}").replace("><", ">\n<")
+}
+
+#[test]
+fn a_comparison_as_a_page() {
+    let report = sample::comparison(3, 2);
+    let page = html(&report);
+    assert_eq!(page, html(&report.clone()), "the same report is the same page");
+    insta::assert_snapshot!(bare(&page));
+}
+
+#[test]
+fn an_evaluation_as_a_page() {
+    insta::assert_snapshot!(bare(&html(&sample::evaluation(3))));
+}
+
+#[test]
+fn a_report_of_nothing_is_a_page() {
+    for kind in [ReportKind::Eval, ReportKind::Ab] {
+        let mut report = Report::new("Nothing", kind);
+        assert!(html(&report).contains("<h1>Nothing</h1>"));
+        report.arms = sample::comparison(1, 1).arms;
+        assert!(html(&report).contains("Nothing was run"));
+        report.cases = sample::comparison(1, 1).cases;
+        assert!(html(&report).contains("2\u{a0}runs that were planned have no result"));
+    }
+}
+
+#[test]
+fn nothing_of_the_data_is_markup() {
+    // Everything that is text means harm: titles, names, hashes, tags, answers, results, reasons and words of verdicts.
+    fn harm(value: &mut Json, key: &str) {
+        match value {
+            Json::String(_)
+                if ["role", "kind", "better", "stopping", "finding", "matters", "method"].contains(&key) => {}
+            Json::String(text) => *text = format!("{HOSTILE}` onload='{text}"),
+            Json::Array(items) => items.iter_mut().for_each(|item| harm(item, key)),
+            Json::Object(fields) => fields.iter_mut().for_each(|(key, value)| harm(value, key)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
+    for report in [sample::comparison(8, 1), sample::evaluation(8)] {
+        let tags = |page: &str| page.matches('<').count();
+        let plain = html(&report);
+        let mut json = serde_json::to_value(&report).unwrap();
+        harm(&mut json, "");
+        let page = html(&serde_json::from_value::<Report>(json).unwrap());
+        let (_, body) = page.split_once("</style>").unwrap();
+        assert!(body.contains("&lt;script&gt;alert(&#39;2&#39;)"));
+        for (mark, times) in
+            [("<script", 1), ("</script", 1), ("<style", 0), ("</style", 0), ("<img", 0), ("</textarea", 0)]
+        {
+            assert_eq!(body.matches(mark).count(), times, "{mark}");
+        }
+        assert!(!page.contains("onload='") && !page.contains("onerror=\""));
+        // Marks of what differs and of code may be more or fewer, but nothing of another kind is there.
+        assert!(tags(&page).abs_diff(tags(&plain)) < tags(&plain) / 4);
+    }
+}
+
+#[test]
+fn transcripts_show_what_differs() {
+    let page = html(&sample::comparison(3, 1));
+    for marked in [
+        "within <del>five</del> working",
+        "within <ins>three</ins> working",
+        "<b>calls mail/send</b> <i>only here</i>",
+        "<b>orders/find gives</b> <i>only here</i>",
+    ] {
+        assert!(page.contains(marked), "{marked}");
+    }
+}
+
+#[test]
+fn a_thousand_cases_are_a_few_megabytes() {
+    let mut report = sample::comparison(1_000, 1);
+    for trial in &mut report.trials {
+        trial.content = "long ".repeat(20_000);
+        trial.conversation.push(patter::conversation::Message::assistant(trial.content.clone(), Vec::new()));
+    }
+    let page = html(&report);
+    assert!(page.len() < 8_000_000, "{}", page.len());
+    assert!(page.contains(" characters more]"));
+    assert_eq!(page.matches("<details>").count(), 1_000);
+}

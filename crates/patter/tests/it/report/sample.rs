@@ -1,0 +1,206 @@
+//! A report as experiments give it: two arms, tools, failures, long texts, all kinds of scripts, and texts that mean harm.
+
+use patter::case::Judged;
+use patter::conversation::{Message, Outcome, ToolCall, Usage};
+use patter::experiment::Options;
+use patter::price::Cost;
+use patter::run::{Failure, FailureKind};
+use patter::trial::{ArmInfo, CaseInfo, Gate, JudgeInfo, Report, ReportKind, ToolUse, Trial, compare_arms};
+use serde_json::{Value as Json, json};
+
+/// What must stay text, wherever it stands.
+pub(super) const HOSTILE: &str =
+    r#"</script></style></textarea><img src=x onerror="alert(1)"><script>alert('2')</script>"#;
+
+const QUESTIONS: [(&str, &str, &[&str]); 8] = [
+    ("refund", "I was charged twice for order 4711. Can I have one of the payments back?", &["billing"]),
+    ("password", "I cannot sign in since yesterday, and the mail to reset my password never comes.", &["account"]),
+    ("delivery", "Where is my parcel? The number is JJD0099887766.", &["delivery", "tools"]),
+    ("unicode", "Pouvez-vous répondre en français ? 日本語でもいいです。 وشكراً 🙏🏽", &["languages"]),
+    ("invoice", "Please send me the invoice for March as a PDF.", &["billing", "tools"]),
+    ("cancel", "Cancel my subscription at the end of the month, not before.", &["account"]),
+    ("policy", "How long do I have to send something back that I do not like?", &["delivery"]),
+    ("hostile", HOSTILE, &[]),
+];
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// Returns a comparison of two arms on so many cases.
+pub(super) fn comparison(cases: usize, repeats: u32) -> Report {
+    let mut report = Report::new("Support agent: a shorter prompt and the new order tool", ReportKind::Ab);
+    report.arms = vec![
+        arm("today", "the file as it is", "a0c1f2"),
+        arm("shorter", "agent:agents/shorter/support.gram", "77e9b0"),
+    ];
+    report.cases = (0..cases).map(case).collect();
+    report.repeats = repeats;
+    report.seed = 7;
+    let mut dice = Dice(42);
+    for number in 0..cases {
+        for repeat in 0..repeats {
+            for arm in 0..2 {
+                let order = report.trials.len() as u64;
+                report.trials.push(trial(&report.cases[number], number, repeat, arm, order, &mut dice));
+            }
+        }
+    }
+    compare(&mut report);
+    report.judges = vec![JudgeInfo {
+        name: "judge.gram".to_owned(),
+        agent: "judge".to_owned(),
+        agent_hash: "5d41402abc4b2a76".to_owned(),
+        model: "Anthropic/claude-sonnet-4-5".to_owned(),
+        instruction:
+            "You are a strict but fair reader of support answers.\nSay whether the answer meets the criteria, and \
+                      why in one sentence."
+                .to_owned(),
+    }];
+    (report.began_ms, report.ended_ms) = (1_763_200_000_000, 1_763_200_754_000);
+    report.version = "0.1.0".to_owned();
+    report
+}
+
+/// Compares the arms of a report anew.
+pub(super) fn compare(report: &mut Report) {
+    let arms: Vec<String> = report.arms.iter().map(|arm| arm.name.clone()).collect();
+    let options = Options { resamples: 200, seed: 7, ..Options::default() };
+    report.comparison = Some(compare_arms(&arms, &report.trials, &options).unwrap());
+}
+
+/// Returns the same for one arm, with gates.
+pub(super) fn evaluation(cases: usize) -> Report {
+    let mut report = comparison(cases, 1);
+    report.kind = ReportKind::Eval;
+    report.title = "Support agent".to_owned();
+    report.arms.truncate(1);
+    report.trials.retain(|trial| trial.arm == "today");
+    report.comparison = None;
+    let judge = |gate: &str| gate.parse::<Gate>().unwrap().judge(&report.trials);
+    report.gates = ["pass>=0.5", "pass>=0.99", "latency_p95<=30000"].map(judge).to_vec();
+    report
+}
+
+fn arm(name: &str, what: &str, hash: &str) -> ArmInfo {
+    ArmInfo {
+        name: name.to_owned(),
+        agent: "support".to_owned(),
+        agent_hash: format!("{hash}5b7e4d3c2b1a"),
+        bindings_hash: format!("{hash}9f8e7d6c5b4a"),
+        model: "OpenAI/gpt-4o-mini".to_owned(),
+        file: format!("agents/{name}/support.gram"),
+        what: what.to_owned(),
+    }
+}
+
+fn case(number: usize) -> CaseInfo {
+    let (id, question, tags) = QUESTIONS[number % QUESTIONS.len()];
+    let mut turns = vec![question.to_owned()];
+    if number % 5 == 4 {
+        turns.push("Thank you. And can you confirm that by mail?".to_owned());
+    }
+    let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    CaseInfo { id: format!("{id}-{}", number + 1), turns, tags }
+}
+
+fn trial(case: &CaseInfo, number: usize, repeat: u32, arm: u64, order: u64, dice: &mut Dice) -> Trial {
+    let base = 900 + (number as u64 * 137) % 1_400;
+    let latency_ms = base + dice.roll(500) - if arm == 1 { base / 6 } else { 0 };
+    let (input_tokens, output_tokens) = (700 + dice.roll(200) - arm * 160, 90 + dice.roll(80));
+    let (mut conversation, mut tools) = (Vec::new(), Vec::new());
+    for (turn, said) in case.turns.iter().enumerate() {
+        conversation.push(Message::user(said.clone()));
+        if turn == 0 && case.tags.iter().any(|tag| tag == "tools") {
+            call(&mut conversation, &mut tools, arm, number, order);
+        }
+        conversation.push(Message::assistant(answer(number, arm, turn), Vec::new()));
+    }
+    let failed = dice.roll(60) == 0;
+    let missed = dice.roll(100) < 20 - arm * 8;
+    if failed {
+        conversation.truncate(1);
+        tools.clear();
+    }
+    let message = "the server of the model answered 529: overloaded".to_owned();
+    Trial {
+        arm: if arm == 0 { "today" } else { "shorter" }.to_owned(),
+        case: case.id.clone(),
+        repeat,
+        order,
+        at_ms: 1_763_200_000_000 + order * 4_000,
+        passed: !failed && !missed,
+        judged: if failed { Vec::new() } else { judged(missed) },
+        content: if failed { String::new() } else { answer(number, arm, case.turns.len() - 1) },
+        failure: failed.then_some(Failure { kind: FailureKind::Model, message }),
+        conversation,
+        tools,
+        latency_ms,
+        usage: Usage { input_tokens, output_tokens, ..Usage::default() },
+        cost: Some(Cost::picodollars(u128::from(input_tokens) * 150_000 + u128::from(output_tokens) * 600_000)),
+        model_calls: 1 + case.turns.len() as u32,
+    }
+}
+
+fn judged(missed: bool) -> Vec<Judged> {
+    let why = match missed {
+        true => "it promises a refund “within days”, but never says how the customer will learn of it or whom to ask",
+        false => "it names the next step and when",
+    };
+    vec![
+        Judged { check: "contains `please`".to_owned(), passed: true, why: String::new() },
+        Judged { check: "a judge agrees: it says what happens next".to_owned(), passed: !missed, why: why.to_owned() },
+    ]
+}
+
+/// Adds calls of tools: under the first arm sometimes one that goes wrong, under the other one of another tool.
+fn call(conversation: &mut Vec<Message>, tools: &mut Vec<ToolUse>, arm: u64, number: usize, order: u64) {
+    let mut add = |tool: &str, args: Json, outcome: Outcome| {
+        let id = format!("{order}-{}", tools.len());
+        let call = ToolCall { id: id.clone(), tool: tool.to_owned(), arguments: args.to_string() };
+        conversation.push(Message::assistant("", vec![call]));
+        let (result, error) = match &outcome {
+            Outcome::Value { value } => (Some(value.clone()), None),
+            other => (None, Some(other.text())),
+        };
+        tools.push(ToolUse { tool: tool.to_owned(), args, result, error, duration_ms: Some(40) });
+        conversation.push(Message::Tool { call_id: id, tool: tool.to_owned(), outcome });
+    };
+    if arm == 0 && number.is_multiple_of(2) {
+        let message = "the order number must have four digits".to_owned();
+        add("orders/find", json!({"order": "unknown"}), Outcome::Error { message });
+    }
+    let value = json!({"order": 4711, "status": "on its way", "arrives": "Tuesday"});
+    add("orders/find", json!({"order": 4711}), Outcome::Value { value });
+    if arm == 1 {
+        add("mail/send", json!({"to": "customer"}), Outcome::Value { value: json!("sent") });
+    }
+}
+
+fn answer(number: usize, arm: u64, turn: usize) -> String {
+    let text = match (number % 8, arm, turn) {
+        (_, _, 1..) => "Yes. You get a mail within the hour.".to_owned(),
+        (3, 0, _) => "Bien sûr : votre demande est chez nous. もちろん、日本語でもお答えします。".to_owned(),
+        (3, ..) => "Bien sûr : votre demande est en cours. もちろん、日本語でも。 على الرحب والسعة".to_owned(),
+        (7, 0, _) => format!("I cannot run this: {HOSTILE}"),
+        (7, ..) => format!("I will not run this: {HOSTILE}"),
+        (6, 0, _) => "You have thirty days. ".repeat(80) + "Please keep the receipt.",
+        (_, 0, _) => {
+            "I am sorry to hear that. I have looked at your order and can see both payments. One of them goes back \
+                      to your card within five working days. Please write again if it has not arrived by then."
+                .to_owned()
+        }
+        _ => {
+            "I can see both payments. One of them goes back to your card within three working days, and you get a mail \
+              when it has. Please write again if it has not arrived by then."
+                .to_owned()
+        }
+    };
+    if number == 11 { text + " " + &"averyverylongwordwithoutanyspace".repeat(30) } else { text }
+}
