@@ -12,8 +12,14 @@ use std::io::{self, BufRead, ErrorKind, Write};
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Limit {
     /// Show at most this many problems of a file; 0 shows all
-    #[arg(long, default_value_t = 50, value_name = "N")]
+    #[arg(long, default_value_t = Limit::default().max_errors, value_name = "N")]
     max_errors: usize,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self { max_errors: 50 }
+    }
 }
 
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
@@ -100,9 +106,16 @@ pub(crate) fn visible(text: &str) -> String {
     })
 }
 
+/// Writes a question to stderr, where the answer stands behind it.
+pub(crate) fn ask(question: &str) -> io::Result<()> {
+    let mut stderr = anstream::stderr().lock();
+    write!(stderr, "{question}")?;
+    stderr.flush()
+}
+
 /// Asks the person at the terminal; everything but yes is no.
 pub(crate) fn confirm(question: &str) -> io::Result<bool> {
-    write!(anstream::stderr().lock(), "{question} [y/N] ")?;
+    ask(&format!("{question} [y/N] "))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))

@@ -127,6 +127,12 @@ fn print(text: &str) -> io::Result<()> {
     or_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
+/// Writes to stdout what is for a file or another program, with nothing taken out of it.
+fn print_as_is(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    or_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
 /// Takes a reader that has seen enough for no error: the work goes on, and the exit code tells how it ended.
 fn or_closed(written: io::Result<()>) -> io::Result<()> {
     match written {

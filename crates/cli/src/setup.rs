@@ -8,7 +8,7 @@ use patter::gram::Dialect;
 use patter::library::{Library, MergeError};
 use patter::permission::{Permissions, Rule, RuleError};
 use patter::project::{
-    Config, Environment, Loaded, PermissionConfig, Project, ServerReport, Servers, Tools, find_root,
+    Config, Environment, Loaded, PermissionConfig, Project, ServerReport, Servers, Tools, find_root, find_root_of,
 };
 use patter::tool::{CancellationToken, Tool};
 use std::io;
@@ -78,7 +78,7 @@ impl ToolSources {
 }
 
 impl Setup {
-    /// Reads the project around the current folder, and the files that were named. Says why where it cannot.
+    /// Reads the files that were named, with the project of the first, or else the one around the current folder. Says why where it cannot.
     pub(crate) fn read(files: &[PathBuf], sources: &ToolSources, servers: &Servers<'_>) -> io::Result<Option<Self>> {
         Self::read_without(files, sources, servers, &[])
     }
@@ -90,7 +90,7 @@ impl Setup {
         servers: &Servers<'_>,
         without: &[PathBuf],
     ) -> io::Result<Option<Self>> {
-        let root = find_root();
+        let root = files.first().map_or_else(find_root, |file| find_root_of(file));
         let config = match Config::read(root.as_deref()) {
             Ok(config) => config,
             Err(error) => return diagnostics::unloaded(&error).map(|_| None),

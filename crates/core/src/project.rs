@@ -197,6 +197,11 @@ impl Project {
         all.into_iter().find(|agent| agent.name().as_deref() == Some(name))
     }
 
+    /// Returns the place among the files of the one that an agent stands in, also inside of another.
+    pub fn file_with(&self, agent: &Agent) -> Option<usize> {
+        self.files.iter().position(|file| file.tree.walk().filter_map(Agent::cast).any(|other| other == *agent))
+    }
+
     /// Finds the agent that is meant in the first file: by its name, or else the one that no other of the file calls.
     ///
     /// ```

@@ -2,6 +2,7 @@
 
 use crate::lock::Lock;
 use crate::tool::Tool;
+use patter_core::check::errors_in;
 use patter_core::conversation::Message;
 use patter_core::declare::Agent;
 use patter_core::definition::{Definition, hash};
@@ -101,6 +102,15 @@ pub enum CompileError {
         /// What is wrong with it.
         error: SignatureError,
     },
+    /// The file of the agent has mistakes. What they hide is not known, such as a rule that is misspelt, so the agent
+    /// does not run.
+    #[error("`{file}` has mistakes: {}", findings.first().map(|first| first.message.as_ref()).unwrap_or_default())]
+    Broken {
+        /// The file.
+        file: String,
+        /// The mistakes.
+        findings: Vec<Diagnostic>,
+    },
     /// A permission cannot be read. It would protect nothing, so the agent does not run.
     #[error("the permissions of `{agent}` cannot be read: {}", wrong.message)]
     Permission {
@@ -128,6 +138,14 @@ impl Compiled {
             (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
             (None, None) => return Err(missing("model")),
         };
+        if let Some(file) = project.file_with(agent) {
+            let findings = errors_in(project, file);
+            if !findings.is_empty() {
+                let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
+                let findings = findings.into_iter().map(|finding| finding.diagnostic).collect();
+                return Err(CompileError::Broken { file, findings });
+            }
+        }
         let (rules, wrong) = agent.rules(project.file_of(agent).unwrap_or("its file"));
         if let Some(wrong) = wrong.into_iter().next() {
             return Err(CompileError::Permission { agent: name, wrong: Box::new(wrong) });

@@ -3,7 +3,7 @@
 use crate::drive::{Driver, Models};
 use crate::model::models_with;
 use crate::project::{
-    Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root,
+    Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root_of,
 };
 use crate::tool::{Tool, Workspace, WorkspaceBuilder, WorkspaceError};
 use patter_core::definition::hash;
@@ -141,9 +141,10 @@ impl Opening {
 }
 
 impl Agents {
-    /// Opens a file, in the project around the current folder, if there is one.
+    /// Opens a file, in its project, if it is part of one.
     pub fn open(path: impl Into<PathBuf>) -> Opening {
-        let places = Places { paths: vec![path.into()], root: find_root() };
+        let path = path.into();
+        let places = Places { root: find_root_of(&path), paths: vec![path] };
         Opening { places, tools: Vec::new(), environment: None }
     }
 

@@ -1,7 +1,7 @@
 //! `patter replay`: shows a recorded run again, or where an agent as it is now would have done otherwise.
 
 use crate::setup::{Rules, Setup, ToolSources, split_agent};
-use crate::talk::{Format, listener, say_error, show_end};
+use crate::talk::{Format, Opening, listener, say_error, show_end};
 use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
@@ -138,13 +138,14 @@ fn damaged(error: &impl std::fmt::Display) -> io::Result<Outcome> {
 fn play(recording: Recording, format: Format) -> io::Result<Outcome> {
     let root = patter::project::find_root();
     let prices = Config::read(root.as_deref()).unwrap_or_default().prices();
-    let (session, show) = (recording.session.as_deref(), listener(format));
+    let (session, opening) = (recording.session.as_deref(), Opening::default());
+    if let Some(id) = session {
+        let _ = opening.set(id.to_owned());
+    }
+    let show = listener(format, opening);
     let mut playback = Playback::default();
     let mut tally = Tally::new(prices.clone());
     let mut outcome = None;
-    if format == Format::StreamJson && session.is_some() {
-        print(&format!("{}\n", json!({"event": "session", "id": session})))?;
-    }
     for entry in recording.entries {
         let heard = match playback.play(entry) {
             Ok(heard) => heard,

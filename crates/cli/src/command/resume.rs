@@ -1,9 +1,10 @@
 //! `patter resume`: goes on with a run that was ended half way.
 
-use crate::talk::{Format, TalkOptions, Terminal, listener, say_error};
+use crate::talk::{Format, Opening, TalkOptions, Terminal, listener, say_error};
 use crate::{Outcome, diagnostics};
 use clap::Args;
 use std::io;
+use std::sync::Arc;
 
 /// Go on with a run that was ended half way
 ///
@@ -41,11 +42,15 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(self) -> io::Result<Outcome> {
-        let format = self.output_format;
+        let (format, opening) = (self.output_format, Opening::default());
         let approver = Terminal { yes: self.talk.yes, repeat: self.repeat };
-        let talk = self.talk.reopen(self.session.as_deref(), self.file.as_deref(), listener(format), approver)?;
+        let shown = listener(format, Arc::clone(&opening));
+        let talk = self.talk.reopen(self.session.as_deref(), self.file.as_deref(), shown, approver)?;
         let Some(mut talk) = talk else { return Ok(Outcome::Failure) };
         let id = talk.session.id().map(|id| id.to_string());
+        if let Some(id) = &id {
+            let _ = opening.set(id.clone());
+        }
         let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
         if self.abandon {
             if let Err(error) = runtime.block_on(talk.session.abandon()) {

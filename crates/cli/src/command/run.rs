@@ -1,10 +1,10 @@
 //! `patter run`: asks an agent.
 
-use crate::talk::{Format, SessionOptions, TalkOptions, Terminal, listener};
-use crate::{Outcome, diagnostics, print};
+use crate::talk::{Format, Opening, SessionOptions, TalkOptions, Terminal, listener, show_nothing};
+use crate::{Outcome, diagnostics};
 use clap::Args;
-use serde_json::json;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 /// Run an agent: it answers a prompt, and calls its tools on the way
 ///
@@ -58,15 +58,17 @@ impl Run {
             }
             prompt => prompt.to_owned(),
         };
-        let format = self.output_format;
+        let (format, opening) = (self.output_format, Opening::default());
         let approver = Terminal { yes: self.talk.yes, repeat: false };
-        let Some(mut talk) = self.talk.open(&self.agent, &self.session, listener(format), approver)? else {
-            return Ok(Outcome::Failure);
+        let shown = listener(format, Arc::clone(&opening));
+        let Some(mut talk) = self.talk.open(&self.agent, &self.session, shown, approver)? else {
+            return show_nothing(format, "ConfigurationError", "the agent cannot be run; stderr says why");
         };
-        let Some(compiled) = talk.ready()? else { return Ok(Outcome::Failure) };
-        let id = talk.session.id().map(|id| id.to_string());
-        if format == Format::StreamJson && id.is_some() {
-            print(&format!("{}\n", json!({"event": "session", "id": id})))?;
+        let Some(compiled) = talk.ready()? else {
+            return show_nothing(format, "ToolError", "the agent is not ready to run; stderr says why");
+        };
+        if let Some(id) = talk.session.id() {
+            let _ = opening.set(id.to_string());
         }
         let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
         let done = runtime.block_on(talk.session.say(&prompt, stop));

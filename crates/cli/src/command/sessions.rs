@@ -2,7 +2,7 @@
 
 use crate::source::{Existing, write_whole};
 use crate::talk::{DIM, StoreOption, Stores, short};
-use crate::{Outcome, diagnostics, print};
+use crate::{Outcome, diagnostics, print, print_as_is};
 use clap::{Args, Subcommand, ValueEnum};
 use patter::conversation::Message;
 use patter::drive::now;
@@ -11,7 +11,7 @@ use patter::session::{Entry, Log, LogError, Recording};
 use patter::store::{self, NewSession, SessionId, SessionState, Store, StoreError, Stored, Summary};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 /// List conversations, show them, and take them elsewhere
@@ -239,11 +239,21 @@ fn shown(summary: &Summary, log: &Log, full: bool) -> String {
                     let _ = writeln!(text, "{DIM}{number:>3}{DIM:#}  {}", diagnostics::visible(said));
                 }
                 for call in calls {
-                    let _ = writeln!(text, "{DIM}{number:>3}{DIM:#}  → {} {}", call.tool, cut(&call.arguments));
+                    let _ = writeln!(
+                        text,
+                        "{DIM}{number:>3}{DIM:#}  → {} {}",
+                        diagnostics::visible(&call.tool),
+                        cut(&call.arguments)
+                    );
                 }
             }
             Message::Tool { tool, outcome, .. } => {
-                let _ = writeln!(text, "{DIM}{number:>3}{DIM:#}  ← {tool} {}", cut(&outcome.text()));
+                let _ = writeln!(
+                    text,
+                    "{DIM}{number:>3}{DIM:#}  ← {} {}",
+                    diagnostics::visible(tool),
+                    cut(&outcome.text())
+                );
             }
         }
     }
@@ -276,7 +286,9 @@ fn export(stored: &Stored, log: &Log, form: Form, output: Option<&PathBuf>) -> i
         Form::Recording => Recording::of_log(&stored.summary.id, &stored.entries),
     };
     match output {
-        None => print(&text)?,
+        // A terminal obeys what it is sent; a file or a pipe gets the text as it is.
+        None if io::stdout().is_terminal() => print(&diagnostics::visible(&text))?,
+        None => print_as_is(&text)?,
         Some(path) => {
             if let Err(error) = write_whole(path, &text, Existing::Kept) {
                 diagnostics::error(&format!("cannot write `{}`: {error}", path.display()), None)?;

@@ -1,7 +1,6 @@
 //! Asking the person at the terminal.
 
-use crate::diagnostics;
-use crate::setup::confirmed;
+use crate::{diagnostics, terminal};
 use patter::drive::{Answer, Approver, IN_DOUBT};
 use patter::run::PendingCall;
 use patter::tool::BoxFuture;
@@ -50,6 +49,13 @@ fn arguments(call: &PendingCall) -> String {
     diagnostics::visible(&call.arguments.to_string())
 }
 
+/// Asks, and takes a key for an answer: what was typed before the question does not answer it.
 async fn answered(question: String, refused: &str) -> Answer {
-    if confirmed(question).await { Answer::Approve } else { Answer::Refuse(refused.to_owned()) }
+    let ask = move || {
+        // Nobody can answer what is not shown, so nothing is lost by going on.
+        let _ = diagnostics::ask(&format!("{question} [y/n] "));
+    };
+    let answer = terminal::key(vec!['y', 'n'], ask).await;
+    let _ = diagnostics::say(if answer == Some('y') { "yes" } else { "no" });
+    if answer == Some('y') { Answer::Approve } else { Answer::Refuse(refused.to_owned()) }
 }

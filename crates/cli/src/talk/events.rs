@@ -1,13 +1,15 @@
 //! What is shown of a run.
 
-use crate::{Outcome, diagnostics, print, terminal};
+use crate::{Outcome, diagnostics, print, print_as_is, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use patter::drive::{Happened, RunEvent};
+use patter::drive::{Happened, RunEvent, RunFailure};
 use patter::price::Cost;
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -23,15 +25,45 @@ const TOOL: Style = AnsiColor::Cyan.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
+/// Which session events are about, said before the first of them.
+pub(crate) type Opening = Arc<OnceLock<String>>;
+
 /// Returns what shows what happens. That it cannot be shown is no reason to stop.
-pub(crate) fn listener(format: Format) -> impl Fn(&RunEvent) + Send + Sync {
+pub(crate) fn listener(format: Format, opening: Opening) -> impl Fn(&RunEvent) + Send + Sync {
+    // Whether the last that was printed is a text whose line is not over, and whether nothing was printed yet.
+    let (is_open, is_new) = (AtomicBool::new(false), AtomicBool::new(true));
     move |event| {
         let _ = match format {
-            Format::Text => show(event),
-            Format::StreamJson => print(&format!("{}\n", json!(event))),
+            Format::Text => {
+                let ends = matches!(&event.happened, Happened::Replied { calls, .. } if *calls > 0 && event.depth == 0);
+                if matches!(&event.happened, Happened::Text { .. }) && event.depth == 0 {
+                    is_open.store(true, Ordering::Relaxed);
+                } else if ends && is_open.swap(false, Ordering::Relaxed) {
+                    // What the model says before it calls tools is a line of its own.
+                    let _ = print("\n");
+                }
+                show(event)
+            }
+            Format::StreamJson => {
+                if let (Some(id), true) = (opening.get(), is_new.swap(false, Ordering::Relaxed)) {
+                    let _ = print(&format!("{}\n", json!({"event": "session", "id": id})));
+                }
+                print(&format!("{}\n", json!(event)))
+            }
             Format::Json => Ok(()),
         };
     }
+}
+
+/// Prints a document for machines where nothing could be run; stderr has said why.
+pub(crate) fn show_nothing(format: Format, kind: &str, message: &str) -> io::Result<Outcome> {
+    let error = json!({"kind": kind, "message": message});
+    match format {
+        Format::Text => {}
+        Format::Json => print(&format!("{:#}\n", json!({"content": "", "tools_used": [], "error": error})))?,
+        Format::StreamJson => print(&format!("{}\n", json!({"event": "failed", "error": error})))?,
+    }
+    Ok(Outcome::Failure)
 }
 
 /// Shows how a run ended, and what it cost.
@@ -50,7 +82,7 @@ pub(crate) fn show_end(
             let counts = [
                 diagnostics::counted(run.model_calls() as usize, "model call"),
                 diagnostics::counted(response.tools_used.len(), "tool call"),
-                diagnostics::counted((usage.input_tokens + usage.output_tokens) as usize, "token"),
+                diagnostics::counted(usage.input_tokens.saturating_add(usage.output_tokens) as usize, "token"),
                 Some(format!("{seconds:.1} s")),
                 Some(cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string())),
                 session.map(|id| format!("session {id}")),
@@ -59,13 +91,6 @@ pub(crate) fn show_end(
             diagnostics::say(&format!("{DIM}{}{DIM:#}", counts.join(", ")))?;
         }
         Format::Json => {
-            let error = match run.outcome() {
-                Some(run::Outcome::Failed(failure)) => {
-                    json!({"kind": failure.kind.name(), "message": failure.message})
-                }
-                Some(run::Outcome::Cancelled) => json!({"kind": "Cancelled", "message": "the run was stopped"}),
-                _ => Json::Null,
-            };
             let mut document = json!(response);
             if let Json::Object(document) = &mut document {
                 document.insert("usage".to_owned(), json!(usage));
@@ -74,8 +99,8 @@ pub(crate) fn show_end(
                 document.insert("bindings".to_owned(), json!(bindings));
                 document.insert("session".to_owned(), json!(session));
                 document.insert("conversation".to_owned(), json!(run.conversation()));
-                if !error.is_null() {
-                    document.insert("error".to_owned(), error);
+                if let Some(error) = RunFailure::of(run) {
+                    document.insert("error".to_owned(), json!(error));
                 }
             }
             print(&format!("{document:#}\n"))?;
@@ -105,7 +130,7 @@ fn show(event: &RunEvent) -> io::Result<()> {
         // What other agents say is for the one that called them.
         Happened::Text { text } if event.depth == 0 => {
             // A terminal obeys what it is sent; a file or a pipe gets the answer as it is.
-            if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print(text) }
+            if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print_as_is(text) }
         }
         Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
         _ => event_line(event).map_or(Ok(()), |line| diagnostics::say(&line)),
@@ -122,10 +147,12 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
     };
     match &event.happened {
         Happened::ToolStarted { tool, arguments, .. } => {
+            let tool = &diagnostics::visible(tool);
             let arguments = one_line(&arguments.to_string(), tool.len() + 3);
             Some(format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {arguments}"))
         }
         Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
+            let tool = &diagnostics::visible(tool);
             let time = format!("{duration_ms} ms");
             let text = one_line(&outcome.text(), tool.len() + time.len() + 4);
             let style = if outcome.is_value() { Style::new() } else { BAD };

@@ -2,9 +2,11 @@
 
 mod approve;
 mod events;
+mod keeping;
 
 pub(crate) use approve::Terminal;
-pub(crate) use events::{DIM, Format, event_line, listener, short, show_end};
+pub(crate) use events::{DIM, Format, Opening, event_line, listener, short, show_end, show_nothing};
+pub(crate) use keeping::{StoreOption, Stores};
 
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use crate::{Outcome, diagnostics, unsent};
@@ -14,15 +16,14 @@ use patter::agents::{Agents, Places};
 use patter::drive::{Approver, Driver, RunEvent, Tally, now};
 use patter::name::ModelRef;
 use patter::permission::Rule;
-use patter::project::{Config, Environment, Servers};
+use patter::project::{Config, Servers};
 use patter::run::Run;
 use patter::session::{Recorder, Session, SessionError, Source};
-use patter::store::{self, Location, SessionId, Store, StoreError};
+use patter::store::{self, SessionId, Store, StoreError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Runtime;
 
 /// How an agent is talked to.
 #[derive(Args, Clone, Default)]
@@ -73,14 +74,6 @@ pub(crate) struct SessionOptions {
     continue_last: bool,
 }
 
-/// Where sessions are kept.
-#[derive(Args, Clone, Default)]
-pub(crate) struct StoreOption {
-    /// Where sessions are kept: a file, postgres://…, or none; also `PATTER_STORE`, or [store] in patter.toml
-    #[arg(long, value_name = "URL")]
-    store: Option<String>,
-}
-
 /// A session that is open, with what it runs on.
 pub(crate) struct Talk {
     pub(crate) session: Session,
@@ -127,7 +120,7 @@ impl TalkOptions {
         let found = runtime.block_on(async {
             let id = match id {
                 Some(id) => store::find(&*store, id).await?,
-                None => unfinished(&*store).await?,
+                None => keeping::unfinished(&*store).await?,
             };
             let log = patter::session::Log::read(store.read(&id).await?.entries)?;
             Ok::<_, SessionError>((id, log.source().cloned().unwrap_or_default()))
@@ -252,7 +245,7 @@ impl Talk {
             Ok(run) => run,
             Err(error) => {
                 say_error(&error)?;
-                return Ok(Outcome::Failure);
+                return show_nothing(format, error.name(), &error.to_string());
             }
         };
         let id = self.session.id().map(|id| id.to_string());
@@ -337,80 +330,6 @@ impl SessionOptions {
     }
 }
 
-/// A store, with what it runs on.
-pub(crate) struct Stores {
-    pub(crate) runtime: Runtime,
-    pub(crate) store: Arc<dyn Store>,
-}
-
-impl StoreOption {
-    /// Opens the store of the project around the current folder. Says why where it cannot.
-    pub(crate) fn open(&self) -> io::Result<Option<Stores>> {
-        let root = patter::project::find_root();
-        let config = match Config::read(root.as_deref()) {
-            Ok(config) => config,
-            Err(error) => return diagnostics::unloaded(&error).map(|_| None),
-        };
-        let environment = Environment::read(root.as_deref()).unwrap_or_else(|_| Environment::of_process());
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        match runtime.block_on(self.reopen(root.as_deref(), &config, &environment)) {
-            Ok(store) => Ok(Some(Stores { runtime, store })),
-            Err(error) => {
-                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
-                Ok(None)
-            }
-        }
-    }
-
-    async fn reopen(
-        &self,
-        root: Option<&Path>,
-        config: &Config,
-        environment: &Environment,
-    ) -> Result<Arc<dyn Store>, StoreError> {
-        match self.location(root, config, environment)? {
-            Some(location) => store::open(&location).await,
-            None => Err(StoreError::Unusable {
-                message: "there is no store of sessions".to_owned(),
-                hint: Some("--store names one".to_owned()),
-            }),
-        }
-    }
-
-    /// Returns where sessions are kept: as the command says, a variable, the project, or else a file of the project, or of
-    /// the user where there is no project.
-    pub(crate) fn location(
-        &self,
-        root: Option<&Path>,
-        config: &Config,
-        environment: &Environment,
-    ) -> Result<Option<Location>, StoreError> {
-        let named = self.store.clone().or_else(|| environment.get("PATTER_STORE")).or_else(|| config.store.url.clone());
-        match named.as_deref() {
-            Some("none") => Ok(None),
-            Some(named) => Location::parse(named).map(Some),
-            None => {
-                let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
-                let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-                let ours =
-                    root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
-                let folder = ours.or_else(|| state().or_else(home).map(|state| state.join("patter")));
-                Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
-            }
-        }
-    }
-}
-
-async fn unfinished(store: &dyn Store) -> Result<SessionId, StoreError> {
-    let sessions = store.list(LAST_AMONG).await?;
-    let is_open = |summary: &store::Summary| summary.state == store::SessionState::Running && !summary.is_experiment();
-    let open = sessions.into_iter().find(is_open);
-    open.map(|summary| summary.id).ok_or_else(|| StoreError::Unusable {
-        message: "there is no session with a run that has not ended".to_owned(),
-        hint: Some("`patter sessions` lists them all".to_owned()),
-    })
-}
-
 /// Says why a session cannot be opened.
 fn told<T>(error: &SessionError) -> io::Result<Option<T>> {
     say_error(error)?;
@@ -425,6 +344,11 @@ pub(crate) fn say_error(error: &SessionError) -> io::Result<()> {
                 diagnostics::error(&failure.to_string(), failure.hint().as_deref())?;
             }
             Ok(())
+        }
+        SessionError::Compile(patter::agent::CompileError::Broken { file, findings }) => {
+            let source = std::fs::read_to_string(file).unwrap_or_default();
+            diagnostics::show(findings, &source, file, diagnostics::Limit::default())?;
+            diagnostics::error(&format!("`{file}` has mistakes, so it is not run"), Some("`patter check` says more"))
         }
         SessionError::Compile(error) => diagnostics::error(&error.to_string(), Some("`patter check` says more")),
         SessionError::Model(error) => diagnostics::error(&format!("ConfigurationError: {error}"), error.hint()),

@@ -62,6 +62,29 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Finds what is wrong with one file by itself, so that nothing in it should be run: mistakes, and keys that are given
+/// twice, of which only one would count.
+pub fn errors_in(project: &Project, file: usize) -> Vec<Finding> {
+    let Some(source) = project.files().get(file) else { return Vec::new() };
+    let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
+    let endless = reference::endless(project.records());
+    let (options, findings) = (&Options::default(), project.record_findings().to_vec());
+    let mut checker = Checker { project, options, broken, findings, file, signatures: HashMap::new(), endless };
+    for pattern in source.tree.patterns() {
+        checker.top_level(pattern);
+    }
+    let mut findings = checker.findings;
+    findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
+    findings
+        .retain(|found| found.file == file && (found.diagnostic.is_error() || found.diagnostic.code == DUPLICATE_KEY));
+    findings.sort_by_key(|finding| (finding.diagnostic.span.start, finding.diagnostic.code));
+    findings.dedup();
+    findings
+}
+
+/// The code of keys that are given twice.
+const DUPLICATE_KEY: &str = "G033";
+
 struct Checker<'p> {
     project: &'p Project,
     options: &'p Options<'p>,

@@ -2,7 +2,7 @@
 
 use super::call::{PendingCall, Slot};
 use super::save::{DEEPEST, is_too_deep};
-use super::{Failure, Outcome, Run, RunError, State};
+use super::{Failure, Limits, Outcome, Run, RunError, State};
 use crate::conversation::{self, Message, Usage};
 
 impl Run {
@@ -79,6 +79,18 @@ impl Run {
             return Err(RunError::Over);
         }
         self.clock.start = now.saturating_sub(self.clock.elapsed);
+        Ok(())
+    }
+
+    /// Holds the run to other limits from now on. They are looked at before the model is called again.
+    pub fn limited(&mut self, limits: Limits) -> Result<(), RunError> {
+        if self.outcome().is_some() {
+            return Err(RunError::Over);
+        }
+        self.spec.limits = limits;
+        if matches!(self.state, State::Model) {
+            self.call_model();
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What a run is told, as values.
 
-use super::{Failure, PendingCall, Ruling, Run, RunError, RunSpec, StartError};
+use super::{Failure, Limits, PendingCall, Ruling, Run, RunError, RunSpec, StartError};
 use crate::conversation::{Message, Outcome, Usage};
 use crate::permission::Decision;
 use crate::request::Reply;
@@ -102,6 +102,11 @@ pub enum Told {
         /// It.
         at: u64,
     },
+    /// The run is held to other limits: [`Run::limited`].
+    Limited {
+        /// They.
+        limits: Limits,
+    },
     /// The run goes on after it lay still: [`Run::resumed`].
     Resumed {
         /// When.
@@ -145,6 +150,7 @@ impl Run {
             Told::Refused { call_id, why, at } => self.refused(&call_id, &why, at),
             Told::Cancelled { at } => self.cancel(at),
             Told::Tick { at } => self.tick(at),
+            Told::Limited { limits } => self.limited(limits),
             Told::Resumed { at } => self.resumed(at),
         }
     }

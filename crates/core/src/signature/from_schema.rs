@@ -3,6 +3,7 @@
 use super::modern::modern;
 use super::narrow::{allow, is_open, is_sayable, is_type_name, narrow, only, text, types};
 use super::opaque::Opaque;
+use super::plain::is_plain;
 use super::{Field, Presence, Record, Records, Shape, Signature, Type};
 use crate::keyword::{children, free_name, is_silent, pointer, references, unescaped};
 use indexmap::IndexMap;
@@ -114,6 +115,9 @@ fn result(output: &Json, taken: &Records, naming: Naming) -> Result<(Type, Recor
 fn document(schema: &Json) -> Result<Json, SchemaError> {
     if depth(schema) > DEEPEST_SCHEMA {
         return Err(SchemaError::TooDeep);
+    }
+    if is_plain(schema) {
+        return Ok(schema.clone());
     }
     let validator = match jsonschema::validator_for(schema) {
         Ok(validator) => validator,

@@ -9,6 +9,7 @@ mod from_schema;
 mod modern;
 mod narrow;
 mod opaque;
+mod plain;
 mod print;
 mod read;
 mod validate;

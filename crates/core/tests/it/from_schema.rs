@@ -3,7 +3,7 @@
 use crate::generate::{Place, anything, cases, object, records, signature, ty, used, value};
 use patter_core::gram::parse;
 use patter_core::schema::{input_schema, output_schema, type_schema};
-use patter_core::signature::{FromSchemas, Records, Shape, Signature};
+use patter_core::signature::{FromSchemas, Records, SchemaError, Shape, Signature};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -444,4 +444,28 @@ fn deep_types_can_still_be_written_and_read() {
     let made = made(&deep, None);
     assert_eq!(reparsed(&made.signature, &made.records), made.signature);
     assert_eq!(input_schema(&made.signature, &made.records), deep);
+}
+
+#[test]
+fn what_only_looks_plain_is_refused() {
+    for wrong in [
+        json!({ "type": 1 }),
+        json!({ "type": [] }),
+        json!({ "description": 1 }),
+        json!({ "enum": "a" }),
+        json!({ "minimum": "1" }),
+        json!({ "minLength": -1 }),
+        json!({ "maxItems": 1.5 }),
+        json!({ "required": ["a", "a"] }),
+        json!({ "required": [1] }),
+        json!({ "additionalProperties": 1 }),
+        json!({ "items": { "type": "strin" } }),
+        json!({ "properties": [] }),
+        json!({ "properties": { "a": 1 } }),
+        json!({ "properties": { "a": { "additionalProperties": { "pattern": "(" } } } }),
+    ] {
+        assert!(jsonschema::validator_for(&wrong).is_err(), "{wrong}");
+        let found = Signature::from_schemas(&with_parameter(&wrong), None);
+        assert!(matches!(found, Err(SchemaError::Invalid(_))), "{wrong}: {found:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! What is heard of a run, by what it is told: the same while it is driven, and when its recording is played.
 
-use super::Happened;
+use super::{Happened, RunFailure};
 use patter_core::conversation::{Message, ToolCall};
 use patter_core::request::Delta;
 use patter_core::run::{Run, Step, Told};
@@ -91,6 +91,7 @@ impl Account {
             | Told::Approved { .. }
             | Told::Refused { .. }
             | Told::Cancelled { .. }
+            | Told::Limited { .. }
             | Told::Tick { .. } => {}
         }
         self.next(run, &mut heard);
@@ -134,7 +135,12 @@ impl Account {
             }
             Step::Done(_) if !self.is_over => {
                 self.is_over = true;
-                heard.push(Happened::Finished { response: run.response(), usage: run.usage() });
+                heard.push(Happened::Finished {
+                    error: RunFailure::of(run),
+                    model_calls: run.model_calls(),
+                    response: run.response(),
+                    usage: run.usage(),
+                });
             }
             Step::CallModel { .. } | Step::CallTools { .. } | Step::Done(_) => {}
         }

@@ -1,7 +1,7 @@
 //! What happens in the course of a run.
 
-use patter_core::conversation::{Outcome, Usage};
-use patter_core::run::Response;
+use patter_core::conversation::{self, Usage};
+use patter_core::run::{Outcome, Response, Run};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -99,18 +99,43 @@ pub enum Happened {
         /// The tool.
         tool: String,
         /// What came of it.
-        outcome: Outcome,
+        outcome: conversation::Outcome,
         /// How long it took.
         duration_ms: u64,
     },
     /// The run is done.
     Finished {
+        /// Why there is no answer; nothing if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<RunFailure>,
+        /// How often the model was called.
+        model_calls: u32,
         /// What it gives.
         #[serde(flatten)]
         response: Response,
         /// What it cost.
         usage: Usage,
     },
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunFailure {
+    /// The kind: `LLMAPIError`, `ToolError`, `ConfigurationError`, `StoreError` or `Cancelled`.
+    pub kind: &'static str,
+    /// What happened.
+    pub message: String,
+}
+
+impl RunFailure {
+    /// Returns why a run has no answer; nothing if it has one, or has not ended.
+    pub fn of(run: &Run) -> Option<Self> {
+        match run.outcome()? {
+            Outcome::Answer { .. } => None,
+            Outcome::Failed(failure) => Some(Self { kind: failure.kind.name(), message: failure.message.clone() }),
+            Outcome::Cancelled => Some(Self { kind: "Cancelled", message: "the run was stopped".to_owned() }),
+        }
+    }
 }
 
 pub(super) fn tell(listener: &Listener, agent: &str, depth: u32, happened: Happened) {

@@ -62,6 +62,19 @@ pub fn find_root() -> Option<PathBuf> {
     current.ancestors().find(|folder| folder.join(CONFIG).is_file()).map(Path::to_owned)
 }
 
+/// Finds the root of the project that a file is part of; that of the current folder where it is part of none. So an agent
+/// runs under the rules of its own project, whatever the current folder is.
+pub fn find_root_of(path: &Path) -> Option<PathBuf> {
+    let full = path.canonicalize().ok();
+    let found = full.as_deref().and_then(|full| full.ancestors().find(|folder| folder.join(CONFIG).is_file()));
+    let ours = find_root();
+    match (found, ours) {
+        (Some(found), Some(ours)) if ours.canonicalize().is_ok_and(|ours| ours == found) => Some(ours),
+        (Some(found), _) => Some(found.to_owned()),
+        (None, ours) => ours,
+    }
+}
+
 impl Loaded {
     /// Reads what paths stand for. Within a project (one with a `patter.toml`) all its files are read, since they may
     /// refer to one another; else only those that were named.

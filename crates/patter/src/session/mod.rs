@@ -111,6 +111,19 @@ pub enum SessionError {
     },
 }
 
+impl SessionError {
+    /// Returns the name of the kind of error: `ValidationError`, `ToolError`, `ConfigurationError` or `StoreError`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            SessionError::Start(error) => error.name(),
+            SessionError::Compile(_) | SessionError::Choice(_) | SessionError::Gone(_) => "ToolError",
+            SessionError::Agents(_) | SessionError::Model(_) => "ConfigurationError",
+            SessionError::Unfinished | SessionError::Finished | SessionError::NoMessage { .. } => "ValidationError",
+            SessionError::Store(_) | SessionError::Log(_) | SessionError::Journal(_) => "StoreError",
+        }
+    }
+}
+
 impl Session {
     /// Returns a new conversation that is not kept, with the agent of the first file that no other calls.
     pub fn new(agents: Arc<Agents>) -> Self {
@@ -191,7 +204,24 @@ impl Session {
         let Some(run) = self.kept.log().run().cloned() else { return Err(SessionError::Finished) };
         let (driver, compiled) = self.ready(Some(&run.spec().agent))?;
         (self.agents.models())(compiled.model())?;
+        let run = self.limited(run).await?;
         Ok(driver.resume(&compiled, run, cancellation).await)
+    }
+
+    /// Holds a run that goes on to the limits of this session. The time that it took already does not count against a new
+    /// limit of time.
+    async fn limited(&self, run: Run) -> Result<Run, SessionError> {
+        let before = &run.spec().limits;
+        let mut limits = before.clone();
+        (self.limiting)(&mut limits);
+        if limits == *before {
+            return Ok(run);
+        }
+        if limits.deadline_ms != before.deadline_ms {
+            limits.deadline_ms = limits.deadline_ms.map(|deadline| deadline.saturating_add(run.elapsed_ms()));
+        }
+        self.kept.add(Entry::Told { run: Path::new(), told: Told::Limited { limits } }).await?;
+        Ok(self.kept.log().run().cloned().unwrap_or(run))
     }
 
     /// Ends the run that has not ended: calls that have no result are cancelled.

@@ -12,7 +12,7 @@ use patter::check::{Options, check};
 use patter::declare::Agent;
 use patter::gram::{Dialect, Severity};
 use patter::library::unbound;
-use patter::project::{Config, Environment, Finding, Loaded, Project, Servers, Tools, find_root};
+use patter::project::{Config, Environment, Finding, Loaded, Project, Servers, Tools, find_root, find_root_of};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ enum Format {
 
 impl Check {
     pub(crate) fn run(self) -> io::Result<Outcome> {
-        let root = find_root();
+        let root = self.paths.first().map_or_else(find_root, |path| find_root_of(path));
         let config = match Config::read(root.as_deref()) {
             Ok(config) => config,
             Err(error) => return diagnostics::unloaded(&error),
