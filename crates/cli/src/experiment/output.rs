@@ -2,7 +2,7 @@
 
 use super::{Detail, say_keep_error};
 use crate::source::{Existing, write_whole};
-use crate::{Outcome, diagnostics, print};
+use crate::{Outcome, diagnostics, print, print_as_is};
 use clap::{Args, ValueEnum};
 use patter::report::html;
 use patter::store::{self, Store};
@@ -63,7 +63,8 @@ impl OutputOptions {
             return Ok(Outcome::Failure);
         }
         match &self.output {
-            None => print(&text).map(|()| Outcome::Success),
+            None if self.format == Form::Text => print(&text).map(|()| Outcome::Success),
+            None => print_as_is(&text).map(|()| Outcome::Success),
             Some(path) => write_file(path, &text),
         }
     }

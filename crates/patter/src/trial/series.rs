@@ -110,10 +110,7 @@ impl Series {
                     continue;
                 }
                 () = ready(&mut ticks, pace.interval), if has_room => {
-                    if let Some(job) = left.pop_front() {
-                        let (series, cancellation) = (Arc::clone(self), cancellation.clone());
-                        running.spawn(async move { series.perform(job, &cancellation).await });
-                    }
+                    self.begin(&mut left, &mut running, cancellation);
                     continue;
                 }
                 Some(ended) = running.join_next() => ended,
@@ -123,6 +120,10 @@ impl Series {
             let ended: Vec<_> = std::iter::once(ended).chain(more).filter_map(Result::ok).flatten().collect();
             if ended.is_empty() {
                 continue;
+            }
+            // Others run while these are written.
+            while pace.interval.is_none() && !left.is_empty() && running.len() < pace.concurrency.get() as usize {
+                self.begin(&mut left, &mut running, cancellation);
             }
             kept.keep(ended).await?;
             if look(kept.done()) == Going::Enough && end == SeriesEnd::Complete && !left.is_empty() {
@@ -141,6 +142,19 @@ impl Series {
         } else {
             end
         })
+    }
+
+    /// Begins the next job.
+    fn begin(
+        self: &Arc<Self>,
+        left: &mut VecDeque<Job>,
+        running: &mut JoinSet<Option<Trial>>,
+        cancellation: &CancellationToken,
+    ) {
+        if let Some(job) = left.pop_front() {
+            let (series, cancellation) = (Arc::clone(self), cancellation.clone());
+            running.spawn(async move { series.perform(job, &cancellation).await });
+        }
     }
 
     /// Does a job; nothing comes of it where it is stopped.
