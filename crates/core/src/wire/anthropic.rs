@@ -175,7 +175,7 @@ impl Reading for Anthropic {
                     draft.finish = Some(finish(reason));
                 }
             }
-            "message_stop" => draft.is_complete = true,
+            "message_stop" => draft.end(),
             "error" => {
                 let (kind, message) = problem(event).unwrap_or_default();
                 return Err(WireError::Stream { kind, message });

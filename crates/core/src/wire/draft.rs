@@ -34,7 +34,10 @@ pub(super) struct Draft {
     deltas: Vec<Delta>,
     pub(super) finish: Option<Finish>,
     pub(super) usage: Usage,
+    /// Whether what came is a whole reply, though counts may follow.
     pub(super) is_complete: bool,
+    /// Whether nothing follows that counts.
+    pub(super) is_over: bool,
 }
 
 impl Draft {
@@ -55,7 +58,14 @@ impl Draft {
             finish: None,
             usage: Usage::default(),
             is_complete: false,
+            is_over: false,
         }
+    }
+
+    /// Takes it that the provider said that this is all.
+    pub(super) fn end(&mut self) {
+        self.is_complete = true;
+        self.is_over = true;
     }
 
     /// Adds text.

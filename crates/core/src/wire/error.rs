@@ -6,6 +6,9 @@ use thiserror::Error;
 /// How many characters of what a provider says are kept.
 const MOST_CHARACTERS: usize = 2000;
 
+/// How many bytes are looked at of what is no reply.
+pub(super) const MOST_FOREIGN_BYTES: usize = 512;
+
 /// Errors inside of a stream that may pass.
 const PASSING: &[&str] = &[
     "overloaded_error",
@@ -48,6 +51,12 @@ pub enum WireError {
         /// What is wrong with it.
         message: String,
     },
+    /// What answered is no model.
+    #[error("what came is no reply of a model: {beginning}")]
+    Foreign {
+        /// How it begins.
+        beginning: String,
+    },
     /// The reply ended before it was complete.
     #[error("the reply ended before it was complete")]
     Cut,
@@ -80,12 +89,19 @@ impl WireError {
             WireError::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
             WireError::Stream { kind: Some(kind), .. } => PASSING.contains(&kind.as_str()),
             WireError::Stream { kind: None, .. } | WireError::Cut => true,
-            WireError::Malformed { .. } => false,
+            WireError::Malformed { .. } | WireError::Foreign { .. } => false,
         }
     }
 
     pub(super) fn malformed(message: impl Into<String>) -> Self {
         WireError::Malformed { message: bounded(&message.into()) }
+    }
+
+    pub(super) fn foreign(body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body.get(..MOST_FOREIGN_BYTES).unwrap_or(body));
+        let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+        let beginning = words.collect::<Vec<_>>().join(" ");
+        WireError::Foreign { beginning }
     }
 
     /// Returns the error that a reply is in place of an answer, if it is one.

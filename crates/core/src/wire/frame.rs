@@ -5,7 +5,7 @@ use super::WireError;
 /// How many bytes a line or an event may have.
 const MOST_BYTES: usize = 16 << 20;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What the pieces of a stream are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -154,11 +154,19 @@ impl Wire {
         if !(200..300).contains(&status) {
             return Err(WireError::of_status(status, body));
         }
+        if !stream::is_json(body) && !body.is_empty() {
+            return Err(WireError::foreign(body));
+        }
         let mut reading = self.reading();
         let mut draft = Draft::new(request);
         reading.whole(body, &mut draft)?;
         let opaque = reading.close(&mut draft);
         Ok(draft.reply(self, opaque))
+    }
+
+    /// Reads as much as came of a list of models: whether it can be one.
+    pub fn listed(self, body: &[u8]) -> Result<(), WireError> {
+        if stream::is_json(body) { Ok(()) } else { Err(WireError::foreign(body)) }
     }
 
     /// Returns what reads the reply to a request in pieces.

@@ -117,7 +117,7 @@ impl Ollama {
                 output_tokens: number(event, "/eval_count"),
                 ..Usage::default()
             };
-            draft.is_complete = true;
+            draft.end();
         }
         Ok(())
     }

@@ -202,7 +202,7 @@ impl Responses {
             ("completed" | "", _) => Finish::Stop,
             (other, _) => Finish::Other(other.to_owned()),
         });
-        draft.is_complete = true;
+        draft.end();
         Ok(())
     }
 }

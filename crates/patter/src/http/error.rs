@@ -30,6 +30,14 @@ pub enum HttpError {
     /// A redirect cannot be followed.
     #[error("the server redirects {0}")]
     Redirect(&'static str),
+    /// A redirect asks for another method, with which the request means nothing.
+    #[error("the address moved to `{place}`, and a {method} is not sent on to there")]
+    Moved {
+        /// The method of the request.
+        method: String,
+        /// Where it moved, without what may be secret in it.
+        place: String,
+    },
     /// There is no connection.
     #[error("there is no connection to `{host}`")]
     Connect {
@@ -59,6 +67,7 @@ impl HttpError {
                 let entry = if matches!(port, 80 | 443) { host.clone() } else { format!("{host}:{port}") };
                 Some(format!("to allow it, write `allow = [\"{entry}\"]` under `[http]` in patter.toml"))
             }
+            HttpError::Moved { .. } => Some("write the address down as it is now".to_owned()),
             _ => None,
         }
     }

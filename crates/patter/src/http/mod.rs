@@ -87,6 +87,8 @@ pub struct HttpRequest {
     pub body: Option<Bytes>,
     /// Whether the body holds what no other server may read.
     pub is_body_secret: bool,
+    /// Whether it means nothing with another method, so that a redirect that asks for one is an error.
+    pub keeps_method: bool,
 }
 
 impl HttpClient {
@@ -191,7 +193,8 @@ impl Inner {
 impl HttpRequest {
     /// Returns a request that asks for what is at an address.
     pub fn get(url: Url) -> Self {
-        Self { method: Method::GET, url, headers: HeaderMap::new(), body: None, is_body_secret: false }
+        let (method, headers) = (Method::GET, HeaderMap::new());
+        Self { method, url, headers, body: None, is_body_secret: false, keeps_method: false }
     }
 }
 

@@ -25,6 +25,10 @@ pub(super) fn of(request: &HttpRequest, response: &Response) -> Result<Redirect,
     if !url.username().is_empty() || url.password().is_some() {
         return Err(HttpError::Redirect("to an address that holds a user"));
     }
+    if becomes_get && request.keeps_method {
+        let place = format!("{}{}", url.origin().ascii_serialization(), url.path());
+        return Err(HttpError::Moved { method: request.method.to_string(), place });
+    }
     let mut next = HttpRequest { url, ..request.clone() };
     if becomes_get {
         next.method = Method::GET;

@@ -22,6 +22,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How much of a reply is read that comes whole.
 const MOST_REPLY_BYTES: usize = 64 * 1024 * 1024;
+/// How long the body of a complete reply has to end.
+const LONGEST_ENDING: Duration = Duration::from_secs(1);
+/// How many characters are shown of what is no reply.
+const MOST_FOREIGN_CHARACTERS: usize = 120;
 /// How much of an error is read.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
 
@@ -39,6 +43,8 @@ const MOST_ERROR_BYTES: usize = 64 * 1024;
 pub struct HttpModel {
     provider: Provider,
     base: String,
+    /// Where that is written.
+    base_from: Option<&'static str>,
     wire: Wire,
     /// How long a whole call may take.
     timeout: Duration,
@@ -93,10 +99,11 @@ impl HttpModel {
             headers.insert(name, value);
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
-        let Access { base, wire, timeout, .. } = access;
+        let Access { base, base_from, wire, timeout, .. } = access;
         Ok(Self {
             provider: model.provider,
             base,
+            base_from,
             wire,
             timeout,
             client,
@@ -123,18 +130,43 @@ impl HttpModel {
     }
 
     /// Asks the provider for the models that it has, to see whether it answers and takes the key. Returns the status of
-    /// its answer; no token is spent.
+    /// its answer, if that can be one of a provider; no token is spent.
     pub async fn probe(&self) -> Result<u16, ModelError> {
         let url = Url::parse(&format!("{}{}", self.base.trim_end_matches('/'), self.wire.listing()));
         let mut request = HttpRequest::get(url.map_err(|_| wrong("the address is none".to_owned()))?);
         request.headers = self.headers.clone();
-        let response = self.client.send(request).await.map_err(|error| self.redacted(Failed::http(&error).error))?;
-        Ok(response.status().as_u16())
+        let network = |error: HttpError| self.redacted(Failed::http(&error).error);
+        let mut response = self.client.send(request).await.map_err(network)?;
+        let status = response.status();
+        let (body, _) = response.read_some(MOST_ERROR_BYTES).await.map_err(network)?;
+        if status.is_success()
+            && let Err(WireError::Foreign { beginning }) = self.wire.listed(&body)
+        {
+            return Err(self.redacted(self.foreign(response.header(CONTENT_TYPE.as_str()), &beginning)));
+        }
+        Ok(status.as_u16())
+    }
+
+    /// Returns that what answered is no model.
+    fn foreign(&self, content_type: Option<&str>, beginning: &str) -> ModelError {
+        let (name, kind) = (self.provider.name(), content_type.unwrap_or("something without a content type"));
+        // It is cut after the key is out of it, of which else a part could be left.
+        let shown = self.secrets.redact(beginning);
+        let cut =
+            |text: &str| text.chars().filter(|c| !c.is_control()).take(MOST_FOREIGN_CHARACTERS).collect::<String>();
+        let message = format!("{name} answered with {}, which is no reply of a model: {}", cut(kind), cut(&shown));
+        let hint = match self.base_from {
+            Some(place) => format!("is the address right that `{place}` has for {name}?"),
+            None => "something between here and the provider answers in its place: a proxy?".to_owned(),
+        };
+        ModelError::Configuration { message, hint: Some(hint) }
     }
 
     fn redacted(&self, mut error: ModelError) -> ModelError {
-        if let ModelError::Api { message, .. } | ModelError::Network { message } | ModelError::Malformed { message } =
-            &mut error
+        if let ModelError::Api { message, .. }
+        | ModelError::Network { message }
+        | ModelError::Malformed { message }
+        | ModelError::Configuration { message, .. } = &mut error
         {
             *message = self.secrets.redact(message);
         }
@@ -175,6 +207,7 @@ impl HttpModel {
             headers: self.headers.clone(),
             body: Some(body),
             is_body_secret: true,
+            keeps_method: true,
         };
         let mut response = self.client.send(sent).await.map_err(|error| Failed::http(&error))?;
         let limit = exhausted(|name| response.header(name), SystemTime::now());
@@ -185,27 +218,38 @@ impl HttpModel {
         if let Some(limit) = limit.filter(|limit| limit.after <= LONGEST_PAUSE) {
             self.pacer.hold(limit.after, &format!("the provider takes no more {} for now", limit.what));
         }
+        let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
+        let failed = |error: &WireError| match error {
+            WireError::Foreign { beginning } => Failed::foreign(self.foreign(content_type.as_deref(), beginning)),
+            error => Failed::wire(error),
+        };
         let Some(sink) = sink else {
             let status = response.status().as_u16();
             let body = response.read(MOST_REPLY_BYTES).await.map_err(|error| Failed::http(&error))?;
-            return self.wire.decode(request, status, &body).map_err(|error| Failed::wire(&error));
+            return self.wire.decode(request, status, &body).map_err(|error| failed(&error));
         };
         let mut decoder = self.wire.stream(request);
         // What was shown cannot be taken back, so there is no other try after it.
         let mut is_shown = false;
-        loop {
-            let chunk = match response.chunk().await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => break,
+        let mut is_ended = false;
+        while !is_ended {
+            let deltas = match response.chunk().await {
+                Ok(Some(chunk)) => decoder.push(chunk.as_ref()),
+                Ok(None) => {
+                    is_ended = true;
+                    decoder.end()
+                }
                 Err(error) => return Err(Failed::http(&error).unless(is_shown)),
             };
-            let deltas = decoder.push(chunk.as_ref()).map_err(|error| Failed::wire(&error).unless(is_shown))?;
-            for delta in deltas {
+            for delta in deltas.map_err(|error| failed(&error).unless(is_shown))? {
                 is_shown = true;
                 sink(delta);
             }
+            is_ended |= decoder.is_over();
         }
-        decoder.finish().map_err(|error| Failed::wire(&error).unless(is_shown))
+        // The connection can be used again once its end came, which nobody needs to wait for.
+        drop(tokio::spawn(tokio::time::timeout(LONGEST_ENDING, response.read(MOST_ERROR_BYTES))));
+        decoder.finish().map_err(|error| failed(&error).unless(is_shown))
     }
 }
 
@@ -245,8 +289,12 @@ struct Failed {
 impl Failed {
     fn http(error: &HttpError) -> Self {
         let cause = error.cause().map_or_else(String::new, |cause| format!(": {cause}"));
-        let error = (ModelError::Network { message: format!("{error}{cause}") }, error.is_passing());
-        Self { error: error.0, may_retry: error.1, after: None, is_for_all: false }
+        let (message, may_retry) = (format!("{error}{cause}"), error.is_passing());
+        let error = match error {
+            HttpError::Moved { .. } => ModelError::Configuration { message, hint: error.hint() },
+            _ => ModelError::Network { message },
+        };
+        Self { error, may_retry, after: None, is_for_all: false }
     }
 
     fn wire(error: &WireError) -> Self {
@@ -254,11 +302,15 @@ impl Failed {
         let error = match error {
             WireError::Malformed { message } => ModelError::Malformed { message: message.clone() },
             // The text has the status.
-            WireError::Status { .. } | WireError::Stream { .. } | WireError::Cut => {
+            WireError::Status { .. } | WireError::Stream { .. } | WireError::Cut | WireError::Foreign { .. } => {
                 ModelError::Api { status: None, message: error.to_string() }
             }
         };
         Self { error, may_retry, after: None, is_for_all: false }
+    }
+
+    fn foreign(error: ModelError) -> Self {
+        Self { error, may_retry: false, after: None, is_for_all: false }
     }
 
     async fn status(mut response: HttpResponse, limit: Option<Exhausted>) -> Self {

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::post};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use patter::conversation::Message;
 use patter::drive::{Answer, Approver, Driver, Happened, RunEvent, now};
 use patter::library::Layer;
@@ -325,6 +325,61 @@ async fn a_run_over_http() {
     assert_eq!(asked[2].1["messages"].as_array().unwrap().last().unwrap()["content"], "Hello, Ålice!");
 }
 
+/// The provider says that a reply is complete, and leaves the connection open.
+#[tokio::test]
+async fn a_complete_reply_needs_no_end_of_the_connection() {
+    let cases = [
+        (
+            "OpenAI/m",
+            "chat",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n\
+          data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n",
+        ),
+        (
+            "OpenAI/m",
+            "responses",
+            "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n\
+          data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"usage\":{\"input_tokens\":3}}}\n\n",
+        ),
+        (
+            "Anthropic/m",
+            "chat",
+            "data: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"Hi\"}}\n\n\
+          data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"input_tokens\":3}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+        ),
+        (
+            "Ollama/m",
+            "chat",
+            "{\"message\":{\"content\":\"Hi\"}}\n{\"message\":{},\"done\":true,\"prompt_eval_count\":3}\n",
+        ),
+    ];
+    for (model, api, text) in cases {
+        let body = move || async move {
+            let open = stream::iter([Ok::<_, std::io::Error>(text)]).chain(stream::pending());
+            Response::new(Body::from_stream(open))
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(body)).await });
+        let bases = ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"].map(|name| (name, base.as_str()));
+        let keys = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("PATTER_OPENAI_API", api)];
+        let models = models(&Environment::of(bases.into_iter().chain(keys)));
+        let model = model.parse().unwrap();
+        let ran = run(driver(AGENT, vec![], move || models(&model)), Vec::new(), "hi", &CancellationToken::new()).await;
+        assert_eq!((ran.answer(), ran.run.usage().input_tokens), ("Hi", 3), "{text}");
+    }
+}
+
+/// Some servers know no pieces, whatever they are asked for.
+#[tokio::test]
+async fn a_reply_that_comes_whole_is_shown_all_the_same() {
+    let body = "\n {\"choices\":[{\"message\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\n\"usage\":{\"prompt_tokens\":3}}";
+    let (base, _) = provider(vec![([("content-type", "application/json")], body).into_response()]).await;
+    let ran = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
+    assert_eq!((ran.answer(), ran.run.usage().input_tokens), ("Hi", 3));
+    assert_eq!(ran.events, ["text Hi"]);
+}
+
 /// Where nobody listens, replies come whole.
 #[tokio::test]
 async fn a_run_that_nobody_watches() {
@@ -346,6 +401,8 @@ async fn a_run_that_nobody_watches() {
 #[tokio::test]
 async fn a_provider_that_misbehaves_is_an_error_and_never_a_hang() {
     let half = |text: &'static str| Response::new(Body::from(text));
+    let moved =
+        |status, place: &'static str| (StatusCode::from_u16(status).unwrap(), [("location", place)]).into_response();
     let cases: Vec<(Vec<Response>, &str, usize)> = vec![
         (
             vec![
@@ -364,7 +421,19 @@ async fn a_provider_that_misbehaves_is_an_error_and_never_a_hang() {
             "502",
             3,
         ),
-        (vec![half("<html>not JSON</html>"), half("garbage"), half("")], "ended before it was complete", 3),
+        (vec![half(""), half("\n"), half("data: ")], "ended before it was complete", 3),
+        // What is no reply is named, and not asked for again.
+        (
+            vec![([("content-type", "text/html")], "<html>\n\u{1b}[2Jk3y-s3cret</html>").into_response()],
+            "OpenAI answered with text/html, which is no reply of a model: <html> [2J",
+            1,
+        ),
+        (vec![half("garbage")], "OpenAI answered with something without a content type, which", 1),
+        (vec![half(r#"{"detail": "nothing here"}"#)], "it has no `choices`", 1),
+        // A POST does not become a GET, and does not go elsewhere.
+        (vec![moved(301, "/v1/elsewhere?q=k3y-s3cret")], "/v1/elsewhere`, and a POST is not sent on to there", 1),
+        (vec![moved(302, "https://example.com/")], "the address moved to `https://example.com/`", 1),
+        (vec![moved(303, "/v1/chat/completions")], "the address moved to `http://127.0.0.1:", 1),
         // What was shown is not asked for again.
         (
             vec![half("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n"), half("")],

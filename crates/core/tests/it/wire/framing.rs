@@ -225,3 +225,19 @@ fn shapes() -> impl Strategy<Value = serde_json::Value> {
         ]
     })
 }
+
+#[test]
+fn a_whole_reply_and_what_is_none() {
+    let whole = br#"  {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}"#;
+    let (deltas, reply) = stream(Wire::Chat, whole);
+    assert_eq!((deltas, reply.unwrap().text), (vec![], "Hi".to_owned()), "pieces come with the end");
+    let page = format!("<html>\n\u{1b}[2J {}", "x".repeat(9000));
+    for (wire, body) in
+        [(Wire::Chat, page.as_str()), (Wire::Ollama, &page), (Wire::Gemini, "Not Found"), (Wire::Ollama, "up")]
+    {
+        let error = stream(wire, body.as_bytes()).1.unwrap_err();
+        let WireError::Foreign { beginning } = &error else { panic!("{error}") };
+        let start = if body.starts_with('<') { "<html> [2J x" } else { body };
+        assert!(beginning.starts_with(start) && beginning.len() < 600 && !error.is_passing(), "{error}");
+    }
+}

@@ -24,7 +24,7 @@ impl Filling<'_> {
         let body = self.body(spec, &mut headers);
         let method = Method::from_bytes(spec.method.name().as_bytes())?;
         let is_body_secret = body_templates(&spec.body).any(|template| template.variables().next().is_some());
-        Ok(HttpRequest { method, url, headers, body, is_body_secret })
+        Ok(HttpRequest { method, url, headers, body, is_body_secret, keeps_method: false })
     }
 
     /// Fills in a template that no other server reads, such as a message for the model.
