@@ -35,6 +35,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A store, with the folder that it is in where it goes away with the experiment.
+type OpenStore = (Arc<dyn Store>, Option<tempfile::TempDir>);
+
 /// How cases are run.
 #[derive(Args, Clone)]
 pub(crate) struct ExperimentOptions {
@@ -220,7 +223,7 @@ impl ExperimentOptions {
     }
 
     /// Opens the store. Without one there is one for as long as this runs, so that not all of it has to be in memory.
-    fn open_store(&self, setup: &Setup) -> io::Result<Option<(Arc<dyn Store>, Option<tempfile::TempDir>)>> {
+    fn open_store(&self, setup: &Setup) -> io::Result<Option<OpenStore>> {
         let located = self.store.location(setup.root.as_deref(), &setup.config, &setup.toolset.environment);
         let (location, temporary) = match located {
             Ok(Some(location)) => (Ok(location), None),
