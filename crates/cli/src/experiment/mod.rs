@@ -220,7 +220,7 @@ impl ExperimentOptions {
     }
 
     /// Opens the store. Without one there is one for as long as this runs, so that not all of it has to be in memory.
-    fn open_store(&self, setup: &Setup) -> io::Result<Option<(Arc<dyn Store>, Option<tempfile::TempDir>)>> {
+    fn open_store(&self, setup: &Setup) -> io::Result<Option<Opened>> {
         let located = self.store.location(setup.root.as_deref(), &setup.config, &setup.toolset.environment);
         let (location, temporary) = match located {
             Ok(Some(location)) => (Ok(location), None),
@@ -296,6 +296,9 @@ impl ExperimentOptions {
         KeptTrials::begin(store, plan).await
     }
 }
+
+/// A store, with the folder that goes away with it.
+type Opened = (Arc<dyn Store>, Option<tempfile::TempDir>);
 
 /// How much of the runs is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
