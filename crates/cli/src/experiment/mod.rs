@@ -35,9 +35,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A store, with the folder that it is in where it goes away with the experiment.
-type OpenStore = (Arc<dyn Store>, Option<tempfile::TempDir>);
-
 /// How cases are run.
 #[derive(Args, Clone)]
 pub(crate) struct ExperimentOptions {
@@ -223,7 +220,7 @@ impl ExperimentOptions {
     }
 
     /// Opens the store. Without one there is one for as long as this runs, so that not all of it has to be in memory.
-    fn open_store(&self, setup: &Setup) -> io::Result<Option<OpenStore>> {
+    fn open_store(&self, setup: &Setup) -> io::Result<Option<Opened>> {
         let located = self.store.location(setup.root.as_deref(), &setup.config, &setup.toolset.environment);
         let (location, temporary) = match located {
             Ok(Some(location)) => (Ok(location), None),
@@ -299,6 +296,9 @@ impl ExperimentOptions {
         KeptTrials::begin(store, plan).await
     }
 }
+
+/// A store, with the folder that goes away with it.
+type Opened = (Arc<dyn Store>, Option<tempfile::TempDir>);
 
 /// How much of the runs is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
