@@ -25,7 +25,8 @@ use std::sync::Arc;
 /// no tools, no network and no key. What it cost is told by the prices of now.
 ///
 /// With --agent nothing is called either: at each recorded call of the model, what the agent would ask now is compared with
-/// what was asked then, and after each reply what is decided about its calls. Exits with 1 where something differs.
+/// what was asked then, and after each reply what is decided about its calls. Exits with 1 where something differs, and where the
+/// recording is incomplete.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter run hello.gram \"I am Ada\" --record ada.jsonl\n  \
@@ -59,6 +60,8 @@ pub(crate) struct Replay {
     sources: ToolSources,
 }
 
+const ENDS_EARLY: &str = "the recording ends before the run does";
+const NOTHING: &str = "nothing happens in this recording";
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 
@@ -89,10 +92,14 @@ impl Replay {
             Some(model) => driver.with_model(model),
             None => driver,
         };
+        let is_cut = recording.is_cut;
         let after = if self.all { After::GoOn } else { After::Stop };
         let compiled = driver.compile(&agent).map_err(CompareError::from);
         match compiled.and_then(|compiled| driver.compare(&compiled, recording.entries, after)) {
-            Ok(compared) => self.report(&compared),
+            Ok(mut compared) => {
+                compared.is_cut |= is_cut;
+                self.report(&compared)
+            }
             Err(CompareError::Compile(error)) => {
                 say_error(&SessionError::Compile(error))?;
                 Ok(Outcome::Failure)
@@ -107,7 +114,13 @@ impl Replay {
             Format::Json => print(&format!("{:#}\n", json!(compared)))?,
             Format::StreamJson => print(&format!("{}\n", json!(compared)))?,
         }
-        Ok(if compared.divergences.is_empty() { Outcome::Success } else { Outcome::Failure })
+        match compared {
+            Comparison { divergences, .. } if !divergences.is_empty() => {}
+            Comparison { is_cut: true, .. } => diagnostics::error(ENDS_EARLY, Some("nothing is known of the rest"))?,
+            Comparison { turns: 0, .. } => diagnostics::error(NOTHING, None)?,
+            _ => return Ok(Outcome::Success),
+        }
+        Ok(Outcome::Failure)
     }
 }
 
@@ -163,8 +176,8 @@ fn play(recording: Recording, format: Format) -> io::Result<Outcome> {
     let is_cut = recording.is_cut || playback.log().run().is_some();
     match outcome {
         Some(outcome) if !is_cut => return Ok(outcome),
-        _ if is_cut => diagnostics::error("the recording ends before the run does", None)?,
-        _ => diagnostics::error("nothing happens in this recording", None)?,
+        _ if is_cut => diagnostics::error(ENDS_EARLY, None)?,
+        _ => diagnostics::error(NOTHING, None)?,
     }
     Ok(Outcome::Failure)
 }

@@ -33,7 +33,10 @@ fn provider() -> String {
                 true => "404 Not Found",
                 false => "401 Unauthorized",
             };
-            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            let is_page = head.first().is_some_and(|line| line.starts_with("GET /page/"));
+            let body = if is_page { "<html>hello" } else { "{\"data\": []}" };
+            let status = if is_page { "200 OK" } else { status };
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-type: text/x\r\nconnection: close\r\n\r\n{body}").unwrap();
         }
     });
     format!("http://{address}/v1")
@@ -95,6 +98,20 @@ fn a_project_in_which_all_is_broken() {
     let checks = report["checks"].as_array().unwrap();
     let unhelped = checks.iter().filter(|check| check["state"] == "broken" && check["hint"].as_str().is_none());
     assert_eq!((output.status.code(), &report["ok"], unhelped.count()), (Some(1), &json!(false), 0));
+}
+
+#[test]
+fn an_address_of_something_else() {
+    let base = provider();
+    for (from, to, expected) in [
+        ("/v1", "/v2", "✗ OpenAI: `http://SERVER/v1` answered 404: it lists no models there"),
+        ("/v1", "/page", "✗ OpenAI answered with text/x, which is no reply of a model: <html>hello"),
+    ] {
+        let base = base.replace(from, to);
+        let said = doctor(&healthy(&base), &[], &base);
+        let hint = "help: is the address right that `patter.toml` has for OpenAI?";
+        assert!(said.starts_with("exit 1") && said.contains(expected) && said.contains(hint), "{said}");
+    }
 }
 
 #[test]

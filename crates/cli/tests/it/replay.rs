@@ -133,6 +133,28 @@ fn what_differs() {
 }
 
 #[test]
+fn what_ends_too_early_is_not_the_same() {
+    let folder = project();
+    let model = ["--model", "scripted/script.json", "--record", "a.jsonl", "--store", "none"];
+    patter(folder.path(), &[&["run", "a.gram", "Go"], model.as_slice()].concat());
+    let recorded = folder.read("a.jsonl");
+    let lines: Vec<&str> = recorded.lines().collect();
+    let head = |count: usize| lines[..count].join("\n") + "\n";
+    let is_same = |text: String| {
+        folder.write("cut.jsonl", text);
+        let said = patter(folder.path(), &["replay", "cut.jsonl", "--agent", "a.gram"]);
+        (said.status.code(), self::text(&said.stderr))
+    };
+    assert_eq!(is_same(recorded.clone()), (Some(0), String::new()));
+    let began = lines.iter().position(|line| line.contains("began")).unwrap();
+    assert_eq!(is_same(head(began)), (Some(1), "error: nothing happens in this recording\n".to_owned()));
+    let cut = "error: the recording ends before the run does\n  help: nothing is known of the rest\n".to_owned();
+    for text in [head(began + 1), recorded[..recorded.len() - 10].to_owned()] {
+        assert_eq!(is_same(text), (Some(1), cut.clone()));
+    }
+}
+
+#[test]
 fn what_is_no_recording() {
     let folder = Folder::new();
     let check = |text: &str, expected: &str| {

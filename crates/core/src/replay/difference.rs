@@ -226,7 +226,7 @@ impl fmt::Display for Difference {
             Difference::Outcome { then, now } => {
                 write!(f, "the run ends otherwise: {}, and was: {}", ended(now), ended(then))
             }
-            Difference::Impossible { message } => write!(f, "what happened cannot happen: {message}"),
+            Difference::Impossible { message } => write!(f, "what was recorded cannot go on from here: {message}"),
         }
     }
 }

@@ -47,6 +47,10 @@ pub enum After {
 /// How recorded runs compare with agents as they are now.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
+    /// How many runs of a person were compared.
+    pub turns: usize,
+    /// Whether what was recorded ends before the last of them does.
+    pub is_cut: bool,
     /// How many calls of models were compared, and found to be the same.
     pub same: usize,
     /// Where something differs.
@@ -122,13 +126,14 @@ pub fn compare(
     after: After,
 ) -> Result<Comparison, LogError> {
     let found = Comparison::default();
-    let mut comparing = Comparing { cast, after, log: Log::default(), now: HashMap::new(), turn: 0, found };
+    let mut comparing = Comparing { cast, after, log: Log::default(), now: HashMap::new(), found };
     for entry in entries {
         comparing.entry(entry)?;
         if after == After::Stop && !comparing.found.divergences.is_empty() {
-            break;
+            return Ok(comparing.found);
         }
     }
+    comparing.found.is_cut = comparing.log.run().is_some();
     Ok(comparing.found)
 }
 
@@ -139,7 +144,6 @@ struct Comparing<'c> {
     log: Log,
     /// The runs as they are now, as long as they are comparable.
     now: HashMap<Path, Playing<'c>>,
-    turn: usize,
     found: Comparison,
 }
 
@@ -171,7 +175,7 @@ impl<'c> Comparing<'c> {
                 let begun = beginning.clone();
                 self.log.apply(Entry::Began { run: path.clone(), frame, bindings, beginning })?;
                 if path.is_empty() {
-                    self.turn += 1;
+                    self.found.turns += 1;
                     self.now.clear();
                 }
                 self.begin(&path, begun, before);
@@ -223,7 +227,14 @@ impl<'c> Comparing<'c> {
                 Run::begin(Beginning { spec, depth, input, at }, before_of(path, before))
                     .map_err(|error| error.to_string())
             }
-            Some((call, Some(parent))) => parent.run.child(call, spec, at).map_err(|error| error.to_string()),
+            Some((call, Some(parent))) => match (parent.run.child(call, spec.clone(), at), self.after) {
+                (Ok(run), _) => Ok(run),
+                // The call has another result by now, or none yet.
+                (Err(_), After::GoOn) => {
+                    Run::begin(Beginning { spec, depth, input, at }, Vec::new()).map_err(|error| error.to_string())
+                }
+                (Err(error), After::Stop) => Err(error.to_string()),
+            },
             _ => Run::begin(Beginning { spec, depth, input, at }, before).map_err(|error| error.to_string()),
         };
         match begun {
@@ -243,6 +254,9 @@ impl<'c> Comparing<'c> {
         let number = then.model_calls() + 1;
         let result = match told {
             Told::Reply { reply, rulings, at } => {
+                if self.after == After::GoOn {
+                    playing.catch_up(then.conversation(), at);
+                }
                 found.extend(playing.conversation(then.conversation()));
                 let was = decided_then(then, &reply, rulings, at);
                 let (is, result) = playing.reply(reply, at, if self.after == After::GoOn { &was } else { &[] });
@@ -259,7 +273,7 @@ impl<'c> Comparing<'c> {
                 }
                 match (playing.run.tell(told), self.after) {
                     // The call of a tool that is gone has its result, which the model reads next.
-                    (Err(RunError::Finished { .. }), After::GoOn) | (Ok(()), _) => Ok(()),
+                    (Err(RunError::Finished { .. } | RunError::NotAsked { .. }), After::GoOn) | (Ok(()), _) => Ok(()),
                     (Err(error), _) => Err(error.to_string()),
                 }
             }
@@ -290,7 +304,7 @@ impl<'c> Comparing<'c> {
     }
 
     fn diverge(&mut self, agents: Vec<String>, model_call: u32, differences: Vec<Difference>) {
-        let place = Place { turn: self.turn, agents, model_call };
+        let place = Place { turn: self.found.turns, agents, model_call };
         match self.found.divergences.last_mut() {
             Some(last) if last.place == place => last.differences.extend(differences),
             _ => self.found.divergences.push(Divergence { place, differences }),
@@ -327,6 +341,19 @@ impl Playing<'_> {
         let index = index?;
         let (then, now) = (then.get(index).cloned(), now.get(index).cloned());
         Some(Difference::Conversation { number: index + 1, then, now })
+    }
+
+    /// Tells the run the results that calls had at once, such as those of a tool that was none, where it still waits for
+    /// them. What is wrong with a result that it does not wait for is told already.
+    fn catch_up(&mut self, then: &[Message], at: u64) {
+        let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
+        let results = then.len() - then.iter().rev().take_while(is_result).count();
+        for message in then.iter().skip(results) {
+            if let Message::Tool { call_id, outcome, .. } = message {
+                let _ = self.run.approved(call_id);
+                let _ = self.run.finished(call_id, outcome.clone(), 0, at);
+            }
+        }
     }
 
     /// Tells the run a reply, and returns what is decided about its calls. What was decided before takes the place of

@@ -76,6 +76,7 @@ async fn reached(
     let hint = format!("{}is the server up, and the network? `--offline` does not ask", place.unwrap_or_default());
     match tokio::time::timeout(PATIENCE, made.probe()).await {
         Err(_) => Line::broken(format!("{name}: `{base}` did not answer within {} s", PATIENCE.as_secs()), hint),
+        Ok(Err(error @ ModelError::Configuration { .. })) => wrong(&error),
         Ok(Err(error)) => Line::broken(format!("{name}: `{base}` cannot be reached: {error}"), hint),
         Ok(Ok(status)) if is_refusal(model.provider, status) => {
             let hint = match access.key.iter().chain(access.keys).next() {
@@ -84,7 +85,16 @@ async fn reached(
             };
             Line::broken(format!("{name}: `{base}` answered {status}: it does not let you in"), hint)
         }
-        Ok(Ok(status @ 500..)) => Line::broken(format!("{name}: `{base}` answered {status}"), "try again later"),
+        Ok(Ok(status @ (429 | 500..))) => {
+            Line::broken(format!("{name}: `{base}` answered {status}"), "try again later")
+        }
+        Ok(Ok(status)) if !(200..300).contains(&status) => {
+            let hint = access.base_from.map_or_else(
+                || "something between here and the provider answers in its place: a proxy?".to_owned(),
+                |place| format!("is the address right that `{place}` has for {name}?"),
+            );
+            Line::broken(format!("{name}: `{base}` answered {status}: it lists no models there"), hint)
+        }
         Ok(Ok(_)) => Line::well(format!("{name}: `{base}` answers")),
     }
 }

@@ -87,7 +87,8 @@ proptest! {
         let now = Now::new(spec);
         let entries = now.recorded(&chances);
         for after in [After::Stop, After::GoOn] {
-            prop_assert_eq!(now.compared(&entries, after), Comparison { same: replies(&entries), divergences: vec![] });
+            let compared = now.compared(&entries, after);
+            prop_assert_eq!((compared.same, compared.divergences, compared.turns), (replies(&entries), vec![], 1));
         }
         type Edit = (fn(&mut Now), &'static str);
         let edits: [Edit; 7] = [
@@ -146,6 +147,43 @@ proptest! {
         };
         prop_assert!(!entries.iter().any(is_decided) || !compared.divergences.is_empty());
     }
+}
+
+/// A call that failed at once because there was no such tool waits now for a result, and one that was made fails at once.
+#[test]
+fn what_was_recorded_goes_on_whatever_becomes_of_its_calls() {
+    let full = spec();
+    let mut less = spec();
+    less.tools.retain(|callable| callable.name != "sayHello");
+    (less.hash, less.agent) = ("less".into(), full.agent.clone());
+    let allow = || Ruling { decision: Decision::Allow, because: "the agent declares it".into() };
+    let ask = || Ruling { decision: Decision::Ask, because: "asked".into() };
+    let calls = |rulings| Told::Reply { reply: reply("", &[("a", "sayHello", "{}")], Finish::Stop), rulings, at: 5 };
+    let outcome = conversation::Outcome::Value { value: json!("Hello!") };
+    let (call_id, usage) = ("a".to_owned(), Usage::default());
+    let done = Told::Finished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, at: 10 };
+    let ends = Told::Reply { reply: reply("Done", &[], Finish::Stop), rulings: vec![], at: 15 };
+    let check = |then: &RunSpec, now: &RunSpec, told: &[Told], expected: &[&str]| {
+        let recorded = Now::new(then.clone());
+        let beginning = Run::start(then.clone(), Vec::new(), "Hi", 0).unwrap().beginning();
+        let frame = Some(recorded.frame.clone().into());
+        let began = Entry::Began { run: vec![], frame, bindings: String::new(), beginning };
+        let told = told.iter().map(|told| Entry::Told { run: vec![], told: told.clone() });
+        let entries: Vec<_> = std::iter::once(began).chain(told).collect();
+        let now = Now { frame: recorded.frame, ..Now::new(now.clone()) };
+        let compared = now.compared(&entries, After::GoOn);
+        assert_eq!(
+            (found(&compared).iter().map(String::as_str).collect::<Vec<_>>(), compared.is_cut),
+            (expected.to_vec(), false)
+        );
+        let whole = entries.len();
+        assert!(now.compared(&entries[..whole - 1], After::GoOn).is_cut);
+    };
+    check(&less, &full, &[calls(vec![]), ends.clone()], &["the model calls `sayHello`, which the agent had not"]);
+    let gone = ["the model calls `sayHello`, which the agent has no more", "message 3 of the conversation is another"];
+    check(&full, &less, &[calls(vec![allow()]), done.clone(), ends.clone()], &gone);
+    let approved = Told::Approved { call_id };
+    check(&full, &less, &[calls(vec![ask()]), approved, done, ends], &gone);
 }
 
 /// Replies and what differs, for an agent whose spec was edited.

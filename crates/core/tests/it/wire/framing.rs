@@ -85,9 +85,10 @@ fn pieces_and_replies_have_a_bound() {
         assert_eq!(end.unwrap_err().to_string(), format!("the reply cannot be read: {message}"));
     };
     let long = vec![b'x'; 1 << 20];
-    for wire in [Wire::Chat, Wire::Ollama] {
-        told(&long, 17, wire, "a piece of it is longer than 16 MiB");
+    for (wire, byte) in [(Wire::Chat, b':'), (Wire::Ollama, b'{')] {
+        told(&vec![byte; 1 << 20], 17, wire, "a piece of it is longer than 16 MiB");
     }
+    told(&[b'['; 1 << 20], 65, Wire::Chat, "it is longer than 64 MiB");
     let mut line = b"data: ".to_vec();
     line.resize(1 << 20, b'x');
     line.push(b'\n');
@@ -99,7 +100,7 @@ fn pieces_and_replies_have_a_bound() {
 #[test]
 fn unreadable_pieces_are_told() {
     let cases: [(Wire, &[u8]); 3] =
-        [(Wire::Chat, b"data: {\n\n"), (Wire::Anthropic, b"data: \xff\n\n"), (Wire::Ollama, b"<html>\n")];
+        [(Wire::Chat, b"data: {\n\n"), (Wire::Anthropic, b"data: \xff\n\n"), (Wire::Ollama, b"{<html>\n")];
     for (wire, bytes) in cases {
         let error = stream(wire, bytes).1.unwrap_err().to_string();
         assert!(error.starts_with("the reply cannot be read: it is no JSON: "), "{error}");

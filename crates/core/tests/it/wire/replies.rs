@@ -333,12 +333,15 @@ fn what_is_no_reply_is_told() {
         (Wire::Responses, "{}", "it has no `output`"),
         (Wire::Anthropic, "[]", "it has no `content`"),
         (Wire::Gemini, "{}", "it has no `candidates`"),
-        (Wire::Ollama, "7", "it has no `message`"),
-        (Wire::Chat, "<html>", "it is no JSON: expected value at line 1 column 1"),
+        (Wire::Ollama, "[7]", "it has no `message`"),
+        (Wire::Chat, "{<html>", "it is no JSON: key must be a string at line 1 column 2"),
+        (Wire::Chat, "", "it is no JSON: EOF while parsing a value at line 1 column 0"),
     ];
-    for (wire, body, message) in cases {
+    let cases = cases.map(|(wire, body, message)| (wire, body, format!("the reply cannot be read: {message}")));
+    let foreign = (Wire::Chat, "<html>", "what came is no reply of a model: <html>".to_owned());
+    for (wire, body, message) in cases.into_iter().chain([foreign]) {
         let error = read(wire, body).unwrap_err();
-        assert_eq!(error.to_string(), format!("the reply cannot be read: {message}"));
+        assert_eq!(error.to_string(), message);
         assert!(!error.is_passing());
     }
 }
