@@ -14,7 +14,7 @@ use std::sync::Arc;
 async fn cost(outer: &str, inner: &str) -> Option<String> {
     let agents = format!(
         "[boss:Agent {{instruction: 'Ask `helper`.', model: '{outer}'}} | helper]
-         [helper:Agent {{description: 'Helps', instruction: 'Help.', model: '{inner}'}} |]"
+         [helper:Agent {{description: 'Helps', instruction: 'Help.', model: '{inner}'}}]"
     );
     let script =
         |script: Json| -> Arc<dyn Model> { Arc::new(ScriptedModel::parse("script", &script.to_string()).unwrap()) };

@@ -159,7 +159,7 @@ async fn a_wait_is_cut_short() {
     let (reply, waits) = provider.ask("OpenAI/gpt-4o-mini", CancellationToken::cancel).await;
     assert_eq!((reply, waits.len()), (Err(ModelError::Cancelled), 1));
     // The others wait still, and the time of a run ends that too.
-    let agent = "[a:Agent {instruction: 'Be kind.', model: 'OpenAI/gpt-4o-mini', timeout: 50ms} |]";
+    let agent = "[a:Agent {instruction: 'Be kind.', model: 'OpenAI/gpt-4o-mini', timeout: 50ms}]";
     let heard = Arc::new(Mutex::new(Vec::new()));
     let waits = Arc::clone(&heard);
     let library = merge([(Layer::Project, Workspace::default())]).unwrap();
