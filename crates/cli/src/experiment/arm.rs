@@ -155,6 +155,11 @@ impl Bench<'_> {
                 diagnostics::error(&format!("there is no recording `{}`", path.display()), None)?;
                 return Ok(None);
             }
+            Some(path) if path.is_dir() && !has_recordings(path) => {
+                let hint = "`--record` writes a folder for each arm; name one of those";
+                diagnostics::error(&format!("there are no recordings in `{}`", path.display()), Some(hint))?;
+                return Ok(None);
+            }
             Some(path) => arm.with_replies(recorded_replies(path)),
             None => arm,
         };
@@ -273,4 +278,10 @@ impl Bench<'_> {
             }
         }
     }
+}
+
+fn has_recordings(folder: &Path) -> bool {
+    let is_one = |path: PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+    std::fs::read_dir(folder)
+        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| is_one(entry.path()))))
 }

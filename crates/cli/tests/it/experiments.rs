@@ -246,6 +246,8 @@ fn arms_of_all_kinds() {
     check(&["--arm", "a", "--arm", "b=b.gram"], 1, "`b.gram` has no toolbox");
     check(&["--arm", "a", "--arm", "b=git:none"], 1, "the revision `none` cannot be read: ");
     check(&["--arm", "a", "--arm", "b=recording:none"], 1, "there is no recording `none`");
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    check(&["--arm", "a", "--arm", "b=recording:empty"], 1, "there are no recordings in `empty`");
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! What the runs of an arm are like together.
 
 use super::Trial;
+use patter_core::experiment::Interval;
 use patter_core::experiment::distribution::normal_quantile;
-use patter_core::experiment::{Interval, Rng, mean_interval};
 use patter_core::price::{Bill, Cost};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// What is drawn for an interval, and from where.
-const RESAMPLES: usize = 10_000;
+/// How often an interval may miss.
 const ALPHA: f64 = 0.05;
 
 /// The runs of an arm, in numbers.
@@ -56,15 +55,8 @@ pub fn summary<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Summary {
     trials.iter().for_each(|trial| bill.add(trial.cost));
     let rates = case_rates(&trials);
     let pass_rate = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-    let pass_interval = match pass_rate {
-        // With repeats the case is the unit: runs of one case are alike.
-        Some(rate) if trials.len() > rates.len() => {
-            let drawn = mean_interval(&rates, ALPHA, RESAMPLES, &mut Rng::new(0));
-            drawn.map(|(interval, _)| interval).or_else(|| wilson(rate, rates.len()))
-        }
-        Some(rate) => wilson(rate, rates.len()),
-        None => None,
-    };
+    // The case is the unit, as runs of one case are alike; that they may differ makes this only more careful.
+    let pass_interval = pass_rate.and_then(|rate| wilson(rate, rates.len()));
     Summary {
         runs: trials.len(),
         passed: trials.iter().filter(|trial| trial.passed).count(),
