@@ -176,8 +176,8 @@ fn killed_in_the_middle_and_resumed() {
         .unwrap()
         .parse()
         .unwrap();
-    // Two are under way at a time: all others that were made are kept, and not made again.
-    assert!(kept + 2 >= before.len() && kept < CASES, "{said}");
+    // Two are under way at a time while one is written: all others that were made are kept, and not made again.
+    assert!(kept + 3 >= before.len() && kept < CASES, "{said}");
     let again = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--store", "x.db"]);
     assert!(!again.contains("going on"), "{again}");
     assert!(folder.run(&["sessions", "--store", "x.db"]).contains("there are no sessions yet"));
