@@ -1,7 +1,7 @@
 //! Telling what agents ask for and their providers have no place for, before a token is spent.
 
 use crate::diagnostics;
-use patter::agent::Compiled;
+use patter::agent::CompiledAgent;
 use patter::model::Access;
 use patter::project::{Environment, ModelsConfig};
 use patter::run::Target;
@@ -11,8 +11,8 @@ use std::io;
 /// Warns of what is not sent, for agents and for those that they call, each once. `ready` makes agents ready by their
 /// names; what cannot be made ready is told elsewhere.
 pub(crate) fn warn(
-    mut waiting: Vec<Compiled>,
-    ready: impl Fn(&str) -> Option<Compiled>,
+    mut waiting: Vec<CompiledAgent>,
+    ready: impl Fn(&str) -> Option<CompiledAgent>,
     (environment, config): (&Environment, &ModelsConfig),
 ) -> io::Result<()> {
     let mut seen: HashSet<_> = waiting.iter().map(|compiled| compiled.name().to_owned()).collect();

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, clippy::indexing_slicing, missing_docs, reason = "a benchmark")]
 
 use patter_core::check::{Options, check};
-use patter_core::project::Project;
+use patter_core::declare::project::Project;
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;

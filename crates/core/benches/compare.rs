@@ -4,7 +4,7 @@
 //! of them, and hardly any more from there.
 #![allow(clippy::print_stdout, missing_docs, reason = "a benchmark")]
 
-use patter_core::experiment::{Experiment, Metric, Options, Rng, Stopping, Trial, compare};
+use patter_core::stats::{Experiment, Metric, Options, Rng, Stopping, Trial, compare};
 use std::hint::black_box;
 use std::time::Instant;
 

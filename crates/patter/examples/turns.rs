@@ -9,13 +9,13 @@
 //! of its own, kept in a store; `--store none` has sessions that are kept nowhere.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
-use patter::agent::Compiled;
-use patter::agents::Agents;
+use patter::agent::CompiledAgent;
 use patter::drive::{Driver, Models, RunEvent, now};
 use patter::library::Layer;
+use patter::live::LiveProject;
 use patter::model::{HttpModel, Model};
 use patter::project::{Environment, Project};
-use patter::run::{Outcome, Run};
+use patter::run::{Run, RunOutcome};
 use patter::session::Session;
 use patter::store::{self, Location, SessionId, Store};
 use patter::tool::{CancellationToken, Kit, merge, standard::standard};
@@ -72,8 +72,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
 /// What plays turns.
 #[derive(Clone)]
 enum Player {
-    Runs { driver: Driver, compiled: Compiled },
-    Sessions { agents: Arc<Agents>, store: Option<Arc<dyn Store>>, heard: Option<Heard> },
+    Runs { driver: Driver, compiled: CompiledAgent },
+    Sessions { agents: Arc<LiveProject>, store: Option<Arc<dyn Store>>, heard: Option<Heard> },
 }
 
 /// Counts what is heard.
@@ -88,7 +88,7 @@ impl Player {
         ]);
         let heard = options.stream.then(Heard::default);
         if let Some(place) = &options.store {
-            let agents = Agents::open(&options.agent).with_environment(environment).read().await?;
+            let agents = LiveProject::open(&options.agent).with_environment(environment).read().await?;
             let store = if place == "none" { None } else { Some(store::open(&Location::parse(place)?).await?) };
             return Ok(Player::Sessions { agents: agents.into(), store, heard });
         }
@@ -125,7 +125,7 @@ impl Player {
             }
         };
         match run.outcome() {
-            Some(Outcome::Answer { .. }) => Some(run.response().tools_used.len()),
+            Some(RunOutcome::Answer { .. }) => Some(run.response().tools_used.len()),
             other => {
                 eprintln!("{other:?}");
                 None

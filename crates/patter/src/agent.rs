@@ -3,20 +3,20 @@
 use crate::lock::Lock;
 use crate::tool::Tool;
 use patter_core::check::errors_in;
-use patter_core::conversation::Message;
 use patter_core::declare::Agent;
-use patter_core::definition::{Definition, hash};
+use patter_core::declare::project::Project;
 use patter_core::gram::Diagnostic;
 use patter_core::library::{BindError, Library, Matching, Target, bind};
-use patter_core::name::{FullName, ModelError, ModelRef, Provider, WireName, WireNameError};
-use patter_core::nearest;
+use patter_core::message::conversation::Message;
+use patter_core::message::request::{Frame, OfferedTool, Request, Settings};
+use patter_core::name::{FullName, ModelRef, ModelRefError, Provider, WireName, WireNameError};
 use patter_core::permission::{Permissions, Rule};
-use patter_core::project::Project;
-use patter_core::provider::{Effect, SchemaView, view};
-use patter_core::request::{Frame, OfferedTool, Request, Settings};
 use patter_core::run::{self, Callable, Limits, RunSpec};
-use patter_core::schema::type_schema;
-use patter_core::signature::{SignatureError, Validator};
+use patter_core::text::nearest;
+use patter_core::types::definition::{Definition, hash};
+use patter_core::types::dialect::{Effect, SchemaView, view};
+use patter_core::types::schema::type_schema;
+use patter_core::types::signature::{SignatureError, Validator};
 use patter_core::wire::Wire;
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use thiserror::Error;
 /// An agent that is ready to run. Cheap to clone; made once for a text and a library.
 ///
 /// ```
-/// use patter::agent::Compiled;
+/// use patter::agent::CompiledAgent;
 /// use patter::library::Layer;
 /// use patter::project::{Environment, Project};
 /// use patter::tool::{Kit, merge, standard::standard};
@@ -35,11 +35,11 @@ use thiserror::Error;
 /// let project = Project::read([("hi.gram", text)]);
 /// let library = merge([(Layer::Internal, standard(&Kit::new(".", Environment::default())))]).unwrap();
 /// let (_, agent) = project.agents().next().unwrap();
-/// let compiled = Compiled::new(&agent, &project, &library, None).unwrap();
+/// let compiled = CompiledAgent::new(&agent, &project, &library, None).unwrap();
 /// assert_eq!(compiled.offered()[0].name.as_str(), "sayHello");
 /// ```
 #[derive(Debug, Clone)]
-pub struct Compiled {
+pub struct CompiledAgent {
     parts: Arc<Parts>,
 }
 
@@ -79,7 +79,7 @@ pub enum CompileError {
         /// The agent.
         agent: String,
         /// What is wrong with it.
-        error: ModelError,
+        error: ModelRefError,
     },
     /// Tools cannot be bound.
     #[error(transparent)]
@@ -121,7 +121,7 @@ pub enum CompileError {
     },
 }
 
-impl Compiled {
+impl CompiledAgent {
     /// Makes an agent ready: binds its tools, and makes their schemas as the provider of its model takes them. Another
     /// model may be given.
     pub fn new(

@@ -12,23 +12,22 @@
 // What `#[tool]` writes begins with `::patter`, here too.
 extern crate self as patter;
 
-pub mod agent;
-pub mod agents;
-pub mod drive;
-pub mod http;
-pub mod lock;
-pub mod model;
-pub mod openapi;
 pub mod project;
-pub mod report;
+pub mod tool;
+pub mod http;
+pub mod model;
+pub mod agent;
+pub mod drive;
 pub mod session;
 pub mod store;
-pub mod tool;
-pub mod trial;
+pub mod live;
+pub mod lock;
+pub mod experiment;
+pub mod report;
+pub mod openapi;
 
 pub use patter_core::{
-    case, check, compatible, conversation, declare, definition, diff, experiment, gram, library, name, nearest,
-    permission, price, provider, replay, request, rule, run, schema, signature, wire,
+    case, check, declare, diff, gram, library, message, name, permission, rule, run, stats, text, types, wire,
 };
 
 /// Makes a tool of a function.

@@ -4,8 +4,8 @@
 //! serves it, down to a hash of its schemas and of its declaration, so that [`Lock::drift`] finds every change.
 
 use crate::tool::Tool;
-use patter_core::definition::hash;
 use patter_core::library::{Binding, Library, Target};
+use patter_core::types::definition::hash;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;

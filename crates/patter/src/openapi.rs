@@ -1,6 +1,6 @@
 //! OpenAPI documents on disk: JSON or YAML, by content.
 
-pub use patter_core::openapi::{Glob, Imported, OpenApiError, Options, Warning, toolbox};
+pub use patter_core::openapi::{Imported, OpenApiError, Options, Warning, toolbox};
 
 use serde_json::Value as Json;
 use thiserror::Error;

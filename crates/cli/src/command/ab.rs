@@ -3,8 +3,8 @@
 use crate::experiment::{ArmSpec, ExperimentOptions, OutputOptions, Question, ab_text, say_stopped};
 use crate::{Outcome, diagnostics};
 use clap::Args;
-use patter::experiment::Stopping;
-use patter::trial::{ReportKind, SeriesEnd, compare_arms};
+use patter::experiment::{ReportKind, SeriesEnd, compare_arms};
+use patter::stats::Stopping;
 use std::collections::HashSet;
 use std::io;
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use patter::name::FullName;
 use patter::permission::{Decision, Permissions, Rule};
 use patter::project::Servers;
-use patter::tool::{Approval, Call as ToolCall, CallError, Effect, Event, Executor, Happening, Tool};
+use patter::tool::{Approval, Call as ToolCall, CallError, Effect, Executor, Tool, ToolEvent, ToolEventKind};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal, Read};
 
@@ -172,8 +172,8 @@ fn hint(error: &CallError) -> Option<String> {
     }
 }
 
-fn show_progress(event: &Event<'_>) {
-    if let Happening::Progress(progress) = &event.happening {
+fn show_progress(event: &ToolEvent<'_>) {
+    if let ToolEventKind::Progress(progress) = &event.kind {
         let percent = progress.fraction.map_or_else(String::new, |part| format!("{:>3.0} % ", part * 100.0));
         // Progress is a courtesy: that it cannot be told is no reason to stop.
         let _ = diagnostics::say(&format!("{percent}{}", progress.message));
@@ -185,7 +185,7 @@ fn warn_of_unknown(tool: &Tool, arguments: &Json) -> io::Result<()> {
     let parameters = &tool.definition.signature.parameters;
     let unknown = arguments.as_object().into_iter().flat_map(|object| object.keys());
     for name in unknown.filter(|name| !parameters.iter().any(|parameter| parameter.name == **name)) {
-        let near = patter::nearest(name, parameters.iter().map(|parameter| parameter.name.as_str()));
+        let near = patter::text::nearest(name, parameters.iter().map(|parameter| parameter.name.as_str()));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         diagnostics::say(&format!("warning: `{}` takes no `{name}`{near}", tool.name()))?;
     }

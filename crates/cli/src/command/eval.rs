@@ -6,8 +6,8 @@ use crate::experiment::{
 };
 use crate::{Outcome, diagnostics};
 use clap::Args;
-use patter::experiment::Stopping;
-use patter::trial::{Gate, ReportKind, SeriesEnd, compare_reports};
+use patter::experiment::{Gate, ReportKind, SeriesEnd, compare_reports};
+use patter::stats::Stopping;
 use std::io;
 use std::path::PathBuf;
 
@@ -83,5 +83,5 @@ impl Eval {
 }
 
 fn gate(text: &str) -> Result<Gate, String> {
-    text.parse().map_err(|error: patter::trial::GateError| format!("{error}; {}", error.hint()))
+    text.parse().map_err(|error: patter::experiment::GateError| format!("{error}; {}", error.hint()))
 }

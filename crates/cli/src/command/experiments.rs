@@ -6,9 +6,9 @@ use crate::talk::{StoreOption, Stores, short};
 use crate::{Outcome, diagnostics, print};
 use clap::Args;
 use patter::drive::now;
-use patter::experiment::Options;
+use patter::experiment::{ReportKind, StoredTrials, compare_arms};
+use patter::stats::Options;
 use patter::store::{self, SessionState, Summary};
-use patter::trial::{KeptTrials, ReportKind, compare_arms};
 use std::fmt::Write;
 use std::io;
 
@@ -56,7 +56,7 @@ impl Experiments {
                 "latest" => latest(&*store).await?,
                 named => store::find(&*store, named).await?,
             };
-            KeptTrials::read(&*store, &id).await
+            StoredTrials::read(&*store, &id).await
         });
         let mut report = match read {
             Ok(report) => report,

@@ -26,7 +26,7 @@ impl Explain {
             print(page)?;
             return Ok(Outcome::Success);
         }
-        let near = patter::nearest(&wanted, rule::all().map(|rule| rule.code));
+        let near = patter::text::nearest(&wanted, rule::all().map(|rule| rule.code));
         let hint = match near {
             Some(near) => format!("did you mean {near}? `patter explain` lists all rules"),
             None => "`patter explain` lists all rules".to_owned(),

@@ -5,8 +5,9 @@ use crate::setup::{Setup, ToolSources, Toolset, until_stopped};
 use crate::source::{Existing, Input, Source, write_whole};
 use crate::{Outcome, print};
 use clap::{Args, Subcommand};
-use patter::openapi::{self, Glob, Imported, OpenApiError, Options};
+use patter::openapi::{self, Imported, OpenApiError, Options};
 use patter::project::Servers;
+use patter::text::Glob;
 use patter::tool::mcp::declarations;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -108,7 +109,7 @@ impl Mcp {
         let Toolset { tools, runtime, stop, .. } = &setup.toolset;
         let Some(server) = tools.server(&self.name) else {
             let names: Vec<_> = tools.servers().collect();
-            let hint = match patter::nearest(&self.name, names.iter().copied()) {
+            let hint = match patter::text::nearest(&self.name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if names.is_empty() => "add a section [mcp.NAME] to patter.toml".to_owned(),
                 None => format!("there are {}", names.join(", ")),

@@ -5,12 +5,12 @@ use crate::talk::{Format, Opening, listener, say_error, show_end};
 use crate::{Outcome, diagnostics, print};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use patter::conversation::Message;
-use patter::drive::{CompareError, Driver, Happened, Tally};
+use patter::drive::{CompareError, Driver, RunEventKind, Tally};
+use patter::message::conversation::Message;
 use patter::model::models_with;
 use patter::name::ModelRef;
 use patter::project::{Config, Servers};
-use patter::replay::{After, Comparison, Difference};
+use patter::session::replay::{After, Comparison, Difference};
 use patter::session::{Entry, Playback, Recording, RecordingError, SessionError};
 use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
@@ -167,7 +167,7 @@ fn play(recording: Recording, format: Format) -> io::Result<Outcome> {
         for event in &heard {
             tally.hear(event);
             show(event);
-            if let (Happened::Finished { .. }, 0, Some(run)) = (&event.happened, event.depth, playback.log().last()) {
+            if let (RunEventKind::Finished { .. }, 0, Some(run)) = (&event.kind, event.depth, playback.log().last()) {
                 outcome = Some(show_end(format, run, playback.bindings(), tally.cost(), session)?);
                 tally = Tally::new(prices.clone());
             }
@@ -210,10 +210,11 @@ fn shown(difference: &Difference) -> (String, String) {
     match difference {
         Difference::Instruction { then, now } => (then.clone(), now.clone()),
         Difference::ToolChanged { then, now } => {
-            let schema = |tool: &patter::request::FramedTool, other: &patter::request::FramedTool| {
+            let schema = |tool: &patter::message::request::FramedTool, other: &patter::message::request::FramedTool| {
                 if tool.schema == other.schema { String::new() } else { pretty(&tool.schema) }
             };
-            let text = |tool: &patter::request::FramedTool, schema: String| format!("{}\n{schema}", tool.description);
+            let text =
+                |tool: &patter::message::request::FramedTool, schema: String| format!("{}\n{schema}", tool.description);
             (text(then, schema(then, now)), text(now, schema(now, then)))
         }
         Difference::ToolOrder { then, now } => (then.join("\n"), now.join("\n")),

@@ -5,8 +5,8 @@ use crate::{Outcome, diagnostics, print};
 use clap::{Args, ValueEnum};
 use patter::declare::{Declares, ToolSpec};
 use patter::project::Project;
-use patter::provider::{Effect, SchemaView, view};
-use patter::schema::{input_schema, output_schema};
+use patter::types::dialect::{Effect, SchemaView, view};
+use patter::types::schema::{input_schema, output_schema};
 use serde_json::{Map, Value as Json};
 use std::io;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ impl Schema {
         };
         let Some(tool) = tools.iter().find(|tool| tool.name().as_deref() == Some(wanted)) else {
             let names: Vec<_> = tools.iter().filter_map(ToolSpec::name).collect();
-            let hint = match patter::nearest(wanted, names.iter().map(AsRef::as_ref)) {
+            let hint = match patter::text::nearest(wanted, names.iter().map(AsRef::as_ref)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if names.is_empty() => "it declares no tools; name the file that does".to_owned(),
                 None => format!("its tools are {}", names.join(", ")),

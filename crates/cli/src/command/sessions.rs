@@ -4,8 +4,8 @@ use crate::source::{Existing, write_whole};
 use crate::talk::{DIM, StoreOption, Stores, short};
 use crate::{Outcome, diagnostics, print, print_as_is};
 use clap::{Args, Subcommand, ValueEnum};
-use patter::conversation::Message;
 use patter::drive::now;
+use patter::message::conversation::Message;
 use patter::run;
 use patter::session::{Entry, Log, LogError, Recording};
 use patter::store::{self, NewSession, SessionId, SessionState, Store, StoreError, Stored, Summary};
@@ -260,11 +260,11 @@ fn shown(summary: &Summary, log: &Log, full: bool) -> String {
     match (log.run(), log.turns().last()) {
         (Some(_), _) => text.push_str("\nthe last run has not ended; `patter resume` goes on with it\n"),
         (None, Some(turn)) => match &turn.outcome {
-            run::Outcome::Answer { .. } => {}
-            run::Outcome::Failed(failure) => {
+            run::RunOutcome::Answer { .. } => {}
+            run::RunOutcome::Failed(failure) => {
                 let _ = writeln!(text, "\nthe last run failed: {}", diagnostics::visible(&failure.message));
             }
-            run::Outcome::Cancelled => text.push_str("\nthe last run was stopped\n"),
+            run::RunOutcome::Cancelled => text.push_str("\nthe last run was stopped\n"),
         },
         (None, None) => {}
     }

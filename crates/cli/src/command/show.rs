@@ -7,7 +7,7 @@ use clap::Args;
 use patter::declare::{Agent, Element, ToolSpec};
 use patter::gram::{Dialect, Span};
 use patter::project::{Loaded, Project, find_root};
-use patter::signature::{Field, Presence, Signature};
+use patter::types::signature::{Field, Presence, Signature};
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ impl Show {
                 Some(name) => format!("`{}` has no agent `{name}`", self.path.display()),
                 None => format!("`{}` has no agents", self.path.display()),
             };
-            let near = self.agent.as_deref().and_then(|name| patter::nearest(name, names.iter().map(AsRef::as_ref)));
+            let near =
+                self.agent.as_deref().and_then(|name| patter::text::nearest(name, names.iter().map(AsRef::as_ref)));
             let hint = match near {
                 Some(near) => Some(format!("did you mean `{near}`?")),
                 None if names.is_empty() => None,

@@ -11,8 +11,8 @@ use patter::library::{BindFailure, Entry, Library, Matching, ResolveError, Targe
 use patter::name::FullName;
 use patter::permission::{Because, Permissions};
 use patter::project::{Project, Servers};
-use patter::signature::{Field, Presence, Shape, Signature, Type};
 use patter::tool::Tool;
+use patter::types::signature::{Field, Presence, Shape, Signature, Type};
 use std::fmt::Write;
 use std::io;
 

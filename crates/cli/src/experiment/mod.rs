@@ -18,16 +18,16 @@ use crate::{Outcome, diagnostics};
 use arm::Bench;
 use clap::Args;
 use patter::drive::{Driver, Nobody};
-use patter::experiment::{Options, Stopping};
+use patter::experiment::{
+    Arm, Blocks, Going, KeepError, Pace, Plan, Programs, Report, ReportKind, Series, SeriesEnd, StoredTrials, Trial,
+    compare_arms, is_enough,
+};
 use patter::name::ModelRef;
 use patter::project::Servers;
 use patter::run::Limits;
 use patter::session::SessionError;
+use patter::stats::{Options, Stopping};
 use patter::store::{self, Location, SessionState, Store, StoreError};
-use patter::trial::{
-    Arm, Blocks, Going, KeepError, KeptTrials, Pace, Plan, Programs, Report, ReportKind, Series, SeriesEnd, Trial,
-    compare_arms, is_enough,
-};
 use progress::Progress;
 use std::io;
 use std::num::NonZeroU32;
@@ -210,7 +210,7 @@ impl ExperimentOptions {
             ReportKind::Ab => format!("{agent}: {}", names.join(" and ")),
         };
         let (cases, cases_hash) = series.case_infos();
-        let judges = series.judges.iter().map(patter::trial::Judge::info).collect();
+        let judges = series.judges.iter().map(patter::experiment::Judge::info).collect();
         let blocks = match question.stopping {
             Stopping::Fixed => Blocks::Mixed,
             Stopping::Anytime => Blocks::ByCase,
@@ -247,7 +247,7 @@ impl ExperimentOptions {
         store: Arc<dyn Store>,
         setup: &Setup,
         question: &Question<'_>,
-    ) -> Result<(KeptTrials, SeriesEnd), KeepError> {
+    ) -> Result<(StoredTrials, SeriesEnd), KeepError> {
         let mut kept = self.kept(plan, store).await?;
         let pace = Pace { concurrency: self.concurrency, interval: self.rate };
         let mut progress = Progress::new(kept.plan().jobs().len(), kept.done());
@@ -276,24 +276,24 @@ impl ExperimentOptions {
     }
 
     /// Begins the experiment, or goes on with it where it was interrupted.
-    async fn kept(&self, plan: Plan, store: Arc<dyn Store>) -> Result<KeptTrials, KeepError> {
+    async fn kept(&self, plan: Plan, store: Arc<dyn Store>) -> Result<StoredTrials, KeepError> {
         if let Some(text) = &self.resume {
             let id = match text.as_str() {
                 "latest" => latest(&*store).await?,
                 text => store::find(&*store, text).await?,
             };
-            return going_on(KeptTrials::resume(store, &id, plan).await?);
+            return going_on(StoredTrials::resume(store, &id, plan).await?);
         }
         if !self.new
-            && let Some(id) = KeptTrials::interrupted(&*store, &plan).await?
+            && let Some(id) = StoredTrials::interrupted(&*store, &plan).await?
         {
-            match KeptTrials::resume(Arc::clone(&store), &id, plan.clone()).await {
+            match StoredTrials::resume(Arc::clone(&store), &id, plan.clone()).await {
                 // It is not interrupted, but under way elsewhere.
                 Err(KeepError::Store(StoreError::Busy { .. })) => {}
                 resumed => return going_on(resumed?),
             }
         }
-        KeptTrials::begin(store, plan).await
+        StoredTrials::begin(store, plan).await
     }
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn say_stopped(answer: &Answer) -> io::Result<Outcome> {
     Ok(Outcome::Code(130))
 }
 
-fn going_on(kept: KeptTrials) -> Result<KeptTrials, KeepError> {
+fn going_on(kept: StoredTrials) -> Result<StoredTrials, KeepError> {
     let (done, all) = (kept.done().len(), kept.plan().jobs().len());
     // That it cannot be said is no reason to stop.
     let _ = diagnostics::say(&format!("{DIM}going on with {}: {done} of {all} runs are done{DIM:#}", kept.id()));

@@ -4,9 +4,9 @@ use super::{Detail, say_keep_error};
 use crate::source::{Existing, write_whole};
 use crate::{Outcome, diagnostics, print, print_as_is};
 use clap::{Args, ValueEnum};
+use patter::experiment::{Report, StoredTrials, junit, summary};
 use patter::report::html;
 use patter::store::{self, Store};
-use patter::trial::{KeptTrials, Report, junit, summary};
 use serde_json::{Value as Json, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> 
     }
     let read = runtime.block_on(async {
         let id = store::find(store, named).await?;
-        KeptTrials::read(store, &id).await
+        StoredTrials::read(store, &id).await
     });
     match read {
         Ok(report) => Ok(Some(report)),

@@ -1,6 +1,6 @@
 //! Small plots of intervals.
 
-use patter::experiment::{Contrast, Kind};
+use patter::stats::{Contrast, Kind};
 
 /// How wide a plot is.
 const WIDTH: usize = 25;

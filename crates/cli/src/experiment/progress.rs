@@ -2,7 +2,7 @@
 
 use crate::{diagnostics, terminal};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use patter::trial::Trial;
+use patter::experiment::Trial;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 

@@ -4,9 +4,9 @@ use super::plot::plot;
 use crate::diagnostics::visible;
 use crate::talk::{DIM, short};
 use anstyle::{AnsiColor, Style};
-use patter::experiment::{Comparison, Contrast, Finding, Interval, Kind};
-use patter::price::Cost;
-use patter::trial::{Report, Summary, Trial, summary};
+use patter::experiment::{Report, Summary, Trial, summary};
+use patter::message::price::Cost;
+use patter::stats::{Comparison, Contrast, Finding, Interval, Kind};
 use std::fmt::Write;
 
 /// Up to how many cases are all shown; of more, those that failed.

@@ -3,8 +3,8 @@
 use crate::{Outcome, diagnostics, print, print_as_is, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use patter::drive::{Happened, RunEvent, RunFailure};
-use patter::price::Cost;
+use patter::drive::{RunEvent, RunEventKind, RunFailure};
+use patter::message::price::Cost;
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal};
@@ -35,8 +35,8 @@ pub(crate) fn listener(format: Format, opening: Opening) -> impl Fn(&RunEvent) +
     move |event| {
         let _ = match format {
             Format::Text => {
-                let ends = matches!(&event.happened, Happened::Replied { calls, .. } if *calls > 0 && event.depth == 0);
-                if matches!(&event.happened, Happened::Text { .. }) && event.depth == 0 {
+                let ends = matches!(&event.kind, RunEventKind::Replied { calls, .. } if *calls > 0 && event.depth == 0);
+                if matches!(&event.kind, RunEventKind::Text { .. }) && event.depth == 0 {
                     is_open.store(true, Ordering::Relaxed);
                 } else if ends && is_open.swap(false, Ordering::Relaxed) {
                     // What the model says before it calls tools is a line of its own.
@@ -108,8 +108,8 @@ pub(crate) fn show_end(
         Format::StreamJson => {}
     }
     match run.outcome() {
-        Some(run::Outcome::Answer { .. }) => Ok(Outcome::Success),
-        Some(run::Outcome::Failed(failure)) => {
+        Some(run::RunOutcome::Answer { .. }) => Ok(Outcome::Success),
+        Some(run::RunOutcome::Failed(failure)) => {
             let hint = match failure.kind {
                 FailureKind::ModelCalls => Some("--max-turns allows more"),
                 _ => None,
@@ -117,7 +117,7 @@ pub(crate) fn show_end(
             diagnostics::error(&format!("{}: {failure}", failure.kind.name()), hint)?;
             Ok(Outcome::Failure)
         }
-        Some(run::Outcome::Cancelled) | None => {
+        Some(run::RunOutcome::Cancelled) | None => {
             diagnostics::say("the run was stopped")?;
             Ok(Outcome::Code(130))
         }
@@ -126,13 +126,13 @@ pub(crate) fn show_end(
 
 fn show(event: &RunEvent) -> io::Result<()> {
     let indent = "  ".repeat(event.depth as usize);
-    match &event.happened {
+    match &event.kind {
         // What other agents say is for the one that called them.
-        Happened::Text { text } if event.depth == 0 => {
+        RunEventKind::Text { text } if event.depth == 0 => {
             // A terminal obeys what it is sent; a file or a pipe gets the answer as it is.
             if io::stdout().is_terminal() { print(&diagnostics::visible(text)) } else { print_as_is(text) }
         }
-        Happened::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
+        RunEventKind::ToolProgress { message, .. } => diagnostics::say(&format!("{indent}  {DIM}{message}{DIM:#}")),
         _ => event_line(event).map_or(Ok(()), |line| diagnostics::say(&line)),
     }
 }
@@ -145,20 +145,20 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
         let text = diagnostics::visible(text).split_whitespace().collect::<Vec<_>>().join(" ");
         terminal::cut(&text, width.saturating_sub(used + indent.len()).max(TERSEST))
     };
-    match &event.happened {
-        Happened::ToolStarted { tool, arguments, .. } => {
+    match &event.kind {
+        RunEventKind::ToolStarted { tool, arguments, .. } => {
             let tool = &diagnostics::visible(tool);
             let arguments = one_line(&arguments.to_string(), tool.len() + 3);
             Some(format!("{indent}{DIM}→{DIM:#} {TOOL}{tool}{TOOL:#} {arguments}"))
         }
-        Happened::ToolFinished { tool, outcome, duration_ms, .. } => {
+        RunEventKind::ToolFinished { tool, outcome, duration_ms, .. } => {
             let tool = &diagnostics::visible(tool);
             let time = format!("{duration_ms} ms");
             let text = one_line(&outcome.text(), tool.len() + time.len() + 4);
             let style = if outcome.is_value() { Style::new() } else { BAD };
             Some(format!("{indent}{DIM}←{DIM:#} {TOOL}{tool}{TOOL:#} {style}{text}{style:#} {DIM}{time}{DIM:#}"))
         }
-        Happened::Waiting { seconds, because } => {
+        RunEventKind::Waiting { seconds, because } => {
             let wait = format!("waiting {seconds:.1} s:");
             Some(format!("{indent}{DIM}{wait} {}{DIM:#}", one_line(because, wait.len() + 1)))
         }

@@ -11,9 +11,9 @@ pub(crate) use keeping::{StoreOption, Stores};
 use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
 use crate::{Outcome, diagnostics, unsent};
 use clap::Args;
-use patter::agent::Compiled;
-use patter::agents::{Agents, Places};
+use patter::agent::CompiledAgent;
 use patter::drive::{Approver, Driver, RunEvent, Tally, now};
+use patter::live::{LiveProject, Places};
 use patter::name::ModelRef;
 use patter::permission::Rule;
 use patter::project::{Config, Servers};
@@ -78,7 +78,7 @@ pub(crate) struct SessionOptions {
 pub(crate) struct Talk {
     pub(crate) session: Session,
     pub(crate) store: Option<Arc<dyn Store>>,
-    pub(crate) agents: Arc<Agents>,
+    pub(crate) agents: Arc<LiveProject>,
     /// What it cost since it was opened.
     pub(crate) tally: Arc<Tally>,
     pub(crate) toolset: Toolset,
@@ -171,7 +171,7 @@ impl TalkOptions {
         let tools = std::mem::take(&mut toolset.tools);
         let places = Places { paths, root: root.clone() };
         let (library, environment) = (Arc::clone(&toolset.library), toolset.environment.clone());
-        let agents = Agents::new(places, config.clone(), environment, loaded.project, tools, library);
+        let agents = LiveProject::new(places, config.clone(), environment, loaded.project, tools, library);
         let agent = agent.name().unwrap_or_default().into_owned();
         Ok(Some(Ready { root, config, agents: Arc::new(agents), agent, source, rules, toolset }))
     }
@@ -220,7 +220,7 @@ impl TalkOptions {
 
 impl Talk {
     /// Makes the agent ready, and says what people should know before it is asked. Says why where it cannot.
-    pub(crate) fn ready(&mut self) -> io::Result<Option<Compiled>> {
+    pub(crate) fn ready(&mut self) -> io::Result<Option<CompiledAgent>> {
         let (driver, compiled) = match self.session.ready(None) {
             Ok(ready) => ready,
             Err(error) => return told(&error),
@@ -239,7 +239,7 @@ impl Talk {
         &self,
         format: Format,
         done: Result<Run, SessionError>,
-        compiled: &Compiled,
+        compiled: &CompiledAgent,
     ) -> io::Result<Outcome> {
         let run = match done {
             Ok(run) => run,
@@ -261,7 +261,7 @@ impl Talk {
 struct Ready {
     root: Option<PathBuf>,
     config: Config,
-    agents: Arc<Agents>,
+    agents: Arc<LiveProject>,
     /// The agent that is meant.
     agent: String,
     source: Source,

@@ -4,7 +4,7 @@ use super::{Markdown, WIDEST, columns, cut};
 use crate::talk::event_line;
 use crate::{diagnostics, print};
 use anstyle::Style;
-use patter::drive::{Happened, RunEvent};
+use patter::drive::{RunEvent, RunEventKind};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -109,24 +109,24 @@ impl Screen {
 
     fn show(&self, event: &RunEvent) -> io::Result<()> {
         let mut state = self.state();
-        match &event.happened {
-            Happened::ModelCalled { .. } => state.wait("thinking"),
-            Happened::Text { text } if event.depth == 0 => return state.write(text, self.is_terminal),
-            Happened::Replied { .. } => state.busy = None,
-            Happened::ToolStarted { call_id, tool, .. } => state.calls.push(Call {
+        match &event.kind {
+            RunEventKind::ModelCalled { .. } => state.wait("thinking"),
+            RunEventKind::Text { text } if event.depth == 0 => return state.write(text, self.is_terminal),
+            RunEventKind::Replied { .. } => state.busy = None,
+            RunEventKind::ToolStarted { call_id, tool, .. } => state.calls.push(Call {
                 id: call_id.clone(),
                 tool: tool.clone(),
                 progress: String::new(),
                 since: Instant::now(),
             }),
-            Happened::ToolProgress { call_id, fraction, message } => {
+            RunEventKind::ToolProgress { call_id, fraction, message } => {
                 if let Some(call) = state.calls.iter_mut().find(|call| call.id == *call_id) {
                     let percent = fraction.map_or_else(String::new, |part| format!(" {:.0} %", part * 100.0));
                     call.progress = format!("{percent} {}", diagnostics::visible(message).replace('\n', " "));
                 }
             }
-            Happened::ToolFinished { call_id, .. } => state.calls.retain(|call| call.id != *call_id),
-            Happened::Asked { .. } => state.busy = None,
+            RunEventKind::ToolFinished { call_id, .. } => state.calls.retain(|call| call.id != *call_id),
+            RunEventKind::Asked { .. } => state.busy = None,
             _ => {}
         }
         match event_line(event) {

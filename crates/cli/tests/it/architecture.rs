@@ -1,9 +1,11 @@
-//! The doors between the crates stay closed.
+//! The walls between crates, and between the rooms of `patter-core`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the crates that a crate needs, itself included.
-fn needs(package: &str) -> Vec<String> {
+/// Returns the crates that a crate depends on, itself included.
+fn dependencies(package: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",
@@ -27,33 +29,115 @@ fn needs(package: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_notation_and_the_decisions_know_nothing_of_effects() {
+fn gram_and_core_depend_on_nothing_with_effects() {
     for package in ["patter-gram", "patter-core"] {
-        let needs = needs(package);
-        assert!(needs.contains(&package.to_owned()), "{needs:?}");
-        for effect in ["tokio", "reqwest", "hyper", "sqlx", "clap", "anstream"] {
-            assert!(!needs.contains(&effect.to_owned()), "{package} reaches {effect}");
+        let found = dependencies(package);
+        assert!(found.contains(&package.to_owned()), "{found:?}");
+        for effect in ["tokio", "reqwest", "hyper", "sqlx", "clap", "anstream", "axum"] {
+            assert!(!found.contains(&effect.to_owned()), "{package} depends on {effect}");
         }
     }
 }
 
 #[test]
-fn dependencies_go_one_way() {
+fn dependencies_between_crates_go_one_way() {
     let order = ["patter-gram", "patter-core", "patter", "patter-cli"];
     for (index, package) in order.iter().enumerate() {
-        let needs = needs(package);
+        let found = dependencies(package);
         for above in &order[index + 1..] {
-            assert!(!needs.contains(&(*above).to_owned()), "{package} reaches {above}");
+            assert!(!found.contains(&(*above).to_owned()), "{package} depends on {above}");
         }
     }
-    let gram = needs("patter-gram");
-    assert!(gram.len() < 20, "the notation needs only small crates, found {gram:?}");
+    let gram = dependencies("patter-gram");
+    assert!(gram.len() < 20, "patter-gram depends on small crates only, found {gram:?}");
 }
 
 #[test]
 fn the_library_has_no_terminal() {
-    let needs = needs("patter");
+    let found = dependencies("patter");
     for terminal in ["clap", "anstream", "indicatif"] {
-        assert!(!needs.contains(&terminal.to_owned()), "patter reaches {terminal}");
+        assert!(!found.contains(&terminal.to_owned()), "patter depends on {terminal}");
+    }
+}
+
+/// Which room of core uses which, with a file that does.
+type Uses = BTreeMap<(String, String), PathBuf>;
+
+/// Returns the modules that a source file reaches through `crate::`, comments left out.
+fn reached(source: &str) -> BTreeSet<String> {
+    let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        match rest.strip_prefix('{') {
+            None => {
+                found.insert(name(rest));
+            }
+            // The members of `use crate::{a::b, c};`, at the outermost level.
+            Some(group) => {
+                let mut depth = 1;
+                let mut is_start = true;
+                for (at, c) in group.char_indices() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' => depth -= 1,
+                        ',' if depth == 1 => is_start = true,
+                        c if c.is_whitespace() => {}
+                        _ if depth == 1 && is_start => {
+                            found.insert(name(&group[at..]));
+                            is_start = false;
+                        }
+                        _ => {}
+                    }
+                    if depth == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+fn collect(folder: &Path, room: &str, uses: &mut Uses) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, room, uses);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            for other in reached(&std::fs::read_to_string(&path).unwrap()) {
+                uses.entry((room.to_owned(), other)).or_insert_with(|| path.clone());
+            }
+        }
+    }
+}
+
+/// `lib.rs` lists the rooms of core in reading order: each uses only rooms above it, so there is no cycle.
+#[test]
+fn rooms_of_core_form_no_cycle() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
+    let lib = std::fs::read_to_string(source.join("lib.rs")).unwrap();
+    let rooms: Vec<String> =
+        lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).map(str::to_owned).collect();
+    assert!(rooms.len() > 10, "{rooms:?}");
+    let mut uses = Uses::new();
+    for room in &rooms {
+        let file = source.join(format!("{room}.rs"));
+        if file.exists() {
+            for other in reached(&std::fs::read_to_string(&file).unwrap()) {
+                uses.entry((room.clone(), other)).or_insert_with(|| file.clone());
+            }
+        } else {
+            collect(&source.join(room), room, &mut uses);
+        }
+    }
+    let position = |room: &str| rooms.iter().position(|one| one == room);
+    assert!(uses.contains_key(&("library".to_owned(), "types".to_owned())), "the scan found nothing");
+    for ((room, other), file) in &uses {
+        if let (Some(here), Some(there)) = (position(room), position(other)) {
+            assert!(there <= here, "`{room}` uses `{other}`, which is listed below it, in {}", file.display());
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! What a check asks, and how that is said.
 
 use super::show::{brief, duration, excerpt, shown, times};
-use crate::price::Cost;
+use crate::message::price::Cost;
 use jsonschema::Validator;
 use regex::Regex;
 use serde_json::Value as Json;
-use serde_json_path::JsonPath;
+
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub enum Check {
     /// All that a path finds in the answer, which is JSON, is a value; it finds something.
     JsonPath {
         /// The path.
-        path: Path,
+        path: JsonPath,
         /// The value; anything where there is none.
         equals: Option<Json>,
     },
@@ -151,15 +151,15 @@ pub struct SchemaCheck {
 /// A JSON path (RFC 9535) that has been read.
 ///
 /// ```
-/// use patter_core::case::Path;
-/// let path = Path::parse("$.items[*].id").unwrap();
+/// use patter_core::case::JsonPath;
+/// let path = JsonPath::parse("$.items[*].id").unwrap();
 /// assert_eq!(path.find(&serde_json::json!({"items": [{"id": 1}, {"id": 2}]})), [1, 2]);
-/// assert_eq!(Path::parse("items").unwrap_err(), "a path begins with `$`");
+/// assert_eq!(JsonPath::parse("items").unwrap_err(), "a path begins with `$`");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Path {
+pub struct JsonPath {
     source: String,
-    path: JsonPath,
+    path: serde_json_path::JsonPath,
 }
 
 impl Times {
@@ -220,7 +220,7 @@ impl SchemaCheck {
     }
 }
 
-impl Path {
+impl JsonPath {
     /// How long a path may be, in bytes.
     const LONGEST: usize = 500;
     /// How often a path may have a sign. Each filter in a filter doubles the time that it takes to read the path, and each
@@ -240,7 +240,7 @@ impl Path {
                 return Err(format!("it has more than {most} of `{sign}`"));
             }
         }
-        let path = JsonPath::parse(text).map_err(|error| {
+        let path = serde_json_path::JsonPath::parse(text).map_err(|error| {
             let at = text.chars().count().min(error.position());
             format!("at character {}, {}", at + 1, error.message())
         })?;

@@ -2,8 +2,8 @@
 
 use super::check::Times;
 use super::show::brief;
-use crate::price::Cost;
-use crate::{nearest, property, rule};
+use crate::message::price::Cost;
+use crate::{declare::property, rule, text::nearest};
 use patter_gram::{Diagnostic, Span, Value};
 use serde_json::Value as Json;
 

@@ -5,10 +5,10 @@ use super::fields::{Field, Fields};
 use super::lines::{said, wrong_id};
 use super::option::Sort;
 use super::{Case, Reading};
-use crate::check::head;
 use crate::declare::Declares;
-use crate::signature::json_of;
-use crate::{nearest, rule};
+use crate::declare::head_span;
+use crate::types::signature::json_of;
+use crate::{rule, text::nearest};
 use patter_gram::{
     Diagnostic, Dialect, Kind, LineIndex, Number, Pattern, PatternKind, Span, Syntax, Value, parse_bytes,
 };
@@ -90,12 +90,12 @@ pub(crate) fn read_list<'t>(
 
 /// Reports a case that stands alone.
 pub(crate) fn alone(pattern: Pattern<'_>) -> Diagnostic {
-    let found = rule::MISPLACED.at(head(pattern), "a case stands in a list of cases");
+    let found = rule::MISPLACED.at(head_span(pattern), "a case stands in a list of cases");
     found.with_hint("write `[:Cases | [name:Case {…} | …]]` around it")
 }
 
 fn misplaced(element: Pattern<'_>) -> Diagnostic {
-    let found = rule::MISPLACED.at(head(element), "the elements of a list of cases are cases");
+    let found = rule::MISPLACED.at(head_span(element), "the elements of a list of cases are cases");
     let is_near = element.labels().any(|label| nearest(&label, ["Case"]).is_some());
     found.with_hint(if is_near && element.kind() == PatternKind::Bracket {
         "did you mean the label `Case`?"
@@ -135,10 +135,10 @@ fn name(pattern: Pattern<'_>, fields: &mut Fields) {
             Some(found.with_hint("write it before the label, as in `[greets:Case …`, and remove this"))
         }
         None if id.trim().is_empty() => {
-            let found = rule::UNNAMED.at(head(pattern), "this case has no name");
+            let found = rule::UNNAMED.at(head_span(pattern), "this case has no name");
             Some(found.with_hint("write the name before the label: `[name:Case …`"))
         }
-        None => wrong_id(&id, head(pattern)),
+        None => wrong_id(&id, head_span(pattern)),
     });
 }
 
@@ -166,7 +166,7 @@ fn fields(pattern: Pattern<'_>, what: &str) -> Result<Fields, Vec<Diagnostic>> {
             Err(wrong) => found.push(wrong),
         }
     }
-    let span = if pattern.kind() == PatternKind::Bracket { head(pattern) } else { pattern.span() };
+    let span = if pattern.kind() == PatternKind::Bracket { head_span(pattern) } else { pattern.span() };
     if found.is_empty() { Ok(Fields { what: what.to_owned(), span, fields, found }) } else { Err(found) }
 }
 

@@ -17,7 +17,7 @@ mod table;
 mod write;
 
 pub use answer::json_in;
-pub use check::{Check, Expression, Letters, Path, SchemaCheck, Times};
+pub use check::{Check, Expression, JsonPath, Letters, SchemaCheck, Times};
 pub use judge::{Judged, Observed};
 
 pub(crate) use gram::{alone, read_list};

@@ -1,8 +1,8 @@
 //! The sorts of checks and their options, read into checks.
 
-use super::check::{Check, Expression, Letters, Path, SchemaCheck, Times};
+use super::check::{Check, Expression, JsonPath, Letters, SchemaCheck, Times};
 use super::fields::{Field, Fields};
-use crate::{nearest, rule};
+use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Span};
 use serde_json::Value as Json;
 
@@ -158,7 +158,7 @@ fn schema(fields: &mut Fields) -> Option<Check> {
 fn json_path(fields: &mut Fields) -> Option<Check> {
     fields.needs("path");
     let text = fields.text("path")?;
-    let path = compiled(fields, "path", "JSON path", Path::parse(&text))?;
+    let path = compiled(fields, "path", "JSON path", JsonPath::parse(&text))?;
     let equals = fields.json("equals");
     Some(perhaps_not(fields, Check::JsonPath { path, equals }))
 }

@@ -3,7 +3,7 @@
 use super::Reading;
 use super::lines::object_case;
 use super::option::{SORTS, Sort};
-use crate::nearest;
+use crate::text::nearest;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 

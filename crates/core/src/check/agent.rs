@@ -1,9 +1,10 @@
 //! Agents: what they must have, and what they may call.
 
-use super::{Checker, Takes, head, the};
+use super::{Checker, Takes, the};
+use crate::declare::head_span;
 use crate::declare::{Agent, Declares};
-use crate::name::ModelError;
-use crate::{nearest, rule};
+use crate::name::ModelRefError;
+use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
 
@@ -49,9 +50,9 @@ impl<'p> Checker<'p> {
         let (Some(Err(error)), Some(value)) = (agent.model(), pattern.get("model")) else { return };
         let is_empty = value.read_text().is_some_and(|text| text.trim().is_empty());
         let rule = match &error {
-            ModelError::Malformed(_) if is_empty => return,
-            ModelError::Malformed(_) => &rule::MALFORMED_MODEL,
-            ModelError::UnknownProvider(_) => &rule::UNKNOWN_PROVIDER,
+            ModelRefError::Malformed(_) if is_empty => return,
+            ModelRefError::Malformed(_) => &rule::MALFORMED_MODEL,
+            ModelRefError::UnknownProvider(_) => &rule::UNKNOWN_PROVIDER,
         };
         let mut found = rule.at(value.span(), error.to_string());
         found.hint = error.hint().map(Into::into);
@@ -93,7 +94,7 @@ impl<'p> Checker<'p> {
         let Some(value) = pattern.get("returns") else { return };
         let Some(text) = value.read_text() else { return };
         let records = self.project.records();
-        if let Err(error) = crate::signature::Type::parse(&text, records) {
+        if let Err(error) = crate::types::signature::Type::parse(&text, records) {
             let Some(first) = error.diagnostics.into_iter().next() else { return };
             self.report(Diagnostic { span: value.span(), related: Vec::new(), ..first });
         }
@@ -110,7 +111,7 @@ impl<'p> Checker<'p> {
     fn misplaced_element(&mut self, element: Pattern<'p>) {
         let labels = element.labels().filter(|_| element.kind() == PatternKind::Bracket);
         let near = labels.into_iter().find_map(|label| nearest(&label, ["Tool", "Agent"]));
-        let found = rule::MISPLACED.at(head(element), "the elements of an agent are tools and other agents");
+        let found = rule::MISPLACED.at(head_span(element), "the elements of an agent are tools and other agents");
         self.report(found.with_hint(match (near, element.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Path) => {

@@ -3,8 +3,8 @@
 use super::Checker;
 use crate::case::{Check, alone, read_list};
 use crate::declare::Declares;
-use crate::project::Declaration;
-use crate::{nearest, rule};
+use crate::declare::project::Declaration;
+use crate::{rule, text::nearest};
 use indexmap::IndexSet;
 use patter_gram::{Kind, Pattern, Span, Syntax};
 use std::borrow::Cow;

@@ -3,10 +3,10 @@
 use super::Checker;
 use crate::declare::{Agent, ToolSpec};
 use crate::name::Provider;
-use crate::provider::{Effect, SchemaView, view};
 use crate::rule;
-use crate::schema::input_schema;
-use crate::signature::{Facets, Shape, Signature, Type};
+use crate::types::dialect::{Effect, SchemaView, view};
+use crate::types::schema::input_schema;
+use crate::types::signature::{Facets, Shape, Signature, Type};
 use patter_gram::{Pattern, PatternKind, Span};
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::declare::{Agent, Declares};
-use crate::{nearest, rule};
+use crate::{rule, text::nearest};
 use patter_gram::{Pattern, PatternKind, Span, Syntax};
 
 impl<'p> Checker<'p> {

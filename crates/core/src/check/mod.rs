@@ -10,10 +10,12 @@ mod reference;
 mod tool;
 
 use crate::declare::Declares;
-use crate::project::{Declaration, Finding, Project};
-use crate::property::Takes;
-use crate::signature::Signature;
-use crate::{nearest, rule};
+use crate::declare::head_span;
+use crate::declare::project::{Declaration, Finding, Project};
+use crate::declare::property::Takes;
+use crate::text::with_article;
+use crate::types::signature::Signature;
+use crate::{rule, text::nearest};
 use broken::Broken;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
 pub(crate) use reference::endless as endless_records;
@@ -30,7 +32,7 @@ pub struct Options<'o> {
 /// such, and nothing more is said of it.
 ///
 /// ```
-/// use patter_core::{check::{Options, check}, project::Project};
+/// use patter_core::{check::{Options, check}, declare::project::Project};
 /// let project = Project::read([("a.gram", "[hi:Agent {instruction: 'Greet.', modle: 'demo'}]")]);
 /// let findings = check(&project, &Options::default());
 /// let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
@@ -132,7 +134,7 @@ impl<'p> Checker<'p> {
         }
         let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
         let near = labels.into_iter().find_map(|label| nearest(&label, Declares::LABELS));
-        let found = rule::UNKNOWN_DECLARATION.at(head(pattern), "this pattern declares nothing");
+        let found = rule::UNKNOWN_DECLARATION.at(head_span(pattern), "this pattern declares nothing");
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Bracket) => {
@@ -149,14 +151,14 @@ impl<'p> Checker<'p> {
         if let Some(property) = pattern.property("name") {
             let name = property.value().and_then(Syntax::read_text).filter(|name| !name.trim().is_empty());
             let name = quote_name(name.as_deref().unwrap_or("name"));
-            let message = format!("the name of {} is not a property", a_noun(noun));
+            let message = format!("the name of {} is not a property", with_article(noun));
             self.report(rule::NAME_PROPERTY.at(property.syntax().span(), message).with_hint(if is_named {
                 "the name stands before the label; remove this".to_owned()
             } else {
                 format!("write it before the label, `[{name}:{label} …`, and remove this")
             }));
         } else if !is_named {
-            let found = rule::UNNAMED.at(head(pattern), format!("this {noun} has no name"));
+            let found = rule::UNNAMED.at(head_span(pattern), format!("this {noun} has no name"));
             self.report(found.with_hint(format!("write the name before the label: `[name:{label} …`")));
         }
     }
@@ -165,14 +167,14 @@ impl<'p> Checker<'p> {
         self.name(pattern, "record type");
         self.known_properties(pattern, "record type", &["description"]);
         let name = pattern.name().unwrap_or_default();
-        if crate::signature::is_built_in(&name) {
-            let found =
-                rule::DUPLICATE_DECLARATION.at(head(pattern), format!("`{name}` is a type that needs no declaration"));
+        if crate::types::signature::is_built_in(&name) {
+            let found = rule::DUPLICATE_DECLARATION
+                .at(head_span(pattern), format!("`{name}` is a type that needs no declaration"));
             self.report(found.with_hint("give the record type another name"));
         }
         if self.endless.contains(name.as_ref()) {
             let found = rule::ENDLESS_RECORD
-                .at(head(pattern), format!("no value can be {}: it always holds another", a_noun(&name)));
+                .at(head_span(pattern), format!("no value can be {}: it always holds another", with_article(&name)));
             self.report(found.with_hint("make a field that leads back to it optional, or an array"));
         }
         if let Some(record) = self.project.records().get(&name) {
@@ -212,17 +214,6 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// Returns what to mark for a whole declaration: its name and labels.
-pub(crate) fn head(pattern: Pattern<'_>) -> Span {
-    let span = pattern.syntax().span();
-    if pattern.kind() != PatternKind::Bracket {
-        return span;
-    }
-    let parts = pattern.syntax().children();
-    let head = parts.take_while(|part| matches!(part.kind(), patter_gram::Kind::Identifier | patter_gram::Kind::Label));
-    Span::new(span.start, head.last().map_or(span.start + 1, |last| last.span().end))
-}
-
 /// Names a declaration for messages.
 fn the(noun: &str, pattern: Pattern<'_>) -> String {
     match pattern.name() {
@@ -233,9 +224,4 @@ fn the(noun: &str, pattern: Pattern<'_>) -> String {
 
 fn label_of(pattern: Pattern<'_>) -> String {
     pattern.labels().next().unwrap_or_default().into_owned()
-}
-
-/// Puts the article before a noun.
-fn a_noun(noun: &str) -> String {
-    crate::signature::a(noun)
 }

@@ -1,8 +1,9 @@
 //! The properties of declarations.
 
-use super::{Checker, head, the};
-use crate::property::{self, Takes};
-use crate::{nearest, rule};
+use super::{Checker, the};
+use crate::declare::head_span;
+use crate::declare::property::{self, Takes};
+use crate::{rule, text::nearest};
 use patter_gram::{Pattern, Span, Syntax};
 
 impl<'p> Checker<'p> {
@@ -33,7 +34,7 @@ impl<'p> Checker<'p> {
             if is_misspelt || self.is_broken(Span::new(pattern.span().start, end)) {
                 return;
             }
-            let found = rule::MISSING_PROPERTY.at(head(pattern), format!("{} has no `{key}`", the(noun, pattern)));
+            let found = rule::MISSING_PROPERTY.at(head_span(pattern), format!("{} has no `{key}`", the(noun, pattern)));
             return self.report(found.with_hint(format!("add `{key}: \"…\"` to its record")));
         };
         let text = property.value().and_then(Syntax::read_text);

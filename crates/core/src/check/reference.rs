@@ -1,11 +1,11 @@
 //! References between declarations: undefined, ambiguous, circular, unused.
 
 use super::Checker;
+use crate::declare::project::Declaration;
 use crate::declare::{Agent, Declares, Element};
-use crate::project::Declaration;
-use crate::schema::mentions;
-use crate::signature::{Presence, Records, Shape, Type};
-use crate::{nearest, rule};
+use crate::types::schema::mentions;
+use crate::types::signature::{Presence, Records, Shape, Type};
+use crate::{rule, text::nearest};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::{HashMap, HashSet};

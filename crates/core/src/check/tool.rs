@@ -1,10 +1,12 @@
 //! Tools and toolboxes.
 
-use super::{Checker, Takes, head};
+use super::{Checker, Takes};
+use crate::declare::head_span;
 use crate::declare::{Declares, HttpSpec, command};
 use crate::name::WireName;
 use crate::rule;
-use crate::signature::{Field, Presence, Reader};
+use crate::text::with_article;
+use crate::types::signature::{Field, Presence, Reader};
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
@@ -20,7 +22,7 @@ impl<'p> Checker<'p> {
         self.properties(pattern, "tool", PROPERTIES);
         self.signature(pattern);
         if pattern.has_label("ToolSpecification") {
-            let found = rule::OLD_LABEL.at(head(pattern), "`ToolSpecification` is the old label of a tool");
+            let found = rule::OLD_LABEL.at(head_span(pattern), "`ToolSpecification` is the old label of a tool");
             self.report(found.with_hint("write `Tool`"));
         }
     }
@@ -53,7 +55,7 @@ impl<'p> Checker<'p> {
         let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
         for element in pattern.elements() {
             if !matches!(Declares::of(element), Some(Declares::Tool | Declares::Implementation)) {
-                let found = rule::MISPLACED.at(head(element), "the elements of a toolbox are tools");
+                let found = rule::MISPLACED.at(head_span(element), "the elements of a toolbox are tools");
                 self.report(found.with_hint("write `[name:Http {…} | …]` or `[name:Command {…} | …]`"));
                 continue;
             }
@@ -90,7 +92,7 @@ impl<'p> Checker<'p> {
         let mut elements = pattern.elements();
         let Some(first) = elements.next() else {
             if !is_broken {
-                self.report(crate::declare::no_signature(head(pattern)));
+                self.report(crate::declare::no_signature(head_span(pattern)));
             }
             return;
         };
@@ -159,7 +161,7 @@ impl<'p> Checker<'p> {
             };
             if seen.ty != ty {
                 let place = self.project.place(seen.file, seen.span);
-                let (here, there) = (super::a_noun(&ty), super::a_noun(&seen.ty));
+                let (here, there) = (with_article(&ty), with_article(&seen.ty));
                 let message = format!("`{}` is {here} here, and {there} in {place}", parameter.name);
                 let found = rule::TWO_TYPES.at(span, message);
                 self.report(found.with_hint("models do better where one name means one thing; rename one of the two"));

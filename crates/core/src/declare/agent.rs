@@ -1,7 +1,7 @@
 //! Agents.
 
 use super::{Declares, Place, ToolSpec, written};
-use crate::name::{ModelError, ModelRef};
+use crate::name::{ModelRef, ModelRefError};
 use crate::permission::{Decision, Rule};
 use crate::rule;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Value, format, parse, quote_name};
@@ -94,7 +94,7 @@ impl Agent {
     }
 
     /// Reads the model; `None` where there is none.
-    pub fn model(&self) -> Option<Result<ModelRef, ModelError>> {
+    pub fn model(&self) -> Option<Result<ModelRef, ModelRefError>> {
         self.place.text("model").map(|model| model.parse())
     }
 

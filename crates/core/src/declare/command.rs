@@ -8,8 +8,8 @@ pub use invocation::{ALWAYS_PASSED, Invocation, InvocationError};
 pub(crate) use read::read;
 
 use super::Conduct;
-use crate::signature::Signature;
-use crate::template::Template;
+use crate::declare::template::Template;
+use crate::types::signature::Signature;
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Pattern};
 
@@ -22,7 +22,7 @@ pub const DEFAULT_MAX_BYTES: usize = 1024 * 1024;
 ///
 /// ```
 /// use patter_core::declare::CommandSpec;
-/// use patter_core::{gram::parse, signature::Signature};
+/// use patter_core::{gram::parse, types::signature::Signature};
 /// use serde_json::json;
 /// let (tree, _) = parse("[count:Command {run: ['wc', '-w', '--', '{files}']} | (files::Array {elementType: 'Text'})==>(::Text)]");
 /// let pattern = tree.patterns().next().unwrap();

@@ -1,8 +1,8 @@
 //! What all tools with an implementation may say of their calls.
 
-use crate::property::{self, Takes};
-use crate::signature::Signature;
-use crate::{nearest, rule};
+use crate::declare::property::{self, Takes};
+use crate::types::signature::Signature;
+use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Pattern, Span, Value};
 use std::time::Duration;
 

@@ -54,13 +54,16 @@ macro_rules! declaration {
     };
 }
 
+pub(crate) mod property;
+pub mod template;
 mod agent;
-pub mod command;
-pub mod http;
-mod implementation;
 mod setting;
 mod tool;
 mod toolbox;
+mod implementation;
+pub mod http;
+pub mod command;
+pub mod project;
 
 pub use agent::{Agent, AgentParts, Element};
 pub use command::CommandSpec;
@@ -73,7 +76,7 @@ pub use toolbox::{RecordType, Toolbox};
 
 pub(crate) use tool::no_signature;
 
-use patter_gram::{Pattern, PatternKind, Syntax, SyntaxId, Tree};
+use patter_gram::{Pattern, PatternKind, Span, Syntax, SyntaxId, Tree};
 use std::borrow::Cow;
 
 /// What a pattern declares.
@@ -232,4 +235,15 @@ pub(crate) fn written(text: &str, indent: &str) -> String {
     let lines: Vec<_> =
         text.lines().map(|line| if line.is_empty() { String::new() } else { format!("{indent}  {line}") }).collect();
     format!("```\n{}\n{indent}```", lines.join("\n"))
+}
+
+/// Returns the span that stands for a whole declaration in a diagnostic: its name and labels.
+pub(crate) fn head_span(pattern: Pattern<'_>) -> Span {
+    let span = pattern.syntax().span();
+    if pattern.kind() != PatternKind::Bracket {
+        return span;
+    }
+    let parts = pattern.syntax().children();
+    let head = parts.take_while(|part| matches!(part.kind(), patter_gram::Kind::Identifier | patter_gram::Kind::Label));
+    Span::new(span.start, head.last().map_or(span.start + 1, |last| last.span().end))
 }

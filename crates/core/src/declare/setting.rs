@@ -1,9 +1,9 @@
 //! How an agent wants its model to work, and what bounds its runs.
 
 use super::Agent;
-use crate::property;
-use crate::request::Settings;
-use crate::signature::{Records, SignatureError, Type};
+use crate::declare::property;
+use crate::message::request::Settings;
+use crate::types::signature::{Records, SignatureError, Type};
 use patter_gram::Value;
 use std::time::Duration;
 

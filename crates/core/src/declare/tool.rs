@@ -2,10 +2,12 @@
 
 use super::Place;
 use crate::rule;
-use crate::schema::input_schema;
-use crate::signature::{Records, Signature, SignatureError};
+use crate::types::definition::{Definition, DefinitionError};
+use crate::types::schema::input_schema;
+use crate::types::signature::{Records, Signature, SignatureError};
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, parse, quote, quote_name};
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The declaration of a tool: a name, a description and a signature.
@@ -99,6 +101,20 @@ impl ToolSpec {
         Ok(input_schema(&self.signature(records)?, records))
     }
 
+    /// Returns the tool that is declared.
+    pub fn definition(&self, records: &Arc<Records>) -> Result<Definition, DefinitionError> {
+        let name = self.name().filter(|name| !name.is_empty()).ok_or(DefinitionError::Unnamed)?.into_owned();
+        let Some(description) = self.description().filter(|text| !text.trim().is_empty()) else {
+            return Err(DefinitionError::Undescribed(name));
+        };
+        match self.signature(records) {
+            Ok(signature) => {
+                Ok(Definition { name, description: description.into_owned(), signature, records: Arc::clone(records) })
+            }
+            Err(error) => Err(DefinitionError::Signature { name, error }),
+        }
+    }
+
     /// Returns the tool with another signature.
     pub fn with_signature(&self, signature: &str) -> Result<Self, SignatureError> {
         Signature::parse(signature)?;
@@ -117,7 +133,7 @@ impl ToolSpec {
     /// Returns the JSON form. The schema is derived; `typeSignature` is the truth.
     ///
     /// ```
-    /// use patter_core::{declare::ToolSpec, signature::Records};
+    /// use patter_core::{declare::ToolSpec, types::signature::Records};
     /// let spec = ToolSpec::new("sayHello", "Greets", "(name::Text)==>(::String)").unwrap();
     /// let json = spec.to_json(&Records::default()).unwrap();
     /// assert_eq!(json["typeSignature"], "(name::Text)==>(::String)");

@@ -1,7 +1,7 @@
 //! Toolboxes and record types.
 
 use super::{Declares, Place, ToolSpec};
-use crate::signature::{Record, Records, SignatureError};
+use crate::types::signature::{Record, Records, SignatureError};
 use patter_gram::Pattern;
 
 /// A namespace of tools.
@@ -49,7 +49,7 @@ impl Toolbox {
 /// The declaration of a record type: a named object for signatures.
 ///
 /// ```
-/// use patter_core::{declare::RecordType, gram::parse, signature::Records};
+/// use patter_core::{declare::RecordType, gram::parse, types::signature::Records};
 /// let (tree, _) = parse("[Address:Object | (city::Text)] // where");
 /// let address = RecordType::cast(tree.patterns().next().unwrap()).unwrap();
 /// assert_eq!(address.record(&Records::default()).unwrap().fields.len(), 1);

@@ -18,8 +18,8 @@ mod say;
 mod schema;
 mod word;
 
-use crate::conversation::{Message, Outcome, ToolCall, Usage};
-use crate::request::{Finish, OfferedTool, Reply, Request};
+use crate::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
+use crate::message::request::{Finish, OfferedTool, Reply, Request};
 use fill::{Source, fill, is_person};
 use pick::{Picked, pick};
 use serde_json::{Map, Value as Json};
@@ -34,10 +34,10 @@ pub const MAX_CALLS: usize = 8;
 /// Returns the reply of the model to a request. Once what a person said has led to calls, the next reply is an answer.
 ///
 /// ```
-/// use patter_core::conversation::Message;
+/// use patter_core::message::conversation::Message;
 /// use patter_core::demo;
 /// use patter_core::name::WireName;
-/// use patter_core::request::{OfferedTool, Request, Settings};
+/// use patter_core::message::request::{OfferedTool, Request, Settings};
 /// let tools = [OfferedTool {
 ///     name: WireName::of("sayHello").unwrap(),
 ///     description: "Returns a friendly greeting".into(),
@@ -98,7 +98,7 @@ impl<'m> Conversation<'m> {
     }
 
     /// Returns what came of the calls since a person spoke, if there were any.
-    fn outcomes(&self) -> Option<Vec<(&'m str, &'m Outcome)>> {
+    fn outcomes(&self) -> Option<Vec<(&'m str, &'m ToolOutcome)>> {
         let has_called = |message: &Message| matches!(message, Message::Assistant { calls, .. } if !calls.is_empty());
         let outcome = |message: &'m Message| match message {
             Message::Tool { tool, outcome, .. } => Some((tool.as_str(), outcome)),
@@ -146,10 +146,10 @@ struct Pending<'m> {
 type Calls = Vec<(String, Map<String, Json>)>;
 
 /// Says what came of calls: as JSON where the answer has a form, and one result is all there is.
-fn answer(outcomes: &[(&str, &Outcome)], returns: Option<&Json>) -> String {
+fn answer(outcomes: &[(&str, &ToolOutcome)], returns: Option<&Json>) -> String {
     match (outcomes, returns) {
         ([], _) => "Nothing came of that.".to_owned(),
-        ([(_, Outcome::Value { value })], Some(schema)) if schema::kind(schema) != schema::Kind::Text => {
+        ([(_, ToolOutcome::Value { value })], Some(schema)) if schema::kind(schema) != schema::Kind::Text => {
             value.to_string()
         }
         _ => say::outcomes(outcomes),

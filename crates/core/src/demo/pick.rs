@@ -3,7 +3,7 @@
 use super::find;
 use super::schema::parameters;
 use super::word::{Word, is_function_word, is_weak, name_words, stem};
-use crate::request::OfferedTool;
+use crate::message::request::OfferedTool;
 use std::collections::HashSet;
 use std::ops::Range;
 

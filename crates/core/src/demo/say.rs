@@ -1,7 +1,7 @@
 //! What the model says.
 
-use crate::conversation::Outcome;
-use crate::request::OfferedTool;
+use crate::message::conversation::ToolOutcome;
+use crate::message::request::OfferedTool;
 use serde_json::Value as Json;
 use std::fmt::Write;
 
@@ -13,14 +13,14 @@ const MOST_TOOLS: usize = 30;
 const ASKS: (&str, &str) = ("I can use `", "` for that, but I need its `");
 
 /// Says what came of calls.
-pub(super) fn outcomes(outcomes: &[(&str, &Outcome)]) -> String {
+pub(super) fn outcomes(outcomes: &[(&str, &ToolOutcome)]) -> String {
     let texts: Vec<String> = outcomes.iter().map(|(tool, outcome)| self::outcome(tool, outcome)).collect();
     texts.join("\n\n")
 }
 
-fn outcome(tool: &str, outcome: &Outcome) -> String {
+fn outcome(tool: &str, outcome: &ToolOutcome) -> String {
     match outcome {
-        Outcome::Value { value } => match value {
+        ToolOutcome::Value { value } => match value {
             Json::String(text) if text.trim().is_empty() => format!("`{tool}` returned an empty text."),
             Json::String(text) => text.clone(),
             Json::Null => format!("`{tool}` returned nothing."),
@@ -33,9 +33,9 @@ fn outcome(tool: &str, outcome: &Outcome) -> String {
             }
             scalar => format!("`{tool}` returned {scalar}."),
         },
-        Outcome::Error { message } => format!("That did not work: {message}"),
-        Outcome::Denied { message } => format!("I may not do that: {message}"),
-        Outcome::Cancelled => format!("The call of `{tool}` was cancelled."),
+        ToolOutcome::Error { message } => format!("That did not work: {message}"),
+        ToolOutcome::Denied { message } => format!("I may not do that: {message}"),
+        ToolOutcome::Cancelled => format!("The call of `{tool}` was cancelled."),
     }
 }
 

@@ -3,8 +3,8 @@
 mod agent;
 mod signature;
 
+use crate::declare::project::{Declaration, Project};
 use crate::declare::{Agent, Declares, ToolSpec};
-use crate::project::{Declaration, Project};
 use indexmap::IndexMap;
 use patter_gram::{LineIndex, Span};
 
@@ -61,7 +61,7 @@ pub struct Location {
 /// Compares two versions of a project. Changes come in the order of the new version; what is gone comes last.
 ///
 /// ```
-/// use patter_core::{diff::{Judgement, diff}, project::Project};
+/// use patter_core::{diff::{Judgement, diff}, declare::project::Project};
 /// let old = Project::read([("t.gram", "[t:Tool {description: 'x'} | (a::Text)==>(::Text)]")]);
 /// let new = Project::read([("t.gram", "[t:Tool {description: 'x'} | (a::Text)==>(b::Int)==>(::Text)]")]);
 /// let changes = diff(&old, &new);

@@ -1,8 +1,8 @@
 //! Changes of signatures and record types.
 
 use super::{Differ, Judgement, Subject};
-use crate::compatible::is_narrower;
-use crate::signature::{Facets, Field, Presence, Signature, Type};
+use crate::types::compatible::is_narrower;
+use crate::types::signature::{Facets, Field, Presence, Signature, Type};
 
 impl Differ<'_> {
     /// Compares signatures from the side of those who call: every call that was right should still be, and every result

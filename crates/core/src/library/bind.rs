@@ -1,12 +1,12 @@
 //! Binding: which tools of a library serve the declarations of an agent.
 
 use super::{Entry, Library, ResolveError};
-use crate::compatible::{Difference, Incompatibility, compatible, exact};
+use crate::declare::project::{Finding, Project};
 use crate::declare::{Agent, Declares, Element, ToolSpec};
-use crate::definition::{Definition, DefinitionError};
 use crate::name::FullName;
-use crate::project::{Finding, Project};
 use crate::rule;
+use crate::types::compatible::{Difference, Incompatibility, compatible, exact};
+use crate::types::definition::{Definition, DefinitionError};
 use patter_gram::{Diagnostic, Span, Syntax};
 use std::fmt;
 use std::sync::Arc;
@@ -147,9 +147,9 @@ fn joined(parts: &[impl fmt::Display]) -> String {
 /// Finds what serves each declaration of an agent, in order, or tells all that cannot be served.
 ///
 /// ```
-/// use patter_core::definition::Definition;
+/// use patter_core::types::definition::Definition;
 /// use patter_core::library::{Defined, Entry, Layer, Library, Matching, Sealing, bind};
-/// use patter_core::{name::FullName, project::Project};
+/// use patter_core::{name::FullName, declare::project::Project};
 ///
 /// struct Tool(Definition);
 /// impl Defined for Tool {
@@ -193,7 +193,7 @@ pub fn bind<T: Defined>(
 /// of an agent that names nothing in it.
 ///
 /// ```
-/// use patter_core::{definition::Definition, library::{Defined, Library, unbound}, project::Project};
+/// use patter_core::{types::definition::Definition, library::{Defined, Library, unbound}, declare::project::Project};
 /// struct Tool(Definition);
 /// impl Defined for Tool {
 ///     fn definition(&self) -> &Definition {
@@ -243,7 +243,7 @@ struct Binder<'b, T> {
     project: &'b Project,
     library: &'b Library<T>,
     matching: Matching,
-    records: Arc<crate::signature::Records>,
+    records: Arc<crate::types::signature::Records>,
 }
 
 impl<T: Defined> Binder<'_, T> {
@@ -275,7 +275,7 @@ impl<T: Defined> Binder<'_, T> {
     }
 
     fn declared(&self, spec: &ToolSpec) -> Result<Target, Unbound> {
-        let declared = Definition::of(spec, &self.records).map_err(Unbound::Undefined)?;
+        let declared = spec.definition(&self.records).map_err(Unbound::Undefined)?;
         let entry = self.library.resolve(&declared.name).map_err(Unbound::Unresolved)?;
         let matching = if spec.is_exact() { Matching::Exact } else { self.matching };
         agrees(&declared, entry, matching)?;

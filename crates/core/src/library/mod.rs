@@ -9,7 +9,7 @@ mod bind;
 pub use bind::{BindError, BindFailure, Binding, Defined, Matching, Target, Unbound, bind, unbound};
 
 use crate::name::FullName;
-use crate::nearest;
+use crate::text::nearest;
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::fmt;

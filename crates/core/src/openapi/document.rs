@@ -1,7 +1,7 @@
 //! The document itself: its version, and what its references stand for.
 
 use super::{Notes, OpenApiError};
-use crate::keyword::pointer;
+use crate::types::keyword::pointer;
 use serde_json::{Map, Value as Json};
 
 /// How many references may lead to one another.

@@ -5,7 +5,6 @@
 
 mod document;
 mod error;
-mod glob;
 mod naming;
 mod operation;
 mod parameter;
@@ -16,8 +15,8 @@ mod server;
 mod write;
 
 pub use error::OpenApiError;
-pub use glob::Glob;
 
+use crate::text::Glob;
 use document::Document;
 use indexmap::IndexSet;
 use schema::Schemas;
@@ -28,7 +27,8 @@ use std::fmt;
 /// What to make of a document.
 ///
 /// ```
-/// use patter_core::openapi::{Glob, Options};
+/// use patter_core::openapi::Options;
+/// use patter_core::text::Glob;
 /// let options = Options { name: Some("shop".to_owned()), only: vec![Glob::new("list*")], ..Options::default() };
 /// assert!(options.only[0].matches("listOrders"));
 /// ```

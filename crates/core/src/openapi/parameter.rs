@@ -6,7 +6,7 @@ use super::naming::symbol;
 use super::operation::{Maker, Operation};
 use super::schema::{LONGEST_DESCRIPTION, Place, is_set};
 use super::security::Credentials;
-use crate::keyword::free_name;
+use crate::types::keyword::free_name;
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
 

@@ -9,8 +9,8 @@ mod simple;
 use super::Notes;
 use super::document::text_of;
 use crate::check::endless_records;
-use crate::keyword::{free_name, pointer, reference_to, references, unescaped};
-use crate::signature::{Naming, Presence, Record, Records, Signature, Type, is_type_name};
+use crate::types::keyword::{free_name, pointer, reference_to, references, unescaped};
+use crate::types::signature::{Naming, Presence, Record, Records, Signature, Type, is_type_name};
 use indexmap::IndexMap;
 use merge::Merged;
 pub(super) use merge::is_set;
@@ -274,13 +274,13 @@ fn finite(mut records: Records, notes: &mut Notes) -> Records {
 /// Returns the record types that types mention, directly or through one another, in the order in which they are known.
 pub(super) fn mentioned<'r>(types: impl Iterator<Item = &'r Type>, records: &'r Records) -> Vec<(&'r str, &'r Record)> {
     let mut open = Vec::new();
-    types.for_each(|ty| crate::schema::mentions(ty, &mut open));
+    types.for_each(|ty| crate::types::schema::mentions(ty, &mut open));
     let mut used = std::collections::HashSet::new();
     while let Some(name) = open.pop() {
         if used.insert(name)
             && let Some(record) = records.get(name)
         {
-            record.fields.iter().for_each(|field| crate::schema::mentions(&field.ty, &mut open));
+            record.fields.iter().for_each(|field| crate::types::schema::mentions(&field.ty, &mut open));
         }
     }
     records.iter().filter(|(name, _)| used.contains(name)).collect()

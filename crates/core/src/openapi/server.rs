@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::operation::Operation;
 use super::{Notes, OpenApiError, Options};
-use crate::template::Template;
+use crate::declare::template::Template;
 use serde_json::Value as Json;
 
 /// Returns the address of an operation: what was asked for, or the first one that the operation, its path or the

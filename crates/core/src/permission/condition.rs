@@ -1,6 +1,7 @@
 //! Conditions on arguments: `path matches "/etc/*"`.
 
 use super::Decision;
+use crate::text::Glob;
 use patter_gram::Value;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -91,7 +92,7 @@ impl Condition {
             _ => rest.find(char::is_whitespace).unwrap_or(rest.len()),
         };
         let (value, after) = (rest.get(..end)?, rest.get(end..)?);
-        let value = crate::signature::json_of(&Value::parse(value)?)?;
+        let value = crate::types::signature::json_of(&Value::parse(value)?)?;
         let fits = match test {
             Test::Matches | Test::MatchesNot => value.is_string(),
             Test::Less | Test::AtMost | Test::Greater | Test::AtLeast => value.is_number(),
@@ -120,8 +121,8 @@ impl Condition {
 
     fn holds_for(&self, found: &Json, decision: Decision) -> bool {
         match self.test {
-            Test::Is => crate::signature::same(found, &self.value),
-            Test::IsNot => !crate::signature::same(found, &self.value),
+            Test::Is => crate::types::signature::same(found, &self.value),
+            Test::IsNot => !crate::types::signature::same(found, &self.value),
             Test::Matches => self.matches(found, decision > Decision::Allow),
             Test::MatchesNot => !self.matches(found, decision == Decision::Allow),
             Test::Less => self.compare(found).is_some_and(Ordering::is_lt),
@@ -133,7 +134,7 @@ impl Condition {
 
     fn compare(&self, found: &Json) -> Option<Ordering> {
         let (Json::Number(found), Json::Number(value)) = (found, &self.value) else { return None };
-        crate::signature::compare(found, value)
+        crate::types::signature::compare(found, value)
     }
 
     /// Tells whether the text matches, as it is written and as the path that it may be; `any`: whether one of the two
@@ -144,7 +145,7 @@ impl Condition {
             other => Cow::Owned(other.to_string()),
         };
         let pattern = self.value.as_str().unwrap_or_default();
-        let (written, walked) = (glob(pattern, &text), glob(pattern, &walked(&text)));
+        let (written, walked) = (Glob::new(pattern).matches(&text), Glob::new(pattern).matches(&walked(&text)));
         if any { written || walked } else { written && walked }
     }
 }
@@ -174,31 +175,6 @@ fn walked(path: &str) -> Cow<'_, str> {
     }
     let root = if path.starts_with('/') { "/" } else { "" };
     Cow::Owned(format!("{root}{}", parts.join("/")))
-}
-
-/// Tells whether a text matches a pattern in which `*` stands for any text and `?` for one character.
-fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    // Where the last star stands, and how much of the text it has taken.
-    let mut star = None;
-    while let Some(c) = text.get(t) {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(wanted) if *wanted == '?' || wanted == c => (p, t) = (p + 1, t + 1),
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    (p, t) = (at + 1, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.get(p..).is_some_and(|rest| rest.iter().all(|c| *c == '*'))
 }
 
 /// Writes the condition as it is read.

@@ -1,9 +1,9 @@
 //! Rules that can never decide anything, because nothing is called so.
 
 use super::{Names, Rule};
-use crate::definition::Definition;
 use crate::name::FullName;
-use crate::nearest;
+use crate::text::nearest;
+use crate::types::definition::Definition;
 use std::fmt;
 
 /// Why a rule can never decide anything.
@@ -31,7 +31,7 @@ impl Rule {
     /// Tells why the rule can never decide anything, among these tools; `None` if it can.
     ///
     /// ```
-    /// use patter_core::{definition::Definition, name::FullName, permission::Rule};
+    /// use patter_core::{types::definition::Definition, name::FullName, permission::Rule};
     /// let tool = Definition::new("fetch", "Reads a page", "(url::Text)==>(::Text)").unwrap();
     /// let name = FullName::parse("fetch").unwrap();
     /// let idle = |text: &str| Rule::parse(text, "here").unwrap().idle([(&name, &tool)]).map(|idle| idle.to_string());

@@ -1,7 +1,7 @@
 //! Answers that have a form.
 
 use super::save::{DEEPEST, is_too_deep};
-use crate::signature::{Mismatch, Shape, Signature, Type};
+use crate::types::signature::{Mismatch, Shape, Signature, Type};
 use serde_json::{Value as Json, json};
 
 /// Reads the value that a text says, or tells what is wrong with it.

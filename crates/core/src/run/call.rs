@@ -1,8 +1,8 @@
 //! Steps, and the calls that they are about.
 
-use super::Outcome;
+use super::RunOutcome;
 use super::spec::Target;
-use crate::conversation::{self, Message};
+use crate::message::conversation::{self, Message};
 use crate::permission::{Decision, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -30,7 +30,7 @@ pub enum Step<'r> {
         calls: Vec<Question<'r>>,
     },
     /// Nothing more is to be done.
-    Done(&'r Outcome),
+    Done(&'r RunOutcome),
 }
 
 /// A call that the model asked for, and that has no result yet.
@@ -77,7 +77,7 @@ pub(super) enum Slot {
     /// It may be made, and may be under way.
     Open(PendingCall),
     /// It has its result.
-    Closed { id: String, tool: String, outcome: conversation::Outcome },
+    Closed { id: String, tool: String, outcome: conversation::ToolOutcome },
 }
 
 impl PendingCall {
@@ -121,7 +121,7 @@ impl Slot {
     }
 
     /// Gives the call its result, if it has none.
-    pub(super) fn close(&mut self, outcome: conversation::Outcome) {
+    pub(super) fn close(&mut self, outcome: conversation::ToolOutcome) {
         if let Slot::Asking { call, .. } | Slot::Open(call) = self {
             let (id, tool) = (std::mem::take(&mut call.id), std::mem::take(&mut call.tool));
             *self = Slot::Closed { id, tool, outcome };
@@ -133,7 +133,7 @@ impl Slot {
         match self {
             Slot::Closed { id, tool, outcome } => Message::Tool { call_id: id, tool, outcome },
             Slot::Asking { call, .. } | Slot::Open(call) => {
-                Message::Tool { call_id: call.id, tool: call.tool, outcome: conversation::Outcome::Cancelled }
+                Message::Tool { call_id: call.id, tool: call.tool, outcome: conversation::ToolOutcome::Cancelled }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! How runs end, and what cannot be told to one.
 
-use crate::request::Finish;
-use crate::signature::SchemaError;
+use crate::message::request::Finish;
+use crate::types::signature::SchemaError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// With an answer.
     Answer {
         /// What the model said.

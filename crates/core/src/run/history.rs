@@ -1,7 +1,7 @@
 //! Conversations that a run begins with.
 
 use super::StartError;
-use crate::conversation::{Message, Outcome, ToolCall};
+use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use std::collections::VecDeque;
 
 /// Returns a conversation in which each call has its result: calls without one were cancelled.
@@ -28,5 +28,5 @@ pub(super) fn closed(conversation: Vec<Message>) -> Result<Vec<Message>, StartEr
 }
 
 fn cancelled(call: ToolCall) -> Message {
-    Message::Tool { call_id: call.id, tool: call.tool, outcome: Outcome::Cancelled }
+    Message::Tool { call_id: call.id, tool: call.tool, outcome: ToolOutcome::Cancelled }
 }

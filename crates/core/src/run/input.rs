@@ -1,165 +1,161 @@
-//! What is told about calls, and about the run as a whole.
+//! What a run is told, as values.
 
-use super::call::{PendingCall, Slot};
-use super::save::{DEEPEST, is_too_deep};
-use super::{Failure, Limits, Outcome, Run, RunError, State};
-use crate::conversation::{self, Message, Usage};
+use super::{Failure, Limits, PendingCall, Ruling, Run, RunError, RunSpec, StartError};
+use crate::message::conversation::{Message, ToolOutcome, Usage};
+use crate::message::request::Reply;
+use crate::permission::Decision;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+/// How a run begins: with the conversation before it, this makes the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Beginning {
+    /// What it knows of its agent.
+    pub spec: RunSpec,
+    /// How many agents called one another until this one.
+    #[serde(default)]
+    pub depth: u32,
+    /// What a person, or another agent, said.
+    pub input: String,
+    /// When, in milliseconds.
+    pub at: u64,
+}
+
+/// Something that a run is told. Its [`Beginning`] and all it was told, in order, make the run again: that is how runs
+/// are kept, a little at a time.
+///
+/// ```
+/// use patter_core::message::conversation::Usage;
+/// use patter_core::message::request::{Finish, Reply};
+/// use patter_core::run::{Run, RunSpec, RunInput};
+///
+/// let mut run = Run::start(RunSpec::default(), Vec::new(), "Hello", 0).unwrap();
+/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: Finish::Stop, usage: Usage::default(), opaque: None };
+/// let input = RunInput::Reply { reply, rulings: Vec::new(), at: 20 };
+/// run.apply(input.clone()).unwrap();
+///
+/// let mut again = Run::begin(run.beginning(), Vec::new()).unwrap();
+/// let text = serde_json::to_string(&input).unwrap();
+/// again.apply(serde_json::from_str(&text).unwrap()).unwrap();
+/// assert_eq!(again, run);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum RunInput {
+    /// What the model said: [`Run::reply`].
+    Reply {
+        /// It.
+        reply: Reply,
+        /// What was decided about its calls, in the order in which it was asked for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rulings: Vec<Ruling>,
+        /// When.
+        at: u64,
+    },
+    /// Why the model said nothing: [`Run::model_failed`].
+    ModelFailed {
+        /// It.
+        failure: Failure,
+        /// When.
+        at: u64,
+    },
+    /// A call begins: [`Run::started`].
+    Started {
+        /// The call.
+        call_id: String,
+    },
+    /// A call ended: [`Run::finished`].
+    Finished {
+        /// The call.
+        call_id: String,
+        /// What came of it.
+        outcome: ToolOutcome,
+        /// How long it took.
+        duration_ms: u64,
+        /// What it cost, where it was one of an agent.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        usage: Usage,
+        /// When.
+        at: u64,
+    },
+    /// Someone approved a call: [`Run::approved`].
+    Approved {
+        /// The call.
+        call_id: String,
+    },
+    /// Someone refused a call: [`Run::refused`].
+    Refused {
+        /// The call.
+        call_id: String,
+        /// Why.
+        why: String,
+        /// When.
+        at: u64,
+    },
+    /// The run is stopped: [`Run::cancel`].
+    Cancelled {
+        /// When.
+        at: u64,
+    },
+    /// The time: [`Run::tick`].
+    Tick {
+        /// It.
+        at: u64,
+    },
+    /// The run is held to other limits: [`Run::limited`].
+    Limited {
+        /// They.
+        limits: Limits,
+    },
+    /// The run goes on after it lay still: [`Run::resumed`].
+    Resumed {
+        /// When.
+        at: u64,
+    },
+}
 
 impl Run {
-    /// Tells that a call begins. Told before it does, so that after a crash it is known which calls may have been made.
-    pub fn started(&mut self, call_id: &str) -> Result<(), RunError> {
-        self.open_call(call_id)?.started = true;
-        Ok(())
+    /// Makes a run that begins so. [`Run::start`] does the same for one that a person asked for.
+    pub fn begin(beginning: Beginning, conversation: Vec<Message>) -> Result<Self, StartError> {
+        let Beginning { spec, depth, input, at } = beginning;
+        Ok(Self { depth, ..Self::start(spec, conversation, &input, at)? })
     }
 
-    /// Tells how a call ended, and how long it took. Results may come in any order.
-    pub fn finished(
-        &mut self,
-        call_id: &str,
-        outcome: conversation::Outcome,
-        duration_ms: u64,
-        now: u64,
-    ) -> Result<(), RunError> {
-        self.open_call(call_id)?;
-        let outcome = match outcome {
-            conversation::Outcome::Value { value } if is_too_deep(&value) => {
-                let message = format!("the result nests deeper than {DEEPEST} levels");
-                conversation::Outcome::Error { message }
-            }
-            outcome => outcome,
+    /// Returns how the run began.
+    pub fn beginning(&self) -> Beginning {
+        let input = match self.added().first() {
+            Some(Message::User { text }) => text.clone(),
+            Some(Message::Assistant { .. } | Message::Tool { .. }) | None => String::new(),
         };
-        self.durations.insert(call_id.to_owned(), duration_ms);
-        self.close(call_id, outcome, now)
+        Beginning { spec: self.spec.clone(), depth: self.depth, input, at: self.clock.start }
     }
 
-    /// Tells that someone approved a call.
-    pub fn approved(&mut self, call_id: &str) -> Result<(), RunError> {
-        let slot = self.asking(call_id)?;
-        if let Slot::Asking { call, .. } = slot {
-            *slot = Slot::Open(PendingCall { approved: true, ..call.clone() });
-        }
-        Ok(())
-    }
-
-    /// Tells that someone refused a call, and why, which the model gets to read.
-    pub fn refused(&mut self, call_id: &str, why: &str, now: u64) -> Result<(), RunError> {
-        self.asking(call_id)?;
-        let why = if why.trim().is_empty() { "it was not approved" } else { why };
-        self.close(call_id, conversation::Outcome::Denied { message: why.to_owned() }, now)
-    }
-
-    /// Stops the run. Calls that have no result are cancelled; what has finished is kept.
-    pub fn cancel(&mut self, now: u64) -> Result<(), RunError> {
-        self.at_unless_over(now)?;
-        self.end(Outcome::Cancelled);
-        Ok(())
-    }
-
-    /// Ends the run for a reason that lies outside of it. Calls that have no result are cancelled; what has finished is
-    /// kept.
-    pub fn fail(&mut self, failure: Failure, now: u64) -> Result<(), RunError> {
-        self.at_unless_over(now)?;
-        self.end(Outcome::Failed(failure));
-        Ok(())
-    }
-
-    /// Tells the time. The run ends if its deadline has passed; without this that is seen only before the model is
-    /// called again.
-    pub fn tick(&mut self, now: u64) -> Result<(), RunError> {
-        self.at_unless_over(now)?;
-        if let Some(failure) = self.late() {
-            self.end(Outcome::Failed(failure));
-        }
-        Ok(())
-    }
-
-    /// Tells that the run goes on after it lay still, in a program that ended: that time does not count.
-    pub fn resumed(&mut self, now: u64) -> Result<(), RunError> {
-        if self.outcome().is_some() {
-            return Err(RunError::Over);
-        }
-        self.clock.start = now.saturating_sub(self.clock.elapsed);
-        Ok(())
-    }
-
-    /// Holds the run to other limits from now on. They are looked at before the model is called again.
-    pub fn limited(&mut self, limits: Limits) -> Result<(), RunError> {
-        if self.outcome().is_some() {
-            return Err(RunError::Over);
-        }
-        self.spec.limits = limits;
-        if matches!(self.state, State::Model) {
-            self.call_model();
-        }
-        Ok(())
-    }
-
-    /// Counts what others used for this run, such as the agents that it called.
-    pub fn add_usage(&mut self, usage: Usage) {
-        self.usage += usage;
-    }
-
-    /// Ends the run: calls that have no result are cancelled.
-    pub(super) fn end(&mut self, outcome: Outcome) {
-        if let State::Tools(slots) = std::mem::replace(&mut self.state, State::Done(outcome)) {
-            self.conversation.extend(slots.into_iter().map(Slot::message));
-        }
-    }
-
-    /// Goes on to the model once all calls have their results.
-    pub(super) fn settle(&mut self) {
-        match &mut self.state {
-            State::Tools(slots) if slots.iter().all(Slot::is_closed) => {
-                self.conversation.extend(std::mem::take(slots).into_iter().map(Slot::message));
-                self.call_model();
+    /// Tells the run something.
+    pub fn apply(&mut self, input: RunInput) -> Result<(), RunError> {
+        match input {
+            RunInput::Reply { reply, rulings, at } => {
+                let rulings = RefCell::new(rulings.into_iter());
+                let unknown = || Ruling { decision: Decision::Deny, because: "nothing was decided about it".into() };
+                self.reply(reply, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(unknown))
             }
-            State::Tools(_) | State::Model | State::Done(_) => {}
+            RunInput::ModelFailed { failure, at } => self.model_failed(failure, at),
+            RunInput::Started { call_id } => self.started(&call_id),
+            RunInput::Finished { call_id, outcome, duration_ms, usage, at } => {
+                // Counted first: the end of the last call may be the end of the run, by its tokens.
+                self.open_call(&call_id)?;
+                self.add_usage(usage);
+                self.finished(&call_id, outcome, duration_ms, at)
+            }
+            RunInput::Approved { call_id } => self.approved(&call_id),
+            RunInput::Refused { call_id, why, at } => self.refused(&call_id, &why, at),
+            RunInput::Cancelled { at } => self.cancel(at),
+            RunInput::Tick { at } => self.tick(at),
+            RunInput::Limited { limits } => self.limited(limits),
+            RunInput::Resumed { at } => self.resumed(at),
         }
     }
+}
 
-    fn at_unless_over(&mut self, now: u64) -> Result<(), RunError> {
-        if self.outcome().is_some() {
-            return Err(RunError::Over);
-        }
-        self.at(now);
-        Ok(())
-    }
-
-    fn close(&mut self, call_id: &str, outcome: conversation::Outcome, now: u64) -> Result<(), RunError> {
-        self.slot(call_id)?.close(outcome);
-        self.at(now);
-        self.settle();
-        Ok(())
-    }
-
-    pub(super) fn open_call(&mut self, call_id: &str) -> Result<&mut PendingCall, RunError> {
-        match self.slot(call_id)? {
-            Slot::Open(call) => Ok(call),
-            Slot::Asking { .. } => Err(RunError::NotApproved { id: call_id.to_owned() }),
-            Slot::Closed { .. } => Err(RunError::Finished { id: call_id.to_owned() }),
-        }
-    }
-
-    fn asking(&mut self, call_id: &str) -> Result<&mut Slot, RunError> {
-        match self.slot(call_id)? {
-            slot @ Slot::Asking { .. } => Ok(slot),
-            Slot::Open(_) => Err(RunError::NotAsked { id: call_id.to_owned() }),
-            Slot::Closed { .. } => Err(RunError::Finished { id: call_id.to_owned() }),
-        }
-    }
-
-    fn slot(&mut self, call_id: &str) -> Result<&mut Slot, RunError> {
-        let id = || call_id.to_owned();
-        let slot = match &mut self.state {
-            State::Done(_) => return Err(RunError::Over),
-            State::Model => None,
-            State::Tools(slots) => slots.iter_mut().find(|slot| slot.id() == call_id),
-        };
-        let is_it = |message: &Message| matches!(message, Message::Tool { call_id: other, .. } if other == call_id);
-        match slot {
-            Some(slot) => Ok(slot),
-            None if self.conversation.iter().any(is_it) => Err(RunError::Finished { id: id() }),
-            None => Err(RunError::UnknownCall { id: id() }),
-        }
-    }
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }

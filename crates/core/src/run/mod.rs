@@ -8,7 +8,7 @@
 //! - A run serializes between any two of these, and behaves the same when it is loaded again ([`Run::load`]).
 //! - Each call that the model makes gets exactly one result in the conversation, in the order of the calls, whatever
 //!   happens: results in any order, refusals, failures, cancellation. So a conversation can always be continued.
-//! - Its [`Beginning`] and what it was [`Told`] since make the same run again, so that it can be kept a little at a time.
+//! - Its [`Beginning`] and what it was [`RunInput`] since make the same run again, so that it can be kept a little at a time.
 //! - What is told and cannot be, such as the result of a call that nobody made, is an error and changes nothing.
 //!
 //! Whether a call is permitted is decided once, when the model asks for it, by a function that is passed to
@@ -20,23 +20,23 @@ mod call;
 mod child;
 mod end;
 mod history;
-mod input;
+mod receive;
 mod reply;
 mod response;
 mod save;
 mod spec;
-mod told;
+mod input;
 
 pub use call::{PendingCall, Question, Ruling, Step};
 pub use child::ChildError;
-pub use end::{Failure, FailureKind, Outcome, RunError, StartError};
+pub use end::{Failure, FailureKind, RunError, RunOutcome, StartError};
+pub use input::{Beginning, RunInput};
 pub use response::{Invocation, InvocationResult, Response};
 pub use save::LoadError;
 pub use spec::{Callable, Limits, RunSpec, Target};
-pub use told::{Beginning, Told};
 
-use crate::conversation::{Message, Usage};
-use crate::signature::Signature;
+use crate::message::conversation::{Message, Usage};
+use crate::types::signature::Signature;
 use call::Slot;
 use save::Version;
 use serde::{Deserialize, Serialize};
@@ -48,10 +48,10 @@ pub const MAX_CALLS_IN_REPLY: usize = 128;
 /// A run of an agent: what was said and done so far, and what is next.
 ///
 /// ```
-/// use patter_core::conversation::{Outcome as Result, ToolCall, Usage};
+/// use patter_core::message::conversation::{ToolOutcome as Result, ToolCall, Usage};
 /// use patter_core::permission::Decision;
-/// use patter_core::request::{Finish, Reply};
-/// use patter_core::run::{Callable, Outcome, Ruling, Run, RunSpec, Step, Target};
+/// use patter_core::message::request::{Finish, Reply};
+/// use patter_core::run::{Callable, RunOutcome, Ruling, Run, RunSpec, Step, Target};
 /// use patter_core::name::FullName;
 ///
 /// let target = Target::Tool { name: FullName::parse("sayHello").unwrap(), idempotent: true };
@@ -75,7 +75,7 @@ pub const MAX_CALLS_IN_REPLY: usize = 128;
 ///
 /// assert!(matches!(run.step(), Step::CallModel { messages: [_, _, _] }));
 /// run.reply(says("I greeted you.", vec![]), 40, &allow).unwrap();
-/// assert!(matches!(run.step(), Step::Done(Outcome::Answer { text, .. }) if text == "I greeted you."));
+/// assert!(matches!(run.step(), Step::Done(RunOutcome::Answer { text, .. }) if text == "I greeted you."));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -104,7 +104,7 @@ enum State {
     /// The calls of the last reply, in order, of which at least one is open.
     Tools(Vec<Slot>),
     /// Nothing.
-    Done(Outcome),
+    Done(RunOutcome),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +201,7 @@ impl Run {
     }
 
     /// Returns how it ended, if it did.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    pub fn outcome(&self) -> Option<&RunOutcome> {
         match &self.state {
             State::Done(outcome) => Some(outcome),
             State::Model | State::Tools(_) => None,
@@ -244,7 +244,7 @@ impl Run {
     /// Goes on to the next call of the model, or ends where a limit forbids it.
     fn call_model(&mut self) {
         self.state = match self.limit() {
-            Some(failure) => State::Done(Outcome::Failed(failure)),
+            Some(failure) => State::Done(RunOutcome::Failed(failure)),
             None => State::Model,
         };
     }

@@ -2,11 +2,11 @@
 
 use super::call::{PendingCall, Ruling, Slot};
 use super::save::{DEEPEST, is_too_deep};
-use super::{Failure, FailureKind, MAX_CALLS_IN_REPLY, Outcome, Run, RunError, State, Target, answer};
-use crate::conversation::{self, Message, ToolCall};
-use crate::nearest;
+use super::{Failure, FailureKind, MAX_CALLS_IN_REPLY, Run, RunError, RunOutcome, State, Target, answer};
+use crate::message::conversation::{self, Message, ToolCall};
+use crate::message::request::{Finish, Reply};
 use crate::permission::Decision;
-use crate::request::{Finish, Reply};
+use crate::text::nearest;
 use std::collections::HashSet;
 
 impl Run {
@@ -19,7 +19,7 @@ impl Run {
             self.call_model();
         } else if reply.opaque.as_ref().is_some_and(|opaque| is_too_deep(&opaque.data)) {
             let message = format!("the reply of the model nests deeper than {DEEPEST} levels");
-            self.end(Outcome::Failed(Failure { kind: FailureKind::Model, message }));
+            self.end(RunOutcome::Failed(Failure { kind: FailureKind::Model, message }));
         } else if reply.calls.is_empty() {
             self.answer(reply);
         } else {
@@ -32,7 +32,7 @@ impl Run {
     /// the model, before this is told.
     pub fn model_failed(&mut self, failure: Failure, now: u64) -> Result<(), RunError> {
         self.model_answered(now)?;
-        self.end(Outcome::Failed(failure));
+        self.end(RunOutcome::Failed(failure));
         Ok(())
     }
 
@@ -53,10 +53,10 @@ impl Run {
         let too_many = self.spec.limits.max_tool_calls.filter(|most| self.tool_calls > *most);
         let slots = reply.calls.iter().enumerate().map(|(index, call)| {
             let pending = match too_many {
-                Some(_) => Err(conversation::Outcome::Cancelled),
+                Some(_) => Err(conversation::ToolOutcome::Cancelled),
                 None if index >= MAX_CALLS_IN_REPLY => {
                     let message = format!("only {MAX_CALLS_IN_REPLY} calls of one reply are made");
-                    Err(conversation::Outcome::Error { message })
+                    Err(conversation::ToolOutcome::Error { message })
                 }
                 None => self.pending(call, &reply.finish),
             };
@@ -71,15 +71,15 @@ impl Run {
             Some(most) => {
                 let asked = self.tool_calls;
                 let message = format!("the model asked for {asked} calls of tools, and {most} are allowed");
-                self.end(Outcome::Failed(Failure { kind: FailureKind::ToolCalls, message }));
+                self.end(RunOutcome::Failed(Failure { kind: FailureKind::ToolCalls, message }));
             }
             None => self.settle(),
         }
     }
 
     /// Returns the call, or what the model is told instead.
-    fn pending(&self, call: &ToolCall, finish: &Finish) -> Result<PendingCall, conversation::Outcome> {
-        let error = |message| conversation::Outcome::Error { message };
+    fn pending(&self, call: &ToolCall, finish: &Finish) -> Result<PendingCall, conversation::ToolOutcome> {
+        let error = |message| conversation::ToolOutcome::Error { message };
         let ToolCall { id, tool, .. } = call;
         let target = self.spec.target(tool).ok_or_else(|| error(self.unknown(tool)))?;
         let arguments = call.parsed().map_err(|wrong| {
@@ -114,13 +114,13 @@ impl Run {
         if reply.text.trim().is_empty() {
             // What says nothing stays out of the conversation: some providers refuse to have it back.
             let message = silence(&reply.finish);
-            return self.end(Outcome::Failed(Failure { kind: FailureKind::Model, message }));
+            return self.end(RunOutcome::Failed(Failure { kind: FailureKind::Model, message }));
         }
         let read = self.spec.returns.as_ref().map(|schema| answer::read(&reply.text, schema));
         let (text, finish) = (reply.text.clone(), reply.finish.clone());
         self.conversation.push(reply.message());
         match read.transpose() {
-            Ok(value) => self.end(Outcome::Answer { text, value, finish }),
+            Ok(value) => self.end(RunOutcome::Answer { text, value, finish }),
             Err(wrong) => self.retry_answer(&wrong),
         }
     }
@@ -133,7 +133,7 @@ impl Run {
             self.limit()
         };
         if let Some(Failure { kind, message }) = last {
-            return self.end(Outcome::Failed(Failure { kind, message: format!("{message}: {wrong}") }));
+            return self.end(RunOutcome::Failed(Failure { kind, message: format!("{message}: {wrong}") }));
         }
         self.answer_retries += 1;
         // Only what a person says is read by every model as something to follow, so it goes as such.
@@ -150,7 +150,7 @@ fn decided(call: PendingCall, decide: &dyn Fn(&PendingCall) -> Ruling) -> Slot {
         Decision::Allow => Slot::Open(call),
         Decision::Ask => Slot::Asking { call, because },
         Decision::Deny => {
-            let outcome = conversation::Outcome::Denied { message: because };
+            let outcome = conversation::ToolOutcome::Denied { message: because };
             Slot::Closed { id: call.id, tool: call.tool, outcome }
         }
     }

@@ -1,8 +1,8 @@
 //! What a run gives to whoever asked.
 
 use super::call::Slot;
-use super::{Outcome, Run, State};
-use crate::conversation::{self, Message, ToolCall, Usage};
+use super::{Run, RunOutcome, State};
+use crate::message::conversation::{self, Message, ToolCall, Usage};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -50,10 +50,10 @@ impl Run {
     /// Returns what the run gives to whoever asked; before its end, what it has so far.
     pub fn response(&self) -> Response {
         let content = match self.outcome() {
-            Some(Outcome::Answer { text, .. }) => text.clone(),
-            Some(Outcome::Failed(_) | Outcome::Cancelled) | None => String::new(),
+            Some(RunOutcome::Answer { text, .. }) => text.clone(),
+            Some(RunOutcome::Failed(_) | RunOutcome::Cancelled) | None => String::new(),
         };
-        let mut results: HashMap<&str, &conversation::Outcome> = HashMap::new();
+        let mut results: HashMap<&str, &conversation::ToolOutcome> = HashMap::new();
         results.extend(self.added().iter().filter_map(|message| match message {
             Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
             Message::User { .. } | Message::Assistant { .. } => None,
@@ -69,7 +69,7 @@ impl Run {
         Response { content, tools_used, usage: self.usage, model_calls: self.model_calls }
     }
 
-    fn invocation(&self, call: &ToolCall, outcome: &conversation::Outcome) -> Invocation {
+    fn invocation(&self, call: &ToolCall, outcome: &conversation::ToolOutcome) -> Invocation {
         Invocation {
             tool_name: call.tool.clone(),
             args: call.parsed().unwrap_or_else(|_| Json::String(call.arguments.clone())),
@@ -79,12 +79,14 @@ impl Run {
     }
 }
 
-impl From<&conversation::Outcome> for InvocationResult {
-    fn from(outcome: &conversation::Outcome) -> Self {
+impl From<&conversation::ToolOutcome> for InvocationResult {
+    fn from(outcome: &conversation::ToolOutcome) -> Self {
         match outcome {
-            conversation::Outcome::Value { value } => Self::Success(value.clone()),
-            conversation::Outcome::Error { message } => Self::Error(message.clone()),
-            conversation::Outcome::Denied { .. } | conversation::Outcome::Cancelled => Self::Error(outcome.text()),
+            conversation::ToolOutcome::Value { value } => Self::Success(value.clone()),
+            conversation::ToolOutcome::Error { message } => Self::Error(message.clone()),
+            conversation::ToolOutcome::Denied { .. } | conversation::ToolOutcome::Cancelled => {
+                Self::Error(outcome.text())
+            }
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::draft::{Draft, Reading, text, written};
 use super::error::problem;
-use super::past::{as_object, filled, own, put, stops, wire_name};
+use super::history::{as_object, filled, own, put, stops, wire_name};
 use super::stream::json;
 use super::{Streaming, Wire, WireError};
-use crate::conversation::{Message, Opaque, ToolCall};
-use crate::request::{Finish, OfferedTool, Request};
+use crate::message::conversation::{Message, Opaque, ToolCall};
+use crate::message::request::{Finish, OfferedTool, Request};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 

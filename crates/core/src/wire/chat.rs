@@ -1,13 +1,13 @@
 //! Chat Completions of OpenAI, and of all who speak it.
 
 use super::draft::{Draft, Reading};
-use super::past::{as_text, wire_name};
+use super::history::{as_text, wire_name};
 use super::stream::json;
 use super::tree::Tree;
 use super::{Streaming, WireError};
-use crate::conversation::{Message, Outcome, ToolCall, Usage};
-use crate::provider::{SchemaView, view};
-use crate::request::{Finish, OfferedTool, Request, Settings};
+use crate::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
+use crate::message::request::{Finish, OfferedTool, Request, Settings};
+use crate::types::dialect::{SchemaView, view};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
@@ -194,7 +194,7 @@ fn messages<'r>(request: &Request<'r>, style: Style) -> Vec<Said<'r>> {
     messages
 }
 
-fn outcomes(messages: &[Message]) -> HashMap<&str, &Outcome> {
+fn outcomes(messages: &[Message]) -> HashMap<&str, &ToolOutcome> {
     let outcomes = messages.iter().filter_map(|message| match message {
         Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
         Message::User { .. } | Message::Assistant { .. } => None,

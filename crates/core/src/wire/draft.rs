@@ -1,9 +1,9 @@
 //! A reply while it is read.
 
-use super::past::made_up_id;
+use super::history::made_up_id;
 use super::{Wire, WireError};
-use crate::conversation::{Message, Opaque, ToolCall, Usage};
-use crate::request::{Delta, Finish, Reply, Request};
+use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
+use crate::message::request::{Delta, Finish, Reply, Request};
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;

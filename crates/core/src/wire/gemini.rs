@@ -1,11 +1,11 @@
 //! `generateContent` of Gemini.
 
 use super::draft::{Draft, Reading, list, number, text, written};
-use super::past::{as_object, filled, given_id, own, put, stops, wire_name};
+use super::history::{as_object, filled, given_id, own, put, stops, wire_name};
 use super::stream::json;
 use super::{Streaming, Wire, WireError};
-use crate::conversation::{Message, Opaque, Outcome, ToolCall, Usage};
-use crate::request::{Finish, OfferedTool, Request, Settings};
+use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::request::{Finish, OfferedTool, Request, Settings};
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
@@ -128,11 +128,11 @@ fn function_call(call: &ToolCall) -> Json {
     json!({ "functionCall": said })
 }
 
-fn function_response(call_id: &str, tool: &str, outcome: &Outcome) -> Json {
+fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
     let response = match outcome {
-        Outcome::Value { value } => json!({ "output": value }),
-        Outcome::Error { message } => json!({ "error": message }),
-        Outcome::Denied { .. } | Outcome::Cancelled => json!({ "error": outcome.text() }),
+        ToolOutcome::Value { value } => json!({ "output": value }),
+        ToolOutcome::Error { message } => json!({ "error": message }),
+        ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => json!({ "error": outcome.text() }),
     };
     let mut said = Map::new();
     put(&mut said, "id", given_id(call_id));

@@ -25,7 +25,7 @@ mod gemini;
 mod limit;
 mod nulls;
 mod ollama;
-mod past;
+mod history;
 mod responses;
 mod retry;
 mod stream;
@@ -37,16 +37,16 @@ pub use nulls::without_nulls;
 pub use retry::{Retry, Verdict, retry_after};
 pub use stream::StreamDecoder;
 
+use crate::message::request::{Reply, Request, Settings};
 use crate::name::Provider;
-use crate::request::{Reply, Request, Settings};
 use draft::{Draft, Reading};
 use serde::Serialize;
 
 /// A protocol to talk with models.
 ///
 /// ```
-/// use patter_core::conversation::Message;
-/// use patter_core::request::{Request, Settings};
+/// use patter_core::message::conversation::Message;
+/// use patter_core::message::request::{Request, Settings};
 /// use patter_core::wire::{Streaming, Wire};
 ///
 /// let model = "Ollama/llama3.2".parse().unwrap();
@@ -104,7 +104,7 @@ impl Wire {
         }
     }
 
-    /// Returns the name, as [`Opaque`](crate::conversation::Opaque) keeps it.
+    /// Returns the name, as [`Opaque`](crate::message::conversation::Opaque) keeps it.
     pub const fn name(self) -> &'static str {
         match self {
             Wire::Chat => "chat",
@@ -177,7 +177,7 @@ impl Wire {
     /// Returns which of some settings the wire has no place for: they are not sent.
     ///
     /// ```
-    /// use patter_core::{request::Settings, wire::Wire};
+    /// use patter_core::{message::request::Settings, wire::Wire};
     /// let settings = Settings { top_k: Some(40), seed: Some(1), ..Settings::default() };
     /// assert_eq!(Wire::Anthropic.unsupported(&settings), ["seed"]);
     /// assert_eq!(Wire::Chat.unsupported(&settings), ["topK"]);

@@ -1,13 +1,13 @@
 //! Nulls that stand for nothing.
 
-use crate::keyword::pointer;
+use crate::types::keyword::pointer;
 use serde_json::{Map, Value as Json};
 
 /// Takes out each null that stands for leaving a property out: where the schema has the property and does not require
 /// it.
 ///
 /// OpenAI holds models to a schema only if it requires all properties, so a strict tool is offered with a
-/// [view](crate::provider::SchemaView::OpenAiStrict) in which null stands for what may be left out. Whoever offers a tool
+/// [view](crate::types::dialect::SchemaView::OpenAiStrict) in which null stands for what may be left out. Whoever offers a tool
 /// so applies this to the arguments of a call, with the schema as it was before, and before the arguments are checked.
 ///
 /// ```

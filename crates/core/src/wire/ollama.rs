@@ -1,11 +1,11 @@
 //! Chat of Ollama.
 
 use super::draft::{Draft, Reading, list, number, text, written};
-use super::past::{as_object, filled, own, put, stops, wire_name};
+use super::history::{as_object, filled, own, put, stops, wire_name};
 use super::stream::json;
 use super::{Streaming, Wire, WireError};
-use crate::conversation::{Message, Usage};
-use crate::request::{Finish, OfferedTool, Request, Settings};
+use crate::message::conversation::{Message, Usage};
+use crate::message::request::{Finish, OfferedTool, Request, Settings};
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String, Json> {
@@ -55,7 +55,7 @@ fn message(message: &Message) -> Json {
             put(&mut said, "role", Some("assistant"));
             put(&mut said, "content", Some(text.as_str()));
             put(&mut said, "thinking", own(opaque.as_ref(), Wire::Ollama).and_then(Json::as_str));
-            let call = |call: &crate::conversation::ToolCall| json!({ "function": { "name": wire_name(&call.tool), "arguments": as_object(&call.arguments) } });
+            let call = |call: &crate::message::conversation::ToolCall| json!({ "function": { "name": wire_name(&call.tool), "arguments": as_object(&call.arguments) } });
             put(&mut said, "tool_calls", filled(calls.iter().map(call).collect()));
             Json::Object(said)
         }

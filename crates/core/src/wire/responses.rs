@@ -3,11 +3,11 @@
 use super::chat::is_strict;
 use super::draft::{Draft, Reading, list, number, text};
 use super::error::problem;
-use super::past::{as_text, filled, own, put, wire_name};
+use super::history::{as_text, filled, own, put, wire_name};
 use super::stream::json;
 use super::{Streaming, Wire, WireError};
-use crate::conversation::{Message, Opaque, ToolCall, Usage};
-use crate::request::{Finish, OfferedTool, Request};
+use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
+use crate::message::request::{Finish, OfferedTool, Request};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -4,7 +4,7 @@ use super::draft::{Draft, Reading};
 use super::error::MOST_FOREIGN_BYTES;
 use super::frame::{BYTE_ORDER_MARK, Frames, Framing};
 use super::{Wire, WireError};
-use crate::request::{Delta, Reply};
+use crate::message::request::{Delta, Reply};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// what came before it is handed out first. Servers that know no pieces answer with the whole, which is read as well.
 ///
 /// ```
-/// use patter_core::request::{Delta, Request, Settings};
+/// use patter_core::message::request::{Delta, Request, Settings};
 /// use patter_core::wire::{Wire, WireError};
 ///
 /// let model = "OpenAI/gpt-4o-mini".parse().unwrap();

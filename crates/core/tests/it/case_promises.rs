@@ -2,7 +2,7 @@
 
 use crate::cases::{good, problems};
 use patter_core::case::{Case, CaseFormat, Check, Observed, read};
-use patter_core::signature::value_of;
+use patter_core::types::signature::value_of;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

@@ -4,8 +4,8 @@ use patter_core::check::{Options, check};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::Conduct;
 use patter_core::declare::command::{CommandResult, Dashes, EnvValue, InvocationError, Succeeds};
-use patter_core::project::Project;
-use patter_core::signature::Signature;
+use patter_core::declare::project::Project;
+use patter_core::types::signature::Signature;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Whether a tool may serve a declaration.
 
 use crate::generate::{Place, cases, object, records, signature, two_signatures, two_types, ty, value};
-use patter_core::compatible::{Contract, compatible, exact, is_narrower};
 use patter_core::gram::parse;
-use patter_core::signature::{Record, Records, Shape, Signature, Type};
+use patter_core::types::compatible::{Contract, compatible, exact, is_narrower};
+use patter_core::types::signature::{Record, Records, Shape, Signature, Type};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -167,10 +167,10 @@ fn long_chains_of_record_types_need_no_deep_stack() {
     let count = 10_000;
     for index in 0..count {
         let next = Type::new(Shape::Record(format!("R{}", (index + 1) % count)));
-        let field = patter_core::signature::Field {
+        let field = patter_core::types::signature::Field {
             name: "next".into(),
             ty: next,
-            presence: patter_core::signature::Presence::Optional,
+            presence: patter_core::types::signature::Presence::Optional,
         };
         records.insert(format!("R{index}"), Record { description: None, fields: vec![field] });
     }

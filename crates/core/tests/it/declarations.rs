@@ -2,7 +2,7 @@
 
 use patter_core::declare::{Agent, AgentParts, Element, ToolSpec};
 use patter_core::gram::{Tree, parse};
-use patter_core::signature::Records;
+use patter_core::types::signature::Records;
 use serde_json::json;
 
 const HELLO: &str = "// The first agent.

@@ -1,11 +1,11 @@
 //! The demo model: which tools it calls with what, and what it says.
 
-use patter_core::conversation::{Message, Outcome, ToolCall};
 use patter_core::demo::reply;
+use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
+use patter_core::message::request::{OfferedTool, Reply, Request, Settings};
 use patter_core::name::WireName;
-use patter_core::request::{OfferedTool, Reply, Request, Settings};
-use patter_core::schema::input_schema;
-use patter_core::signature::{Records, Signature};
+use patter_core::types::schema::input_schema;
+use patter_core::types::signature::{Records, Signature};
 use serde_json::{Value as Json, json};
 
 mod conversations;
@@ -88,7 +88,7 @@ fn ask(messages: &[Message], tools: &[OfferedTool], returns: Option<&Json>) -> R
 }
 
 /// Talks to the model; each tool answers with `result`. Returns the calls and the answer of each turn.
-fn talk(said: &[&str], written: &[Written], result: &Outcome) -> Vec<(String, String)> {
+fn talk(said: &[&str], written: &[Written], result: &ToolOutcome) -> Vec<(String, String)> {
     let tools = tools(written);
     let mut messages = Vec::new();
     let mut turns = Vec::new();
@@ -118,8 +118,8 @@ fn shown(calls: &[ToolCall]) -> String {
     calls.iter().map(|call| format!("{}{}", call.tool, call.arguments)).collect::<Vec<_>>().join(" ")
 }
 
-fn value(value: Json) -> Outcome {
-    Outcome::Value { value }
+fn value(value: Json) -> ToolOutcome {
+    ToolOutcome::Value { value }
 }
 
 #[test]

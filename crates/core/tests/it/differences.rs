@@ -1,7 +1,7 @@
 //! Differences between two versions, each with its judgement.
 
+use patter_core::declare::project::Project;
 use patter_core::diff::{Change, Judgement, diff};
-use patter_core::project::Project;
 
 fn changes(old: &str, new: &str) -> Vec<Change> {
     diff(&Project::read([("a.gram", old)]), &Project::read([("a.gram", new)]))

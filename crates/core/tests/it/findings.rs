@@ -1,7 +1,7 @@
 //! One mistake gives one finding: what follows from it is not reported too.
 
 use patter_core::check::{Options, check};
-use patter_core::project::Project;
+use patter_core::declare::project::Project;
 
 const HELLO: &str = "[sayHello:Tool {description: 'Greets'} | (name::Text)==>(::Text)]";
 

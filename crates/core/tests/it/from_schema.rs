@@ -2,8 +2,8 @@
 
 use crate::generate::{Place, anything, cases, object, records, signature, ty, used, value};
 use patter_core::gram::parse;
-use patter_core::schema::{input_schema, output_schema, type_schema};
-use patter_core::signature::{FromSchemas, Records, SchemaError, Shape, Signature};
+use patter_core::types::schema::{input_schema, output_schema, type_schema};
+use patter_core::types::signature::{FromSchemas, Records, SchemaError, Shape, Signature};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -199,7 +199,7 @@ proptest! {
         for (name, record) in made.records.iter() {
             let text = record.declaration(name);
             let (tree, _) = parse(&text);
-            let again = patter_core::signature::Record::read(tree.patterns().next().unwrap(), &made.records);
+            let again = patter_core::types::signature::Record::read(tree.patterns().next().unwrap(), &made.records);
             prop_assert_eq!(again.as_ref(), Ok(record), "{}", text);
         }
         let input = input_schema(&made.signature, &made.records);

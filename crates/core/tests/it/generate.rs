@@ -1,6 +1,6 @@
 //! Types, signatures and values, made by chance.
 
-use patter_core::signature::{Bounds, Facets, Field, Presence, Record, Records, Shape, Signature, Type};
+use patter_core::types::signature::{Bounds, Facets, Field, Presence, Record, Records, Shape, Signature, Type};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -174,7 +174,7 @@ fn faceted(shape: Shape, place: Place) -> BoxedStrategy<Type> {
 
 /// Tells whether gram can say a value.
 fn is_sayable(value: &Json) -> bool {
-    patter_core::signature::value_of(value).is_some()
+    patter_core::types::signature::value_of(value).is_some()
 }
 
 /// Types of at most some depth.

@@ -1,9 +1,9 @@
 //! Layers, overrides, names and binding.
 
-use patter_core::definition::Definition;
+use patter_core::declare::project::Project;
 use patter_core::library::{Defined, Entry, Layer, Library, Matching, Sealing, Target, bind};
 use patter_core::name::FullName;
-use patter_core::project::Project;
+use patter_core::types::definition::Definition;
 
 use Layer::{Internal, Org, Project as Ours};
 

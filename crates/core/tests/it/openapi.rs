@@ -2,9 +2,10 @@
 
 use patter_core::check::{Options as CheckOptions, check};
 use patter_core::declare::Toolbox;
-use patter_core::openapi::{Glob, Imported, OpenApiError, Options, toolbox};
-use patter_core::project::Project;
-use patter_core::template::Template;
+use patter_core::declare::project::Project;
+use patter_core::declare::template::Template;
+use patter_core::openapi::{Imported, OpenApiError, Options, toolbox};
+use patter_core::text::Glob;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

@@ -1,8 +1,8 @@
 //! Schemas as providers take them.
 
 use crate::generate::{cases, object, records, signature};
-use patter_core::provider::{Effect, SchemaView, view};
-use patter_core::schema::input_schema;
+use patter_core::types::dialect::{Effect, SchemaView, view};
+use patter_core::types::schema::input_schema;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 

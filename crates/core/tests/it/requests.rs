@@ -1,11 +1,11 @@
 //! What the declarations of HTTP tools say, and everything that can be wrong with them.
 
 use patter_core::check::{Options, check};
-use patter_core::declare::http::{Body, HttpSpec, Method, Outcome};
+use patter_core::declare::http::{Body, HttpResult, HttpSpec, Method};
+use patter_core::declare::project::Project;
 use patter_core::declare::{Effect, ToolSpec};
 use patter_core::gram::parse;
-use patter_core::project::Project;
-use patter_core::signature::Records;
+use patter_core::types::signature::Records;
 use std::time::Duration;
 
 const URL: &str = "url: 'https://api.example.com/v1'";
@@ -37,7 +37,7 @@ fn finds(record: &str, expected: &[&str]) {
 #[test]
 fn what_is_said_and_what_follows() {
     let plain = spec(URL);
-    assert_eq!((plain.method, &plain.body, &plain.result), (Method::Get, &Body::None, &Outcome::Body));
+    assert_eq!((plain.method, &plain.body, &plain.result), (Method::Get, &Body::None, &HttpResult::Body));
     assert_eq!((plain.retries, plain.max_bytes, plain.effect()), (2, 1024 * 1024, Effect::Network));
     assert!(plain.is_idempotent());
     let post = spec(&format!("{URL}, method: POST, timeout: 5s, maxBytes: 10, concurrency: 3, sealed: true"));
@@ -45,7 +45,7 @@ fn what_is_said_and_what_follows() {
     assert_eq!((post.conduct.timeout, post.conduct.concurrency), (Some(Duration::from_secs(5)), Some(3)));
     assert!(post.conduct.sealed && !post.is_idempotent());
     let said = spec(&format!("{URL}, method: 'POST', idempotent: true, effect: reads, retries: 4, result: '/a'"));
-    assert_eq!((said.retries, said.effect(), said.result), (4, Effect::Reads, Outcome::Pointer("/a".to_owned())));
+    assert_eq!((said.retries, said.effect(), said.result), (4, Effect::Reads, HttpResult::Pointer("/a".to_owned())));
 }
 
 #[test]

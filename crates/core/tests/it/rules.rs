@@ -2,9 +2,9 @@
 
 use crate::library::library;
 use patter_core::check::{Options, check};
+use patter_core::declare::project::{Finding, Project};
 use patter_core::gram::{Dialect, LineIndex, Rendering, Rule, format, render};
 use patter_core::library::unbound;
-use patter_core::project::{Finding, Project};
 use patter_core::rule;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Signatures and their schemas: what the source documents name, and what the table of types says.
 
-use patter_core::schema::{input_schema, output_schema};
-use patter_core::signature::{Records, Shape, Signature, Type};
+use patter_core::types::schema::{input_schema, output_schema};
+use patter_core::types::signature::{Records, Shape, Signature, Type};
 use serde_json::{Value as Json, json};
 
 fn signature(text: &str) -> Signature {
@@ -297,7 +297,7 @@ fn a_broken_schema_is_refused_and_allows_nothing() {
 
 /// Reads record types and a signature over them from one text.
 fn with_records(text: &str, name: &str) -> (Signature, Records) {
-    let project = patter_core::project::Project::read([("a.gram", text)]);
+    let project = patter_core::declare::project::Project::read([("a.gram", text)]);
     let (_, tool) = project.tools().find(|(declaration, _)| declaration.name == name).unwrap();
     (tool.signature(project.records()).unwrap(), project.records().clone())
 }

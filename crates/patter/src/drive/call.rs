@@ -1,13 +1,13 @@
 //! Calls of tools and of other agents.
 
-use super::{Driver, Happened, Start, event, now};
-use crate::agent::Compiled;
-use crate::tool::{Approval, Call, CallError, CancellationToken, Event, Executor, Happening};
-use patter_core::conversation::{Outcome, Usage};
+use super::{Driver, RunEventKind, Start, event, now};
+use crate::agent::CompiledAgent;
+use crate::tool::{Approval, Call, CallError, CancellationToken, Executor, ToolEvent, ToolEventKind};
+use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
 use patter_core::run::{self, PendingCall, Ruling, Run, Target};
-use patter_core::session::{Entry, Path};
+use patter_core::session::{Entry, RunPath};
 use patter_core::wire::without_nulls;
 use serde_json::Value as Json;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 /// A call that is to be made.
 pub(super) struct Calling {
     pub(super) driver: Driver,
-    pub(super) compiled: Compiled,
+    pub(super) compiled: CompiledAgent,
     pub(super) executor: Executor,
     /// How deep the run is that asked for it.
     pub(super) depth: u32,
     /// Which run that is.
-    pub(super) path: Path,
+    pub(super) path: RunPath,
     /// That run, as it was then, where the call is one of an agent.
     pub(super) parent: Option<Run>,
     pub(super) cancellation: CancellationToken,
@@ -30,7 +30,7 @@ pub(super) struct Calling {
 /// A call that was made.
 pub(super) struct Called {
     pub(super) id: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ToolOutcome,
     pub(super) duration: Duration,
     pub(super) usage: Usage,
 }
@@ -62,14 +62,14 @@ impl Calling {
         Called { id: self.call.id, outcome, duration: begin.elapsed(), usage }
     }
 
-    async fn tool(&self, name: &str) -> Outcome {
+    async fn tool(&self, name: &str) -> ToolOutcome {
         let mut arguments = self.call.arguments.clone();
         if let Some(schema) = self.compiled.strict_schema(&self.call.tool) {
             without_nulls(&mut arguments, schema);
         }
         // The declaration has a say in what its own defaults are, before the tool has in its.
         if let Err(message) = self.compiled.declared_arguments(&self.call.tool, &mut arguments) {
-            return Outcome::Error { message };
+            return ToolOutcome::Error { message };
         }
         let mut executor = self.executor.clone();
         let listener = self.driver.listener.clone();
@@ -77,15 +77,15 @@ impl Calling {
         if listener.is_some() || journal.is_some() {
             let (agent, depth, call_id) = (self.compiled.name().to_owned(), self.depth, self.call.id.clone());
             let run = self.path.clone();
-            executor = executor.with_listener(move |happened: &Event<'_>| {
-                let Happening::Progress(progress) = &happened.happening else { return };
+            executor = executor.with_listener(move |event: &ToolEvent<'_>| {
+                let ToolEventKind::Progress(progress) = &event.kind else { return };
                 let (call_id, fraction, message) = (call_id.clone(), progress.fraction, progress.message.clone());
                 if let Some(journal) = &journal {
                     let (run, call_id, message) = (run.clone(), call_id.clone(), message.clone());
                     journal.note(&Entry::Progressed { run, call_id, fraction, message });
                 }
                 if let Some(listener) = &listener {
-                    event::tell(listener, &agent, depth, Happened::ToolProgress { call_id, fraction, message });
+                    event::tell(listener, &agent, depth, RunEventKind::ToolProgress { call_id, fraction, message });
                 }
             });
         }
@@ -97,15 +97,15 @@ impl Calling {
             cancellation: self.cancellation.clone(),
         };
         match executor.call(call).await {
-            Ok(value) => Outcome::Value { value },
-            Err(CallError::Cancelled { .. }) => Outcome::Cancelled,
-            Err(error @ CallError::PermissionDenied { .. }) => Outcome::Denied { message: error.to_string() },
-            Err(error) => Outcome::Error { message: error.to_string() },
+            Ok(value) => ToolOutcome::Value { value },
+            Err(CallError::Cancelled { .. }) => ToolOutcome::Cancelled,
+            Err(error @ CallError::PermissionDenied { .. }) => ToolOutcome::Denied { message: error.to_string() },
+            Err(error) => ToolOutcome::Error { message: error.to_string() },
         }
     }
 
-    async fn agent(&self, name: &str) -> (Outcome, Usage) {
-        let failed = |message: String| (Outcome::Error { message }, Usage::default());
+    async fn agent(&self, name: &str) -> (ToolOutcome, Usage) {
+        let failed = |message: String| (ToolOutcome::Error { message }, Usage::default());
         let compiled = match self.driver.ready(name) {
             Some(Ok(compiled)) => compiled,
             Some(Err(error)) => return failed(error.to_string()),
@@ -114,7 +114,7 @@ impl Calling {
         let Some(parent) = &self.parent else {
             return failed(format!("the run that called `{name}` is not known"));
         };
-        let path: Path = self.path.iter().chain([&self.call.id]).cloned().collect();
+        let path: RunPath = self.path.iter().chain([&self.call.id]).cloned().collect();
         let kept = self.driver.journal.as_ref().and_then(|journal| journal.open_run(&path));
         let (run, start) = match kept {
             Some(run) => (run, Start::Again),
@@ -125,10 +125,10 @@ impl Calling {
         };
         let run = self.driver.perform(&compiled, run, path, start, &self.cancellation).await;
         let outcome = match run.outcome() {
-            Some(run::Outcome::Answer { value: Some(value), .. }) => Outcome::Value { value: value.clone() },
-            Some(run::Outcome::Answer { text, .. }) => Outcome::Value { value: Json::from(text.as_str()) },
-            Some(run::Outcome::Failed(failure)) => Outcome::Error { message: failure.to_string() },
-            Some(run::Outcome::Cancelled) | None => Outcome::Cancelled,
+            Some(run::RunOutcome::Answer { value: Some(value), .. }) => ToolOutcome::Value { value: value.clone() },
+            Some(run::RunOutcome::Answer { text, .. }) => ToolOutcome::Value { value: Json::from(text.as_str()) },
+            Some(run::RunOutcome::Failed(failure)) => ToolOutcome::Error { message: failure.to_string() },
+            Some(run::RunOutcome::Cancelled) | None => ToolOutcome::Cancelled,
         };
         (outcome, run.usage())
     }

@@ -1,9 +1,9 @@
 //! Recorded runs, compared with the agents that a driver has.
 
 use super::{Driver, call};
-use crate::agent::{CompileError, Compiled};
+use crate::agent::{CompileError, CompiledAgent};
 use crate::tool::Executor;
-use patter_core::replay::{Actor, After, Cast, Comparison, compare};
+use patter_core::session::replay::{After, Comparison, CurrentAgent, CurrentAgents, compare};
 use patter_core::session::{Entry, LogError};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Driver {
     /// with, and others those of the agents of the same names. Nothing is called, neither models nor tools.
     pub fn compare(
         &self,
-        agent: &Compiled,
+        agent: &CompiledAgent,
         entries: impl IntoIterator<Item = Entry>,
         after: After,
     ) -> Result<Comparison, CompareError> {
@@ -40,13 +40,13 @@ impl Driver {
 
 struct Players<'d> {
     driver: &'d Driver,
-    main: &'d Compiled,
+    main: &'d CompiledAgent,
     /// Why an agent is not ready to run.
     failed: RefCell<Option<CompileError>>,
 }
 
-impl Cast for Players<'_> {
-    fn actor(&self, run: &[String], agent: &str) -> Option<Actor<'_>> {
+impl CurrentAgents for Players<'_> {
+    fn actor(&self, run: &[String], agent: &str) -> Option<CurrentAgent<'_>> {
         let compiled = match run {
             [] => self.main.clone(),
             _ => match self.driver.ready(agent)? {
@@ -59,7 +59,7 @@ impl Cast for Players<'_> {
         };
         let permissions = compiled.permissions(self.driver.rules.iter().cloned());
         let executor = Executor::new(Arc::clone(&self.driver.library), permissions);
-        Some(Actor {
+        Some(CurrentAgent {
             frame: Arc::clone(compiled.frame()),
             spec: compiled.spec().clone(),
             decide: Box::new(move |asked| call::ruling(&executor, asked)),

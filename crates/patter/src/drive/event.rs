@@ -1,7 +1,7 @@
 //! What happens in the course of a run.
 
-use patter_core::conversation::{self, Usage};
-use patter_core::run::{Outcome, Response, Run};
+use patter_core::message::conversation::{self, Usage};
+use patter_core::run::{Response, Run, RunOutcome};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub struct RunEvent {
     pub depth: u32,
     /// What happened.
     #[serde(flatten)]
-    pub happened: Happened,
+    pub kind: RunEventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happened {
+pub enum RunEventKind {
     /// The run begins, or goes on.
     Started {
         /// The model.
@@ -99,7 +99,7 @@ pub enum Happened {
         /// The tool.
         tool: String,
         /// What came of it.
-        outcome: conversation::Outcome,
+        outcome: conversation::ToolOutcome,
         /// How long it took.
         duration_ms: u64,
     },
@@ -131,13 +131,13 @@ impl RunFailure {
     /// Returns why a run has no answer; nothing if it has one, or has not ended.
     pub fn of(run: &Run) -> Option<Self> {
         match run.outcome()? {
-            Outcome::Answer { .. } => None,
-            Outcome::Failed(failure) => Some(Self { kind: failure.kind.name(), message: failure.message.clone() }),
-            Outcome::Cancelled => Some(Self { kind: "Cancelled", message: "the run was stopped".to_owned() }),
+            RunOutcome::Answer { .. } => None,
+            RunOutcome::Failed(failure) => Some(Self { kind: failure.kind.name(), message: failure.message.clone() }),
+            RunOutcome::Cancelled => Some(Self { kind: "Cancelled", message: "the run was stopped".to_owned() }),
         }
     }
 }
 
-pub(super) fn tell(listener: &Listener, agent: &str, depth: u32, happened: Happened) {
-    listener(&RunEvent { agent: agent.to_owned(), depth, happened });
+pub(super) fn tell(listener: &Listener, agent: &str, depth: u32, kind: RunEventKind) {
+    listener(&RunEvent { agent: agent.to_owned(), depth, kind });
 }

@@ -1,32 +1,32 @@
 //! The only loop that awaits: performs the steps of a run, and tells it what happened.
 
-mod account;
+mod event_log;
 mod approve;
 mod call;
 mod compare;
-mod driven;
+mod run_task;
 mod event;
 mod journal;
 mod tally;
 
-pub(crate) use account::Account;
 pub use approve::{Answer, Approver, IN_DOUBT, Nobody};
 pub use compare::CompareError;
-pub use event::{Happened, Listener, RunEvent, RunFailure};
+pub use event::{Listener, RunEvent, RunEventKind, RunFailure};
+pub(crate) use event_log::EventLog;
 pub use journal::{Journal, JournalError};
 pub use tally::Tally;
 
-use crate::agent::{CompileError, Compiled};
+use crate::agent::{CompileError, CompiledAgent};
 use crate::model::{Model, ModelError};
 use crate::tool::{BoxFuture, CancellationToken, State, Tool};
-use driven::{Driven, Start};
 use patter_core::declare::Agent;
+use patter_core::declare::project::Project;
 use patter_core::library::Library;
 use patter_core::name::ModelRef;
 use patter_core::permission::{Permissions, Rule};
-use patter_core::project::Project;
 use patter_core::run::Run;
-use patter_core::session::Path;
+use patter_core::session::RunPath;
+use run_task::{RunTask, Start};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -47,7 +47,7 @@ pub struct Driver {
     listener: Option<Listener>,
     journal: Option<Arc<dyn Journal>>,
     /// The agents that were made ready, by their names.
-    ready: Arc<Mutex<HashMap<String, Compiled>>>,
+    ready: Arc<Mutex<HashMap<String, CompiledAgent>>>,
 }
 
 impl Driver {
@@ -118,13 +118,13 @@ impl Driver {
     }
 
     /// Makes an agent ready to run.
-    pub fn compile(&self, agent: &Agent) -> Result<Compiled, CompileError> {
-        Compiled::new(agent, &self.project, &self.library, self.model.clone())
+    pub fn compile(&self, agent: &Agent) -> Result<CompiledAgent, CompileError> {
+        CompiledAgent::new(agent, &self.project, &self.library, self.model.clone())
     }
 
     /// Makes an agent of the project ready to run, found by its name. It is made once, and then used again. Nothing if
     /// there is no such agent.
-    pub fn ready(&self, name: &str) -> Option<Result<Compiled, CompileError>> {
+    pub fn ready(&self, name: &str) -> Option<Result<CompiledAgent, CompileError>> {
         let known = self.ready.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         let compiled = match known {
             Some(compiled) => Ok(compiled),
@@ -138,25 +138,25 @@ impl Driver {
     }
 
     /// Performs the steps of a new run until it is done, and returns it.
-    pub async fn drive(&self, compiled: &Compiled, run: Run, cancellation: &CancellationToken) -> Run {
-        self.perform(compiled, run, Path::new(), Start::New, cancellation).await
+    pub async fn drive(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
+        self.perform(compiled, run, RunPath::new(), Start::New, cancellation).await
     }
 
     /// Goes on with a run that was under way when a program ended. What has finished is not done again; calls that
     /// had begun are made again if their tools are idempotent, or if the approver says so.
-    pub async fn resume(&self, compiled: &Compiled, run: Run, cancellation: &CancellationToken) -> Run {
-        self.perform(compiled, run, Path::new(), Start::Again, cancellation).await
+    pub async fn resume(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
+        self.perform(compiled, run, RunPath::new(), Start::Again, cancellation).await
     }
 
     fn perform<'d>(
         &'d self,
-        compiled: &'d Compiled,
+        compiled: &'d CompiledAgent,
         run: Run,
-        path: Path,
+        path: RunPath,
         start: Start,
         cancellation: &'d CancellationToken,
     ) -> BoxFuture<'d, Run> {
-        Box::pin(Driven::new(self, compiled, run, path, cancellation).done(start))
+        Box::pin(RunTask::new(self, compiled, run, path, cancellation).done(start))
     }
 
     /// Tells whether it drives the same agents with the same tools as another.
@@ -175,7 +175,7 @@ impl Driver {
     }
 
     /// Returns the permissions of an agent in its runs.
-    pub fn permissions(&self, compiled: &Compiled) -> Permissions {
+    pub fn permissions(&self, compiled: &CompiledAgent) -> Permissions {
         compiled.permissions(self.rules.iter().cloned())
     }
 

@@ -1,21 +1,21 @@
 //! What runs cost, by what is heard of them.
 
-use super::{Happened, RunEvent};
+use super::{RunEvent, RunEventKind};
+use patter_core::message::price::{Bill, Cost, Prices};
 use patter_core::name::ModelRef;
-use patter_core::price::{Bill, Cost, Prices};
 use std::sync::{Mutex, PoisonError};
 
 /// Adds up what the replies of models cost, also those of agents that other agents call. A listener tells it what
 /// happens.
 ///
 /// ```
-/// use patter::conversation::Usage;
-/// use patter::drive::{Happened, RunEvent, Tally};
-/// use patter::price::Prices;
+/// use patter::message::conversation::Usage;
+/// use patter::drive::{RunEventKind, RunEvent, Tally};
+/// use patter::message::price::Prices;
 ///
 /// let tally = Tally::new(Prices::builtin());
 /// let usage = Usage { input_tokens: 1000, output_tokens: 10, ..Usage::default() };
-/// let happened = Happened::Replied { model: "OpenAI/gpt-4o-mini".into(), usage, calls: 0 };
+/// let happened = RunEventKind::Replied { model: "OpenAI/gpt-4o-mini".into(), usage, calls: 0 };
 /// tally.hear(&RunEvent { agent: "greeter".into(), depth: 0, happened });
 /// assert_eq!(tally.cost().unwrap().to_string(), "$0.000156");
 /// ```
@@ -33,7 +33,7 @@ impl Tally {
 
     /// Hears what happened.
     pub fn hear(&self, event: &RunEvent) {
-        if let Happened::Replied { model, usage, .. } = &event.happened {
+        if let RunEventKind::Replied { model, usage, .. } = &event.kind {
             let cost = model.parse::<ModelRef>().ok().and_then(|model| self.prices.cost(&model, *usage));
             self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(cost);
         }

@@ -3,8 +3,8 @@
 use super::stream::told;
 use super::{Model, ModelError, Sink};
 use crate::tool::{BoxFuture, CancellationToken};
+use patter_core::message::request::{Reply, Request};
 use patter_core::name::Provider;
-use patter_core::request::{Reply, Request};
 
 /// The built-in offline model: it matches words with tools, and is no language model. See [`patter_core::demo`].
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,8 +7,8 @@ use crate::http::{Bytes, HttpClient, HttpError, HttpRequest, HttpResponse, Metho
 use crate::project::{Environment, ModelsConfig};
 use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
+use patter_core::message::request::{Delta, Reply, Request};
 use patter_core::name::{ModelRef, Provider};
-use patter_core::request::{Delta, Reply, Request};
 use patter_core::wire::{Exhausted, Streaming, Verdict, Wire, WireError, exhausted, retry_after};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -24,8 +24,8 @@ use crate::drive::Models;
 use crate::project::{Environment, ModelsConfig};
 use crate::tool::{BoxFuture, CancellationToken};
 use pace::Pacer;
+use patter_core::message::request::{Delta, Reply, Request};
 use patter_core::name::{ModelRef, Provider};
-use patter_core::request::{Delta, Reply, Request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,9 +35,9 @@ pub type Sink<'s> = dyn Fn(Delta) + Send + Sync + 's;
 /// A way to reach a model. One value serves any number of requests at once; the conversation is in the request.
 ///
 /// ```
-/// use patter::conversation::Message;
+/// use patter::message::conversation::Message;
 /// use patter::model::{DemoModel, Model};
-/// use patter::request::{Delta, Request, Settings};
+/// use patter::message::request::{Delta, Request, Settings};
 /// use patter::tool::CancellationToken;
 /// use std::sync::Mutex;
 ///

@@ -1,13 +1,13 @@
 //! A model that answers from a recording.
 
 use super::{Model, ModelError, Sink};
-use crate::session::{Entry, Log, LogError, Path, Recording};
+use crate::session::{Entry, Log, LogError, Recording, RunPath};
 use crate::tool::{BoxFuture, CancellationToken};
-use patter_core::conversation::Message;
+use patter_core::message::conversation::Message;
+use patter_core::message::request::{Delta, Frame, Reply, Request};
 use patter_core::name::Provider;
-use patter_core::replay::differences;
-use patter_core::request::{Delta, Frame, Reply, Request};
-use patter_core::run::{Failure, FailureKind, Told};
+use patter_core::run::{Failure, FailureKind, RunInput};
+use patter_core::session::replay::differences;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -49,16 +49,16 @@ impl RecordedModel {
     /// Returns a model that answers from a recording.
     pub fn new(recording: Recording, checking: Checking) -> Result<Self, LogError> {
         let (mut log, mut exchanges) = (Log::default(), Vec::new());
-        let mut streamed: HashMap<Path, Vec<Delta>> = HashMap::new();
+        let mut streamed: HashMap<RunPath, Vec<Delta>> = HashMap::new();
         for entry in recording.entries {
             if let Entry::Streamed { run, pieces } = &entry {
                 streamed.entry(run.clone()).or_default().extend(pieces.iter().cloned());
             }
-            if let Entry::Told { run: path, told } = &entry {
+            if let Entry::Input { run: path, input } = &entry {
                 let run = if path.is_empty() { log.run() } else { log.inner(path) };
-                let answer = match told {
-                    Told::Reply { reply, .. } => Some(Ok(reply.clone())),
-                    Told::ModelFailed { failure, .. } => Some(Err(failure.clone())),
+                let answer = match input {
+                    RunInput::Reply { reply, .. } => Some(Ok(reply.clone())),
+                    RunInput::ModelFailed { failure, .. } => Some(Err(failure.clone())),
                     _ => None,
                 };
                 if let Some((run, answer)) = run.zip(answer) {

@@ -3,9 +3,9 @@
 use super::stream::told;
 use super::{Model, ModelError, Sink};
 use crate::tool::{BoxFuture, CancellationToken};
-use patter_core::conversation::{Message, ToolCall, Usage};
+use patter_core::message::conversation::{Message, ToolCall, Usage};
+use patter_core::message::request::{Finish, Reply, Request};
 use patter_core::name::Provider;
-use patter_core::request::{Finish, Reply, Request};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::path::Path;

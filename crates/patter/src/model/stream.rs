@@ -2,7 +2,7 @@
 
 use super::{ModelError, Sink};
 use crate::tool::CancellationToken;
-use patter_core::request::{Delta, Reply};
+use patter_core::message::request::{Delta, Reply};
 
 /// Tells a reply in small pieces, if someone listens, and returns it, unless nobody waits for it any more.
 pub(super) async fn told(

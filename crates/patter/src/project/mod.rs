@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-pub use patter_core::project::{ChoiceError, Declaration, File, Finding, Project};
+pub use patter_core::declare::project::{ChoiceError, Declaration, File, Finding, Project};
 
 /// The name of the file that marks the root of a project.
 pub const CONFIG: &str = "patter.toml";

@@ -1,8 +1,8 @@
 //! The sections `[models.PROVIDER]` and `[prices."PROVIDER/MODEL"]` of `patter.toml`.
 
 use crate::model::OpenAiApi;
+use patter_core::message::price::{Price, Prices, Rate, RateError, Rates};
 use patter_core::name::{ModelRef, Provider};
-use patter_core::price::{Price, Prices, Rate, RateError, Rates};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ impl TryFrom<String> for ModelKey {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let hinted = |error: patter_core::name::ModelError| match error.hint() {
+        let hinted = |error: patter_core::name::ModelRefError| match error.hint() {
             Some(hint) => format!("{error}; {hint}"),
             None => error.to_string(),
         };

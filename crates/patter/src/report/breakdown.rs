@@ -4,7 +4,7 @@ use super::html::{Html, html};
 use super::number::{count, digits, duration, percent, several, signed};
 use super::svg::{self, Scale, percentile};
 use super::view::View;
-use crate::trial::Trial;
+use crate::experiment::Trial;
 use indexmap::{IndexMap, IndexSet};
 
 /// Returns how long runs took.

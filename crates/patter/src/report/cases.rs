@@ -4,8 +4,8 @@ use super::html::{Html, html};
 use super::number::{count, dollars, duration, several};
 use super::transcript::{room, shortened, sign, transcripts};
 use super::view::{Case, View};
-use crate::trial::{ReportKind, Trial};
-use patter_core::price::Cost;
+use crate::experiment::{ReportKind, Trial};
+use patter_core::message::price::Cost;
 
 /// More cases than this are not listed: those that passed everywhere are left out first.
 const MOST: usize = 5_000;

@@ -4,7 +4,7 @@ use super::html::{Html, html, prose};
 use super::number::{count, digits, duration, moment, percent, several};
 use super::transcript::sign;
 use super::view::View;
-use patter_core::experiment::Stopping;
+use patter_core::stats::Stopping;
 
 /// Returns what was asked of the figures; nothing where nothing was.
 pub(super) fn gates(view: &View) -> Html {

@@ -5,8 +5,8 @@ use super::number::{count, digits, dollars, duration, effect, p_value, percent, 
 use super::summary::finding;
 use super::svg;
 use super::view::View;
-use crate::trial::{Summary, summary};
-use patter_core::experiment::{Comparison, Contrast, Estimate, Interval, Kind};
+use crate::experiment::{Summary, summary};
+use patter_core::stats::{Comparison, Contrast, Estimate, Interval, Kind};
 
 /// Returns what differs, metric by metric; nothing where nothing was compared.
 pub(super) fn contrasts(view: &View) -> Html {

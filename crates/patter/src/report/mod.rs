@@ -15,7 +15,7 @@ mod svg;
 mod transcript;
 mod view;
 
-use crate::trial::Report;
+use crate::experiment::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use html::{Html, html};
@@ -28,7 +28,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// Returns the report as a page of HTML.
 ///
 /// ```
-/// use patter::trial::{Report, ReportKind};
+/// use patter::experiment::{Report, ReportKind};
 /// let page = patter::report::html(&Report::new("Fish & chips", ReportKind::Eval));
 /// assert!(page.contains("<h1>Fish &amp; chips</h1>"));
 /// ```

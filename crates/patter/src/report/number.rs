@@ -2,7 +2,7 @@
 
 use super::html::{Html, html};
 use jiff::Timestamp;
-use patter_core::experiment::{Contrast, Kind};
+use patter_core::stats::{Contrast, Kind};
 
 const MINUS: char = '−';
 

@@ -4,9 +4,9 @@ use super::html::{Html, html, prose};
 use super::number::{count, moment, percent, several};
 use super::transcript::sign;
 use super::view::View;
-use crate::trial::{ReportKind, summary};
+use crate::experiment::{ReportKind, summary};
 use indexmap::IndexSet;
-use patter_core::experiment::{Comparison, Contrast, Finding, Interval, Matters};
+use patter_core::stats::{Comparison, Contrast, Finding, Interval, Matters};
 
 /// Returns the title and the verdict.
 pub(super) fn header(view: &View) -> Html {

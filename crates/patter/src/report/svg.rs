@@ -2,7 +2,7 @@
 
 use super::html::{Html, html};
 use super::number::{digits, duration, shown, signed};
-use patter_core::experiment::{Contrast, Interval, Kind};
+use patter_core::stats::{Contrast, Interval, Kind};
 
 /// How many columns show how values are spread.
 const BINS: usize = 48;

@@ -3,8 +3,8 @@
 use super::html::{Html, html, prose};
 use super::number::{count, duration, several};
 use super::view::{Case, View};
-use crate::trial::Trial;
-use patter_core::conversation::Message;
+use crate::experiment::Trial;
+use patter_core::message::conversation::Message;
 use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;
 
@@ -142,7 +142,7 @@ impl<'r> Run<'r> {
                     if !text.is_empty() {
                         turn.steps.push(Step { label: "Agent".to_owned(), text: text.clone(), is_data: false });
                     }
-                    let called = |call: &patter_core::conversation::ToolCall| {
+                    let called = |call: &patter_core::message::conversation::ToolCall| {
                         let label = format!("calls {}", call.tool);
                         Step { label, text: call.arguments.clone(), is_data: true }
                     };

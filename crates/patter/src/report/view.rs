@@ -1,7 +1,7 @@
 //! What is reported, in the order in which the page needs it.
 
 use super::svg::quantile;
-use crate::trial::{CaseInfo, Report, Trial};
+use crate::experiment::{CaseInfo, Report, Trial};
 use std::collections::HashMap;
 
 /// A report whose runs stand by case and arm.

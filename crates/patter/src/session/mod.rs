@@ -1,23 +1,23 @@
 //! Conversations with an agent, turn after turn: kept in a store, if there is one, and recorded, if that is wanted.
 
-mod kept;
+mod log;
 mod playback;
 mod recording;
 
-pub use patter_core::session::{Entry, Log, LogError, Path, Source, Turn};
+pub use patter_core::session::{Entry, Log, LogError, RunPath, Source, Turn, replay};
 pub use playback::Playback;
 pub use recording::{Recorder, Recording, RecordingError};
 
-use crate::agent::{CompileError, Compiled};
-use crate::agents::{Agents, AgentsError};
+use crate::agent::{CompileError, CompiledAgent};
 use crate::drive::{Driver, JournalError, now};
+use crate::live::{LiveProject, LiveProjectError};
 use crate::model::ModelError;
 use crate::store::{NewSession, SessionId, Store, StoreError};
 use crate::tool::CancellationToken;
-use kept::Kept;
-use patter_core::conversation::Message;
-use patter_core::project::ChoiceError;
-use patter_core::run::{Limits, Run, StartError, Told};
+use log::SessionLog;
+use patter_core::declare::project::ChoiceError;
+use patter_core::message::conversation::Message;
+use patter_core::run::{Limits, Run, RunInput, StartError};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -29,7 +29,7 @@ type Limiting = Arc<dyn Fn(&mut Limits) + Send + Sync>;
 /// A conversation with an agent.
 ///
 /// ```
-/// use patter::agents::Agents;
+/// use patter::live::LiveProject;
 /// use patter::session::Session;
 /// use patter::tool::CancellationToken;
 ///
@@ -37,7 +37,7 @@ type Limiting = Arc<dyn Fn(&mut Limits) + Send + Sync>;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("hello.gram");
 /// # std::fs::write(&path, "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]").unwrap();
-/// let agents = Agents::open(&path).read().await.unwrap();
+/// let agents = LiveProject::open(&path).read().await.unwrap();
 /// let mut session = Session::new(agents.into());
 /// let stop = CancellationToken::new();
 /// let run = session.say("Hello! My name is Alice.", &stop).await.unwrap();
@@ -47,19 +47,19 @@ type Limiting = Arc<dyn Fn(&mut Limits) + Send + Sync>;
 /// # }
 /// ```
 pub struct Session {
-    agents: Arc<Agents>,
+    agents: Arc<LiveProject>,
     source: Source,
     fitting: Fitting,
     limiting: Limiting,
-    kept: Arc<Kept>,
+    kept: Arc<SessionLog>,
     /// Where it is kept from its first word on.
-    keeping: Option<Keeping>,
+    keeping: Option<UnsavedSession>,
     /// The driver of the agents as they were last, and the one that was made of it.
     fitted: Option<(Driver, Driver)>,
 }
 
 /// A session that nothing was said in yet.
-struct Keeping {
+struct UnsavedSession {
     store: Arc<dyn Store>,
     id: SessionId,
     forked_from: Option<SessionId>,
@@ -70,7 +70,7 @@ struct Keeping {
 pub enum SessionError {
     /// The agents cannot be read.
     #[error(transparent)]
-    Agents(#[from] AgentsError),
+    Agents(#[from] LiveProjectError),
     /// It is not clear which agent is meant.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
@@ -126,25 +126,25 @@ impl SessionError {
 
 impl Session {
     /// Returns a new conversation that is not kept, with the agent of the first file that no other calls.
-    pub fn new(agents: Arc<Agents>) -> Self {
-        Self::of(agents, Kept::default(), None)
+    pub fn new(agents: Arc<LiveProject>) -> Self {
+        Self::of(agents, SessionLog::default(), None)
     }
 
     /// Returns a new conversation that is kept in a store once something is said.
-    pub fn keep(agents: Arc<Agents>, store: Arc<dyn Store>, id: SessionId) -> Self {
-        Self::of(agents, Kept::default(), Some(Keeping { store, id, forked_from: None }))
+    pub fn keep(agents: Arc<LiveProject>, store: Arc<dyn Store>, id: SessionId) -> Self {
+        Self::of(agents, SessionLog::default(), Some(UnsavedSession { store, id, forked_from: None }))
     }
 
     /// Goes on with a conversation of a store. Nobody else can until this is dropped.
-    pub async fn open(agents: Arc<Agents>, store: Arc<dyn Store>, id: &SessionId) -> Result<Self, SessionError> {
+    pub async fn open(agents: Arc<LiveProject>, store: Arc<dyn Store>, id: &SessionId) -> Result<Self, SessionError> {
         let claim = store.claim(id).await?;
         let stored = store.read(id).await?;
         let log = Log::read(&stored.entries)?;
         let source = log.source().cloned().unwrap_or_default();
-        Ok(Self { source, ..Self::of(agents, Kept::new(log, Some(claim)), None) })
+        Ok(Self { source, ..Self::of(agents, SessionLog::new(log, Some(claim)), None) })
     }
 
-    fn of(agents: Arc<Agents>, kept: Kept, keeping: Option<Keeping>) -> Self {
+    fn of(agents: Arc<LiveProject>, kept: SessionLog, keeping: Option<UnsavedSession>) -> Self {
         Self {
             agents,
             source: Source::default(),
@@ -220,7 +220,7 @@ impl Session {
         if limits.deadline_ms != before.deadline_ms {
             limits.deadline_ms = limits.deadline_ms.map(|deadline| deadline.saturating_add(run.elapsed_ms()));
         }
-        self.kept.add(Entry::Told { run: Path::new(), told: Told::Limited { limits } }).await?;
+        self.kept.add(Entry::Input { run: RunPath::new(), input: RunInput::Limited { limits } }).await?;
         Ok(self.kept.log().run().cloned().unwrap_or(run))
     }
 
@@ -229,7 +229,7 @@ impl Session {
         if self.kept.log().run().is_none() {
             return Err(SessionError::Finished);
         }
-        Ok(self.kept.add(Entry::Told { run: Path::new(), told: Told::Cancelled { at: now() } }).await?)
+        Ok(self.kept.add(Entry::Input { run: RunPath::new(), input: RunInput::Cancelled { at: now() } }).await?)
     }
 
     /// Takes back what was said last, and all that came of it in the conversation. Returns what it was; nothing if there
@@ -256,13 +256,13 @@ impl Session {
     /// once something is said.
     pub fn fork(&self, messages: usize, keeping: Option<(Arc<dyn Store>, SessionId)>) -> Result<Self, SessionError> {
         let (log, from) = (self.kept.log(), self.id());
-        let kept = Kept::default();
+        let kept = SessionLog::default();
         let taken = log.conversation().get(..messages);
         let count = log.conversation().len();
         let taken = taken.ok_or(SessionError::NoMessage { number: messages, count })?.to_vec();
         let name = from.as_ref().map(ToString::to_string).unwrap_or_default();
         kept.open(Entry::Forked { from: name, messages: taken })?;
-        let keeping = keeping.map(|(store, id)| Keeping { store, id, forked_from: from });
+        let keeping = keeping.map(|(store, id)| UnsavedSession { store, id, forked_from: from });
         let (source, fitting, limiting) = (self.source.clone(), Arc::clone(&self.fitting), Arc::clone(&self.limiting));
         Ok(Self { source, fitting, limiting, ..Self::of(Arc::clone(&self.agents), kept, keeping) })
     }
@@ -293,7 +293,7 @@ impl Session {
     }
 
     /// Makes the agent ready, as it is now: the one of a name, or the one of this session.
-    pub fn ready(&mut self, name: Option<&str>) -> Result<(Driver, Compiled), SessionError> {
+    pub fn ready(&mut self, name: Option<&str>) -> Result<(Driver, CompiledAgent), SessionError> {
         let current = self.agents.driver()?;
         let driver = match &self.fitted {
             Some((made_of, driver)) if made_of.is_same(&current) => driver.clone(),
@@ -319,7 +319,7 @@ impl Session {
         if self.kept.log().source() != Some(&self.source) {
             self.kept.open(Entry::Opened { source: self.source.clone() })?;
         }
-        let Some(Keeping { store, id, forked_from }) = &self.keeping else { return Ok(()) };
+        let Some(UnsavedSession { store, id, forked_from }) = &self.keeping else { return Ok(()) };
         let mut new = NewSession::new(id.clone(), agent, text);
         new.forked_from = forked_from.clone();
         self.kept.claimed(store.create(new, now()).await?).await;

@@ -1,7 +1,7 @@
 //! Logs and recordings, played again: what was heard when they were made.
 
-use super::{Entry, Log, LogError, Path};
-use crate::drive::{Account, Happened, RunEvent};
+use super::{Entry, Log, LogError, RunPath};
+use crate::drive::{EventLog, RunEvent, RunEventKind};
 use patter_core::run::Run;
 use std::collections::HashMap;
 
@@ -11,25 +11,25 @@ use std::collections::HashMap;
 /// progress, so each text is heard as a whole.
 ///
 /// ```
-/// use patter::drive::Happened;
-/// use patter::run::{Run, RunSpec, Told};
+/// use patter::drive::RunEventKind;
+/// use patter::run::{Run, RunSpec, RunInput};
 /// use patter::session::{Entry, Playback};
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
 /// let began = Entry::Began { run: vec![], frame: None, bindings: String::new(), beginning: run.beginning() };
 /// let mut playback = Playback::default();
 /// let heard = playback.play(began).unwrap();
-/// assert!(matches!(heard[0].happened, Happened::Started { .. }));
-/// assert!(matches!(heard[1].happened, Happened::ModelCalled { number: 1 }));
+/// assert!(matches!(heard[0].happened, RunEventKind::Started { .. }));
+/// assert!(matches!(heard[1].happened, RunEventKind::ModelCalled { number: 1 }));
 ///
-/// let heard = playback.play(Entry::Told { run: vec![], told: Told::Cancelled { at: 5 } }).unwrap();
-/// assert!(matches!(heard[0].happened, Happened::Finished { .. }));
+/// let heard = playback.play(Entry::Input { run: vec![], input: RunInput::Cancelled { at: 5 } }).unwrap();
+/// assert!(matches!(heard[0].happened, RunEventKind::Finished { .. }));
 /// assert!(playback.log().last().is_some());
 /// ```
 #[derive(Debug, Default)]
 pub struct Playback {
     log: Log,
-    accounts: HashMap<Path, Account>,
+    accounts: HashMap<RunPath, EventLog>,
     bindings: String,
 }
 
@@ -45,7 +45,7 @@ impl Playback {
                 let (path, bindings) = (run.clone(), bindings.clone());
                 self.log.apply(entry)?;
                 self.opened(&path, bindings);
-                Ok(self.heard(&path, Account::began))
+                Ok(self.heard(&path, EventLog::began))
             }
             Entry::Restored { run, bindings, .. } => {
                 let (path, bindings) = (run.clone(), bindings.clone());
@@ -53,10 +53,10 @@ impl Playback {
                 self.opened(&path, bindings);
                 Ok(Vec::new())
             }
-            Entry::Told { run, told } => {
-                let (path, told) = (run.clone(), told.clone());
+            Entry::Input { run, input } => {
+                let (path, input) = (run.clone(), input.clone());
                 self.log.apply(entry)?;
-                Ok(self.heard(&path, |account, run| account.told(run, &told)))
+                Ok(self.heard(&path, |account, run| account.input(run, &input)))
             }
             Entry::Streamed { run, pieces } => {
                 let (path, pieces) = (run.clone(), pieces.clone());
@@ -68,7 +68,7 @@ impl Playback {
                 let (call_id, fraction, message) = (call_id.clone(), *fraction, message.clone());
                 let path = run.clone();
                 self.log.apply(entry)?;
-                Ok(self.heard(&path, |_, _| vec![Happened::ToolProgress { call_id, fraction, message }]))
+                Ok(self.heard(&path, |_, _| vec![RunEventKind::ToolProgress { call_id, fraction, message }]))
             }
         }
     }
@@ -83,9 +83,9 @@ impl Playback {
         &self.bindings
     }
 
-    fn opened(&mut self, path: &Path, bindings: String) {
+    fn opened(&mut self, path: &RunPath, bindings: String) {
         let frame = self.run(path).and_then(|run| self.log.frame(&run.spec().agent));
-        let account = Account::new(frame.map_or("", |frame| frame.model.as_str()), &bindings);
+        let account = EventLog::new(frame.map_or("", |frame| frame.model.as_str()), &bindings);
         if path.is_empty() {
             self.accounts.clear();
             self.bindings = bindings;
@@ -93,14 +93,14 @@ impl Playback {
         self.accounts.insert(path.clone(), account);
     }
 
-    fn run(&self, path: &Path) -> Option<&Run> {
+    fn run(&self, path: &RunPath) -> Option<&Run> {
         if path.is_empty() { self.log.run().or(self.log.last()) } else { self.log.inner(path) }
     }
 
-    fn heard(&mut self, path: &Path, heard: impl FnOnce(&mut Account, &Run) -> Vec<Happened>) -> Vec<RunEvent> {
+    fn heard(&mut self, path: &RunPath, heard: impl FnOnce(&mut EventLog, &Run) -> Vec<RunEventKind>) -> Vec<RunEvent> {
         let run = if path.is_empty() { self.log.run().or(self.log.last()) } else { self.log.inner(path) };
         let Some((run, account)) = run.zip(self.accounts.get_mut(path)) else { return Vec::new() };
-        let event = |happened| RunEvent { agent: run.spec().agent.clone(), depth: run.depth(), happened };
+        let event = |kind| RunEvent { agent: run.spec().agent.clone(), depth: run.depth(), kind };
         heard(account, run).into_iter().map(event).collect()
     }
 }

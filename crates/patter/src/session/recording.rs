@@ -1,10 +1,10 @@
 //! Recordings: the log of a session as a file, with the pieces that replies came in.
 
-use super::kept::text;
+use super::log::text;
 use super::{Entry, Log};
 use crate::drive::JournalError;
 use crate::store::SessionId;
-use patter_core::request::Delta;
+use patter_core::message::request::Delta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub struct Recorder {
     /// What was said before.
     before: Vec<Entry>,
     /// The pieces of a reply that were not written yet: those of one run that come one after the other are one entry.
-    pieces: Option<(patter_core::session::Path, Vec<Delta>)>,
+    pieces: Option<(patter_core::session::RunPath, Vec<Delta>)>,
 }
 
 /// A recording that was read.
@@ -146,7 +146,7 @@ impl Recorder {
         if self.file.is_none() {
             lines.push(header(self.session.take()));
             for entry in std::mem::take(&mut self.before) {
-                lines.push(super::kept::text(&entry)?);
+                lines.push(super::log::text(&entry)?);
             }
         }
         lines.push(text.to_owned());

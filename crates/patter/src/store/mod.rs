@@ -40,7 +40,7 @@ pub use location::{Location, PostgresUrl};
 pub use session::{NewSession, SessionState, Stored, Summary};
 
 use crate::tool::BoxFuture;
-use patter_core::nearest;
+use patter_core::text::nearest;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,12 +3,12 @@
 use super::command::command_tool;
 use super::http::http_tool;
 use super::standard::fs::Root;
-use super::{Definition, Tool, Workspace};
+use super::{Tool, Workspace};
 use crate::http::{HttpClient, Reach};
 use crate::project::Environment;
+use patter_core::declare::project::{Finding, Project};
 use patter_core::declare::{CommandSpec, Conduct, Declares, Effect, HttpSpec, ToolSpec};
 use patter_core::gram::{Diagnostic, Pattern};
-use patter_core::project::{Finding, Project};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub fn declared(project: &Project, kit: &Kit) -> (Workspace, Vec<Finding>) {
 struct Maker<'m> {
     project: &'m Project,
     kit: &'m Kit,
-    records: Arc<patter_core::signature::Records>,
+    records: Arc<patter_core::types::signature::Records>,
     findings: Vec<Finding>,
 }
 
@@ -97,7 +97,7 @@ impl Maker<'_> {
         let Some(spec) = ToolSpec::cast(pattern) else { return Ok(None) };
         let signature = spec.signature(&self.records).map_err(|error| error.diagnostics)?;
         // What has no name or no description is a finding of the check.
-        let Ok(definition) = Definition::of(&spec, &self.records) else { return Ok(None) };
+        let Ok(definition) = spec.definition(&self.records) else { return Ok(None) };
         let environment = self.kit.environment.clone();
         let variables = Arc::new(move |name: &str| environment.get(name));
         Ok(Some(if pattern.has_label("Command") {

@@ -1,7 +1,7 @@
 //! What `#[tool]` writes calls of. Nothing here is meant to be called by hand.
 
 use super::{Definition, Failure};
-use patter_core::signature::{Field, Presence, Records, Shape, Signature, Type};
+use patter_core::types::signature::{Field, Presence, Records, Shape, Signature, Type};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;

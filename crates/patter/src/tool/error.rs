@@ -3,7 +3,7 @@
 use super::Failure;
 use patter_core::library::ResolveError;
 use patter_core::name::FullName;
-use patter_core::signature::Mismatch;
+use patter_core::types::signature::Mismatch;
 use std::time::Duration;
 use thiserror::Error;
 

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 /// Something that happened in the course of a call.
 #[derive(Debug)]
-pub struct Event<'e> {
+pub struct ToolEvent<'e> {
     /// The call.
     pub call_id: &'e str,
     /// The tool.
     pub tool: &'e FullName,
     /// What happened.
-    pub happening: Happening<'e>,
+    pub kind: ToolEventKind<'e>,
 }
 
 /// What happened.
 #[derive(Debug)]
-pub enum Happening<'e> {
+pub enum ToolEventKind<'e> {
     /// The arguments are right and permitted, and the tool is called.
     Started {
         /// The size of the arguments as JSON.

@@ -1,12 +1,12 @@
 //! The executor: the one way to run a tool.
 
-use super::event::{Ended, Event, Happening};
+use super::event::{Ended, ToolEvent, ToolEventKind};
 use super::{CallError, Denial, Failure, Progress, State, Tool, ToolContext};
 use futures_util::FutureExt;
 use patter_core::library::{Library, ResolveError};
 use patter_core::name::FullName;
 use patter_core::permission::{Decision, Permissions, Verdict};
-use patter_core::signature::Validator;
+use patter_core::types::signature::Validator;
 use serde_json::{Map, Value as Json};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -55,7 +55,7 @@ pub struct Executor {
     listener: Option<Listener>,
 }
 
-type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+type Listener = Arc<dyn Fn(&ToolEvent<'_>) + Send + Sync>;
 
 /// The arguments of a call that has none.
 static NONE: LazyLock<Map<String, Json>> = LazyLock::new(Map::new);
@@ -112,7 +112,7 @@ impl Executor {
 
     /// Sets who hears what happens.
     #[must_use]
-    pub fn with_listener(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+    pub fn with_listener(mut self, listener: impl Fn(&ToolEvent<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Some(Arc::new(listener));
         self
     }
@@ -236,16 +236,16 @@ struct Steps<'s> {
 }
 
 impl Steps<'_> {
-    fn tell(&self, happening: Happening<'_>) {
+    fn tell(&self, kind: ToolEventKind<'_>) {
         if let Some(listener) = self.listener {
-            listener(&Event { call_id: self.call_id, tool: self.tool, happening });
+            listener(&ToolEvent { call_id: self.call_id, tool: self.tool, kind });
         }
     }
 
     fn started(&mut self, arguments: &Json, defaults: usize) {
         if self.listener.is_some() {
             self.started = Some(Instant::now());
-            self.tell(Happening::Started { argument_bytes: size(arguments), defaults });
+            self.tell(ToolEventKind::Started { argument_bytes: size(arguments), defaults });
         }
     }
 
@@ -263,7 +263,7 @@ impl Steps<'_> {
                 Err(error) => Ended::Error(error),
             };
             let duration = self.started.map(|started| started.elapsed()).unwrap_or_default();
-            self.tell(Happening::Finished { duration, ended });
+            self.tell(ToolEventKind::Finished { duration, ended });
         }
         result
     }
@@ -272,7 +272,7 @@ impl Steps<'_> {
 fn progress_listener(listener: &Listener, id: &Arc<str>, name: &FullName) -> Arc<dyn Fn(Progress) + Send + Sync> {
     let (listener, id, name) = (Arc::clone(listener), Arc::clone(id), name.clone());
     Arc::new(move |progress| {
-        listener(&Event { call_id: &id, tool: &name, happening: Happening::Progress(&progress) });
+        listener(&ToolEvent { call_id: &id, tool: &name, kind: ToolEventKind::Progress(&progress) });
     })
 }
 

@@ -22,7 +22,7 @@ mod workspace;
 pub use context::{Progress, State, ToolContext};
 pub use declared::{Kit, declared};
 pub use error::{CallError, Denial};
-pub use event::{Ended, Event, Happening};
+pub use event::{Ended, ToolEvent, ToolEventKind};
 pub use executor::{Approval, Call, Executor};
 pub use failure::Failure;
 pub use futures_util::future::BoxFuture;
@@ -30,13 +30,13 @@ pub(crate) use http::http_failure;
 pub use http::{Variables, http_tool};
 pub use native::Shared;
 pub use patter_core::declare::Effect;
-pub use patter_core::definition::{Definition, DefinitionError};
+pub use patter_core::types::definition::{Definition, DefinitionError};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
 
 pub use tokio_util::sync::CancellationToken;
 
 use patter_core::library::Defined;
-use patter_core::signature::Validator;
+use patter_core::types::signature::Validator;
 use serde_json::{Map, Value as Json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -179,7 +179,7 @@ impl Tool {
     /// Says which text it was made from, so that a change of it is seen.
     #[must_use]
     pub fn revision_of(mut self, text: &str) -> Self {
-        self.revision = Some(patter_core::definition::hash(text.as_bytes()).into());
+        self.revision = Some(patter_core::types::definition::hash(text.as_bytes()).into());
         self
     }
 }

@@ -2,8 +2,8 @@
 
 use patter::drive::{Driver, Models, Tally, now};
 use patter::library::Layer;
+use patter::message::price::Prices;
 use patter::model::{Model, ScriptedModel};
-use patter::price::Prices;
 use patter::project::{Environment, Project};
 use patter::run::Run;
 use patter::tool::{CancellationToken, Kit, merge, standard::standard};

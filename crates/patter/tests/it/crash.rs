@@ -1,10 +1,10 @@
 //! Runs whose process is killed, at every step: they go on where they were, and nothing that finished is done again.
 
 use crate::store::{Place, id};
-use patter::agents::Agents;
-use patter::conversation::{self, Message};
 use patter::drive::{Answer, Approver, IN_DOUBT};
-use patter::run::{Outcome, PendingCall, Told};
+use patter::live::LiveProject;
+use patter::message::conversation::{self, Message};
+use patter::run::{PendingCall, RunInput, RunOutcome};
 use patter::session::{Entry, Log, Session, SessionError};
 use patter::store::{self, Claim, Location, NewSession, SessionId, SessionState, Store, StoreError, Stored, Summary};
 use patter::tool::{BoxFuture, CancellationToken};
@@ -163,7 +163,7 @@ async fn in_another_process() {
     let fate = Arc::new(Fate { when: std::env::var(WHEN).unwrap(), kept: AtomicUsize::new(0) });
     let store = Arc::new(Deadly { inner, fate });
     let tools = [write_once::tool(), write_again::tool()];
-    let agents = Agents::open(Path::new(&folder).join("lead.gram")).with_tools(tools).read().await.unwrap();
+    let agents = LiveProject::open(Path::new(&folder).join("lead.gram")).with_tools(tools).read().await.unwrap();
     let session = id("work");
     let is_begun = store.list(1).await.unwrap().iter().any(|summary| summary.entries > 0);
     if !is_begun {
@@ -177,7 +177,7 @@ async fn in_another_process() {
     let mut opened = opened.with_driver(|driver| driver.with_approver(Repeats));
     let stop = CancellationToken::new();
     match if is_begun { opened.resume(&stop).await } else { opened.say("Go", &stop).await } {
-        Ok(run) => assert!(matches!(run.outcome(), Some(Outcome::Answer { .. }))),
+        Ok(run) => assert!(matches!(run.outcome(), Some(RunOutcome::Answer { .. }))),
         // It was killed after all was done.
         Err(error) => assert!(matches!(error, SessionError::Finished), "{error}"),
     }
@@ -228,9 +228,10 @@ impl Work {
     async fn finished(&self) -> Vec<String> {
         let entries = self.entries().await;
         let finished = entries.iter().filter_map(|entry| match serde_json::from_str(entry).unwrap() {
-            Entry::Told { told: Told::Finished { outcome: conversation::Outcome::Value { value }, .. }, .. } => {
-                value.as_str().map(str::to_owned)
-            }
+            Entry::Input {
+                input: RunInput::Finished { outcome: conversation::ToolOutcome::Value { value }, .. },
+                ..
+            } => value.as_str().map(str::to_owned),
             _ => None,
         });
         finished.collect()
@@ -279,7 +280,7 @@ async fn killed_again_and_again(place: Place) {
     assert!(deaths >= 5, "only {deaths} deaths");
     // Nothing that may not be done twice was, and each call has its result.
     let log = Log::read(work.entries().await).unwrap();
-    assert!(log.run().is_none() && matches!(log.turns()[0].outcome, Outcome::Answer { .. }));
+    assert!(log.run().is_none() && matches!(log.turns()[0].outcome, RunOutcome::Answer { .. }));
     let written = work.written();
     assert!(written.iter().all(|(what, times)| *times == 1 || what == "b"), "{written:?}");
 }

@@ -5,13 +5,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::post};
 use futures_util::{StreamExt, stream};
-use patter::conversation::Message;
-use patter::drive::{Answer, Approver, Driver, Happened, RunEvent, now};
+use patter::drive::{Answer, Approver, Driver, RunEvent, RunEventKind, now};
 use patter::library::Layer;
+use patter::message::conversation::Message;
 use patter::model::{HttpModel, Model, ModelError, ScriptedModel, models};
 use patter::permission::Rule;
 use patter::project::{Environment, Project};
-use patter::run::{Outcome, PendingCall, Run};
+use patter::run::{PendingCall, Run, RunOutcome};
 use patter::tool::{BoxFuture, CancellationToken, Failure, Kit, Tool, Workspace, merge, standard::standard};
 use serde_json::{Value as Json, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ struct Ran {
 impl Ran {
     fn answer(&self) -> &str {
         match self.run.outcome() {
-            Some(Outcome::Answer { text, .. }) => text,
+            Some(RunOutcome::Answer { text, .. }) => text,
             other => panic!("{other:?}"),
         }
     }
@@ -64,11 +64,11 @@ async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &C
     let events = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&events);
     let driver = driver.with_listener(move |event: &RunEvent| {
-        let text = match &event.happened {
-            Happened::Text { text } => format!("text {text}"),
-            Happened::ToolStarted { tool, .. } => format!("call {tool}"),
-            Happened::ToolFinished { tool, .. } => format!("done {tool}"),
-            Happened::Asked { tool, .. } => format!("ask {tool}"),
+        let text = match &event.kind {
+            RunEventKind::Text { text } => format!("text {text}"),
+            RunEventKind::ToolStarted { tool, .. } => format!("call {tool}"),
+            RunEventKind::ToolFinished { tool, .. } => format!("done {tool}"),
+            RunEventKind::Asked { tool, .. } => format!("ask {tool}"),
             _ => return,
         };
         heard.lock().unwrap().push(format!("{}{text}", "  ".repeat(event.depth as usize)));
@@ -155,7 +155,7 @@ async fn calls_of_one_reply_run_together() {
 #[tokio::test]
 async fn a_run_ends_after_ten_calls_of_the_model() {
     let ran = plays(AGENT, vec![], vec![call("sayHello", json!({})); 12].into()).await;
-    let Some(Outcome::Failed(failure)) = ran.run.outcome() else { panic!() };
+    let Some(RunOutcome::Failed(failure)) = ran.run.outcome() else { panic!() };
     assert_eq!((failure.kind.name(), ran.run.model_calls(), ran.results().len()), ("ToolError", 10, 10));
 }
 
@@ -207,7 +207,7 @@ async fn cancellation_reaches_the_tools_and_keeps_what_finished() {
         tokio::task::yield_now().await;
         cancellation.cancel();
     });
-    assert_eq!(ran.run.outcome(), Some(&Outcome::Cancelled));
+    assert_eq!(ran.run.outcome(), Some(&RunOutcome::Cancelled));
     assert_eq!(ran.results(), ["Hello, world!", "cancelled"]);
     assert!(heard.lock().unwrap().as_ref().unwrap().is_cancelled());
 }
@@ -216,7 +216,7 @@ async fn cancellation_reaches_the_tools_and_keeps_what_finished() {
 async fn a_deadline_ends_model_and_tools() {
     let agent = AGENT.replace("model:", "timeout: 50ms, model:");
     let ran = plays(&agent, vec![], json!([{"text": "late", "delayMs": 60_000}])).await;
-    let Some(Outcome::Failed(failure)) = ran.run.outcome() else { panic!("{:?}", ran.run.outcome()) };
+    let Some(RunOutcome::Failed(failure)) = ran.run.outcome() else { panic!("{:?}", ran.run.outcome()) };
     assert!(failure.to_string().contains("50 ms") || failure.to_string().contains("0.05"), "{failure}");
 }
 
@@ -444,7 +444,7 @@ async fn a_provider_that_misbehaves_is_an_error_and_never_a_hang() {
     for (replies, expected, requests) in cases {
         let (base, asked) = provider(replies).await;
         let ran = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
-        let Some(Outcome::Failed(failure)) = ran.run.outcome() else { panic!("{:?}", ran.run.outcome()) };
+        let Some(RunOutcome::Failed(failure)) = ran.run.outcome() else { panic!("{:?}", ran.run.outcome()) };
         assert!(failure.to_string().contains(expected), "{failure} has no {expected}");
         assert!(!failure.to_string().contains("k3y-s3cret"), "{failure}");
         assert_eq!(asked.lock().unwrap().len(), requests, "{failure}");

@@ -3,8 +3,8 @@
 use patter::library::Layer;
 use patter::permission::{Permissions, Rule};
 use patter::tool::{
-    Approval, BoxFuture, Call, CallError, CancellationToken, Definition, Ended, Event, Executor, Failure, Happening,
-    Implementation, Kind, State, Tool, ToolContext, Workspace, merge,
+    Approval, BoxFuture, Call, CallError, CancellationToken, Definition, Ended, Executor, Failure, Implementation,
+    Kind, State, Tool, ToolContext, ToolEvent, ToolEventKind, Workspace, merge,
 };
 use serde_json::{Value as Json, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -217,12 +217,12 @@ async fn what_happens_is_told() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let executor = executor([works], &["allow *"]).with_state(State::default().with("shared")).with_listener(
-        move |event: &Event<'_>| {
-            let text = match &event.happening {
-                Happening::Started { argument_bytes, defaults } => format!("started {argument_bytes} {defaults}"),
-                Happening::Progress(progress) => format!("{:?} {}", progress.fraction, progress.message),
-                Happening::Finished { ended: Ended::Value { bytes }, .. } => format!("value {bytes}"),
-                Happening::Finished { ended: Ended::Error(error), .. } => error.kind().to_owned(),
+        move |event: &ToolEvent<'_>| {
+            let text = match &event.kind {
+                ToolEventKind::Started { argument_bytes, defaults } => format!("started {argument_bytes} {defaults}"),
+                ToolEventKind::Progress(progress) => format!("{:?} {}", progress.fraction, progress.message),
+                ToolEventKind::Finished { ended: Ended::Value { bytes }, .. } => format!("value {bytes}"),
+                ToolEventKind::Finished { ended: Ended::Error(error), .. } => error.kind().to_owned(),
             };
             heard.lock().unwrap().push(format!("{} {} {text}", event.call_id, event.tool));
         },

@@ -1,9 +1,9 @@
 //! Models that need nobody: the demo model and scripts.
 
-use patter::conversation::{Message, Outcome, Usage};
+use patter::message::conversation::{Message, ToolOutcome, Usage};
+use patter::message::request::{Delta, Finish, OfferedTool, Reply, Request, Settings};
 use patter::model::{DemoModel, Model, ModelError, ScriptedModel};
 use patter::name::{Provider, WireName};
-use patter::request::{Delta, Finish, OfferedTool, Reply, Request, Settings};
 use patter::tool::CancellationToken;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ fn script(text: &str) -> ScriptedModel {
     ScriptedModel::parse("test.json", text).unwrap()
 }
 
-fn result(id: &str, outcome: Outcome) -> Message {
+fn result(id: &str, outcome: ToolOutcome) -> Message {
     Message::Tool { call_id: id.into(), tool: "greetings/sayHello".into(), outcome }
 }
 
@@ -134,8 +134,8 @@ fn a_script_is_played_by_each_conversation_alone() {
         assert_eq!((first.calls[1].arguments.as_str(), first.calls[1].id.as_str()), ("{broken", "scripted_1_2"));
         assert_eq!(first.usage, Usage { input_tokens: 7, output_tokens: 2, ..Usage::default() });
         messages.push(first.message());
-        messages.push(result("scripted_1_1", Outcome::Value { value: json!("Hello, Ada!") }));
-        messages.push(result("scripted_1_2", Outcome::Error { message: "no JSON".into() }));
+        messages.push(result("scripted_1_1", ToolOutcome::Value { value: json!("Hello, Ada!") }));
+        messages.push(result("scripted_1_2", ToolOutcome::Error { message: "no JSON".into() }));
         let second = ask(&*model, &messages, &none).await.0.unwrap();
         assert_eq!((second.text.as_str(), second.finish.clone()), ("Done.", Finish::Length));
         messages.push(second.message());
@@ -154,8 +154,9 @@ fn a_script_is_played_by_each_conversation_alone() {
 #[test]
 fn a_script_says_what_is_not_as_expected() {
     let called = || {
-        let call = patter::conversation::ToolCall { id: "1".into(), tool: "t".into(), arguments: String::new() };
-        let value = |value| Outcome::Value { value };
+        let call =
+            patter::message::conversation::ToolCall { id: "1".into(), tool: "t".into(), arguments: String::new() };
+        let value = |value| ToolOutcome::Value { value };
         vec![
             Message::user("Hi"),
             Message::assistant("", vec![call]),

@@ -3,13 +3,13 @@
 use axum::Router;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use patter::conversation::Message;
-use patter::drive::{Driver, Happened, Models, now};
+use patter::drive::{Driver, Models, RunEventKind, now};
 use patter::library::Layer;
+use patter::message::conversation::Message;
+use patter::message::request::{Delta, Reply, Request, Settings};
 use patter::model::{ModelError, models};
 use patter::project::{Environment, Project};
-use patter::request::{Delta, Reply, Request, Settings};
-use patter::run::{Outcome, Run};
+use patter::run::{Run, RunOutcome};
 use patter::tool::{CancellationToken, Workspace, merge};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -166,14 +166,14 @@ async fn a_wait_is_cut_short() {
     let driver =
         Driver::new(Arc::new(Project::read([("a.gram", agent)])), library.into(), Arc::clone(&provider.models))
             .with_listener(move |event| {
-                if let Happened::Waiting { because, .. } = &event.happened {
+                if let RunEventKind::Waiting { because, .. } = &event.kind {
                     waits.lock().unwrap().push(because.clone());
                 }
             });
     let compiled = driver.compile(&driver.agent("a").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
-    assert!(matches!(run.outcome(), Some(Outcome::Failed(_))), "{:?}", run.outcome());
+    assert!(matches!(run.outcome(), Some(RunOutcome::Failed(_))), "{:?}", run.outcome());
     assert_eq!(*heard.lock().unwrap(), ["the provider answered 529: slow down, [redacted]"]);
     assert_eq!(provider.count(), 1);
 }

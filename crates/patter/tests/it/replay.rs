@@ -1,13 +1,13 @@
 //! Runs that are recorded, and played again: what was heard is heard again, and nothing else.
 
-use patter::agents::Agents;
-use patter::drive::{Answer, Approver, Happened, Models, Nobody, RunEvent, Tally};
+use patter::drive::{Answer, Approver, Models, Nobody, RunEvent, RunEventKind, Tally};
+use patter::live::LiveProject;
+use patter::message::price::Prices;
 use patter::model::{Checking, RecordedModel};
 use patter::permission::{Decision, Rule};
-use patter::price::Prices;
 use patter::project::{Environment, PermissionConfig};
-use patter::replay::After;
-use patter::run::{Outcome, PendingCall, Run};
+use patter::run::{PendingCall, Run, RunOutcome};
+use patter::session::replay::After;
 use patter::session::{Entry, Playback, Recorder, Recording, RecordingError, Session};
 use patter::tool::{BoxFuture, CancellationToken, Failure, Tool};
 use serde_json::{Value as Json, json};
@@ -70,8 +70,8 @@ impl Scene {
         Recording::read(&self.path()).unwrap()
     }
 
-    async fn agents(&self, tools: Vec<Tool>) -> Arc<Agents> {
-        let opening = Agents::open(self.folder.path().join("a.gram")).with_tools(tools);
+    async fn agents(&self, tools: Vec<Tool>) -> Arc<LiveProject> {
+        let opening = LiveProject::open(self.folder.path().join("a.gram")).with_tools(tools);
         opening.with_environment(Environment::default()).read().await.unwrap().into()
     }
 
@@ -130,12 +130,12 @@ async fn what_was_heard_is_heard_again() {
             return;
         }
         let heard = scene.heard.lock().unwrap();
-        let count = |is: fn(&Happened) -> bool| heard.iter().filter(|event| is(&event.happened)).count();
-        assert_eq!(count(|happened| matches!(happened, Happened::ToolProgress { .. })), 8);
-        assert_eq!(count(|happened| matches!(happened, Happened::Asked { .. })), 1);
-        assert_eq!(count(|happened| matches!(happened, Happened::Started { .. })), 3);
-        assert_eq!(count(|happened| matches!(happened, Happened::Finished { .. })), 3);
-        assert!(count(|happened| matches!(happened, Happened::Text { .. })) > 20);
+        let count = |is: fn(&RunEventKind) -> bool| heard.iter().filter(|event| is(&event.kind)).count();
+        assert_eq!(count(|happened| matches!(happened, RunEventKind::ToolProgress { .. })), 8);
+        assert_eq!(count(|happened| matches!(happened, RunEventKind::Asked { .. })), 1);
+        assert_eq!(count(|happened| matches!(happened, RunEventKind::Started { .. })), 3);
+        assert_eq!(count(|happened| matches!(happened, RunEventKind::Finished { .. })), 3);
+        assert!(count(|happened| matches!(happened, RunEventKind::Text { .. })) > 20);
     }
     check(Nobody, &CancellationToken::new()).await;
     check(Everyone, &CancellationToken::new()).await;
@@ -203,7 +203,7 @@ async fn a_recording_answers_in_place_of_the_model() {
                 assert_eq!((outcome, model.left()), (run.outcome(), left));
                 assert_eq!(again.usage(), run.usage());
             }
-            (Err(expected), Some(Outcome::Failed(failure))) => assert_eq!(failure.message, expected),
+            (Err(expected), Some(RunOutcome::Failed(failure))) => assert_eq!(failure.message, expected),
             (Err(_), other) => panic!("{other:?}"),
         }
     }

@@ -1,11 +1,11 @@
 //! Conversations, turn after turn.
 
 use crate::store::{Place, id};
-use patter::agents::Agents;
-use patter::conversation::Message;
 use patter::drive::now;
+use patter::live::LiveProject;
+use patter::message::conversation::Message;
 use patter::project::Environment;
-use patter::run::{FailureKind, Outcome};
+use patter::run::{FailureKind, RunOutcome};
 use patter::session::{Entry, Log, Recorder, Recording, Session, SessionError};
 use patter::store::{Claim, NewSession, SessionId, SessionState, Store, StoreError, Stored, Summary};
 use patter::tool::{BoxFuture, CancellationToken, Tool};
@@ -35,8 +35,8 @@ impl Folder {
         self.0.path().join("a.gram")
     }
 
-    async fn agents(&self, tools: Vec<Tool>) -> Arc<Agents> {
-        let opening = Agents::open(self.path()).with_tools(tools).with_environment(Environment::default());
+    async fn agents(&self, tools: Vec<Tool>) -> Arc<LiveProject> {
+        let opening = LiveProject::open(self.path()).with_tools(tools).with_environment(Environment::default());
         Arc::new(opening.read().await.unwrap())
     }
 }
@@ -247,7 +247,7 @@ async fn nothing_is_done_that_cannot_be_kept() {
         let mut session = Session::keep(folder.agents(vec![greet.unwrap()]).await, store, SessionId::new(now()));
         let run = session.say("Please greet Bob", &CancellationToken::new()).await.unwrap();
         let end = match run.outcome() {
-            Some(Outcome::Failed(failure)) if failure.kind == FailureKind::Store => failure.message.clone(),
+            Some(RunOutcome::Failed(failure)) if failure.kind == FailureKind::Store => failure.message.clone(),
             other => format!("{other:?}"),
         };
         let kept = place.open().await.list(1).await.unwrap()[0].entries;
@@ -255,7 +255,7 @@ async fn nothing_is_done_that_cannot_be_kept() {
         assert!(session.broken().await.unwrap().to_string().contains("the disk is full"));
         // A session that cannot be kept does not go on as if it were.
         let again = session.say("And?", &CancellationToken::new()).await;
-        assert!(!matches!(again, Ok(run) if matches!(run.outcome(), Some(Outcome::Answer { .. }))), "{at}");
+        assert!(!matches!(again, Ok(run) if matches!(run.outcome(), Some(RunOutcome::Answer { .. }))), "{at}");
     }
     // The tool is called only once it is kept that it is about to be. An answer that is there is an answer.
     assert_eq!(ends, [(0, 0, true), (0, 2, true), (0, 3, true), (1, 4, true), (1, 5, false)]);

@@ -1,6 +1,6 @@
 //! What `patter.toml` says about models and prices, and where it is wrong.
 
-use patter::conversation::Usage;
+use patter::message::conversation::Usage;
 use patter::model::{Access, HttpModel};
 use patter::name::Provider;
 use patter::project::{Config, Environment};

@@ -1,23 +1,23 @@
 //! Experiments: their order, their pace, what is kept of them, and what they cost beside the runs.
 
-use patter::agent::Compiled;
+use patter::agent::CompiledAgent;
 use patter::case::{CaseFormat, read};
 use patter::drive::{Driver, Models, now};
+use patter::experiment::{
+    Arm, Blocks, Going, KeepError, Pace, Plan, Programs, ReportKind, Series, SeriesEnd, StoredTrials, Trial,
+};
+use patter::message::price::Prices;
 use patter::model::{Model, ScriptedModel};
-use patter::price::Prices;
 use patter::project::{Environment, Project};
 use patter::run::Run;
 use patter::store::{self, Location, SessionState, Store, StoreError};
 use patter::tool::CancellationToken;
-use patter::trial::{
-    Arm, Blocks, Going, KeepError, KeptTrials, Pace, Plan, Programs, ReportKind, Series, SeriesEnd, Trial,
-};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-fn driver(script: &str) -> (Driver, Compiled) {
+fn driver(script: &str) -> (Driver, CompiledAgent) {
     let text = "[hi:Agent {instruction: 'Greet.', model: 'scripted/x.json'}]";
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::parse("x.json", script).unwrap());
     let models: Models = Arc::new(move |_| Ok(Arc::clone(&model)));
@@ -74,7 +74,7 @@ async fn what_is_done_is_not_done_again() {
     let (store, series) = (open(folder.path()).await, series(20, &["a", "b"], r#"[{"text": "Hello!"}]"#));
     let plan = plan(&series, 1);
     let stop = CancellationToken::new();
-    let mut kept = KeptTrials::begin(Arc::clone(&store), plan.clone()).await.unwrap();
+    let mut kept = StoredTrials::begin(Arc::clone(&store), plan.clone()).await.unwrap();
     let id = kept.id().clone();
     let look = |trials: &[Trial]| {
         if trials.len() >= 9 {
@@ -86,16 +86,16 @@ async fn what_is_done_is_not_done_again() {
     let first: HashSet<_> = kept.done().iter().map(|trial| trial.order).collect();
     assert!(end == SeriesEnd::Stopped && (9..40).contains(&first.len()), "{end:?} {}", first.len());
     // Nobody else can go on with it meanwhile.
-    let busy = KeptTrials::resume(Arc::clone(&store), &id, plan.clone()).await;
+    let busy = StoredTrials::resume(Arc::clone(&store), &id, plan.clone()).await;
     assert!(matches!(busy.map(drop), Err(KeepError::Store(StoreError::Busy { .. }))));
     drop(kept);
-    assert_eq!(KeptTrials::interrupted(&*store, &plan).await.unwrap().as_ref(), Some(&id));
+    assert_eq!(StoredTrials::interrupted(&*store, &plan).await.unwrap().as_ref(), Some(&id));
     let other = Plan { repeats: 2, ..plan.clone() };
-    assert_eq!(KeptTrials::interrupted(&*store, &other).await.unwrap(), None);
-    let changed = KeptTrials::resume(Arc::clone(&store), &id, other).await.map(drop).unwrap_err();
+    assert_eq!(StoredTrials::interrupted(&*store, &other).await.unwrap(), None);
+    let changed = StoredTrials::resume(Arc::clone(&store), &id, other).await.map(drop).unwrap_err();
     assert!(changed.to_string().ends_with("cannot go on: there are other repeats"), "{changed}");
 
-    let mut kept = KeptTrials::resume(Arc::clone(&store), &id, plan.clone()).await.unwrap();
+    let mut kept = StoredTrials::resume(Arc::clone(&store), &id, plan.clone()).await.unwrap();
     assert!(kept.left().iter().all(|job| !first.contains(&job.order)));
     let end = series.run(&mut kept, Pace::default(), |_| Going::On, &CancellationToken::new()).await.unwrap();
     let report = kept.report().await.unwrap();
@@ -105,7 +105,7 @@ async fn what_is_done_is_not_done_again() {
     drop(kept);
     let summary = store.read(&id).await.unwrap().summary;
     assert!(summary.state == SessionState::Idle && summary.is_experiment());
-    assert_eq!(KeptTrials::interrupted(&*store, &plan).await.unwrap(), None);
+    assert_eq!(StoredTrials::interrupted(&*store, &plan).await.unwrap(), None);
 }
 
 /// With `--ignored`: what an experiment costs beside its runs.
@@ -133,7 +133,7 @@ async fn overhead_and_memory() {
 
     let folder = tempfile::tempdir().unwrap();
     let series = series(CASES, &["a", "b"], script);
-    let mut kept = KeptTrials::begin(open(folder.path()).await, plan(&series, 1)).await.unwrap();
+    let mut kept = StoredTrials::begin(open(folder.path()).await, plan(&series, 1)).await.unwrap();
     let mut resident = Vec::new();
     let look = |trials: &[Trial]| {
         if trials.len() / 500 > resident.len() {

@@ -11,7 +11,7 @@ use crate::{Outcome, diagnostics};
 use anstyle::Style;
 use approve::{InPlace, answered};
 use clap::Args;
-use patter::agent::Compiled;
+use patter::agent::CompiledAgent;
 use patter::project::Environment;
 use patter::run::{self, FailureKind, Run};
 use patter::session::SessionError;
@@ -152,7 +152,7 @@ impl Conversation {
     }
 
     /// Says who is talked with.
-    fn begin(&mut self, compiled: &Compiled) -> io::Result<()> {
+    fn begin(&mut self, compiled: &CompiledAgent) -> io::Result<()> {
         self.hash.clone_from(&compiled.spec().hash);
         if !self.is_interactive {
             return Ok(());
@@ -279,15 +279,15 @@ impl Conversation {
             Err(error) => return self.not_said(&error, text),
         };
         match run.outcome() {
-            Some(run::Outcome::Answer { .. }) => {}
-            Some(run::Outcome::Failed(failure)) => {
+            Some(run::RunOutcome::Answer { .. }) => {}
+            Some(run::RunOutcome::Failed(failure)) => {
                 let hint = match failure.kind {
                     FailureKind::ModelCalls => "--max-turns allows more; /undo takes back what was said",
                     _ => "/undo takes back what was said, so that it can be said again",
                 };
                 self.fail(&format!("{}: {failure}", failure.kind.name()), Some(hint))?;
             }
-            Some(run::Outcome::Cancelled) | None => {
+            Some(run::RunOutcome::Cancelled) | None => {
                 self.has_failed = true;
                 self.note("stopped: what had finished is kept, and /undo takes it back")?;
             }

@@ -7,8 +7,8 @@ use crate::print;
 use crate::talk::{DIM, say_error};
 use crate::terminal::{columns, cut};
 use anstyle::{AnsiColor, Style};
-use patter::conversation::Message;
 use patter::drive::now;
+use patter::message::conversation::Message;
 use patter::name::FullName;
 use patter::permission::{Because, Decision};
 use patter::run::Target;
@@ -94,7 +94,7 @@ impl Slash {
             ("/quit" | "/exit" | "/q", "") => Ok(Self::Quit),
             ("/help" | "/tools" | "/messages" | "/undo" | "/quit", _) => usage(&format!("`{name}` takes nothing")),
             (unknown, _) => {
-                let near = patter::nearest(unknown, COMMANDS.iter().map(|(name, ..)| *name));
+                let near = patter::text::nearest(unknown, COMMANDS.iter().map(|(name, ..)| *name));
                 let hint = match near {
                     Some(near) => format!("did you mean `{near}`? A space before it says it to the agent"),
                     None => "/help lists them; a space before it says it to the agent".to_owned(),

@@ -7,7 +7,7 @@ use crate::setup::Toolset;
 use crate::source::Input;
 use crate::{Outcome, print, unsent};
 use clap::{Args, ValueEnum};
-use patter::agent::Compiled;
+use patter::agent::CompiledAgent;
 use patter::check::{Options, check};
 use patter::declare::Agent;
 use patter::gram::{Dialect, Severity};
@@ -106,7 +106,7 @@ impl Check {
                     {
                         diagnostics::warning(&format!("in patter.toml {idle}; {}", idle.hint()))?;
                     }
-                    let made = |agent: Agent| Compiled::new(&agent, &loaded.project, &toolset.library, None).ok();
+                    let made = |agent: Agent| CompiledAgent::new(&agent, &loaded.project, &toolset.library, None).ok();
                     let agents = loaded.project.agents().filter_map(|(_, agent)| made(agent)).collect();
                     let settings = (&toolset.environment, &config.models);
                     unsent::warn(agents, |name| loaded.project.any_agent(name).and_then(made), settings)?;

@@ -1,7 +1,7 @@
 //! What a call of a command tool runs: the templates, filled in.
 
 use super::{CommandSpec, Dashes, EnvValue};
-use crate::template::{Part, Template, argument_text};
+use crate::declare::template::{Part, Template, argument_text};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! Properties and their values, by what they should be.
 
 use super::read::Reading;
-use crate::signature::a;
-use crate::{nearest, rule};
+use crate::text::with_article;
+
+use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Property, Span, Syntax, Value};
 
 impl<'t> Reading<'t, '_> {
@@ -23,7 +24,7 @@ impl<'t> Reading<'t, '_> {
     pub(super) fn wrong(&self, property: Property<'t>, value: Syntax<'t>, expected: &str) -> Diagnostic {
         let key = property.key();
         let message = match Value::read(value) {
-            Some(value) => format!("`{key}` takes {expected}, not {}", a(value.type_name())),
+            Some(value) => format!("`{key}` takes {expected}, not {}", with_article(value.type_name())),
             None => format!("`{key}` takes {expected}"),
         };
         rule::WRONG_VALUE.at(value.span(), message)

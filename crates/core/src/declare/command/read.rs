@@ -1,11 +1,12 @@
 //! Reading the properties of a command tool.
 
 use super::{CommandResult, CommandSpec, DEFAULT_MAX_BYTES, Dashes, EnvValue, Succeeds};
+use crate::declare::property;
+use crate::declare::template::{Part, Template};
 use crate::declare::{Conduct, unknown_hole};
-use crate::property;
-use crate::signature::{Shape, Signature, a};
-use crate::template::{Part, Template};
-use crate::{nearest, rule};
+use crate::text::with_article;
+use crate::types::signature::{Shape, Signature};
+use crate::{rule, text::nearest};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Kind, Pattern, Span, Syntax, Value};
 
@@ -192,7 +193,8 @@ impl Reading<'_, '_> {
                     ("a text", "let the signature end in `(::Text)`, or leave `result` out")
                 }
             };
-            let returns = self.signature.map_or_else(String::new, |signature| a(&signature.returns.to_string()));
+            let returns =
+                self.signature.map_or_else(String::new, |signature| with_article(&signature.returns.to_string()));
             let message = format!("the result is {gives}, but the signature returns {returns}");
             self.report(rule::WRONG_RESULT.at(span, message).with_hint(hint));
         }

@@ -6,8 +6,8 @@ mod url;
 pub use url::UrlTemplate;
 
 use super::{Conduct, Effect};
-use crate::signature::Signature;
-use crate::template::Template;
+use crate::declare::template::Template;
+use crate::types::signature::Signature;
 use patter_gram::{Diagnostic, Pattern};
 use serde_json::Value as Json;
 
@@ -18,7 +18,7 @@ use serde_json::Value as Json;
 ///
 /// ```
 /// use patter_core::declare::http::{HttpSpec, Method};
-/// use patter_core::{gram::parse, signature::Signature};
+/// use patter_core::{gram::parse, types::signature::Signature};
 /// let (tree, _) = parse("[now:Http {description: 'Weather', url: 'https://api.example.com/v1/{city}'}]");
 /// let signature = Signature::parse("(city::Text)==>(units::Text)==>(::Any)").unwrap();
 /// let spec = HttpSpec::read(tree.patterns().next().unwrap(), &signature).unwrap();
@@ -40,7 +40,7 @@ pub struct HttpSpec {
     /// The body.
     pub body: Body,
     /// What the result is.
-    pub result: Outcome,
+    pub result: HttpResult,
     /// What the model reads of a status, the most exact first.
     pub errors: Vec<(Statuses, Template)>,
     /// How often the request may be made again.
@@ -77,7 +77,7 @@ pub enum JsonTemplate {
 
 /// What the result of a request is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HttpResult {
     /// The body, as JSON where it is JSON or the signature asks for more than text.
     Body,
     /// The body as text.

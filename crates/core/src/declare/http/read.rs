@@ -1,11 +1,12 @@
 //! Reading the declaration of a request.
 
-use super::{Body, HttpSpec, JsonTemplate, Method, Outcome, Statuses, UrlTemplate};
+use super::{Body, HttpResult, HttpSpec, JsonTemplate, Method, Statuses, UrlTemplate};
+use crate::declare::property::{self, Takes};
+use crate::declare::template::{Part, Template};
 use crate::declare::{Conduct, unknown_hole};
-use crate::property::{self, Takes};
-use crate::signature::{Shape, Signature, a, json_of};
-use crate::template::{Part, Template};
-use crate::{nearest, rule};
+use crate::text::with_article;
+use crate::types::signature::{Shape, Signature, json_of};
+use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Kind, Pattern, Property, Span, Syntax, Value};
 use std::collections::HashSet;
 
@@ -161,22 +162,22 @@ impl<'p> Reader<'p> {
         }
     }
 
-    fn result(&mut self) -> Outcome {
-        let Some(value) = self.pattern.get("result") else { return Outcome::Body };
+    fn result(&mut self) -> HttpResult {
+        let Some(value) = self.pattern.get("result") else { return HttpResult::Body };
         let Some(word) = self.word("result") else {
             self.wrong("result", value, "a text");
-            return Outcome::Body;
+            return HttpResult::Body;
         };
         match word.as_str() {
-            "body" => Outcome::Body,
-            "text" => Outcome::Text,
-            "status" => Outcome::Status,
-            pointer if pointer.starts_with('/') => Outcome::Pointer(word),
+            "body" => HttpResult::Body,
+            "text" => HttpResult::Text,
+            "status" => HttpResult::Status,
+            pointer if pointer.starts_with('/') => HttpResult::Pointer(word),
             _ => {
                 let found = rule::OUT_OF_BOUNDS.at(value.span(), format!("`result` cannot be `{word}`"));
                 let hint = "it is `body`, `text`, `status` or a JSON pointer such as `/data/0/temp`";
                 self.found.push(found.with_hint(hint));
-                Outcome::Body
+                HttpResult::Body
             }
         }
     }
@@ -244,7 +245,7 @@ impl<'p> Reader<'p> {
                     Some(Template::from_parts([Part::Text(literal.to_string())]))
                 }
                 other => {
-                    let message = format!("a text goes here, not {}", a(other.type_name()));
+                    let message = format!("a text goes here, not {}", with_article(other.type_name()));
                     self.found.push(rule::WRONG_VALUE.at(value.span(), message).with_hint("put quotes around it"));
                     None
                 }
@@ -268,7 +269,7 @@ impl<'p> Reader<'p> {
 
     fn wrong(&mut self, key: &str, value: Syntax<'p>, expected: &str) {
         let found = Value::read(value).map_or("value", |value| value.type_name());
-        let message = format!("`{key}` takes {expected}, not {}", a(found));
+        let message = format!("`{key}` takes {expected}, not {}", with_article(found));
         self.found.push(rule::WRONG_VALUE.at(value.span(), message));
     }
 

@@ -1,7 +1,7 @@
 //! Addresses with holes.
 
+use crate::declare::template::{Part, Template};
 use crate::rule;
-use crate::template::{Part, Template};
 use patter_gram::{Diagnostic, Span};
 
 /// An address with holes, without its query.

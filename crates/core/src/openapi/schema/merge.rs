@@ -4,7 +4,7 @@ use super::super::Notes;
 use super::super::document::text_of;
 use super::LONGEST_DESCRIPTION;
 use super::simple::is_nullable;
-use crate::keyword::{is_silent, pointer};
+use crate::types::keyword::{is_silent, pointer};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
 use std::collections::HashSet;

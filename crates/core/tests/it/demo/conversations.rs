@@ -55,7 +55,7 @@ fn talks_over_several_turns() {
 
 #[test]
 fn says_what_came_of_calls() {
-    let error = |message: &str| Outcome::Error { message: message.to_owned() };
+    let error = |message: &str| ToolOutcome::Error { message: message.to_owned() };
     for (outcome, expected) in [
         (value(json!("Hello, Ada!")), "Hello, Ada!"),
         (value(json!(3)), "`sayHello` returned 3."),
@@ -67,8 +67,8 @@ fn says_what_came_of_calls() {
             "`sayHello` returned:\n- id: AB1\n- total: 9.5\n- lines: \n  - 1: \n    - product: tea\n- tags: \n  - a\n  - b\n- none: {}",
         ),
         (error("`sayHello` failed: nobody is there"), "That did not work: `sayHello` failed: nobody is there"),
-        (Outcome::Denied { message: "a rule forbids it".into() }, "I may not do that: a rule forbids it"),
-        (Outcome::Cancelled, "The call of `sayHello` was cancelled."),
+        (ToolOutcome::Denied { message: "a rule forbids it".into() }, "I may not do that: a rule forbids it"),
+        (ToolOutcome::Cancelled, "The call of `sayHello` was cancelled."),
     ] {
         assert_eq!(talk(&["Hello"], &[SAY_HELLO], &outcome)[0].1, expected);
     }
@@ -168,7 +168,7 @@ proptest! {
                 let arguments = call.parsed().unwrap();
                 let tool = all.iter().find(|tool| tool.name.full_name() == call.tool).unwrap();
                 prop_assert!(jsonschema::is_valid(&tool.schema, &arguments), "{}{}", call.tool, arguments);
-                let outcome = if fails { Outcome::Error { message: "no".into() } } else { value(json!("")) };
+                let outcome = if fails { ToolOutcome::Error { message: "no".into() } } else { value(json!("")) };
                 messages.push(Message::Tool { call_id: call.id, tool: call.tool, outcome });
             }
             if !matches!(messages.last(), Some(Message::Assistant { .. })) {

@@ -1,7 +1,7 @@
 //! Whole comparisons: which method is used when, and what becomes of what is missing.
 
 use super::{of_pairs, of_repeats, quick};
-use patter_core::experiment::{
+use patter_core::stats::{
     Better, Comparison, Experiment, Finding, IntervalMethod, Kind, Matters, Metric, Options, Outcomes, Rng, Stopping,
     TestMethod, Trial, compare, holm,
 };

@@ -1,8 +1,8 @@
 //! What cannot be compared, what is hard to compare, and what must not matter.
 
 use super::{of_pairs, of_repeats, quick};
-use patter_core::experiment::plan::{Goal, cases_for_rate, cases_for_shift, detectable_rate, detectable_shift};
-use patter_core::experiment::{
+use patter_core::stats::plan::{Goal, cases_for_rate, cases_for_shift, detectable_rate, detectable_shift};
+use patter_core::stats::{
     Assume, Better, Comparison, Experiment, Finding, Kind, Metric, ObserveError, Options, Rng, Sequential, Stopping,
     Trial, compare, distribution, mean_interval, sign_flip,
 };

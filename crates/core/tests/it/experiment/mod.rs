@@ -6,7 +6,7 @@ mod references;
 mod simulations;
 mod words;
 
-use patter_core::experiment::{Experiment, Metric, Options, Rng, Trial};
+use patter_core::stats::{Experiment, Metric, Options, Rng, Trial};
 
 /// Returns numbers that are normally distributed, by the method of Box and Muller.
 fn normals(rng: &mut Rng) -> impl Iterator<Item = f64> {

@@ -1,7 +1,7 @@
 //! Numbers of SciPy and statsmodels, made by `reference.py`.
 
-use patter_core::experiment::plan::{Goal, Spread, cases_for_shift, detectable_shift, power_of_rate, power_of_shift};
-use patter_core::experiment::{
+use patter_core::stats::plan::{Goal, Spread, cases_for_shift, detectable_shift, power_of_rate, power_of_shift};
+use patter_core::stats::{
     Assume, Interval, Outcomes, Pair, Rng, Sequential, acceleration, bca, bootstrap_means, careful_interval,
     distribution, holm, mean_interval, sign_flip,
 };

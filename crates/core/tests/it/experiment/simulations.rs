@@ -5,9 +5,9 @@
 //! much closer.
 
 use super::{normals, of_pairs, of_repeats, quick};
-use patter_core::experiment::distribution::binomial_at_least;
-use patter_core::experiment::plan::{Goal, cases_for_rate, cases_for_shift, power_of_rate, power_of_shift};
-use patter_core::experiment::{
+use patter_core::stats::distribution::binomial_at_least;
+use patter_core::stats::plan::{Goal, cases_for_rate, cases_for_shift, power_of_rate, power_of_shift};
+use patter_core::stats::{
     Assume, Better, Finding, Kind, Metric, Options, Outcomes, Rng, Sequential, Stopping, careful_interval, compare,
     holm, mean_interval, sign_flip,
 };

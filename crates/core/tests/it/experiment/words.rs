@@ -1,7 +1,7 @@
 //! What verdicts say.
 
 use super::{of_pairs, quick};
-use patter_core::experiment::{Better, Experiment, Kind, Metric, Options, Stopping, Trial, compare};
+use patter_core::stats::{Better, Experiment, Kind, Metric, Options, Stopping, Trial, compare};
 
 #[track_caller]
 fn check(metric: Metric, pairs: &[(f64, f64)], expected: &str) {

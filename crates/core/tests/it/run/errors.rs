@@ -63,7 +63,7 @@ fn a_conversation_that_was_left_open_is_closed() {
     let result = |id: &str| Message::Tool {
         call_id: id.into(),
         tool: "sayHello".into(),
-        outcome: conversation::Outcome::Value { value: json!("x") },
+        outcome: conversation::ToolOutcome::Value { value: json!("x") },
     };
     let asks = |ids: &[&str]| Message::assistant("", ids.iter().map(|id| call(id)).collect());
     let history = vec![Message::user("A"), asks(&["1", "2"]), result("1"), Message::user("B"), asks(&["3"])];
@@ -137,7 +137,7 @@ fn what_is_too_deep_to_be_saved_is_not_kept() {
         let mut run = Run::start(returns.clone(), Vec::new(), "Hi", 0).unwrap();
         run.reply(reply("", &[("a", "sayHello", &text), ("b", "sayHello", "")], Finish::Stop), 1, &decide).unwrap();
         run = loaded(&run);
-        let value = || conversation::Outcome::Value { value: nested(levels) };
+        let value = || conversation::ToolOutcome::Value { value: nested(levels) };
         run.finished("b", value(), 1, 1).unwrap();
         if levels == 100 {
             run.finished("a", value(), 1, 1).unwrap();

@@ -167,7 +167,7 @@ fn an_agent_calls_an_agent() {
     assert_eq!((max_depth, deadline_ms, max_tokens), (1, Some(60), Some(40)));
     tell(&mut child, &Says("Short.")).unwrap();
     run.add_usage(child.usage());
-    run.finished("a", conversation::Outcome::Value { value: child.response().content.into() }, 9, 50).unwrap();
+    run.finished("a", conversation::ToolOutcome::Value { value: child.response().content.into() }, 9, 50).unwrap();
     assert_eq!(run.usage().input_tokens, 14);
 
     let own = limited(|limits| (limits.max_depth, limits.deadline_ms, limits.max_tokens) = (0, Some(1), Some(2)));

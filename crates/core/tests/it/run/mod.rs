@@ -6,12 +6,12 @@ mod promises;
 mod replay;
 mod scenarios;
 
-use patter_core::conversation::{self, Message, ToolCall, Usage};
+use patter_core::message::conversation::{self, Message, ToolCall, Usage};
+use patter_core::message::request::{Finish, Reply};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
-use patter_core::request::{Finish, Reply};
 use patter_core::run::{
-    Callable, Failure, FailureKind, Limits, Outcome, PendingCall, Ruling, Run, RunError, RunSpec, Step, Target,
+    Callable, Failure, FailureKind, Limits, PendingCall, Ruling, Run, RunError, RunOutcome, RunSpec, Step, Target,
 };
 use serde_json::{Value as Json, json};
 
@@ -82,9 +82,9 @@ fn tell(run: &mut Run, event: &Event) -> Result<(), RunError> {
             run.model_failed(Failure { kind: FailureKind::Model, message: (*message).to_owned() }, now)
         }
         Event::Starts(id) => run.started(id),
-        Event::Gives(id, value) => run.finished(id, conversation::Outcome::Value { value: value.clone() }, 5, now),
+        Event::Gives(id, value) => run.finished(id, conversation::ToolOutcome::Value { value: value.clone() }, 5, now),
         Event::Breaks(id, message) => {
-            run.finished(id, conversation::Outcome::Error { message: (*message).to_owned() }, 5, now)
+            run.finished(id, conversation::ToolOutcome::Error { message: (*message).to_owned() }, 5, now)
         }
         Event::Approved(id) => run.approved(id),
         Event::Refused(id, why) => run.refused(id, why, now),
@@ -105,10 +105,10 @@ fn shown_step(run: &Run) -> String {
         Step::AskApproval { calls } => {
             format!("ask {}", calls.iter().map(|asked| asked.call.id.as_str()).collect::<Vec<_>>().join(" "))
         }
-        Step::Done(Outcome::Answer { text, value: None, .. }) => format!("answer {text}"),
-        Step::Done(Outcome::Answer { value: Some(value), .. }) => format!("answer {value}"),
-        Step::Done(Outcome::Failed(failure)) => format!("{}: {failure}", failure.kind.name()),
-        Step::Done(Outcome::Cancelled) => "cancelled".to_owned(),
+        Step::Done(RunOutcome::Answer { text, value: None, .. }) => format!("answer {text}"),
+        Step::Done(RunOutcome::Answer { value: Some(value), .. }) => format!("answer {value}"),
+        Step::Done(RunOutcome::Failed(failure)) => format!("{}: {failure}", failure.kind.name()),
+        Step::Done(RunOutcome::Cancelled) => "cancelled".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::generate::cases;
-use patter_core::run::Told;
+use patter_core::run::RunInput;
 use patter_core::session::{Entry, Log};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ pub(super) enum Chance {
     Reply(Reply),
     Fails,
     Starts(Pick),
-    Finishes(Pick, conversation::Outcome),
+    Finishes(Pick, conversation::ToolOutcome),
     Approved(Pick),
     Refused(Pick),
     Cancel,
@@ -38,14 +38,14 @@ fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     prop::collection::vec(call, 0..5)
 }
 
-fn outcome() -> impl Strategy<Value = conversation::Outcome> {
+fn outcome() -> impl Strategy<Value = conversation::ToolOutcome> {
     prop_oneof![
-        any::<f64>().prop_map(|number| conversation::Outcome::Value { value: json!({ "n": number }) }),
-        any::<String>().prop_map(|text| conversation::Outcome::Value { value: json!([text, null, u64::MAX]) }),
-        any::<String>().prop_map(|message| conversation::Outcome::Error { message }),
-        Just(conversation::Outcome::Denied { message: "no".into() }),
-        Just(conversation::Outcome::Value { value: Json::Null }),
-        Just(conversation::Outcome::Cancelled),
+        any::<f64>().prop_map(|number| conversation::ToolOutcome::Value { value: json!({ "n": number }) }),
+        any::<String>().prop_map(|text| conversation::ToolOutcome::Value { value: json!([text, null, u64::MAX]) }),
+        any::<String>().prop_map(|message| conversation::ToolOutcome::Error { message }),
+        Just(conversation::ToolOutcome::Denied { message: "no".into() }),
+        Just(conversation::ToolOutcome::Value { value: Json::Null }),
+        Just(conversation::ToolOutcome::Cancelled),
     ]
 }
 
@@ -119,7 +119,7 @@ impl Chance {
     }
 
     /// Returns the same as a value, with what is decided about calls.
-    pub(super) fn told(&self, run: &Run) -> Told {
+    pub(super) fn input(&self, run: &Run) -> RunInput {
         let at = run.elapsed_ms() + 7;
         match self {
             Chance::Reply(reply) => {
@@ -129,21 +129,21 @@ impl Chance {
                     decide(call)
                 };
                 let _ = run.clone().reply(reply.clone(), at, &noted);
-                Told::Reply { reply: reply.clone(), rulings: rulings.into_inner(), at }
+                RunInput::Reply { reply: reply.clone(), rulings: rulings.into_inner(), at }
             }
             Chance::Fails => {
                 let failure = Failure { kind: FailureKind::Configuration, message: "no key".into() };
-                Told::ModelFailed { failure, at }
+                RunInput::ModelFailed { failure, at }
             }
-            Chance::Starts(pick) => Told::Started { call_id: pick.id(run) },
+            Chance::Starts(pick) => RunInput::Started { call_id: pick.id(run) },
             Chance::Finishes(pick, outcome) => {
                 let (call_id, outcome) = (pick.id(run), outcome.clone());
-                Told::Finished { call_id, outcome, duration_ms: at, usage: Usage::default(), at }
+                RunInput::Finished { call_id, outcome, duration_ms: at, usage: Usage::default(), at }
             }
-            Chance::Approved(pick) => Told::Approved { call_id: pick.id(run) },
-            Chance::Refused(pick) => Told::Refused { call_id: pick.id(run), why: "no".into(), at },
-            Chance::Cancel => Told::Cancelled { at },
-            Chance::Tick(at) => Told::Tick { at: *at },
+            Chance::Approved(pick) => RunInput::Approved { call_id: pick.id(run) },
+            Chance::Refused(pick) => RunInput::Refused { call_id: pick.id(run), why: "no".into(), at },
+            Chance::Cancel => RunInput::Cancelled { at },
+            Chance::Tick(at) => RunInput::Tick { at: *at },
         }
     }
 
@@ -215,7 +215,7 @@ fn finish(mut run: Run) -> Run {
         };
         match id {
             None => run.reply(reply(r#"{"name": "Ada"}"#, &[], Finish::Stop), now, &decide).unwrap(),
-            Some((id, true)) => run.finished(&id, conversation::Outcome::Cancelled, 0, now).unwrap(),
+            Some((id, true)) => run.finished(&id, conversation::ToolOutcome::Cancelled, 0, now).unwrap(),
             Some((id, false)) => run.approved(&id).unwrap(),
         }
         assert_promises(&run);
@@ -237,14 +237,14 @@ proptest! {
         let mut log = vec![serde_json::to_string(&began).unwrap()];
         for (chance, is_saved) in &chances {
             let (before, is_due) = (kept.clone(), chance.is_due(&kept));
-            let value = chance.told(&kept);
-            let told = chance.tell(&mut kept);
-            prop_assert_eq!(saved.tell(value.clone()), told.clone());
-            if told.is_ok() {
-                log.push(serde_json::to_string(&Entry::Told { run: vec![], told: value }).unwrap());
+            let value = chance.input(&kept);
+            let input = chance.tell(&mut kept);
+            prop_assert_eq!(saved.apply(value.clone()), input.clone());
+            if input.is_ok() {
+                log.push(serde_json::to_string(&Entry::Input { run: vec![], input: value }).unwrap());
             }
-            prop_assert!(told.is_ok() || !is_due, "{:?} is due, and refused: {:?}", chance, told);
-            if told.is_err() {
+            prop_assert!(input.is_ok() || !is_due, "{:?} is due, and refused: {:?}", chance, input);
+            if input.is_err() {
                 prop_assert_eq!(&kept, &before);
             }
             assert_promises(&kept);

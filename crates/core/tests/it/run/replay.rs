@@ -3,10 +3,10 @@
 use super::promises::{Chance, any_spec, chance};
 use super::*;
 use crate::generate::cases;
-use patter_core::replay::{Actor, After, Cast, Comparison, Difference, compare};
-use patter_core::request::{Frame, FramedTool, Settings};
-use patter_core::run::Told;
+use patter_core::message::request::{Frame, FramedTool, Settings};
+use patter_core::run::RunInput;
 use patter_core::session::Entry;
+use patter_core::session::replay::{After, Comparison, CurrentAgent, CurrentAgents, Difference, compare};
 use proptest::prelude::*;
 
 /// An agent as it is now.
@@ -17,10 +17,10 @@ struct Now {
     decide: fn(&PendingCall) -> Ruling,
 }
 
-impl Cast for Now {
-    fn actor(&self, _: &[String], _: &str) -> Option<Actor<'_>> {
+impl CurrentAgents for Now {
+    fn actor(&self, _: &[String], _: &str) -> Option<CurrentAgent<'_>> {
         let (frame, spec) = (self.frame.clone().into(), self.spec.clone());
-        Some(Actor { frame, spec, decide: Box::new(self.decide) })
+        Some(CurrentAgent { frame, spec, decide: Box::new(self.decide) })
     }
 }
 
@@ -49,9 +49,9 @@ impl Now {
         let mut entries =
             vec![Entry::Began { run: vec![], frame, bindings: String::new(), beginning: run.beginning() }];
         for chance in chances {
-            let told = chance.told(&run);
-            if run.tell(told.clone()).is_ok() {
-                entries.push(Entry::Told { run: vec![], told });
+            let input = chance.input(&run);
+            if run.apply(input.clone()).is_ok() {
+                entries.push(Entry::Input { run: vec![], input });
             }
         }
         entries
@@ -63,7 +63,7 @@ impl Now {
 }
 
 fn replies(entries: &[Entry]) -> usize {
-    entries.iter().filter(|entry| matches!(entry, Entry::Told { told: Told::Reply { .. }, .. })).count()
+    entries.iter().filter(|entry| matches!(entry, Entry::Input { input: RunInput::Reply { .. }, .. })).count()
 }
 
 /// Returns all that differs.
@@ -104,7 +104,7 @@ proptest! {
         ];
         // What the model is given counts when it is first called.
         let is_called = entries.iter().any(|entry| {
-            matches!(entry, Entry::Told { told: Told::Reply { .. } | Told::ModelFailed { .. }, .. })
+            matches!(entry, Entry::Input { input: RunInput::Reply { .. } | RunInput::ModelFailed { .. }, .. })
         });
         for (edit, expected) in edits {
             let mut edited = now.clone();
@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(places(&all).starts_with(&places(&compared)));
         prop_assert_eq!(all.same + all.divergences.len(), replies(&entries));
         let is_decided = |entry: &Entry| match entry {
-            Entry::Told { told: Told::Reply { reply, rulings, .. }, .. } => {
+            Entry::Input { input: RunInput::Reply { reply, rulings, .. }, .. } => {
                 !rulings.is_empty() && reply.calls.iter().all(|call| call.tool == "mail/send")
             }
             _ => false,
@@ -158,18 +158,19 @@ fn what_was_recorded_goes_on_whatever_becomes_of_its_calls() {
     (less.hash, less.agent) = ("less".into(), full.agent.clone());
     let allow = || Ruling { decision: Decision::Allow, because: "the agent declares it".into() };
     let ask = || Ruling { decision: Decision::Ask, because: "asked".into() };
-    let calls = |rulings| Told::Reply { reply: reply("", &[("a", "sayHello", "{}")], Finish::Stop), rulings, at: 5 };
-    let outcome = conversation::Outcome::Value { value: json!("Hello!") };
+    let calls =
+        |rulings| RunInput::Reply { reply: reply("", &[("a", "sayHello", "{}")], Finish::Stop), rulings, at: 5 };
+    let outcome = conversation::ToolOutcome::Value { value: json!("Hello!") };
     let (call_id, usage) = ("a".to_owned(), Usage::default());
-    let done = Told::Finished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, at: 10 };
-    let ends = Told::Reply { reply: reply("Done", &[], Finish::Stop), rulings: vec![], at: 15 };
-    let check = |then: &RunSpec, now: &RunSpec, told: &[Told], expected: &[&str]| {
+    let done = RunInput::Finished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, at: 10 };
+    let ends = RunInput::Reply { reply: reply("Done", &[], Finish::Stop), rulings: vec![], at: 15 };
+    let check = |then: &RunSpec, now: &RunSpec, input: &[RunInput], expected: &[&str]| {
         let recorded = Now::new(then.clone());
         let beginning = Run::start(then.clone(), Vec::new(), "Hi", 0).unwrap().beginning();
         let frame = Some(recorded.frame.clone().into());
         let began = Entry::Began { run: vec![], frame, bindings: String::new(), beginning };
-        let told = told.iter().map(|told| Entry::Told { run: vec![], told: told.clone() });
-        let entries: Vec<_> = std::iter::once(began).chain(told).collect();
+        let input = input.iter().map(|input| Entry::Input { run: vec![], input: input.clone() });
+        let entries: Vec<_> = std::iter::once(began).chain(input).collect();
         let now = Now { frame: recorded.frame, ..Now::new(now.clone()) };
         let compared = now.compared(&entries, After::GoOn);
         assert_eq!(
@@ -182,14 +183,14 @@ fn what_was_recorded_goes_on_whatever_becomes_of_its_calls() {
     check(&less, &full, &[calls(vec![]), ends.clone()], &["the model calls `sayHello`, which the agent had not"]);
     let gone = ["the model calls `sayHello`, which the agent has no more", "message 3 of the conversation is another"];
     check(&full, &less, &[calls(vec![allow()]), done.clone(), ends.clone()], &gone);
-    let approved = Told::Approved { call_id };
+    let approved = RunInput::Approved { call_id };
     check(&full, &less, &[calls(vec![ask()]), approved, done, ends], &gone);
 }
 
 /// Replies and what differs, for an agent whose spec was edited.
 #[test]
 fn limits_tools_and_forms() {
-    let says = |text: &str, calls: &[(&str, &str, &str)]| Told::Reply {
+    let says = |text: &str, calls: &[(&str, &str, &str)]| RunInput::Reply {
         rulings: calls
             .iter()
             .map(|_| Ruling { decision: Decision::Allow, because: "the agent declares it".into() })
@@ -197,9 +198,9 @@ fn limits_tools_and_forms() {
         reply: reply(text, calls, Finish::Stop),
         at: 5,
     };
-    let done = |id: &str| Told::Finished {
+    let done = |id: &str| RunInput::Finished {
         call_id: id.into(),
-        outcome: conversation::Outcome::Value { value: json!("Hello!") },
+        outcome: conversation::ToolOutcome::Value { value: json!("Hello!") },
         duration_ms: 1,
         usage: Usage::default(),
         at: 10,
@@ -210,8 +211,8 @@ fn limits_tools_and_forms() {
         let begun = Run::start(spec(), Vec::new(), "Hi", 0).unwrap().beginning();
         let frame = Some(now.frame.clone().into());
         let began = Entry::Began { run: vec![], frame, bindings: String::new(), beginning: begun };
-        let told = hello.iter().map(|told| Entry::Told { run: vec![], told: told.clone() });
-        let entries: Vec<_> = std::iter::once(began).chain(told).collect();
+        let input = hello.iter().map(|input| Entry::Input { run: vec![], input: input.clone() });
+        let entries: Vec<_> = std::iter::once(began).chain(input).collect();
         let mut edited = now.clone();
         edited.spec.hash = "other".into();
         edit(&mut edited.spec);

@@ -7,7 +7,7 @@ use super::*;
 fn an_agent_without_tools_answers() {
     let run = check(&[(Says("Hello!"), "answer Hello!")], &["user: Hi", "model: Hello!"]);
     assert_eq!((run.model_calls(), run.usage().output_tokens, run.elapsed_ms()), (1, 3, 1));
-    assert!(matches!(run.outcome(), Some(Outcome::Answer { finish: Finish::Stop, .. })));
+    assert!(matches!(run.outcome(), Some(RunOutcome::Answer { finish: Finish::Stop, .. })));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_model_that_says_nothing_ends_the_run() {
 #[test]
 fn a_text_that_is_cut_off_is_told_as_such() {
     let run = check(&[(Stops(Finish::Length, "Hel"), "answer Hel")], &["user: Hi", "model: Hel"]);
-    assert!(matches!(run.outcome(), Some(Outcome::Answer { finish: Finish::Length, .. })));
+    assert!(matches!(run.outcome(), Some(RunOutcome::Answer { finish: Finish::Length, .. })));
     let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
     run.reply(reply("", &[("1", "sayHello", "{\"a")], Finish::Length), 1, &decide).unwrap();
     let told = shown(run.conversation()).pop().unwrap();

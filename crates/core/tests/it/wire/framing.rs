@@ -1,7 +1,7 @@
 //! Streams as bytes: how they are split, and what is not what it should be.
 
 use super::{feed, file, stream};
-use patter_core::request::Delta;
+use patter_core::message::request::Delta;
 use patter_core::wire::{Wire, WireError};
 use proptest::prelude::*;
 

@@ -7,9 +7,9 @@ mod replies;
 mod requests;
 mod retry;
 
-use patter_core::conversation::{Message, Outcome, ToolCall};
+use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
+use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings};
 use patter_core::name::{ModelRef, WireName};
-use patter_core::request::{Delta, OfferedTool, Reply, Request, Settings};
 use patter_core::wire::{Wire, WireError};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
     ToolCall { id: id.into(), tool: tool.into(), arguments: arguments.into() }
 }
 
-fn result(call: &ToolCall, outcome: Outcome) -> Message {
+fn result(call: &ToolCall, outcome: ToolOutcome) -> Message {
     Message::Tool { call_id: call.id.clone(), tool: call.tool.clone(), outcome }
 }
 

@@ -1,6 +1,6 @@
 //! Nulls that stand for leaving something out.
 
-use patter_core::provider::{SchemaView, view};
+use patter_core::types::dialect::{SchemaView, view};
 use patter_core::wire::without_nulls;
 use serde_json::{Value as Json, json};
 

@@ -1,8 +1,8 @@
 //! Replies, whole and in pieces.
 
 use super::{Asked, call, feed, file, stream, together};
-use patter_core::conversation::{Message, Usage};
-use patter_core::request::{Delta, Finish, Reply};
+use patter_core::message::conversation::{Message, Usage};
+use patter_core::message::request::{Delta, Finish, Reply};
 use patter_core::wire::{Wire, WireError};
 use serde_json::json;
 

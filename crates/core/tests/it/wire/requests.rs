@@ -1,8 +1,8 @@
 //! Requests, byte for byte.
 
 use super::{Asked, call, offered, result};
-use patter_core::conversation::{Message, Opaque, Outcome};
-use patter_core::request::Settings;
+use patter_core::message::conversation::{Message, Opaque, ToolOutcome};
+use patter_core::message::request::Settings;
 use patter_core::wire::{Streaming, Wire};
 use serde_json::{Value as Json, json};
 
@@ -14,9 +14,9 @@ fn conversation() -> Vec<Message> {
         call("call_1_0", "no such tool", ""),
     ];
     let results = [
-        Outcome::Value { value: json!({ "celsius": 21.5 }) },
-        Outcome::Error { message: "the arguments are no JSON".into() },
-        Outcome::Cancelled,
+        ToolOutcome::Value { value: json!({ "celsius": 21.5 }) },
+        ToolOutcome::Error { message: "the arguments are no JSON".into() },
+        ToolOutcome::Cancelled,
     ];
     let results: Vec<Message> = calls.iter().zip(results).map(|(call, outcome)| result(call, outcome)).collect();
     let mut messages = vec![Message::user("Weather, and greet Ada"), Message::assistant("", calls)];
@@ -110,7 +110,7 @@ fn a_schema_of_the_answer_is_strict_where_it_can_be() {
 /// Returns what a wire says of a message of an assistant, between a question and a result.
 fn said(wire: Wire, message: Message) -> Vec<Json> {
     let Message::Assistant { calls, .. } = &message else { panic!("it is none") };
-    let outcome = Outcome::Value { value: json!("ok") };
+    let outcome = ToolOutcome::Value { value: json!("ok") };
     let results: Vec<Message> = calls.iter().map(|call| result(call, outcome.clone())).collect();
     let mut asked = Asked::new(wire);
     asked.messages.push(message);
@@ -240,7 +240,7 @@ fn anthropic_caches_what_was_said_if_there_is_more_to_come() {
     let results = vec![
         Message::user("Hello"),
         Message::assistant("", vec![greeting.clone()]),
-        result(&greeting, Outcome::Value { value: json!("Hi") }),
+        result(&greeting, ToolOutcome::Value { value: json!("Hi") }),
     ];
     let begun = vec![Message::user("Hello"), Message::assistant("Hi", Vec::new())];
     let cases = [

@@ -5,8 +5,8 @@ use super::request::{Filling, is_json};
 use crate::http::{HttpError, HttpResponse, StatusCode, decode};
 use crate::tool::Failure;
 use crate::tool::readable::readable;
-use patter_core::declare::http::{HttpSpec, Outcome};
-use patter_core::signature::{Shape, Type};
+use patter_core::declare::http::{HttpResult, HttpSpec};
+use patter_core::types::signature::{Shape, Type};
 use serde_json::Value as Json;
 use std::time::{Duration, SystemTime};
 
@@ -63,7 +63,7 @@ pub(super) async fn outcome(
 ) -> Result<Json, Trouble> {
     let status = response.status();
     let message = spec.error(status.as_u16());
-    if spec.result == Outcome::Status && message.is_none() {
+    if spec.result == HttpResult::Status && message.is_none() {
         return Ok(Json::from(status.as_u16()));
     }
     if !status.is_success() || message.is_some() {
@@ -74,17 +74,17 @@ pub(super) async fn outcome(
     let body = response.read(spec.max_bytes).await?;
     let is_text = returns.shape == Shape::Text;
     match &spec.result {
-        Outcome::Status => Ok(Json::from(status.as_u16())),
-        Outcome::Text => Ok(Json::String(decode(&body, &content_type))),
-        Outcome::Body if body.is_empty() => Ok(if is_text { Json::from("") } else { Json::Null }),
-        Outcome::Body if is_json(&content_type) => match json(&body, filling)? {
+        HttpResult::Status => Ok(Json::from(status.as_u16())),
+        HttpResult::Text => Ok(Json::String(decode(&body, &content_type))),
+        HttpResult::Body if body.is_empty() => Ok(if is_text { Json::from("") } else { Json::Null }),
+        HttpResult::Body if is_json(&content_type) => match json(&body, filling)? {
             // A tool that returns text returns the text of whatever JSON there is.
             value if is_text && !value.is_string() => Ok(Json::String(decode(&body, &content_type))),
             value => Ok(value),
         },
-        Outcome::Body if is_text || returns.shape == Shape::Any => Ok(Json::String(decode(&body, &content_type))),
-        Outcome::Body => Ok(json(&body, filling)?),
-        Outcome::Pointer(pointer) => match json(&body, filling)?.pointer_mut(pointer) {
+        HttpResult::Body if is_text || returns.shape == Shape::Any => Ok(Json::String(decode(&body, &content_type))),
+        HttpResult::Body => Ok(json(&body, filling)?),
+        HttpResult::Pointer(pointer) => match json(&body, filling)?.pointer_mut(pointer) {
             Some(value) => Ok(value.take()),
             None => {
                 let failure = Failure::new(format!("the reply has nothing at `{pointer}`"));

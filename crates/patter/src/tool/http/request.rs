@@ -6,7 +6,7 @@ use crate::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use crate::http::{Bytes, HttpRequest, Method, Url};
 use crate::tool::Failure;
 use patter_core::declare::http::{Body, HttpSpec, JsonTemplate};
-use patter_core::template::{Part, Template, argument_text};
+use patter_core::declare::template::{Part, Template, argument_text};
 use serde_json::{Map, Value as Json};
 
 /// What the holes of a request are filled with.

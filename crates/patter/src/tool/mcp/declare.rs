@@ -2,9 +2,9 @@
 
 use super::tools::ToolWarning;
 use indexmap::IndexMap;
-use patter_core::definition::Definition;
 use patter_core::gram;
-use patter_core::signature::Record;
+use patter_core::types::definition::Definition;
+use patter_core::types::signature::Record;
 
 /// Writes declarations, with where they come from.
 pub(super) fn file<'d>(server: &str, tools: impl Iterator<Item = &'d Definition>, warnings: &[ToolWarning]) -> String {

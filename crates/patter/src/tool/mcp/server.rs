@@ -5,7 +5,7 @@ use super::content;
 use super::settings::Settings;
 use super::trouble::{Again, Trouble};
 use crate::tool::{Failure, ToolContext};
-use patter_core::nearest;
+use patter_core::text::nearest;
 use rmcp::ServiceError;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, PaginatedRequestParams,

@@ -5,7 +5,7 @@ use super::server::{MOST_TOOLS, McpServer};
 use super::trouble::{LONGEST_MESSAGE, cut};
 use crate::tool::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext};
 use patter_core::name::{FullName, FullNameError};
-use patter_core::signature::{FromSchemas, SchemaError, Signature};
+use patter_core::types::signature::{FromSchemas, SchemaError, Signature};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::Value as Json;
 use std::collections::HashSet;

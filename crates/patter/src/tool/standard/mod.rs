@@ -16,7 +16,7 @@ pub use fetch::fetch;
 pub use greeting::say_hello;
 
 use super::{Kit, Tool, Workspace, declared};
-use patter_core::project::Project;
+use patter_core::declare::project::Project;
 
 /// Toolboxes that are written in gram: their names and texts.
 pub const TOOLBOXES: [(&str, &str); 2] =

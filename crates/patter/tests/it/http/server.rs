@@ -5,8 +5,8 @@ use axum::extract::Request;
 use axum::http::Response;
 use patter::declare::{HttpSpec, ToolSpec};
 use patter::http::{HttpClient, Reach};
-use patter::signature::Records;
-use patter::tool::{Definition, Failure, Progress, Tool, ToolContext, http_tool};
+use patter::tool::{Failure, Progress, Tool, ToolContext, http_tool};
+use patter::types::signature::Records;
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -125,7 +125,7 @@ pub(super) fn tool_with(
     let (tree, diagnostics) = patter::gram::parse(&text);
     assert!(diagnostics.is_empty(), "{text}\n{diagnostics:?}");
     let spec = ToolSpec::cast(tree.patterns().next().unwrap()).unwrap();
-    let definition = Definition::of(&spec, &Arc::new(Records::default())).unwrap();
+    let definition = spec.definition(&Arc::new(Records::default())).unwrap();
     let spec = HttpSpec::read(spec.pattern().unwrap(), &definition.signature)
         .unwrap_or_else(|found| panic!("{text}\n{found:?}"));
     let variable =

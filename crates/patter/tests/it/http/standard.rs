@@ -6,9 +6,9 @@ use patter::declare::{HttpSpec, Toolbox};
 use patter::gram::{format, parse};
 use patter::http::{HttpClient, Reach};
 use patter::project::Project;
-use patter::signature::Records;
 use patter::tool::standard::{TOOLBOXES, fetch};
-use patter::tool::{Definition, Tool, http_tool};
+use patter::tool::{Tool, http_tool};
+use patter::types::signature::Records;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn standard(toolbox: &str, name: &str, host: &str, base: &str) -> Tool {
     assert!(diagnostics.is_empty());
     let toolbox = Toolbox::cast(tree.patterns().next().unwrap()).unwrap();
     let spec = toolbox.tools().find(|tool| tool.name().as_deref() == Some(name)).unwrap();
-    let definition = Definition::of(&spec, &Arc::new(Records::default())).unwrap();
+    let definition = spec.definition(&Arc::new(Records::default())).unwrap();
     let http = HttpSpec::read(spec.pattern().unwrap(), &definition.signature).unwrap();
     http_tool(definition, http, &server::client(), Arc::new(|_| None))
 }

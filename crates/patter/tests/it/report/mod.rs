@@ -3,8 +3,8 @@
 mod browser;
 mod sample;
 
+use patter::experiment::{Report, ReportKind};
 use patter::report::html;
-use patter::trial::{Report, ReportKind};
 use sample::HOSTILE;
 use serde_json::Value as Json;
 
@@ -93,7 +93,7 @@ fn a_thousand_cases_are_a_few_megabytes() {
     let mut report = sample::comparison(1_000, 1);
     for trial in &mut report.trials {
         trial.content = "long ".repeat(20_000);
-        trial.conversation.push(patter::conversation::Message::assistant(trial.content.clone(), Vec::new()));
+        trial.conversation.push(patter::message::conversation::Message::assistant(trial.content.clone(), Vec::new()));
     }
     let page = html(&report);
     assert!(page.len() < 8_000_000, "{}", page.len());

@@ -1,11 +1,11 @@
 //! A report as experiments give it: two arms, tools, failures, long texts, all kinds of scripts, and texts that mean harm.
 
 use patter::case::Judged;
-use patter::conversation::{Message, Outcome, ToolCall, Usage};
-use patter::experiment::Options;
-use patter::price::Cost;
+use patter::experiment::{ArmInfo, CaseInfo, Gate, JudgeInfo, Report, ReportKind, ToolUse, Trial, compare_arms};
+use patter::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
+use patter::message::price::Cost;
 use patter::run::{Failure, FailureKind};
-use patter::trial::{ArmInfo, CaseInfo, Gate, JudgeInfo, Report, ReportKind, ToolUse, Trial, compare_arms};
+use patter::stats::Options;
 use serde_json::{Value as Json, json};
 
 /// What must stay text, wherever it stands.
@@ -161,12 +161,12 @@ fn judged(missed: bool) -> Vec<Judged> {
 
 /// Adds calls of tools: under the first arm sometimes one that goes wrong, under the other one of another tool.
 fn call(conversation: &mut Vec<Message>, tools: &mut Vec<ToolUse>, arm: u64, number: usize, order: u64) {
-    let mut add = |tool: &str, args: Json, outcome: Outcome| {
+    let mut add = |tool: &str, args: Json, outcome: ToolOutcome| {
         let id = format!("{order}-{}", tools.len());
         let call = ToolCall { id: id.clone(), tool: tool.to_owned(), arguments: args.to_string() };
         conversation.push(Message::assistant("", vec![call]));
         let (result, error) = match &outcome {
-            Outcome::Value { value } => (Some(value.clone()), None),
+            ToolOutcome::Value { value } => (Some(value.clone()), None),
             other => (None, Some(other.text())),
         };
         tools.push(ToolUse { tool: tool.to_owned(), args, result, error, duration_ms: Some(40) });
@@ -174,12 +174,12 @@ fn call(conversation: &mut Vec<Message>, tools: &mut Vec<ToolUse>, arm: u64, num
     };
     if arm == 0 && number.is_multiple_of(2) {
         let message = "the order number must have four digits".to_owned();
-        add("orders/find", json!({"order": "unknown"}), Outcome::Error { message });
+        add("orders/find", json!({"order": "unknown"}), ToolOutcome::Error { message });
     }
     let value = json!({"order": 4711, "status": "on its way", "arrives": "Tuesday"});
-    add("orders/find", json!({"order": 4711}), Outcome::Value { value });
+    add("orders/find", json!({"order": 4711}), ToolOutcome::Value { value });
     if arm == 1 {
-        add("mail/send", json!({"to": "customer"}), Outcome::Value { value: json!("sent") });
+        add("mail/send", json!({"to": "customer"}), ToolOutcome::Value { value: json!("sent") });
     }
 }
 

@@ -71,7 +71,7 @@ fn say_hello_greets() {
     check("sayHello", json!({ "personName": "Ada" }), json!("Hello, Ada!"));
     check("sayHello", json!({}), json!("Hello, world!"));
     let declared = "(personName::Text {default:\"world\"})==>(::String)";
-    let declared = patter::signature::Signature::parse(declared).unwrap();
+    let declared = patter::types::signature::Signature::parse(declared).unwrap();
     assert_eq!(tool("sayHello").definition.signature, declared);
     assert_eq!(tool("sayHello").definition.description, "Returns a friendly greeting for the given name");
 }

@@ -3,7 +3,7 @@
 use super::function::{NAMES, apply, constant};
 use super::number::{ArithmeticError, Number};
 use super::power::power;
-use patter_core::nearest;
+use patter_core::text::nearest;
 use thiserror::Error;
 
 /// How deep an expression may nest.

@@ -5,7 +5,7 @@ use jiff::Zoned;
 use jiff::civil::{DateTime, Time};
 use jiff::fmt::temporal::{DateTimeParser, Pieces, PiecesOffset};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-use patter_core::nearest;
+use patter_core::text::nearest;
 
 /// How long a date, a format or a duration may be, in bytes.
 pub(super) const LONGEST: usize = 200;

@@ -1,0 +1,52 @@
+//! Durations as people write them.
+
+use std::time::Duration;
+
+/// Milliseconds per unit.
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+
+/// Parses a positive duration: `500ms`, `30s`, `2m`, `1h`, or a number of seconds.
+///
+/// ```
+/// use patter_core::text::parse_duration;
+/// use std::time::Duration;
+/// assert_eq!(parse_duration("1h"), Some(Duration::from_secs(3600)));
+/// assert_eq!(parse_duration("1.5s"), parse_duration("1500ms"));
+/// assert_eq!(parse_duration("30"), Some(Duration::from_secs(30)));
+/// assert_eq!(parse_duration("0s"), None);
+/// assert_eq!(parse_duration("3 weeks"), None);
+/// ```
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let milliseconds = match text.strip_prefix(number)? {
+        "" => 1_000,
+        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
+    };
+    let duration = if number.bytes().all(|byte| byte.is_ascii_digit()) {
+        Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(milliseconds)?)
+    } else {
+        let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let amount: f64 = is_decimal.then(|| number.parse().ok())??;
+        Duration::try_from_secs_f64(amount * milliseconds as f64 / 1e3).ok()?
+    };
+    (!duration.is_zero()).then_some(duration)
+}
+
+/// Formats a duration exactly to the millisecond: `350 ms`, `1.25 s`, `90 s`.
+///
+/// ```
+/// use patter_core::text::format_duration;
+/// use std::time::Duration;
+/// assert_eq!(format_duration(Duration::from_millis(350)), "350 ms");
+/// assert_eq!(format_duration(Duration::from_millis(1250)), "1.25 s");
+/// assert_eq!(format_duration(Duration::from_secs(90)), "90 s");
+/// ```
+pub fn format_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds, duration.subsec_millis()) {
+        (0, rest) => format!("{rest} ms"),
+        (_, 0) => format!("{seconds} s"),
+        (_, rest) => format!("{seconds}.{rest:03}").trim_end_matches('0').to_owned() + " s",
+    }
+}

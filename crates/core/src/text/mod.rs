@@ -1,0 +1,34 @@
+//! Small things about text that people write and read: durations, wildcards, truncation, suggestions.
+
+mod duration;
+mod glob;
+mod suggest;
+
+pub use duration::{format_duration, parse_duration};
+pub use glob::Glob;
+pub use suggest::nearest;
+
+/// Shortens a text to at most `max_chars` characters, with an ellipsis where something was cut.
+///
+/// ```
+/// use patter_core::text::truncate;
+/// assert_eq!(truncate("short", 10), "short");
+/// assert_eq!(truncate("a longer text", 8), "a longer…");
+/// ```
+pub fn truncate(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// Puts the indefinite article before a noun.
+///
+/// ```
+/// use patter_core::text::with_article;
+/// assert_eq!((with_article("tool"), with_article("agent")), ("a tool".to_owned(), "an agent".to_owned()));
+/// ```
+pub fn with_article(noun: &str) -> String {
+    let is_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']);
+    format!("{} {noun}", if is_vowel { "an" } else { "a" })
+}

@@ -1,0 +1,154 @@
+//! Signatures as text.
+
+use super::{Bounds, Facets, Field, Presence, Record, Shape, Signature, Type, value::value_of};
+use patter_gram::{Integer, Number as GramNumber, Value, quote_name};
+use serde_json::{Number, Value as Json};
+use std::fmt;
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.parameters.is_empty() {
+            f.write_str("()==>")?;
+        }
+        for parameter in &self.parameters {
+            write!(f, "{parameter}==>")?;
+        }
+        node(f, "", &self.returns, &Presence::Required)
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        node(f, &quote_name(&self.name), &self.ty, &self.presence)
+    }
+}
+
+/// Writes the type as its label says it, such as `Array of Text`, for people.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.facets.nullable {
+            f.write_str("Maybe ")?;
+        }
+        match &self.shape {
+            Shape::Array(item) => write!(f, "Array of {item}"),
+            shape => f.write_str(label(shape)),
+        }
+    }
+}
+
+impl Record {
+    /// Writes the record type as a declaration.
+    ///
+    /// ```
+    /// use patter_core::{gram::parse, types::signature::{Record, Records}};
+    /// let text = "[Address:Object | (city::Text), (zip::Text { optional: true })]";
+    /// let (tree, _) = parse(text);
+    /// let record = Record::read(tree.patterns().next().unwrap(), &Records::default()).unwrap();
+    /// assert_eq!(record.declaration("Address"), text);
+    /// ```
+    pub fn declaration(&self, name: &str) -> String {
+        let fields: Vec<_> = self.fields.iter().map(Field::to_string).collect();
+        let description = self.description.as_deref().map(|text| Value::Map(vec![("description".into(), text.into())]));
+        let description = description.map_or_else(String::new, |map| format!(" {map}"));
+        let fields = if fields.is_empty() { String::new() } else { format!(" | {}", fields.join(", ")) };
+        format!("[{}:Object{description}{fields}]", quote_name(name))
+    }
+}
+
+fn node(f: &mut fmt::Formatter<'_>, name: &str, ty: &Type, presence: &Presence) -> fmt::Result {
+    let mut entries = facet_entries(ty);
+    match presence {
+        Presence::Required => {}
+        Presence::Optional => entries.push(("optional".into(), Value::Boolean(true))),
+        Presence::Default(default) => entries.extend(value_of(default).map(|value| ("default".into(), value))),
+    }
+    write!(f, "({name}::{}", quote_name(&type_name(ty)))?;
+    if !entries.is_empty() {
+        write!(f, " {}", Value::Map(entries))?;
+    }
+    f.write_str(")")
+}
+
+/// Returns the label of a type, with `Maybe` where it allows `null`.
+fn type_name(ty: &Type) -> String {
+    let name = label(&ty.shape);
+    if ty.facets.nullable { format!("Maybe {name}") } else { name.to_owned() }
+}
+
+fn label(shape: &Shape) -> &str {
+    match shape {
+        Shape::Any | Shape::Schema(_) => "Any",
+        Shape::Text => "Text",
+        Shape::Integer => "Int",
+        Shape::Number => "Double",
+        Shape::Boolean => "Bool",
+        Shape::Array(_) => "Array",
+        Shape::Object(_) => "Object",
+        Shape::Record(name) => name,
+    }
+}
+
+/// Returns everything about a type that its label does not say.
+fn facet_entries(ty: &Type) -> Vec<(String, Value)> {
+    let mut entries = Vec::new();
+    let mut put = |key: &str, value: Value| entries.push((key.to_owned(), value));
+    match &ty.shape {
+        Shape::Object(fields) => put("fields", Value::Array(fields.iter().map(field_map).collect())),
+        Shape::Array(item) => match &item.shape {
+            Shape::Object(fields) if item.facets == Facets::default() => {
+                put("elementType", "Object".into());
+                put("fields", Value::Array(fields.iter().map(field_map).collect()));
+            }
+            Shape::Array(_) | Shape::Object(_) | Shape::Schema(_) => put("elementType", type_map(item)),
+            _ if facet_entries(item).is_empty() => put("elementType", Value::String(type_name(item))),
+            _ => put("elementType", type_map(item)),
+        },
+        Shape::Schema(schema) => put("schema", Value::Tagged { tag: "json".into(), text: schema.to_string() }),
+        _ => {}
+    }
+    let Facets { description, allowed, range, pattern, format, nullable: _ } = &ty.facets;
+    if let Some(description) = description {
+        put("description", description.as_str().into());
+    }
+    if let Some(allowed) = allowed {
+        put("enum", Value::Array(allowed.iter().filter_map(value_of).collect()));
+    }
+    if let Some(bounds) = range {
+        put("range", range_value(bounds));
+    }
+    if let Some(pattern) = pattern {
+        put("pattern", pattern.as_str().into());
+    }
+    if let Some(format) = format {
+        put("format", format.as_str().into());
+    }
+    entries
+}
+
+fn field_map(field: &Field) -> Value {
+    let mut entries =
+        vec![("name".to_owned(), field.name.as_str().into()), ("type".to_owned(), Value::String(type_name(&field.ty)))];
+    match &field.presence {
+        Presence::Required => {}
+        Presence::Optional => entries.push(("optional".into(), Value::Boolean(true))),
+        Presence::Default(default) => entries.extend(value_of(default).map(|value| ("default".into(), value))),
+    }
+    entries.extend(facet_entries(&field.ty));
+    Value::Map(entries)
+}
+
+/// Returns a type that needs more than a name.
+fn type_map(ty: &Type) -> Value {
+    let mut entries = vec![("type".to_owned(), Value::String(type_name(ty)))];
+    entries.extend(facet_entries(ty));
+    Value::Map(entries)
+}
+
+fn range_value(bounds: &Bounds) -> Value {
+    let number = |number: &Number| match value_of(&Json::Number(number.clone())) {
+        Some(Value::Integer(integer)) => GramNumber::Integer(integer),
+        Some(Value::Decimal(decimal)) => GramNumber::Decimal(decimal),
+        _ => GramNumber::Integer(Integer::from(0)),
+    };
+    Value::Range { lower: bounds.lower.as_ref().map(number), upper: bounds.upper.as_ref().map(number) }
+}

@@ -1,0 +1,461 @@
+//! Signatures from patterns.
+
+use super::{Facets, Field, Presence, Record, Records, Shape, Signature, Type};
+use crate::{rule, text::nearest};
+use indexmap::IndexMap;
+use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Property, Span, Syntax, Value, parse};
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::fmt;
+
+/// The types that need no declaration, and their other names.
+pub(super) const BUILT_IN: &[(&str, &str)] = &[
+    ("Text", "String"),
+    ("Int", "Integer"),
+    ("Double", "Number"),
+    ("Bool", "Boolean"),
+    ("Object", "Object"),
+    ("Array", "Array"),
+    ("Any", "Any"),
+];
+
+/// Tells whether a name is that of a type which needs no declaration.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|(one, other)| name == *one || name == *other)
+}
+
+/// The properties that a type may have.
+const PROPERTIES: &[&str] = &[
+    "paramName",
+    "default",
+    "optional",
+    "description",
+    "enum",
+    "range",
+    "pattern",
+    "format",
+    "fields",
+    "elementType",
+    "schema",
+];
+
+/// Why a text is no signature: everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignatureError {
+    /// What is wrong, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl fmt::Display for SignatureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages: Vec<_> = self.diagnostics.iter().map(|diagnostic| diagnostic.message.as_ref()).collect();
+        write!(f, "not a signature: {}", messages.join("; "))
+    }
+}
+
+impl std::error::Error for SignatureError {}
+
+impl Signature {
+    /// Reads a signature from text, without record types.
+    pub fn parse(text: &str) -> Result<Self, SignatureError> {
+        let (tree, mut diagnostics) = parse(text);
+        diagnostics.retain(Diagnostic::is_error);
+        if !diagnostics.is_empty() {
+            return Err(SignatureError { diagnostics });
+        }
+        let mut patterns = tree.patterns();
+        match (patterns.next(), patterns.next()) {
+            (Some(path), None) => Self::read(path, &Records::default()),
+            (_, extra) => {
+                let span = extra.map_or(Span::at(0), Pattern::span);
+                let message = "a signature is one path, `(name::Text)==>(::Text)`";
+                Err(SignatureError { diagnostics: vec![rule::NO_SIGNATURE.at(span, message)] })
+            }
+        }
+    }
+
+    /// Reads a signature from a path. Its types are built in or among the record types.
+    pub fn read(path: Pattern<'_>, records: &Records) -> Result<Self, SignatureError> {
+        let is_record = |name: &str| records.get(name).is_some();
+        let mut reader = Reader::new(&is_record);
+        let signature = reader.signature(path);
+        let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
+        match signature {
+            Some(signature) if !failed => Ok(signature),
+            _ => Err(SignatureError { diagnostics: reader.diagnostics }),
+        }
+    }
+}
+
+impl Record {
+    /// Reads a record type from its declaration, `[Name:Object | (field::Type), …]`.
+    pub fn read(pattern: Pattern<'_>, records: &Records) -> Result<Self, SignatureError> {
+        let is_record = |name: &str| records.get(name).is_some();
+        let mut reader = Reader::new(&is_record);
+        let record = reader.record(pattern);
+        let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
+        if failed { Err(SignatureError { diagnostics: reader.diagnostics }) } else { Ok(record) }
+    }
+}
+
+impl Type {
+    /// Reads a type from text, as it stands after the colons of a node: `Text`, `Maybe Int`, `Array {elementType: "Text"}`.
+    ///
+    /// ```
+    /// use patter_core::types::signature::{Records, Shape, Type};
+    /// assert_eq!(Type::parse("Int", &Records::default()).unwrap().shape, Shape::Integer);
+    /// assert!(Type::parse("Txt", &Records::default()).is_err());
+    /// ```
+    pub fn parse(text: &str, records: &Records) -> Result<Self, SignatureError> {
+        let text = text.trim().trim_start_matches(':');
+        let label =
+            if text.starts_with("Maybe ") && !text.contains('{') { format!("`{text}`") } else { text.to_owned() };
+        let (tree, mut diagnostics) = parse(&format!("()==>(::{label})"));
+        diagnostics.retain(Diagnostic::is_error);
+        if !diagnostics.is_empty() {
+            return Err(SignatureError { diagnostics });
+        }
+        match tree.patterns().next() {
+            Some(path) => Signature::read(path, records).map(|signature| signature.returns),
+            None => Err(SignatureError { diagnostics }),
+        }
+    }
+}
+
+/// Fields by their names, with where each is named.
+type Named = IndexMap<String, (Field, Span)>;
+
+/// Where a type stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Parameter,
+    Field,
+    Element,
+    Result,
+}
+
+impl Place {
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Place::Parameter => "parameter",
+            Place::Field => "field",
+            Place::Element => "element",
+            Place::Result => "result",
+        }
+    }
+}
+
+/// Reads types and notes everything that is wrong with them.
+pub(crate) struct Reader<'r> {
+    /// Tells whether a name is that of a record type.
+    is_record: &'r dyn Fn(&str) -> bool,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl<'r> Reader<'r> {
+    pub(crate) fn new(is_record: &'r dyn Fn(&str) -> bool) -> Self {
+        Self { is_record, diagnostics: Vec::new() }
+    }
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Reads a signature. What cannot be read becomes `Any`, so that all mistakes are found.
+    pub(crate) fn signature(&mut self, path: Pattern<'_>) -> Option<Signature> {
+        if path.kind() != PatternKind::Path {
+            let found = rule::NO_SIGNATURE.at(path.span(), "a signature joins its parameters and its result by arrows");
+            self.report(found.with_hint("write `(name::Text)==>(::Text)`, or `()==>(::Text)` without parameters"));
+            return None;
+        }
+        let mut nodes = path.elements();
+        let result = nodes.next_back()?;
+        let parameters: Vec<_> = nodes.collect();
+        let takes_none = parameters.len() == 1 && parameters.iter().all(|node| is_empty(*node));
+        let fields = if takes_none { Vec::new() } else { self.fields(&parameters, Place::Parameter) };
+        let returns = match self.type_of_node(result, Place::Result) {
+            Some((ty, _)) => ty,
+            None => Type::new(Shape::Any),
+        };
+        Some(Signature { parameters: fields, returns })
+    }
+
+    /// Reads a record type: `[Name:Object | (field::Type), …]`.
+    pub(crate) fn record(&mut self, pattern: Pattern<'_>) -> Record {
+        let mut nodes = Vec::new();
+        for element in pattern.elements() {
+            if element.kind() == PatternKind::Node {
+                nodes.push(element);
+            } else {
+                let found = rule::BAD_FIELDS.at(element.span(), "a field of a record type is a node");
+                self.report(found.with_hint("write `(name::Text)`"));
+            }
+        }
+        let description = pattern.get("description").and_then(Syntax::read_text).map(Cow::into_owned);
+        Record { description, fields: self.fields(&nodes, Place::Field) }
+    }
+
+    /// Reads nodes as named parts, and reports names that are given twice.
+    fn fields(&mut self, nodes: &[Pattern<'_>], place: Place) -> Vec<Field> {
+        let mut fields = Named::new();
+        for node in nodes {
+            if is_empty(*node) {
+                let message = format!("an empty node among the {}s", place.noun());
+                let found = rule::EMPTY_PARAMETER.at(node.span(), message);
+                self.report(found.with_hint("remove it, or give it a name and a type: `(name::Text)`"));
+                continue;
+            }
+            let Some((ty, presence)) = self.type_of_node(*node, place) else { continue };
+            let Some((name, span)) = self.name_of(*node, place) else { continue };
+            self.add_field(&mut fields, Field { name, ty, presence }, span);
+        }
+        fields.into_values().map(|(field, _)| field).collect()
+    }
+
+    fn add_field(&mut self, fields: &mut Named, field: Field, span: Span) {
+        if let Some((_, first)) = fields.get(&field.name) {
+            let found = rule::DUPLICATE_PARAMETER.at(span, format!("the name `{}` is used twice", field.name));
+            let found = found.with_related(*first, "first used here");
+            return self.report(found.with_hint("give one of the two another name"));
+        }
+        fields.insert(field.name.clone(), (field, span));
+    }
+
+    /// Returns the name of a parameter: its identifier, or the property `paramName`.
+    fn name_of(&mut self, node: Pattern<'_>, place: Place) -> Option<(String, Span)> {
+        let named = node.get("paramName").filter(|_| place == Place::Parameter);
+        let identifier = node.identifier();
+        match (identifier, named.and_then(|value| Some((value.read_text()?, value.span())))) {
+            (Some(identifier), None) => Some((identifier.unquoted().into_owned(), identifier.span())),
+            (None, Some((name, span))) if !name.is_empty() => Some((name.into_owned(), span)),
+            (Some(identifier), Some((_, span))) => {
+                let found = rule::NAME_PROPERTY.at(span, "this parameter has two names");
+                let found = found.with_related(identifier.span(), "its identifier names it");
+                self.report(found.with_hint("remove `paramName`"));
+                Some((identifier.unquoted().into_owned(), identifier.span()))
+            }
+            _ => {
+                let label = node.labels().next().unwrap_or(Cow::Borrowed("Text"));
+                let found = rule::ANONYMOUS_PARAMETER.at(node.span(), format!("this {} has no name", place.noun()));
+                self.report(found.with_hint(format!("write the name before the type: `(name::{label})`")));
+                None
+            }
+        }
+    }
+
+    fn type_of_node(&mut self, node: Pattern<'_>, place: Place) -> Option<(Type, Presence)> {
+        let mut labels = node.syntax().children().filter(|part| part.kind() == Kind::Label);
+        let properties: Vec<_> = node.properties().collect();
+        let (Some(label), extra) = (labels.next(), labels.next()) else {
+            let found = match place {
+                Place::Result => rule::MISSING_RESULT
+                    .at(node.span(), "this signature has no result type")
+                    .with_hint("write the type of the result last: `==>(::Text)`"),
+                _ => {
+                    let name = node.name().unwrap_or(Cow::Borrowed("name"));
+                    rule::MISSING_TYPE
+                        .at(node.span(), format!("this {} has no type", place.noun()))
+                        .with_hint(format!("write the type after the name: `({name}::Text)`"))
+                }
+            };
+            self.report(found);
+            return None;
+        };
+        if let Some(extra) = extra {
+            let found = rule::SEVERAL_TYPES.at(extra.span(), format!("a {} has only one type", place.noun()));
+            self.report(found.with_related(label.span(), "its type").with_hint("remove one of the labels"));
+        }
+        let name = node.labels().next().unwrap_or_default();
+        Some(self.type_named(&name, label.span(), &properties, place))
+    }
+
+    /// Reads a type from its name and its properties.
+    fn type_named(&mut self, name: &str, span: Span, properties: &[Property<'_>], place: Place) -> (Type, Presence) {
+        self.unknown_properties(properties, place);
+        let (maybe, name) = match name.trim().strip_prefix("Maybe ") {
+            Some(inner) => (true, inner.trim()),
+            None => (false, name.trim()),
+        };
+        let property = |key: &str| properties.iter().rev().find(|property| property.key() == key).copied();
+        let shape = self.shape(name, span, &property);
+        let mut ty = Type { shape, facets: Facets::default() };
+        self.facets(&mut ty, &property);
+        let presence = self.presence(&ty, &property, maybe, place);
+        ty.facets.nullable = maybe && matches!(place, Place::Element | Place::Result);
+        (ty, presence)
+    }
+
+    fn unknown_properties(&mut self, properties: &[Property<'_>], place: Place) {
+        for property in properties {
+            let key = property.key();
+            let is_known = PROPERTIES.contains(&key.as_ref()) && (key != "paramName" || place == Place::Parameter);
+            let is_spec = matches!(key.as_ref(), "name" | "type") && place != Place::Parameter;
+            if is_known || is_spec {
+                continue;
+            }
+            let span = property.key_syntax().map_or(property.syntax().span(), Syntax::span);
+            let mut found = rule::UNKNOWN_PROPERTY.at(span, format!("a type has no property `{key}`"));
+            found.hint = Some(match nearest(&key, PROPERTIES.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?").into(),
+                None => format!("it may have {}", PROPERTIES.join(", ")).into(),
+            });
+            self.report(found);
+        }
+    }
+
+    fn shape<'t>(&mut self, name: &str, span: Span, property: &impl Fn(&str) -> Option<Property<'t>>) -> Shape {
+        match name {
+            "Text" | "String" => Shape::Text,
+            "Int" | "Integer" => Shape::Integer,
+            "Double" | "Number" => Shape::Number,
+            "Bool" | "Boolean" => Shape::Boolean,
+            "Any" => match property("schema") {
+                Some(schema) => self.schema(schema),
+                None => Shape::Any,
+            },
+            "Object" => Shape::Object(property("fields").map_or_else(Vec::new, |fields| self.object_fields(fields))),
+            "Array" => self.array(span, property),
+            name if (self.is_record)(name) => Shape::Record(name.to_owned()),
+            name => {
+                let names = BUILT_IN.iter().flat_map(|(name, other)| [*name, *other]);
+                let mut found = rule::UNKNOWN_TYPE.at(span, format!("there is no type `{name}`"));
+                found.hint = Some(match nearest(name, names) {
+                    Some(near) => format!("did you mean `{near}`?").into(),
+                    None => format!(
+                        "types are Text, Int, Double, Bool, Object, Array, Any and record types, `[{name}:Object | (field::Text)]`"
+                    )
+                    .into(),
+                });
+                self.report(found);
+                Shape::Any
+            }
+        }
+    }
+
+    fn schema(&mut self, property: Property<'_>) -> Shape {
+        let text = property.value().and_then(|value| match Value::read(value)? {
+            Value::Tagged { tag, text } if tag == "json" => Some(text),
+            _ => None,
+        });
+        let found = match text.map(|text| json_schema(&text)) {
+            Some(Ok(schema)) => return Shape::Schema(schema),
+            Some(Err(reason)) => {
+                let message = format!("this is not a JSON Schema: {reason}");
+                rule::BAD_SCHEMA.at(property.syntax().span(), message)
+            }
+            None => rule::BAD_SCHEMA
+                .at(property.syntax().span(), "this is not a JSON Schema")
+                .with_hint("write it as tagged text: schema: json`{\"type\":\"string\"}`"),
+        };
+        self.report(found);
+        Shape::Any
+    }
+
+    fn array<'t>(&mut self, span: Span, property: &impl Fn(&str) -> Option<Property<'t>>) -> Shape {
+        let element = property("elementType").and_then(Property::value);
+        let item = match element.map(|value| (value, Value::read(value))) {
+            Some((value, Some(Value::String(name) | Value::Symbol(name)))) => {
+                // An object's fields stand beside the element type.
+                let fields: Vec<_> = property("fields").into_iter().collect();
+                self.type_named(&name, value.span(), &fields, Place::Element).0
+            }
+            Some((value, Some(Value::Map(_)))) => {
+                let properties: Vec<_> = value.properties().collect();
+                let named = properties.iter().find(|property| property.key() == "type").and_then(|ty| ty.value());
+                match named.and_then(|ty| Some((ty.span(), type_text(ty)?))) {
+                    Some((span, name)) => self.type_named(&name, span, &properties, Place::Element).0,
+                    None => {
+                        let found = rule::BAD_ELEMENT_TYPE.at(value.span(), "this element type names no type");
+                        self.report(found.with_hint("write `elementType: { type: \"Text\" }`"));
+                        Type::new(Shape::Any)
+                    }
+                }
+            }
+            _ => {
+                let found = rule::BAD_ELEMENT_TYPE.at(span, "an array needs the type of its elements");
+                self.report(found.with_hint("write `Array {elementType: \"Text\"}`"));
+                Type::new(Shape::Any)
+            }
+        };
+        Shape::Array(Box::new(item))
+    }
+
+    /// Reads `fields`: maps with `name` and `type`, or one map from names to types.
+    fn object_fields(&mut self, property: Property<'_>) -> Vec<Field> {
+        let mut fields = Named::new();
+        match property.value() {
+            Some(value) if value.kind() == Kind::Array => {
+                let mut misfit: Option<Diagnostic> = None;
+                for item in value.children() {
+                    let found = self.listed_field(item, &mut fields);
+                    misfit = match (misfit, found) {
+                        (Some(first), Some(other)) => Some(first.with_related(other.span, "and this")),
+                        (first, found) => first.or(found),
+                    };
+                }
+                self.diagnostics.extend(misfit);
+            }
+            Some(value) if value.kind() == Kind::Map => {
+                for entry in value.properties() {
+                    self.mapped_field(entry, &mut fields);
+                }
+            }
+            _ => {
+                let found = rule::BAD_FIELDS.at(property.syntax().span(), "fields are a list or a map");
+                self.report(
+                    found.with_hint("write `fields: [{name: \"age\", type: \"Int\"}]` or `fields: {age: \"Int\"}`"),
+                );
+            }
+        }
+        fields.into_values().map(|(field, _)| field).collect()
+    }
+
+    /// Reads a field of a list, or tells why it is none.
+    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Named) -> Option<Diagnostic> {
+        let properties: Vec<_> = item.properties().filter(|_| item.kind() == Kind::Map).collect();
+        let text = |key: &str| {
+            let value = properties.iter().find(|property| property.key() == key)?.value()?;
+            Some((type_text(value)?, value.span()))
+        };
+        let (Some((name, name_span)), Some((type_name, type_span))) = (text("name"), text("type")) else {
+            let found = rule::BAD_FIELDS.at(item.span(), "a field needs a name and a type");
+            let name = type_text(item).or_else(|| Some(text("name")?.0)).unwrap_or_else(|| "age".to_owned());
+            return Some(found.with_hint(format!("write `{{name: {}, type: \"Text\"}}`", patter_gram::quote(&name))));
+        };
+        let (ty, presence) = self.type_named(&type_name, type_span, &properties, Place::Field);
+        self.add_field(fields, Field { name, ty, presence }, name_span);
+        None
+    }
+
+    fn mapped_field(&mut self, entry: Property<'_>, fields: &mut Named) {
+        let span = entry.key_syntax().map_or(entry.syntax().span(), Syntax::span);
+        let Some((value, type_name)) = entry.value().and_then(|value| Some((value, type_text(value)?))) else {
+            let found = rule::BAD_FIELDS.at(entry.syntax().span(), "the type of a field is a text");
+            return self.report(found.with_hint("write `fields: {age: \"Int\"}`"));
+        };
+        let (ty, presence) = self.type_named(&type_name, value.span(), &[], Place::Field);
+        self.add_field(fields, Field { name: entry.key().into_owned(), ty, presence }, span);
+    }
+}
+
+/// Reads a JSON Schema, or tells why it is none.
+fn json_schema(text: &str) -> Result<Json, String> {
+    let schema: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // Compiling it also finds an unknown `$schema` and references to nothing.
+    match jsonschema::validator_for(&schema) {
+        Ok(_) => Ok(schema),
+        Err(error) if error.instance_path().as_str().is_empty() => Err(error.to_string()),
+        Err(error) => Err(format!("at {}, {error}", error.instance_path())),
+    }
+}
+
+fn is_empty(node: Pattern<'_>) -> bool {
+    node.syntax().children().next().is_none()
+}
+
+fn type_text(value: Syntax<'_>) -> Option<String> {
+    match Value::read(value)? {
+        Value::String(text) | Value::Symbol(text) => Some(text),
+        _ => None,
+    }
+}
