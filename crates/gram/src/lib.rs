@@ -28,7 +28,7 @@
 mod code;
 mod diagnostic;
 mod edit;
-mod equal;
+mod equality;
 mod format;
 mod json;
 mod number;

@@ -124,6 +124,12 @@ impl Decimal {
         Some(Self(format!("{whole}.{fraction}").into()))
     }
 
+    /// Converts a floating-point number; `None` if it is not finite.
+    pub(crate) fn from_f64(float: f64) -> Option<Self> {
+        let text = float.to_string();
+        Self::parse(&if text.contains('.') { text } else { format!("{text}.0") })
+    }
+
     /// Returns the canonical text: at least one digit after the point, no zeros at the end.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,7 +1,7 @@
 //! The tree for people: an indented outline with places.
 
 use crate::{Kind, LineIndex, Syntax, Tree};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// Writes a tree as an outline: a line for each piece of syntax with its kind, place and, for small pieces, its text.
 ///
@@ -30,6 +30,12 @@ pub fn outline(tree: &Tree) -> String {
         ends.push(at + syntax.size());
     }
     out
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&outline(self))
+    }
 }
 
 /// Returns the text to show: that of leaves, on one line, shortened where it is long.

@@ -1,7 +1,14 @@
 //! Patterns as people think of them: a view of the tree.
 
-use crate::{Kind, Property, Span, Syntax, Value};
+use crate::{Kind, Property, Span, Syntax, Tree, Value};
 use std::borrow::Cow;
+
+impl Tree {
+    /// Iterates over the patterns at the top level, in order.
+    pub fn patterns(&self) -> impl Iterator<Item = Pattern<'_>> + Clone {
+        self.root().children().filter_map(Pattern::cast)
+    }
+}
 
 /// What shape a pattern has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

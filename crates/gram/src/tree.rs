@@ -4,7 +4,7 @@
 //! its subtree ends, so children need no pointers, dropping a tree frees two blocks, and a deep text costs no stack.
 //! Punctuation and white space are not nodes: they are the bytes between them. Comments are kept in a list of their own.
 
-use crate::{Pattern, Span};
+use crate::Span;
 use std::fmt;
 use std::sync::Arc;
 
@@ -187,11 +187,6 @@ impl Tree {
         self.root().children().find(|child| child.kind() == Kind::Record)
     }
 
-    /// Iterates over the patterns at the top level, in order.
-    pub fn patterns(&self) -> impl Iterator<Item = Pattern<'_>> + Clone {
-        self.root().children().filter_map(Pattern::cast)
-    }
-
     /// Iterates over the comments, in order.
     pub fn comments(&self) -> impl Iterator<Item = Comment<'_>> {
         self.comment_spans().iter().map(|span| Comment { span: *span, text: span.of(self.source()) })
@@ -219,19 +214,6 @@ impl Tree {
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.source())
-    }
-}
-
-impl fmt::Debug for Tree {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::outline(self))
-    }
-}
-
-/// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
-impl PartialEq for Tree {
-    fn eq(&self, other: &Self) -> bool {
-        crate::equal::same(self.root(), other.root())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Items that come into a list or go: the properties of a record, the elements of a bracket pattern.
 
-use super::Splice;
+use super::splice::Splice;
 use crate::format::line_break;
 use crate::{Kind, Span, Syntax, SyntaxId, Tree, span::offset};
 use std::collections::HashSet;

@@ -1,9 +1,11 @@
 //! Changes to a tree that leave everything else as it is.
 
 mod list;
+mod splice;
 
 use crate::parse::{Dialect, parse_shared};
-use crate::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, Tree, Value, quote_name, span::offset};
+use crate::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, Tree, Value, quote_name};
+use splice::{Splice, apply_splices};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -45,12 +47,6 @@ struct SubjectEdit {
     properties: Vec<(String, Option<String>)>,
     removed_elements: HashSet<SyntaxId>,
     added_elements: Vec<String>,
-}
-
-#[derive(Debug, Clone)]
-struct Splice {
-    span: Span,
-    text: String,
 }
 
 /// Why a change could not be made.
@@ -165,7 +161,7 @@ impl Edit<'_> {
                 splice_subject(pattern, changes, &mut splices);
             }
         }
-        let (source, foreign) = spliced(self.tree, splices);
+        let (source, foreign) = apply_splices(self.tree, splices);
         parse_shared(Arc::from(source), Dialect::Patter, foreign)
     }
 
@@ -255,37 +251,4 @@ fn splice_properties(pattern: Pattern<'_>, changes: &SubjectEdit, head_end: u32,
         }
         _ => {}
     }
-}
-
-/// Applies splices. Where one lies within another, the outer one wins.
-fn spliced(tree: &Tree, mut splices: Vec<Splice>) -> (String, Vec<(u32, u8)>) {
-    // Stable, so that insertions at one place keep their order. They come before what is changed or erased there, and
-    // of changes the longest comes first.
-    splices.sort_by_key(|splice| (splice.span.start, !splice.span.is_empty(), std::cmp::Reverse(splice.span.end)));
-    let mut source = String::with_capacity(tree.source().len());
-    let mut foreign = Vec::new();
-    let mut at = 0;
-    let keep = |source: &mut String, foreign: &mut Vec<(u32, u8)>, kept: Span| {
-        let first = tree.foreign().partition_point(|(place, _)| *place < kept.start);
-        let inside = tree.foreign().iter().skip(first).take_while(|(place, _)| *place < kept.end);
-        foreign.extend(inside.map(|(place, byte)| (place - kept.start + offset(source.len()), *byte)));
-        source.push_str(kept.of(tree.source()));
-    };
-    let mut erases = false;
-    for splice in splices {
-        if splice.span.start < at {
-            // What is erased may reach over blanks to the next change, which still counts; what is replaced may not.
-            if erases {
-                source.push_str(&splice.text);
-                at = at.max(splice.span.end);
-            }
-            continue;
-        }
-        keep(&mut source, &mut foreign, Span::new(at, splice.span.start));
-        source.push_str(&splice.text);
-        erases = splice.text.is_empty() && !splice.span.is_empty();
-        at = splice.span.end;
-    }
-    keep(&mut source, &mut foreign, Span::new(at, offset(tree.source().len())));
-    (source, foreign)
 }

@@ -157,13 +157,8 @@ fn integer_to_json(integer: &Integer) -> Json {
 /// Decimals that survive as floating-point numbers are numbers, others text.
 fn decimal_to_json(decimal: &Decimal) -> Json {
     let float = decimal.to_f64();
-    if decimal_from_f64(float).as_ref() == Some(decimal) {
+    if Decimal::from_f64(float).as_ref() == Some(decimal) {
         return float.into();
     }
     json!({ "$decimal": decimal.as_str() })
-}
-
-fn decimal_from_f64(float: f64) -> Option<Decimal> {
-    let text = float.to_string();
-    Decimal::parse(&if text.contains('.') { text } else { format!("{text}.0") })
 }

@@ -1,6 +1,5 @@
 //! From the JSON form to a tree.
 
-use super::decimal_from_f64;
 use crate::{Decimal, Diagnostic, Integer, MAX_DEPTH, Number, Tree, Value, format, is_symbol, parse, quote_name};
 use serde_json::{Map, Value as Json};
 use std::fmt;
@@ -288,7 +287,7 @@ impl<'j> Writer<'j> {
             Json::String(text) => Value::String(text.clone()),
             Json::Number(number) => match Integer::parse(&number.to_string()) {
                 Some(integer) => Value::Integer(integer),
-                None => match number.as_f64().and_then(decimal_from_f64) {
+                None => match number.as_f64().and_then(Decimal::from_f64) {
                     Some(decimal) => Value::Decimal(decimal),
                     None => return self.fail("gram cannot write this number"),
                 },

@@ -8,6 +8,7 @@
 mod annotation;
 mod arrow;
 mod lex;
+mod lookahead;
 mod number;
 mod pattern;
 mod record;
@@ -131,7 +132,7 @@ struct Parser<'s> {
     dialect: Dialect,
     has_foreign: bool,
     open: Vec<Open>,
-    ahead: text::Ahead,
+    ahead: lookahead::Ahead,
     /// Room for the keys of a record, used again for each.
     keys: Vec<Raw>,
     /// The end of the last quoted or fenced text, if its closing quote or fence is missing.
@@ -153,7 +154,7 @@ impl<'s> Parser<'s> {
             dialect,
             has_foreign,
             open: Vec::new(),
-            ahead: text::Ahead::default(),
+            ahead: lookahead::Ahead::default(),
             keys: Vec::new(),
             unterminated_end: None,
             last_junk: None,

@@ -3,48 +3,7 @@
 use super::{Parser, lex::is_name_start};
 use crate::tree::Flags;
 use crate::{Diagnostic, Kind, code};
-use memchr::{memchr, memchr3, memmem};
-
-/// What was found by looking ahead, kept so that looking ahead again costs nothing.
-#[derive(Default)]
-pub(super) struct Ahead {
-    /// The end of the next `*/`, or `None` after it if there is no more.
-    comment: Option<(usize, Option<usize>)>,
-    /// The next place of each quote.
-    quotes: [Option<(usize, Option<usize>)>; 3],
-}
-
-impl Ahead {
-    /// Returns the end of the first `*/` at or after `from`.
-    pub(super) fn comment_end(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
-        if let Some((since, None)) = self.comment
-            && from >= since
-        {
-            return None;
-        }
-        let end = memmem::find(bytes.get(from..)?, b"*/").map(|at| from + at + 2);
-        self.comment = Some((from, end));
-        end
-    }
-
-    /// Returns the first place of a quote at or after `from`.
-    fn quote(&mut self, bytes: &[u8], quote: u8, from: usize) -> Option<usize> {
-        let slot = match quote {
-            b'"' => self.quotes.get_mut(0)?,
-            b'\'' => self.quotes.get_mut(1)?,
-            _ => self.quotes.get_mut(2)?,
-        };
-        if let Some((since, found)) = *slot
-            && from >= since
-            && found.is_none_or(|at| at >= from)
-        {
-            return found;
-        }
-        let found = memchr(quote, bytes.get(from..)?).map(|at| from + at);
-        *slot = Some((from, found));
-        found
-    }
-}
+use memchr::{memchr3, memmem};
 
 impl Parser<'_> {
     /// Reads quoted text: a string, or a name in quotes. The next byte is the quote.

@@ -1,10 +1,27 @@
 //! Semantic equality: what two texts say, not how they say it.
 
 use crate::pattern::label_name;
-use crate::{Arrow, Integer, Kind, Pattern, Syntax, Value};
+use crate::{Arrow, Integer, Kind, Pattern, Syntax, Tree, Value};
+
+/// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        same(self.root(), other.root())
+    }
+}
+
+/// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
+impl PartialEq for Pattern<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let annotations = |pattern: &Self| pattern.annotations().count();
+        annotations(self) == annotations(other)
+            && self.annotations().zip(other.annotations()).all(|(a, b)| same(a.syntax(), b.syntax()))
+            && same(self.syntax(), other.syntax())
+    }
+}
 
 /// Tells whether two pieces of syntax mean the same.
-pub(crate) fn same(a: Syntax<'_>, b: Syntax<'_>) -> bool {
+fn same(a: Syntax<'_>, b: Syntax<'_>) -> bool {
     // Scalars by value, everything else part by part. Both trees list their parts in reading order, so one walk over
     // the two lists compares them without recursion.
     let mut left = a.descendants();
@@ -59,14 +76,4 @@ fn same_head(a: Syntax<'_>, b: Syntax<'_>) -> bool {
 /// Returns a name that is written as a number; `` `42` `` is a name like any other.
 fn integer(name: Syntax<'_>) -> Option<Integer> {
     name.text().starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| Integer::parse(name.text()))?
-}
-
-/// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
-impl PartialEq for Pattern<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        let annotations = |pattern: &Self| pattern.annotations().count();
-        annotations(self) == annotations(other)
-            && self.annotations().zip(other.annotations()).all(|(a, b)| same(a.syntax(), b.syntax()))
-            && same(self.syntax(), other.syntax())
-    }
 }
