@@ -39,7 +39,8 @@ fn main() {
         let mut parser = tree_sitter::Parser::new();
         parser.set_language(&tree_sitter_gram::LANGUAGE.into()).unwrap();
         let other = rate(&text, budget, || drop(black_box(parser.parse(black_box(&text), None))));
-        let (memory, other_memory) = (memory("ours", name), memory("tree-sitter", name));
+        let memory = peak_memory("ours", name);
+        let other_memory = peak_memory("tree-sitter", name);
         println!(
             "{name:<22} {parse:>8.0} {print:>8.0} {format:>8.0} {other:>12.1} {:>6.1}x {memory:>7.1}x {other_memory:>9.1}x",
             parse / other
@@ -61,7 +62,7 @@ fn rate(text: &str, budget: Duration, mut run: impl FnMut()) -> f64 {
 }
 
 /// Returns the peak memory of a process that reads the file, less that of one that only makes it, in multiples of it.
-fn memory(reader: &str, file: &str) -> f64 {
+fn peak_memory(reader: &str, file: &str) -> f64 {
     let peak = |reader: &str| {
         let program = std::env::current_exe().unwrap();
         let output = Command::new(program).args(["--measure-memory", reader, file]).output().unwrap();

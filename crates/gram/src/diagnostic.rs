@@ -34,14 +34,14 @@ pub struct Diagnostic {
     /// What is wrong, in lowercase and without a full stop.
     pub message: Cow<'static, str>,
     /// Other places that explain it ("opened here").
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedSpan>,
     /// What to do about it.
     pub hint: Option<Cow<'static, str>>,
 }
 
 /// A second place that helps to understand a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Related {
+pub struct RelatedSpan {
     /// The place.
     pub span: Span,
     /// What happened there.
@@ -67,7 +67,7 @@ impl Diagnostic {
 
     /// Adds a related place.
     pub fn with_related(mut self, span: Span, message: impl Into<Cow<'static, str>>) -> Self {
-        self.related.push(Related { span, message: message.into() });
+        self.related.push(RelatedSpan { span, message: message.into() });
         self
     }
 

@@ -6,7 +6,7 @@ use crate::{Arrow, Integer, Kind, Pattern, Syntax, Tree, Value};
 /// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
-        same(self.root(), other.root())
+        syntax_equal(self.root(), other.root())
     }
 }
 
@@ -15,13 +15,13 @@ impl PartialEq for Pattern<'_> {
     fn eq(&self, other: &Self) -> bool {
         let annotations = |pattern: &Self| pattern.annotations().count();
         annotations(self) == annotations(other)
-            && self.annotations().zip(other.annotations()).all(|(a, b)| same(a.syntax(), b.syntax()))
-            && same(self.syntax(), other.syntax())
+            && self.annotations().zip(other.annotations()).all(|(a, b)| syntax_equal(a.syntax(), b.syntax()))
+            && syntax_equal(self.syntax(), other.syntax())
     }
 }
 
 /// Tells whether two pieces of syntax mean the same.
-fn same(a: Syntax<'_>, b: Syntax<'_>) -> bool {
+fn syntax_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
     // Scalars by value, everything else part by part. Both trees list their parts in reading order, so one walk over
     // the two lists compares them without recursion.
     let mut left = a.descendants();
@@ -30,7 +30,7 @@ fn same(a: Syntax<'_>, b: Syntax<'_>) -> bool {
         match (left.next(), right.next()) {
             (None, None) => return true,
             (Some(a), Some(b)) => {
-                if !same_head(a, b) {
+                if !nodes_equal(a, b) {
                     return false;
                 }
                 // The parts of a tagged string or a range were compared with it.
@@ -45,8 +45,9 @@ fn same(a: Syntax<'_>, b: Syntax<'_>) -> bool {
 }
 
 /// Compares two entries without their parts, but for how many parts they have.
-fn same_head(a: Syntax<'_>, b: Syntax<'_>) -> bool {
-    let (kind, other) = (a.kind(), b.kind());
+fn nodes_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
+    let kind = a.kind();
+    let other = b.kind();
     if kind.is_value() && other.is_value() {
         return match (kind, other) {
             (Kind::Array, Kind::Array) | (Kind::Map, Kind::Map) => a.children().count() == b.children().count(),
@@ -65,8 +66,8 @@ fn same_head(a: Syntax<'_>, b: Syntax<'_>) -> bool {
         Kind::Label => label_name(a) == label_name(b),
         Kind::Key => a.unquoted() == b.unquoted(),
         Kind::Arrow => {
-            let drawn = |syntax| Arrow::cast(syntax).map(Arrow::drawn);
-            drawn(a) == drawn(b) && a.children().count() == b.children().count()
+            let glyph = |syntax| Arrow::cast(syntax).map(Arrow::glyph);
+            glyph(a) == glyph(b) && a.children().count() == b.children().count()
         }
         Kind::Error => a.text() == b.text(),
         _ => a.children().count() == b.children().count(),

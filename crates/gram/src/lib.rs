@@ -44,7 +44,7 @@ mod tree;
 mod value;
 
 pub use code::{RULES, Rule};
-pub use diagnostic::{Diagnostic, Related, Severity};
+pub use diagnostic::{Diagnostic, RelatedSpan, Severity};
 pub use edit::{Edit, EditError};
 pub use format::{LINE_WIDTH, format};
 pub use json::{JsonError, from_json, to_json};

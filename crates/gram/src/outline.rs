@@ -23,7 +23,7 @@ pub fn outline(tree: &Tree) -> String {
         let name = format!("{:?}", syntax.kind()).to_lowercase();
         let indent = ends.len() * 2;
         let _ = write!(out, "{:indent$}{name} {line}:{column}-{end_line}:{end_column}", "");
-        if let Some(text) = shown(syntax) {
+        if let Some(text) = leaf_text(syntax) {
             let _ = write!(out, " {text}");
         }
         out.push('\n');
@@ -39,7 +39,7 @@ impl fmt::Debug for Tree {
 }
 
 /// Returns the text to show: that of leaves, on one line, shortened where it is long.
-fn shown(syntax: Syntax<'_>) -> Option<String> {
+fn leaf_text(syntax: Syntax<'_>) -> Option<String> {
     const LONGEST: usize = 60;
     if syntax.size() > 1
         || matches!(syntax.kind(), Kind::File | Kind::Node | Kind::Bracket | Kind::Record | Kind::Map | Kind::Array)

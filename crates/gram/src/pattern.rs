@@ -192,7 +192,7 @@ impl<'t> Arrow<'t> {
     }
 
     /// Returns the arrow without its subject, such as `==>`.
-    pub fn drawn(self) -> &'static str {
+    pub fn glyph(self) -> &'static str {
         match (self.stroke(), self.points_left(), self.points_right()) {
             (ArrowStroke::Single, false, false) => "--",
             (ArrowStroke::Single, false, true) => "-->",
@@ -277,7 +277,7 @@ pub(crate) fn labels<'t>(syntax: Syntax<'t>) -> impl Iterator<Item = Cow<'t, str
 /// Returns the name in a label: what follows the colons and the trivia after them.
 pub(crate) fn label_name(label: Syntax<'_>) -> Cow<'_, str> {
     let name = label_text(label);
-    crate::text::unquoted(name, label.flags())
+    crate::text::unquote(name, label.flags())
 }
 
 /// Returns the name in a label as it is written.
@@ -290,5 +290,5 @@ pub(crate) fn label_text(label: Syntax<'_>) -> &str {
     let first = comments.partition_point(|comment| comment.start < label.span().start);
     let inside = comments.iter().skip(first).take_while(|comment| comment.end <= label.span().end);
     let from = inside.last().map_or(label.span().end - crate::span::offset(text.len()), |last| last.end);
-    Span::new(from, label.span().end).of(label.tree().source()).trim_start()
+    Span::new(from, label.span().end).slice(label.tree().source()).trim_start()
 }

@@ -108,7 +108,7 @@ impl Query {
         }
         match tree.patterns().count() {
             1 => Ok(Self { tree }),
-            count => Err(QueryError::NotOne { count }),
+            count => Err(QueryError::NotSinglePattern { count }),
         }
     }
 
@@ -152,7 +152,7 @@ pub enum QueryError {
     /// It is not well-formed.
     Malformed(Diagnostic),
     /// It is not a single pattern.
-    NotOne {
+    NotSinglePattern {
         /// How many patterns there are.
         count: usize,
     },
@@ -162,7 +162,7 @@ impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QueryError::Malformed(diagnostic) => write!(f, "{}", diagnostic.message),
-            QueryError::NotOne { count } => write!(f, "a query is one pattern, found {count}"),
+            QueryError::NotSinglePattern { count } => write!(f, "a query is one pattern, found {count}"),
         }
     }
 }

@@ -92,7 +92,7 @@ struct Excerpt<'d> {
 }
 
 /// Marks share an excerpt where at most this many lines,
-const NEAR: usize = 12;
+const NEAR_LINES: usize = 12;
 /// and this many bytes, are between them.
 const NEAR_BYTES: u32 = 1_000;
 
@@ -101,7 +101,7 @@ fn excerpts<'d>(marks: &[Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> V
     let mut groups: Vec<Vec<&Mark<'d>>> = Vec::new();
     for mark in marks {
         let is_near = |other: &&Mark<'d>| {
-            index.line(other.span.start).abs_diff(index.line(mark.span.start)) <= NEAR
+            index.line(other.span.start).abs_diff(index.line(mark.span.start)) <= NEAR_LINES
                 && other.span.start.abs_diff(mark.span.start) <= NEAR_BYTES
         };
         match groups.iter_mut().find(|group| group.iter().any(is_near)) {
@@ -118,11 +118,12 @@ fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> O
     let spans: Vec<_> = group.iter().map(|mark| on_first_line(mark.span, source, index)).collect();
     let first = spans.iter().map(|span| span.start).min()?;
     let last = spans.iter().map(|span| span.end).max()?;
-    let (line, last_line) = (index.line(first), index.line(last));
+    let line = index.line(first);
+    let last_line = index.line(last);
     let start = index.line_span(line).start.max(first.saturating_sub(AROUND));
     let end = index.line_span(last_line).end.min(last.saturating_add(AROUND));
     let start = floor_boundary(source, start);
-    let text = Span::new(start, floor_boundary(source, end)).of(source).trim_end_matches(['\r', '\n']);
+    let text = Span::new(start, floor_boundary(source, end)).slice(source).trim_end_matches(['\r', '\n']);
     let annotations = group.iter().zip(&spans).map(|(mark, span)| {
         let within = |at: u32| ((at.saturating_sub(start)) as usize).min(text.len());
         mark.kind.span(within(span.start)..within(span.end)).label(mark.label)
@@ -135,7 +136,7 @@ fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> O
 fn on_first_line(span: Span, source: &str, index: &LineIndex<'_>) -> Span {
     const LONGEST: u32 = 120;
     let line_end = index.line_span(index.line(span.start)).end;
-    let line = Span::new(span.start, line_end).of(source).trim_end_matches(['\r', '\n']);
+    let line = Span::new(span.start, line_end).slice(source).trim_end_matches(['\r', '\n']);
     let end = span.end.min(span.start + offset(line.len())).min(span.start.saturating_add(LONGEST));
     Span::new(span.start, floor_boundary(source, end).max(span.start))
 }

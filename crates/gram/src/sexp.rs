@@ -22,7 +22,7 @@ pub fn to_sexp(tree: &Tree) -> String {
 }
 
 /// Indentation stops growing here, so that a path of a million nodes does not need a trillion blanks.
-const DEEPEST_INDENT: usize = 60;
+const MAX_INDENT: usize = 60;
 
 struct Writer<'t> {
     tree: &'t Tree,
@@ -49,7 +49,7 @@ impl<'t> Writer<'t> {
     fn open(&mut self, field: &str, name: &str) {
         if !self.out.is_empty() {
             self.out.push('\n');
-            let indent = self.depth.min(DEEPEST_INDENT) * 2;
+            let indent = self.depth.min(MAX_INDENT) * 2;
             let _ = write!(self.out, "{:indent$}", "");
         }
         let _ = write!(self.out, "{field}({name}");
@@ -71,7 +71,7 @@ impl<'t> Writer<'t> {
 
     fn comments_before(&mut self, at: u32) {
         while let Some(span) = self.tree.comment_spans().get(self.comment).filter(|span| span.start < at) {
-            let is_doc = span.of(self.tree.source()).starts_with("/*");
+            let is_doc = span.slice(self.tree.source()).starts_with("/*");
             self.comment += 1;
             self.leaf("", if is_doc { "doc_comment" } else { "comment" });
         }

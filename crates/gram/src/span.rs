@@ -7,7 +7,7 @@ use std::ops::Range;
 /// ```
 /// use patter_gram::Span;
 /// let span = Span::new(4, 9);
-/// assert_eq!(span.of("see hello there"), "hello");
+/// assert_eq!(span.slice("see hello there"), "hello");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
@@ -34,7 +34,7 @@ impl Span {
     }
 
     /// Returns the text that the span covers, or `""` where it does not fit the text.
-    pub fn of(self, source: &str) -> &str {
+    pub fn slice(self, source: &str) -> &str {
         source.get(self.range()).unwrap_or_default()
     }
 

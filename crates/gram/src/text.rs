@@ -4,18 +4,18 @@ use crate::tree::Flags;
 use std::borrow::Cow;
 
 /// Returns the text within quotes, escapes resolved. Text without quotes is returned as it is.
-pub(crate) fn unquoted(text: &str, flags: Flags) -> Cow<'_, str> {
+pub(crate) fn unquote(text: &str, flags: Flags) -> Cow<'_, str> {
     let Some(quote @ ('"' | '\'' | '`')) = text.chars().next() else { return Cow::Borrowed(text) };
     let inner = text.strip_prefix(quote).unwrap_or(text);
-    let inner = match flags.has(Flags::UNCLOSED) {
+    let inner = match flags.contains(Flags::UNCLOSED) {
         true => inner,
         false => inner.strip_suffix(quote).unwrap_or(inner),
     };
-    if flags.has(Flags::ESCAPED) { Cow::Owned(unescaped(inner, quote)) } else { Cow::Borrowed(inner) }
+    if flags.contains(Flags::ESCAPED) { Cow::Owned(unescape(inner, quote)) } else { Cow::Borrowed(inner) }
 }
 
 /// Resolves escapes; what is not an escape stays as it is.
-fn unescaped(text: &str, quote: char) -> String {
+fn unescape(text: &str, quote: char) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn unescapes_what_it_knows_and_keeps_the_rest() {
-        assert_eq!(unescaped(r#"a\n\t\"\\n\/\q\"#, '"'), "a\n\t\"\\n/\\q\\");
+        assert_eq!(unescape(r#"a\n\t\"\\n\/\q\"#, '"'), "a\n\t\"\\n/\\q\\");
     }
 
     #[test]

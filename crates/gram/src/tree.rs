@@ -101,7 +101,7 @@ impl Kind {
 
 /// One entry of the flat list: 16 bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Raw {
+pub(crate) struct RawNode {
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
     pub(crate) start: u32,
@@ -120,7 +120,7 @@ impl Flags {
     /// The closing bracket, quote or fence is missing.
     pub(crate) const UNCLOSED: Flags = Flags(2);
 
-    pub(crate) const fn has(self, flag: Flags) -> bool {
+    pub(crate) const fn contains(self, flag: Flags) -> bool {
         self.0 & flag.0 != 0
     }
 
@@ -145,18 +145,23 @@ pub struct Tree {
 
 struct Inner {
     source: Arc<str>,
-    nodes: Vec<Raw>,
+    nodes: Vec<RawNode>,
     comments: Vec<Span>,
     /// Bytes that were not UTF-8, with their offsets; [`PLACEHOLDER`] stands for each in the source.
-    foreign: Vec<(u32, u8)>,
+    invalid_bytes: Vec<(u32, u8)>,
 }
 
 /// Stands in the text for each byte that is not UTF-8, so that all offsets stay true.
 pub(crate) const PLACEHOLDER: u8 = 0x1A;
 
 impl Tree {
-    pub(crate) fn new(source: Arc<str>, nodes: Vec<Raw>, comments: Vec<Span>, foreign: Vec<(u32, u8)>) -> Self {
-        Self { inner: Arc::new(Inner { source, nodes, comments, foreign }) }
+    pub(crate) fn new(
+        source: Arc<str>,
+        nodes: Vec<RawNode>,
+        comments: Vec<Span>,
+        invalid_bytes: Vec<(u32, u8)>,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { source, nodes, comments, invalid_bytes }) }
     }
 
     /// Returns the text that was parsed.
@@ -169,7 +174,7 @@ impl Tree {
     /// Prints the tree: the exact bytes that were parsed, also where they were not UTF-8.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.source().as_bytes().to_vec();
-        for (at, byte) in &self.inner.foreign {
+        for (at, byte) in &self.inner.invalid_bytes {
             if let Some(slot) = bytes.get_mut(*at as usize) {
                 *slot = *byte;
             }
@@ -189,7 +194,7 @@ impl Tree {
 
     /// Iterates over the comments, in order.
     pub fn comments(&self) -> impl Iterator<Item = Comment<'_>> {
-        self.comment_spans().iter().map(|span| Comment { span: *span, text: span.of(self.source()) })
+        self.comment_spans().iter().map(|span| Comment { span: *span, text: span.slice(self.source()) })
     }
 
     /// Returns the piece of syntax with an id taken from this tree.
@@ -201,12 +206,12 @@ impl Tree {
         &self.inner.comments
     }
 
-    pub(crate) fn foreign(&self) -> &[(u32, u8)] {
-        &self.inner.foreign
+    pub(crate) fn invalid_bytes(&self) -> &[(u32, u8)] {
+        &self.inner.invalid_bytes
     }
 
-    fn raw(&self, id: u32) -> Raw {
-        const NOTHING: Raw = Raw { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
+    fn raw(&self, id: u32) -> RawNode {
+        const NOTHING: RawNode = RawNode { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
         self.inner.nodes.get(id as usize).copied().unwrap_or(NOTHING)
     }
 }
@@ -268,7 +273,7 @@ impl<'t> Syntax<'t> {
 
     /// Returns its text, exactly as written.
     pub fn text(self) -> &'t str {
-        self.span().of(self.tree.source())
+        self.span().slice(self.tree.source())
     }
 
     /// Iterates over the direct parts, in order.
@@ -293,7 +298,7 @@ impl<'t> Syntax<'t> {
 
     /// Returns whether the closing bracket, quote or fence is missing.
     pub(crate) fn is_unclosed(self) -> bool {
-        self.flags().has(Flags::UNCLOSED)
+        self.flags().contains(Flags::UNCLOSED)
     }
 
     /// Returns how many entries the subtree has, this one included.

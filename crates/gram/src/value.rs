@@ -192,7 +192,7 @@ impl From<bool> for Value {
 impl<'t> Syntax<'t> {
     /// Returns quoted text without its quotes and with its escapes resolved; other text as it is.
     pub fn unquoted(self) -> Cow<'t, str> {
-        text::unquoted(self.text(), self.flags())
+        text::unquote(self.text(), self.flags())
     }
 
     /// Reads a text as an instruction or description means it: strings as they are, fences without their layout
@@ -226,13 +226,13 @@ impl<'t> Syntax<'t> {
         // Comments may stand on the opening line; the break after the last of them starts the text.
         let mut from = header_end;
         for comment in comments.iter().skip(first) {
-            let gap = Span::new(from, comment.start).of(self.tree().source());
+            let gap = Span::new(from, comment.start).slice(self.tree().source());
             if gap.contains('\n') || !self.span().contains(*comment) {
                 break;
             }
             from = comment.end;
         }
-        let body = Span::new(from, self.span().end).of(self.tree().source());
+        let body = Span::new(from, self.span().end).slice(self.tree().source());
         let (_, content) = body.split_once('\n')?;
         if self.is_unclosed() { Some(content) } else { content.strip_suffix("```") }
     }
@@ -249,8 +249,8 @@ impl<'t> Syntax<'t> {
         for comment in comments.iter().skip(first).take_while(|comment| comment.end <= self.span().end) {
             from = comment.end;
         }
-        let quoted = Span::new(from, self.span().end).of(self.tree().source()).trim_start();
-        Some(text::unquoted(quoted, self.flags()))
+        let quoted = Span::new(from, self.span().end).slice(self.tree().source()).trim_start();
+        Some(text::unquote(quoted, self.flags()))
     }
 }
 

@@ -107,7 +107,7 @@ fn own_line_indent(list: Syntax<'_>, items: &[Syntax<'_>], last: &Syntax<'_>) ->
         0 | 1 => bar(list, last.span().end).map_or(list.span().start, |bar| bar.start),
         count => items.get(count - 2).map_or(list.span().start, |item| item.span().end),
     };
-    let gap = Span::new(before, last.span().start).of(list.tree().source());
+    let gap = Span::new(before, last.span().start).slice(list.tree().source());
     let line = gap.rfind('\n')?;
     Some(gap.get(line + 1..).unwrap_or_default().chars().take_while(|c| c.is_whitespace()).collect())
 }
@@ -125,7 +125,7 @@ fn punctuation(tree: &Tree, mark: u8, from: u32, to: u32) -> Option<Span> {
     let comments = tree.comment_spans();
     let mut at = from;
     for comment in comments.iter().skip(comments.partition_point(|comment| comment.end <= from)) {
-        let gap = Span::new(at, comment.start.min(to)).of(tree.source());
+        let gap = Span::new(at, comment.start.min(to)).slice(tree.source());
         if let Some(found) = gap.bytes().position(|byte| byte == mark) {
             return Some(Span::new(at + offset(found), at + offset(found) + 1));
         }
@@ -134,7 +134,7 @@ fn punctuation(tree: &Tree, mark: u8, from: u32, to: u32) -> Option<Span> {
         }
         at = comment.end;
     }
-    let found = Span::new(at, to).of(tree.source()).bytes().position(|byte| byte == mark)?;
+    let found = Span::new(at, to).slice(tree.source()).bytes().position(|byte| byte == mark)?;
     Some(Span::new(at + offset(found), at + offset(found) + 1))
 }
 
@@ -144,7 +144,7 @@ fn line_comment_end(tree: &Tree, from: u32) -> u32 {
     let first = comments.partition_point(|comment| comment.start < from);
     let mut end = from;
     for comment in comments.iter().skip(first) {
-        let gap = Span::new(end, comment.start).of(tree.source());
+        let gap = Span::new(end, comment.start).slice(tree.source());
         if !gap.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b',')) {
             break;
         }
@@ -154,7 +154,7 @@ fn line_comment_end(tree: &Tree, from: u32) -> u32 {
 }
 
 fn is_blank(tree: &Tree, from: u32, to: u32) -> bool {
-    Span::new(from, to).of(tree.source()).bytes().all(|byte| matches!(byte, b' ' | b'\t'))
+    Span::new(from, to).slice(tree.source()).bytes().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
 /// Widens the span of removed text: over the whole line where nothing else stands on it, else over the blanks before

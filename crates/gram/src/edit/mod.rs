@@ -34,7 +34,7 @@ pub struct Edit<'t> {
     tree: &'t Tree,
     subjects: BTreeMap<SyntaxId, SubjectEdit>,
     replaced: BTreeMap<SyntaxId, Splice>,
-    refused: Vec<EditError>,
+    errors: Vec<EditError>,
 }
 
 /// What happens to one pattern.
@@ -75,7 +75,7 @@ impl std::error::Error for EditError {}
 impl Tree {
     /// Starts a set of changes.
     pub fn edit(&self) -> Edit<'_> {
-        Edit { tree: self, subjects: BTreeMap::new(), replaced: BTreeMap::new(), refused: Vec::new() }
+        Edit { tree: self, subjects: BTreeMap::new(), replaced: BTreeMap::new(), errors: Vec::new() }
     }
 }
 
@@ -84,7 +84,7 @@ impl Edit<'_> {
     pub fn set_property(&mut self, pattern: Pattern<'_>, key: &str, value: &Value) -> &mut Self {
         let text = value.to_string();
         if Value::parse(&text).as_ref() != Some(value) {
-            return self.refuse(EditError::NotAValue(key.to_owned()));
+            return self.reject(EditError::NotAValue(key.to_owned()));
         }
         self.change_property(pattern, key, Some(text))
     }
@@ -92,7 +92,7 @@ impl Edit<'_> {
     /// Sets a property to a value written as gram, such as a fenced string.
     pub fn set_property_text(&mut self, pattern: Pattern<'_>, key: &str, value: &str) -> &mut Self {
         if Value::parse(value).is_none() {
-            return self.refuse(EditError::NotAValue(key.to_owned()));
+            return self.reject(EditError::NotAValue(key.to_owned()));
         }
         self.change_property(pattern, key, Some(value.to_owned()))
     }
@@ -105,7 +105,7 @@ impl Edit<'_> {
     /// Gives a pattern another name, or its first one.
     pub fn rename(&mut self, pattern: Pattern<'_>, name: &str) -> &mut Self {
         if pattern.kind() == PatternKind::Path {
-            return self.refuse(EditError::NoSubject(pattern.span()));
+            return self.reject(EditError::NoSubject(pattern.span()));
         }
         self.subject(pattern).name = Some(quote_name(name).into_owned());
         self
@@ -124,7 +124,7 @@ impl Edit<'_> {
     /// Adds an element, written as gram, after the others of a bracket pattern.
     pub fn push_element(&mut self, pattern: Pattern<'_>, element: &str) -> &mut Self {
         if pattern.kind() != PatternKind::Bracket {
-            return self.refuse(EditError::NotABracket(pattern.span()));
+            return self.reject(EditError::NotABracket(pattern.span()));
         }
         self.subject(pattern).added_elements.push(element.to_owned());
         self
@@ -133,7 +133,7 @@ impl Edit<'_> {
     /// Removes an element of a bracket pattern.
     pub fn remove_element(&mut self, pattern: Pattern<'_>, element: Pattern<'_>) -> &mut Self {
         if pattern.kind() != PatternKind::Bracket {
-            return self.refuse(EditError::NotABracket(pattern.span()));
+            return self.reject(EditError::NotABracket(pattern.span()));
         }
         self.subject(pattern).removed_elements.insert(element.syntax().id());
         self
@@ -147,8 +147,8 @@ impl Edit<'_> {
     }
 
     /// Returns the changes that could not be noted, and why. [`Edit::apply`] leaves them out.
-    pub fn refused(&self) -> &[EditError] {
-        &self.refused
+    pub fn errors(&self) -> &[EditError] {
+        &self.errors
     }
 
     /// Makes the changes and parses the result.
@@ -161,8 +161,8 @@ impl Edit<'_> {
                 splice_subject(pattern, changes, &mut splices);
             }
         }
-        let (source, foreign) = apply_splices(self.tree, splices);
-        parse_shared(Arc::from(source), Dialect::Patter, foreign)
+        let (source, invalid_bytes) = apply_splices(self.tree, splices);
+        parse_shared(Arc::from(source), Dialect::Patter, invalid_bytes)
     }
 
     fn subject(&mut self, pattern: Pattern<'_>) -> &mut SubjectEdit {
@@ -171,7 +171,7 @@ impl Edit<'_> {
 
     fn change_property(&mut self, pattern: Pattern<'_>, key: &str, value: Option<String>) -> &mut Self {
         if !has_subject(pattern) {
-            return self.refuse(EditError::NoSubject(pattern.span()));
+            return self.reject(EditError::NoSubject(pattern.span()));
         }
         let properties = &mut self.subject(pattern).properties;
         properties.retain(|(other, _)| other != key);
@@ -179,18 +179,18 @@ impl Edit<'_> {
         self
     }
 
-    fn change_label(&mut self, pattern: Pattern<'_>, label: &str, is_there: bool) -> &mut Self {
+    fn change_label(&mut self, pattern: Pattern<'_>, label: &str, is_present: bool) -> &mut Self {
         if !has_subject(pattern) {
-            return self.refuse(EditError::NoSubject(pattern.span()));
+            return self.reject(EditError::NoSubject(pattern.span()));
         }
         let labels = &mut self.subject(pattern).labels;
         labels.retain(|(other, _)| other != label);
-        labels.push((label.to_owned(), is_there));
+        labels.push((label.to_owned(), is_present));
         self
     }
 
-    fn refuse(&mut self, error: EditError) -> &mut Self {
-        self.refused.push(error);
+    fn reject(&mut self, error: EditError) -> &mut Self {
+        self.errors.push(error);
         self
     }
 }
@@ -210,8 +210,8 @@ fn splice_subject(pattern: Pattern<'_>, changes: &SubjectEdit, splices: &mut Vec
     }
     let head = syntax.children().take_while(|part| matches!(part.kind(), Kind::Identifier | Kind::Label));
     let head_end = head.last().map_or(inside, |part| part.span().end);
-    for (label, is_there) in &changes.labels {
-        if !is_there {
+    for (label, is_present) in &changes.labels {
+        if !is_present {
             let labels = syntax.children().filter(|part| part.kind() == Kind::Label);
             let same = labels.filter(|part| crate::pattern::label_name(*part) == *label);
             splices.extend(same.map(|part| Splice { span: part.span(), text: String::new() }));

@@ -15,13 +15,13 @@ pub(super) fn apply_splices(tree: &Tree, mut splices: Vec<Splice>) -> (String, V
     // of changes the longest comes first.
     splices.sort_by_key(|splice| (splice.span.start, !splice.span.is_empty(), std::cmp::Reverse(splice.span.end)));
     let mut source = String::with_capacity(tree.source().len());
-    let mut foreign = Vec::new();
+    let mut invalid_bytes = Vec::new();
     let mut at = 0;
-    let keep = |source: &mut String, foreign: &mut Vec<(u32, u8)>, kept: Span| {
-        let first = tree.foreign().partition_point(|(place, _)| *place < kept.start);
-        let inside = tree.foreign().iter().skip(first).take_while(|(place, _)| *place < kept.end);
-        foreign.extend(inside.map(|(place, byte)| (place - kept.start + offset(source.len()), *byte)));
-        source.push_str(kept.of(tree.source()));
+    let keep = |source: &mut String, invalid_bytes: &mut Vec<(u32, u8)>, kept: Span| {
+        let first = tree.invalid_bytes().partition_point(|(place, _)| *place < kept.start);
+        let inside = tree.invalid_bytes().iter().skip(first).take_while(|(place, _)| *place < kept.end);
+        invalid_bytes.extend(inside.map(|(place, byte)| (place - kept.start + offset(source.len()), *byte)));
+        source.push_str(kept.slice(tree.source()));
     };
     let mut erases = false;
     for splice in splices {
@@ -33,11 +33,11 @@ pub(super) fn apply_splices(tree: &Tree, mut splices: Vec<Splice>) -> (String, V
             }
             continue;
         }
-        keep(&mut source, &mut foreign, Span::new(at, splice.span.start));
+        keep(&mut source, &mut invalid_bytes, Span::new(at, splice.span.start));
         source.push_str(&splice.text);
         erases = splice.text.is_empty() && !splice.span.is_empty();
         at = splice.span.end;
     }
-    keep(&mut source, &mut foreign, Span::new(at, offset(tree.source().len())));
-    (source, foreign)
+    keep(&mut source, &mut invalid_bytes, Span::new(at, offset(tree.source().len())));
+    (source, invalid_bytes)
 }

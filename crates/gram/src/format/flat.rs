@@ -1,15 +1,15 @@
 //! Items on one line.
 
-use super::pieces::{colon, has_brackets, has_comment, head, strokes};
+use super::tokens::{colon, has_brackets, has_comment, name_and_labels, strokes};
 use crate::{Kind, Syntax};
 
 /// Writes syntax on one line, and gives up at a limit of bytes or where there must be a line break.
-pub(super) struct Flat<'o> {
+pub(super) struct FlatWriter<'o> {
     pub(super) out: &'o mut String,
     pub(super) limit: usize,
 }
 
-impl Flat<'_> {
+impl FlatWriter<'_> {
     fn push(&mut self, text: &str) -> Option<()> {
         if self.out.len() + text.len() > self.limit || text.contains('\n') {
             return None;
@@ -55,7 +55,7 @@ impl Flat<'_> {
             }
             Kind::Header => {
                 self.push("@@")?;
-                self.push(&head(item))
+                self.push(&name_and_labels(item))
             }
             Kind::Annotation => {
                 self.push("@")?;
@@ -106,7 +106,7 @@ impl Flat<'_> {
     }
 
     fn subject(&mut self, item: Syntax<'_>) -> Option<()> {
-        let head = head(item);
+        let head = name_and_labels(item);
         self.push(&head)?;
         let Some(record) = item.child(Kind::Record) else { return Some(()) };
         if !head.is_empty() {

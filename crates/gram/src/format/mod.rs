@@ -5,11 +5,11 @@
 //! they stand before, or after on the same line. A comment in the midst of an item moves before the item.
 
 mod flat;
-mod pieces;
+mod tokens;
 
 use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
-use flat::Flat;
-use pieces::{bar, colon, has_brackets, head, inner, is_list, lists_in, strokes};
+use flat::FlatWriter;
+use tokens::{bar, colon, comment_owners, has_brackets, inside_brackets, name_and_labels, owns_comments, strokes};
 
 /// How many characters fit on a line.
 pub const LINE_WIDTH: usize = 100;
@@ -37,7 +37,7 @@ fn format_tree(tree: &Tree) -> String {
     let mut writer = Writer { tree, out: String::with_capacity(tree.source().len()), line_start: 0, line_break };
     let items: Vec<_> = tree.root().children().collect();
     let inside = tree.root().span();
-    writer.items(&List { items, inside, separator: "" }, 0, First::Here);
+    writer.items(&List { items, inside, separator: "" }, 0, Placement::SameLine);
     if !writer.out.is_empty() {
         writer.out.push_str(line_break);
     }
@@ -52,7 +52,7 @@ pub(crate) fn line_break(tree: &Tree) -> &'static str {
     verbatim.sort();
     let mut at = 0;
     for span in verbatim {
-        let layout = Span::new(at, span.start).of(tree.source());
+        let layout = Span::new(at, span.start).slice(tree.source());
         if layout.contains('\n') {
             break;
         }
@@ -75,9 +75,9 @@ struct List<'t> {
 
 /// Where the first item of a list goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum First {
+enum Placement {
     /// Where the text is now.
-    Here,
+    SameLine,
     /// On a new line.
     NewLine,
 }
@@ -94,43 +94,43 @@ impl<'t> Writer<'t> {
     // Lists.
 
     /// Writes items one a line, each with its comments.
-    fn items(&mut self, list: &List<'t>, indent: usize, first: First) {
+    fn items(&mut self, list: &List<'t>, indent: usize, first: Placement) {
         let mut previous_end = list.inside.start;
-        let mut place = first;
+        let mut placement = first;
         let last = list.items.len().saturating_sub(1);
         for (index, item) in list.items.iter().enumerate() {
             let before = self.comments_in(Span::new(previous_end, item.span().start));
-            for comment in before.iter().chain(&self.strays(*item)) {
-                self.new_line(&mut place, indent, Span::new(previous_end, comment.start));
+            for comment in before.iter().chain(&self.stray_comments(*item)) {
+                self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
                 self.comment(*comment);
                 previous_end = comment.end.max(previous_end);
             }
-            self.new_line(&mut place, indent, Span::new(previous_end, item.span().start));
+            self.new_line(&mut placement, indent, Span::new(previous_end, item.span().start));
             let separator = if index == last { "" } else { list.separator };
             self.item(*item, indent, separator.len());
             self.out.push_str(separator);
             previous_end = item.span().end;
             let until = list.items.get(index + 1).map_or(list.inside.end, |next| next.span().start);
-            for comment in self.trailing(previous_end, until) {
+            for comment in self.trailing_comments(previous_end, until) {
                 self.out.push(' ');
                 self.comment(comment);
                 previous_end = comment.end;
             }
         }
         for comment in self.comments_in(Span::new(previous_end, list.inside.end)).to_vec() {
-            self.new_line(&mut place, indent, Span::new(previous_end, comment.start));
+            self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
             self.comment(comment);
             previous_end = comment.end;
         }
     }
 
     /// Starts a line, after an empty one where the source has one in this gap between two items.
-    fn new_line(&mut self, place: &mut First, indent: usize, gap: Span) {
+    fn new_line(&mut self, placement: &mut Placement, indent: usize, gap: Span) {
         let is_first = self.out.is_empty() || self.out.ends_with(['{', '[', '|']);
-        match *place {
-            First::Here => *place = First::NewLine,
-            First::NewLine => {
-                let breaks = gap.of(self.tree.source()).bytes().filter(|byte| *byte == b'\n').count();
+        match *placement {
+            Placement::SameLine => *placement = Placement::NewLine,
+            Placement::NewLine => {
+                let breaks = gap.slice(self.tree.source()).bytes().filter(|byte| *byte == b'\n').count();
                 if breaks > 1 && !is_first {
                     self.out.push_str(self.line_break);
                 }
@@ -142,7 +142,7 @@ impl<'t> Writer<'t> {
     }
 
     fn comment(&mut self, comment: Span) {
-        self.verbatim(comment.of(self.tree.source()).trim_end());
+        self.verbatim(comment.slice(self.tree.source()).trim_end());
     }
 
     /// Writes text that may hold line breaks.
@@ -163,12 +163,12 @@ impl<'t> Writer<'t> {
     }
 
     /// Returns the comments on the line where an item ends. A `/** … */` right before the next item belongs to that.
-    fn trailing(&self, from: u32, until: u32) -> Vec<Span> {
+    fn trailing_comments(&self, from: u32, until: u32) -> Vec<Span> {
         let source = self.tree.source();
         let mut end = from;
         let mut trailing = Vec::new();
         for comment in self.comments_in(Span::new(from, until)) {
-            if Span::new(end, comment.start).of(source).contains('\n') {
+            if Span::new(end, comment.start).slice(source).contains('\n') {
                 break;
             }
             let after = source.get(comment.end as usize..).unwrap_or_default();
@@ -184,8 +184,8 @@ impl<'t> Writer<'t> {
     }
 
     /// Returns the comments in the midst of an item: those that no list inside it takes care of.
-    fn strays(&self, item: Syntax<'t>) -> Vec<Span> {
-        if is_list(item.kind()) || self.comments_in(item.span()).is_empty() {
+    fn stray_comments(&self, item: Syntax<'t>) -> Vec<Span> {
+        if owns_comments(item.kind()) || self.comments_in(item.span()).is_empty() {
             return Vec::new();
         }
         let item = match item.kind() {
@@ -197,7 +197,7 @@ impl<'t> Writer<'t> {
             _ => item,
         };
         let inside = self.comments_in(item.span());
-        let lists = lists_in(item);
+        let lists = comment_owners(item);
         inside.iter().filter(|comment| !lists.iter().any(|list| list.contains(**comment))).copied().collect()
     }
 
@@ -223,10 +223,10 @@ impl<'t> Writer<'t> {
             }
             Kind::Record | Kind::Map => self.braces(item, indent),
             Kind::Array => {
-                let inside = inner(item.span());
+                let inside = inside_brackets(item.span());
                 let list = List { items: item.children().collect(), inside, separator: "," };
                 self.out.push('[');
-                self.items(&list, indent + INDENT, First::NewLine);
+                self.items(&list, indent + INDENT, Placement::NewLine);
                 self.close(']', indent);
             }
             Kind::Node => {
@@ -238,7 +238,7 @@ impl<'t> Writer<'t> {
             Kind::Bracket => self.bracket(item, indent, suffix),
             Kind::Annotated => {
                 let list = List { items: item.children().collect(), inside: item.span(), separator: "" };
-                self.items_of_segments(&list, indent, suffix);
+                self.annotated(&list, indent, suffix);
             }
             Kind::Annotation => {
                 self.out.push('@');
@@ -261,21 +261,21 @@ impl<'t> Writer<'t> {
     }
 
     fn close(&mut self, bracket: char, indent: usize) {
-        let mut place = First::NewLine;
-        self.new_line(&mut place, indent, Span::at(0));
+        let mut placement = Placement::NewLine;
+        self.new_line(&mut placement, indent, Span::at(0));
         self.out.push(bracket);
     }
 
     fn braces(&mut self, record: Syntax<'t>, indent: usize) {
-        let list = List { items: record.children().collect(), inside: inner(record.span()), separator: "," };
+        let list = List { items: record.children().collect(), inside: inside_brackets(record.span()), separator: "," };
         self.out.push('{');
-        self.items(&list, indent + INDENT, First::NewLine);
+        self.items(&list, indent + INDENT, Placement::NewLine);
         self.close('}', indent);
     }
 
     /// Writes name, labels and record.
     fn subject(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
-        self.out.push_str(&head(item));
+        self.out.push_str(&name_and_labels(item));
         if let Some(record) = item.child(Kind::Record) {
             if item.children().next().is_some_and(|first| first.kind() != Kind::Record) {
                 self.out.push(' ');
@@ -297,7 +297,7 @@ impl<'t> Writer<'t> {
         self.subject(item, indent, 2);
         self.out.push_str(if self.out.len() > before { " |" } else { "|" });
         let inside = Span::new(bar.end, item.span().end - 1);
-        self.items(&List { items, inside, separator: "," }, indent + INDENT, First::NewLine);
+        self.items(&List { items, inside, separator: "," }, indent + INDENT, Placement::NewLine);
         self.close(']', indent);
     }
 
@@ -305,25 +305,26 @@ impl<'t> Writer<'t> {
     fn path(&mut self, path: Syntax<'t>, indent: usize, suffix: usize) {
         let mut parts = path.children();
         let Some(first) = parts.next() else { return };
-        let mut place = First::Here;
-        self.new_line(&mut place, indent, Span::at(0));
+        let mut placement = Placement::SameLine;
+        self.new_line(&mut placement, indent, Span::at(0));
         self.item(first, indent, 0);
         let mut previous_end = first.span().end;
         while let (Some(arrow), Some(node)) = (parts.next(), parts.next()) {
-            for comment in self.trailing(previous_end, arrow.span().start) {
+            for comment in self.trailing_comments(previous_end, arrow.span().start) {
                 self.out.push(' ');
                 self.comment(comment);
                 previous_end = comment.end;
             }
             let between = self.comments_in(Span::new(previous_end, arrow.span().start));
             let gap = self.comments_in(Span::new(arrow.span().end, node.span().start));
-            let strays = self.strays(arrow).into_iter().chain(gap.iter().copied()).chain(self.strays(node));
-            let comments: Vec<_> = between.iter().copied().chain(strays).collect();
+            let stray_comments =
+                self.stray_comments(arrow).into_iter().chain(gap.iter().copied()).chain(self.stray_comments(node));
+            let comments: Vec<_> = between.iter().copied().chain(stray_comments).collect();
             for comment in comments {
-                self.new_line(&mut place, indent + INDENT, Span::at(0));
+                self.new_line(&mut placement, indent + INDENT, Span::at(0));
                 self.comment(comment);
             }
-            self.new_line(&mut place, indent + INDENT, Span::at(0));
+            self.new_line(&mut placement, indent + INDENT, Span::at(0));
             self.arrow(arrow, indent + INDENT);
             self.item(node, indent + INDENT, suffix);
             previous_end = node.span().end;
@@ -342,21 +343,21 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes annotations and their pattern, each on a line of its own. Strays of the first were written before it.
-    fn items_of_segments(&mut self, list: &List<'t>, indent: usize, suffix: usize) {
-        let mut place = First::Here;
+    fn annotated(&mut self, list: &List<'t>, indent: usize, suffix: usize) {
+        let mut placement = Placement::SameLine;
         let mut previous_end = list.inside.start;
         for (index, item) in list.items.iter().enumerate() {
-            let strays = if index == 0 { Vec::new() } else { self.strays(*item) };
+            let stray_comments = if index == 0 { Vec::new() } else { self.stray_comments(*item) };
             let before = self.comments_in(Span::new(previous_end, item.span().start)).to_vec();
-            for comment in before.into_iter().chain(strays) {
-                self.new_line(&mut place, indent, Span::at(0));
+            for comment in before.into_iter().chain(stray_comments) {
+                self.new_line(&mut placement, indent, Span::at(0));
                 self.comment(comment);
             }
-            self.new_line(&mut place, indent, Span::at(0));
+            self.new_line(&mut placement, indent, Span::at(0));
             self.item(*item, indent, suffix);
             previous_end = item.span().end;
             if let Some(next) = list.items.get(index + 1) {
-                for comment in self.trailing(previous_end, next.span().start) {
+                for comment in self.trailing_comments(previous_end, next.span().start) {
                     self.out.push(' ');
                     self.comment(comment);
                     previous_end = comment.end;
@@ -370,14 +371,14 @@ impl<'t> Writer<'t> {
     /// Writes an item on the current line, if it fits with `suffix` more characters. Otherwise writes nothing.
     fn try_flat(&mut self, item: Syntax<'t>, suffix: usize) -> bool {
         let comments = self.comments_in(item.span()).len();
-        let has_own_lines = comments > 0 && comments > self.strays(item).len();
+        let has_own_lines = comments > 0 && comments > self.stray_comments(item).len();
         if has_own_lines || item.kind() == Kind::Annotated {
             return false;
         }
         let column = self.out.get(self.line_start..).map_or(0, |line| line.chars().count());
         let Some(room) = LINE_WIDTH.checked_sub(column + suffix) else { return false };
         let before = self.out.len();
-        let mut flat = Flat { out: &mut self.out, limit: before + room * 4 };
+        let mut flat = FlatWriter { out: &mut self.out, limit: before + room * 4 };
         let fits =
             flat.write(item).is_some() && self.out.get(before..).is_some_and(|text| text.chars().count() <= room);
         if !fits {
@@ -389,7 +390,7 @@ impl<'t> Writer<'t> {
     /// Returns an item on one line, however long, or as it is written where it has line breaks of its own.
     fn flat_without_limit(&self, item: Syntax<'t>) -> String {
         let mut out = String::new();
-        let mut flat = Flat { out: &mut out, limit: usize::MAX };
+        let mut flat = FlatWriter { out: &mut out, limit: usize::MAX };
         match flat.write(item) {
             Some(()) => out,
             None => item.text().to_owned(),

@@ -57,7 +57,7 @@ fn pattern_to_json(pattern: Pattern<'_>) -> Json {
 
 fn arrow_to_json(arrow: Arrow<'_>) -> Json {
     let mut object = Map::new();
-    object.insert("arrow".into(), arrow.drawn().into());
+    object.insert("arrow".into(), arrow.glyph().into());
     if let Some(identifier) = arrow.syntax().child(Kind::Identifier) {
         object.insert("id".into(), id_to_json(identifier));
     }

@@ -23,7 +23,7 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-type Written = Result<(), JsonError>;
+type WriteResult = Result<(), JsonError>;
 
 /// Makes a tree, formatted, from its JSON form.
 pub fn from_json(json: &Json) -> Result<Tree, JsonError> {
@@ -40,10 +40,10 @@ pub fn from_json(json: &Json) -> Result<Tree, JsonError> {
 
 struct Writer<'j> {
     out: String,
-    pointer: Vec<Step<'j>>,
+    pointer: Vec<Segment<'j>>,
 }
 
-enum Step<'j> {
+enum Segment<'j> {
     Key(&'j str),
     Index(usize),
 }
@@ -51,17 +51,17 @@ enum Step<'j> {
 impl<'j> Writer<'j> {
     fn fail<T>(&self, message: impl Into<String>) -> Result<T, JsonError> {
         let mut pointer = String::new();
-        for step in &self.pointer {
-            let _ = match step {
-                Step::Key(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
-                Step::Index(index) => write!(pointer, "/{index}"),
+        for segment in &self.pointer {
+            let _ = match segment {
+                Segment::Key(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
+                Segment::Index(index) => write!(pointer, "/{index}"),
             };
         }
         Err(JsonError { pointer, message: message.into() })
     }
 
-    fn at(&mut self, step: Step<'j>, write: impl FnOnce(&mut Self) -> Written) -> Written {
-        self.pointer.push(step);
+    fn at(&mut self, segment: Segment<'j>, write: impl FnOnce(&mut Self) -> WriteResult) -> WriteResult {
+        self.pointer.push(segment);
         write(self)?;
         self.pointer.pop();
         Ok(())
@@ -75,10 +75,10 @@ impl<'j> Writer<'j> {
         }
     }
 
-    fn file(&mut self, json: &'j Json) -> Written {
+    fn file(&mut self, json: &'j Json) -> WriteResult {
         let file = self.object(json, &["record", "patterns"])?;
         if let Some(record) = file.get("record") {
-            self.at(Step::Key("record"), |writer| writer.properties(record))?;
+            self.at(Segment::Key("record"), |writer| writer.properties(record))?;
         }
         self.list(file, "patterns", "\n", Self::pattern)
     }
@@ -88,20 +88,20 @@ impl<'j> Writer<'j> {
         object: &'j Map<String, Json>,
         key: &'j str,
         separator: &str,
-        write: fn(&mut Self, &'j Json) -> Written,
-    ) -> Written {
+        write: fn(&mut Self, &'j Json) -> WriteResult,
+    ) -> WriteResult {
         let Some(json) = object.get(key) else { return Ok(()) };
-        self.at(Step::Key(key), |writer| {
+        self.at(Segment::Key(key), |writer| {
             let Json::Array(items) = json else { return writer.fail("expected an array") };
             for (index, item) in items.iter().enumerate() {
                 writer.out.push_str(if index > 0 { separator } else { "" });
-                writer.at(Step::Index(index), |writer| write(writer, item))?;
+                writer.at(Segment::Index(index), |writer| write(writer, item))?;
             }
             Ok(())
         })
     }
 
-    fn pattern(&mut self, json: &'j Json) -> Written {
+    fn pattern(&mut self, json: &'j Json) -> WriteResult {
         let kind = json.get("kind").and_then(Json::as_str);
         let known: &[&str] = match kind {
             Some("node") => &["kind", "annotations", "id", "labels", "properties"],
@@ -137,14 +137,14 @@ impl<'j> Writer<'j> {
                 Ok(())
             }
             Some("reference") => match pattern.get("id") {
-                Some(id) => self.at(Step::Key("id"), |writer| writer.id(id)),
+                Some(id) => self.at(Segment::Key("id"), |writer| writer.id(id)),
                 None => self.fail("a reference needs an `id`"),
             },
             _ => self.path(pattern),
         }
     }
 
-    fn path(&mut self, path: &'j Map<String, Json>) -> Written {
+    fn path(&mut self, path: &'j Map<String, Json>) -> WriteResult {
         let (Some(Json::Array(nodes)), Some(Json::Array(arrows))) = (path.get("nodes"), path.get("arrows")) else {
             return self.fail("a path needs `nodes` and `arrows`");
         };
@@ -156,31 +156,33 @@ impl<'j> Writer<'j> {
             if !is_node {
                 return self.fail("the nodes of a path are nodes without annotations");
             }
-            self.at(Step::Key("nodes"), |writer| writer.at(Step::Index(index), |writer| writer.pattern(node)))?;
+            self.at(Segment::Key("nodes"), |writer| writer.at(Segment::Index(index), |writer| writer.pattern(node)))?;
             if let Some(arrow) = arrows.get(index) {
-                self.at(Step::Key("arrows"), |writer| writer.at(Step::Index(index), |writer| writer.arrow(arrow)))?;
+                self.at(Segment::Key("arrows"), |writer| {
+                    writer.at(Segment::Index(index), |writer| writer.arrow(arrow))
+                })?;
             }
         }
         Ok(())
     }
 
-    fn arrow(&mut self, json: &'j Json) -> Written {
+    fn arrow(&mut self, json: &'j Json) -> WriteResult {
         let arrow = self.object(json, &["arrow", "id", "labels", "properties"])?;
-        let drawn = arrow.get("arrow").and_then(Json::as_str).unwrap_or_default();
-        let line = drawn.strip_prefix('<').unwrap_or(drawn);
+        let glyph = arrow.get("arrow").and_then(Json::as_str).unwrap_or_default();
+        let line = glyph.strip_prefix('<').unwrap_or(glyph);
         let line = line.strip_suffix('>').unwrap_or(line);
         let Some(stroke) = ["-", "=", "~"].into_iter().find(|stroke| line == stroke.repeat(2)) else {
-            return self.fail(format!("`{drawn}` is not an arrow"));
+            return self.fail(format!("`{glyph}` is not an arrow"));
         };
-        let left = if drawn.starts_with('<') { "<" } else { "" };
-        let right = if drawn.ends_with('>') { ">" } else { "" };
+        let left = if glyph.starts_with('<') { "<" } else { "" };
+        let right = if glyph.ends_with('>') { ">" } else { "" };
         let _ = write!(self.out, "{left}{stroke}[");
         self.subject(arrow)?;
         let _ = write!(self.out, "]{stroke}{right}");
         Ok(())
     }
 
-    fn annotation(&mut self, json: &'j Json) -> Written {
+    fn annotation(&mut self, json: &'j Json) -> WriteResult {
         let Some(key) = json.get("key") else {
             let header = self.object(json, &["id", "labels"])?;
             if header.is_empty() {
@@ -197,16 +199,16 @@ impl<'j> Writer<'j> {
             None => return self.fail("the `key` of an annotation must be a symbol"),
         }
         match annotation.get("value") {
-            Some(value) => self.at(Step::Key("value"), |writer| writer.value(value))?,
+            Some(value) => self.at(Segment::Key("value"), |writer| writer.value(value))?,
             None => return self.fail("an annotation needs a `value`"),
         }
         self.out.push(')');
         Ok(())
     }
 
-    fn subject(&mut self, object: &'j Map<String, Json>) -> Written {
+    fn subject(&mut self, object: &'j Map<String, Json>) -> WriteResult {
         if let Some(id) = object.get("id") {
-            self.at(Step::Key("id"), |writer| writer.id(id))?;
+            self.at(Segment::Key("id"), |writer| writer.id(id))?;
         }
         self.list(object, "labels", "", |writer, label| match label.as_str() {
             Some(label) => {
@@ -216,12 +218,12 @@ impl<'j> Writer<'j> {
             None => writer.fail("a label must be a string"),
         })?;
         if let Some(properties) = object.get("properties") {
-            self.at(Step::Key("properties"), |writer| writer.properties(properties))?;
+            self.at(Segment::Key("properties"), |writer| writer.properties(properties))?;
         }
         Ok(())
     }
 
-    fn id(&mut self, json: &'j Json) -> Written {
+    fn id(&mut self, json: &'j Json) -> WriteResult {
         match json {
             Json::String(name) => self.out.push_str(&quote_name(name)),
             Json::Number(number) if number.is_i64() || number.is_u64() => {
@@ -238,7 +240,7 @@ impl<'j> Writer<'j> {
         Ok(())
     }
 
-    fn properties(&mut self, json: &'j Json) -> Written {
+    fn properties(&mut self, json: &'j Json) -> WriteResult {
         let entries = match json {
             Json::Object(object) => self.entries(object)?,
             Json::Array(flat) => self.flat_entries(flat)?,
@@ -251,7 +253,7 @@ impl<'j> Writer<'j> {
     fn entries(&mut self, object: &'j Map<String, Json>) -> Result<Vec<(String, Value)>, JsonError> {
         let mut entries = Vec::with_capacity(object.len());
         for (key, value) in object {
-            self.pointer.push(Step::Key(key));
+            self.pointer.push(Segment::Key(key));
             entries.push((key.clone(), self.value_of(value)?));
             self.pointer.pop();
         }
@@ -264,14 +266,14 @@ impl<'j> Writer<'j> {
             let [Json::String(key), value] = pair else {
                 return self.fail("expected keys and values in turn");
             };
-            self.pointer.push(Step::Key(key));
+            self.pointer.push(Segment::Key(key));
             entries.push((key.clone(), self.value_of(value)?));
             self.pointer.pop();
         }
         Ok(entries)
     }
 
-    fn value(&mut self, json: &'j Json) -> Written {
+    fn value(&mut self, json: &'j Json) -> WriteResult {
         let value = self.value_of(json)?;
         let _ = write!(self.out, "{value}");
         Ok(())
@@ -295,7 +297,7 @@ impl<'j> Writer<'j> {
             Json::Array(items) => {
                 let mut values = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
-                    self.pointer.push(Step::Index(index));
+                    self.pointer.push(Segment::Index(index));
                     values.push(self.value_of(item)?);
                     self.pointer.pop();
                 }
@@ -352,7 +354,8 @@ impl<'j> Writer<'j> {
                 _ => None,
             },
         };
-        let (lower, upper) = (bound(lower)?, bound(upper)?);
+        let lower = bound(lower)?;
+        let upper = bound(upper)?;
         (lower.is_some() || upper.is_some()).then_some(Value::Range { lower, upper })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::lex::is_name_start;
-use super::value::Place;
+use super::value::ValuePosition;
 use crate::{Diagnostic, Kind, code};
 
 impl Parser<'_> {
@@ -15,11 +15,11 @@ impl Parser<'_> {
             b'(' => self.path(),
             b'[' => self.bracket(),
             _ => {
-                let message = format!("expected a pattern after the annotation, found {}", self.found());
-                let found = Diagnostic::error(code::ANNOTATES_NOTHING, self.found_span(), message)
+                let message = format!("expected a pattern after the annotation, found {}", self.describe_next_token());
+                let error = Diagnostic::error(code::ANNOTATES_NOTHING, self.next_token_span(), message)
                     .with_related(self.span(start, start + 1), "the annotation starts here")
                     .with_hint("an annotation describes the node, path or bracket pattern that follows it");
-                self.report(found);
+                self.report(error);
             }
         }
         self.finish(id, self.token_end);
@@ -44,25 +44,25 @@ impl Parser<'_> {
         let id = self.start(Kind::Header);
         self.bump(2);
         self.trivia();
-        let named = self.identifier(Kind::Identifier);
+        let has_name = self.identifier(Kind::Identifier);
         self.trivia();
-        let labelled = self.peek() == b':';
+        let has_label = self.peek() == b':';
         while self.peek() == b':' {
             self.label();
             self.trivia();
         }
         self.finish(id, self.token_end);
         let span = self.span(start, start + 2);
-        if !named && !labelled {
-            let found = Diagnostic::error(code::ANNOTATION, span, "`@@` needs a name or a label")
+        if !has_name && !has_label {
+            let error = Diagnostic::error(code::ANNOTATION, span, "`@@` needs a name or a label")
                 .with_hint("write `@@name`, `@@:Label` or `@@name:Label`");
-            self.report(found);
+            self.report(error);
         }
         if before > 0 {
-            let found =
+            let error =
                 Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation, and the only one")
                     .with_hint("write it before the `@key(value)` annotations");
-            self.report(found);
+            self.report(error);
         }
     }
 
@@ -79,22 +79,22 @@ impl Parser<'_> {
             if self.peek() == b'`' {
                 self.quoted_text(Kind::Key);
             }
-            let found = Diagnostic::error(
+            let error = Diagnostic::error(
                 code::ANNOTATION,
                 self.span(start, self.token_end),
                 "an annotation needs a plain key",
             )
             .with_hint("write `@key(value)`, with a key of ASCII letters, digits and `_ . - @`");
-            self.report(found);
+            self.report(error);
         }
         self.trivia();
         if self.peek() == b'(' && !self.too_deep() {
             self.annotation_value();
         } else {
-            let found =
+            let error =
                 Diagnostic::error(code::ANNOTATION, self.span(start, self.token_end), "this annotation has no value")
                     .with_hint("write `@key(value)`, or `@@name` for a name");
-            self.report(found);
+            self.report(error);
         }
         self.finish(id, self.token_end);
     }
@@ -104,7 +104,7 @@ impl Parser<'_> {
         self.enter(b')');
         self.trivia();
         let before = self.token_end;
-        if !self.value(Place::Property) {
+        if !self.value(ValuePosition::Property) {
             let span = self.span(before, before);
             self.report(Diagnostic::error(code::MISSING_VALUE, span, "missing value of the annotation"));
         }
@@ -133,9 +133,9 @@ impl Parser<'_> {
         let belongs = |byte: &&u8| !b")\n".contains(byte);
         let length = self.rest(start).iter().take_while(belongs).count();
         self.bump(length);
-        let found = Diagnostic::error(code::ANNOTATION, self.span(start, start + 1), "an annotation has one value")
+        let error = Diagnostic::error(code::ANNOTATION, self.span(start, start + 1), "an annotation has one value")
             .with_hint("write several as an array: `@key([1, 2])`");
-        self.report(found);
+        self.report(error);
         self.junk_node(start, self.pos);
     }
 
@@ -144,8 +144,8 @@ impl Parser<'_> {
         let id = self.start(Kind::Error);
         self.annotations();
         self.finish(id, self.token_end);
-        let found = Diagnostic::error(code::MISPLACED_ANNOTATION, self.span(start, self.token_end), message)
+        let error = Diagnostic::error(code::MISPLACED_ANNOTATION, self.span(start, self.token_end), message)
             .with_hint("put it before the pattern at the top level");
-        self.report(found);
+        self.report(error);
     }
 }

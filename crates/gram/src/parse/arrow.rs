@@ -1,15 +1,15 @@
 //! Arrows between nodes.
 
 use super::lex::{is_name_start, quoted, short};
-use super::pattern::Subject;
-use super::{Open, Parser};
-use crate::tree::{Flags, Raw};
+use super::pattern::SubjectState;
+use super::{OpenBracket, Parser};
+use crate::tree::{Flags, RawNode};
 use crate::{Diagnostic, Kind, Span, code, span::offset};
 
 impl Parser<'_> {
     /// Guesses whether strokes inside a node are the arrow after it, so that only its `)` is missing.
     pub(super) fn starts_arrow_of_path(&self) -> bool {
-        let in_node = self.open.last().is_some_and(|open| open.closer == b')');
+        let in_node = self.open_brackets.last().is_some_and(|open| open.closer == b')');
         in_node && matches!(self.byte(self.pos + 1), b'-' | b'=' | b'~' | b'[')
     }
 
@@ -26,7 +26,7 @@ impl Parser<'_> {
             let end = self.word_end(start);
             self.bump_to(end);
             let span = self.span(start, end);
-            let message = format!("`{}` is not an arrow", span.of(self.source));
+            let message = format!("`{}` is not an arrow", span.slice(self.source));
             self.report(Diagnostic::error(code::ARROW, span, message).with_hint("write `-->`, `<--`, `<-->` or `--`"));
             return self.finish(id, self.token_end);
         }
@@ -38,11 +38,13 @@ impl Parser<'_> {
             return self.finish(id, self.token_end);
         }
         self.bump(1);
-        let mut read = (self.comments.len(), self.diagnostics.len());
+        let mut comment_count = self.comments.len();
+        let mut diagnostic_count = self.diagnostics.len();
         self.trivia();
         if self.peek() == b'[' {
             self.arrow_subject();
-            read = (self.comments.len(), self.diagnostics.len());
+            comment_count = self.comments.len();
+            diagnostic_count = self.diagnostics.len();
             self.trivia();
         }
         if self.peek() == family {
@@ -53,8 +55,8 @@ impl Parser<'_> {
         } else {
             // What was read after the last token will be read again.
             self.pos = self.token_end;
-            self.comments.truncate(read.0);
-            self.diagnostics.truncate(read.1);
+            self.comments.truncate(comment_count);
+            self.diagnostics.truncate(diagnostic_count);
             let line = char::from(family);
             let hint = match (points_left, self.peek() == b'>') {
                 (false, true) => format!("an arrow has two strokes: `{line}{line}>`"),
@@ -78,7 +80,7 @@ impl Parser<'_> {
         let rest = self.rest(self.pos).iter().take_while(strokes).count();
         self.bump(rest);
         let span = self.span(start, self.token_end.max(start + 1));
-        let message = format!("{} is not an arrow", quoted(span.of(self.source)));
+        let message = format!("{} is not an arrow", quoted(span.slice(self.source)));
         self.report(Diagnostic::error(code::ARROW, span, message).with_hint(hint));
     }
 
@@ -92,7 +94,7 @@ impl Parser<'_> {
         self.subject();
         loop {
             self.trivia();
-            if self.peek() == b']' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
+            if self.peek() == b']' || self.at_end() || self.unexpected_in_subject() == SubjectState::Unclosed {
                 break;
             }
         }
@@ -103,20 +105,20 @@ impl Parser<'_> {
 
     pub(super) fn missing_node(&mut self) {
         let start = self.pos;
-        let message = format!("expected a node after the arrow, found {}", self.found());
-        let mut found = Diagnostic::error(code::PATH_END, self.found_span(), message);
+        let message = format!("expected a node after the arrow, found {}", self.describe_next_token());
+        let mut error = Diagnostic::error(code::PATH_END, self.next_token_span(), message);
         match self.peek() {
             b'[' if !self.starts_line(start) => {
-                found.hint = Some("only nodes can be joined by arrows: write `(name)`".into());
-                self.report(found);
+                error.hint = Some("only nodes can be joined by arrows: write `(name)`".into());
+                self.report(error);
                 let id = self.start(Kind::Error);
                 self.bracket();
                 self.finish(id, self.token_end);
             }
             b'>' => {
-                found.message = "the parts of an arrow must touch".into();
-                found.hint = Some("write `-->`".into());
-                self.report(found);
+                error.message = "the parts of an arrow must touch".into();
+                error.hint = Some("write `-->`".into());
+                self.report(error);
                 self.bump(1);
                 self.trivia();
                 if self.peek() == b'(' {
@@ -125,29 +127,29 @@ impl Parser<'_> {
             }
             b':' => {
                 self.misplaced_labels();
-                found.span = self.span(start, self.token_end);
-                found.message = "expected a node after the arrow, found a label".into();
-                found.hint = Some(format!("write `({})`", short(found.span.of(self.source))).into());
-                self.report(found);
+                error.span = self.span(start, self.token_end);
+                error.message = "expected a node after the arrow, found a label".into();
+                error.hint = Some(format!("write `({})`", short(error.span.slice(self.source))).into());
+                self.report(error);
             }
             byte if is_name_start(byte) => {
-                let word = self.span(start, self.symbol_end(start)).of(self.source);
+                let word = self.span(start, self.symbol_end(start)).slice(self.source);
                 // Names may hold dashes, but here they are the next arrow.
                 let end = start + word.trim_end_matches('-').len();
-                let name = self.span(start, end).of(self.source);
+                let name = self.span(start, end).slice(self.source);
                 // Labels are mostly capitalized, names mostly not.
                 let hint = if name.starts_with(|first: char| first.is_ascii_uppercase()) {
                     format!("write `(:{0})` for a label, or `({0})` for a name", short(name))
                 } else {
                     format!("write `({})`", short(name))
                 };
-                found.hint = Some(hint.into());
-                self.report(found);
+                error.hint = Some(hint.into());
+                self.report(error);
                 self.token(Kind::Error, end);
             }
             _ => {
-                found.hint = Some("a path is nodes joined by arrows: `(a)-->(b)`".into());
-                self.report(found);
+                error.hint = Some("a path is nodes joined by arrows: `(a)-->(b)`".into());
+                self.report(error);
             }
         }
     }
@@ -158,24 +160,24 @@ impl Parser<'_> {
         let length = self.rest(start).iter().take_while(strokes).count();
         self.bump(length.max(1));
         let span = self.span(start, self.pos);
-        let message = format!("the arrow {} has no node before it", quoted(span.of(self.source)));
-        let found =
+        let message = format!("the arrow {} has no node before it", quoted(span.slice(self.source)));
+        let error =
             Diagnostic::error(code::ARROW, span, message).with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
-        self.report_junk(found);
+        self.report_junk(error);
         self.junk_node(start, self.pos);
     }
 
     /// Mends `(a-->`, where the strokes were read as part of the name, since names may hold dashes: closes the node
     /// before them, so that the path goes on. Tells whether that was it.
-    pub(super) fn give_back_arrow(&mut self, id: usize) -> bool {
+    pub(super) fn split_arrow_from_name(&mut self, id: usize) -> bool {
         let before = self.nodes.len().checked_sub(2).and_then(|index| self.nodes.get(index));
         if before.is_some_and(|before| before.kind == Kind::Error && before.next as usize == self.nodes.len()) {
             return false;
         }
-        let is_name = |last: &&mut Raw| matches!(last.kind, Kind::Identifier | Kind::Label);
+        let is_name = |last: &&mut RawNode| matches!(last.kind, Kind::Identifier | Kind::Label);
         let Some(name) = self.nodes.last_mut().filter(is_name) else { return false };
         let span = Span::new(name.start, name.end);
-        let text = span.of(self.source);
+        let text = span.slice(self.source);
         let stem = text.trim_end_matches('-');
         if stem.len() == text.len() || stem.is_empty() || span.end as usize != self.pos {
             return false;
@@ -183,19 +185,19 @@ impl Parser<'_> {
         let end = span.start + offset(stem.len());
         name.end = end;
         self.bump_to(end as usize);
-        let opener = self.open.last().map_or(span.start as usize, |open| open.at + 1);
+        let opener = self.open_brackets.last().map_or(span.start as usize, |open| open.at + 1);
         let hint = format!(
             "names may hold dashes, so this was read as the name {}; write `({})-->`",
             quoted(text.trim_start_matches(':')),
-            short(self.span(opener, self.pos).of(self.source))
+            short(self.span(opener, self.pos).slice(self.source))
         );
-        let mut found =
+        let mut error =
             Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")
                 .with_hint(hint);
-        if let Some(Open { at, .. }) = self.open.pop() {
-            found = found.with_related(self.span(at, at + 1), "this `(` is not closed");
+        if let Some(OpenBracket { at, .. }) = self.open_brackets.pop() {
+            error = error.with_related(self.span(at, at + 1), "this `(` is not closed");
         }
-        self.report(found);
+        self.report(error);
         self.set_flag(id, Flags::UNCLOSED);
         self.finish(id, self.pos);
         true

@@ -1,6 +1,6 @@
 //! Characters, trivia, and what to do with text that fits nowhere.
 
-use super::{Parser, Skip};
+use super::{Parser, SkipLimit};
 use crate::tree::{Flags, PLACEHOLDER};
 use crate::{Diagnostic, Kind, Span, code};
 use std::borrow::Cow;
@@ -44,16 +44,16 @@ const CLASS: [u8; 256] = {
 };
 
 #[inline]
-fn is(byte: u8, class: u8) -> bool {
-    CLASS.get(byte as usize).is_some_and(|found| found & class != 0)
+fn has_class(byte: u8, class: u8) -> bool {
+    CLASS.get(byte as usize).is_some_and(|classes| classes & class != 0)
 }
 
 pub(super) fn is_name_start(byte: u8) -> bool {
-    is(byte, NAME_START)
+    has_class(byte, NAME_START)
 }
 
 pub(super) fn is_digit(byte: u8) -> bool {
-    is(byte, DIGIT)
+    has_class(byte, DIGIT)
 }
 
 impl<'s> Parser<'s> {
@@ -96,7 +96,7 @@ impl<'s> Parser<'s> {
     pub(super) fn trivia(&mut self) {
         loop {
             let byte = self.peek();
-            if is(byte, SPACE) {
+            if has_class(byte, SPACE) {
                 self.pos += 1;
             } else if byte != b'/' || !self.comment() {
                 return;
@@ -128,8 +128,8 @@ impl<'s> Parser<'s> {
         let is_doc = self.byte(start + 2) == b'*';
         // The star of `/**/` opens the comment and cannot also close it.
         let from = start + if is_doc { 3 } else { 2 };
-        let end = self.ahead.comment_end(self.bytes, from);
-        let found = match (is_doc, end) {
+        let end = self.lookahead.comment_end(self.bytes, from);
+        let error = match (is_doc, end) {
             (true, Some(end)) => {
                 self.pos = end;
                 let span = self.span(start, end);
@@ -147,7 +147,7 @@ impl<'s> Parser<'s> {
                     .with_hint("write `/** … */`, or `//` on each line")
             }
         };
-        self.report(found);
+        self.report(error);
     }
 
     pub(super) fn line_end(&self, from: usize) -> usize {
@@ -167,56 +167,56 @@ impl<'s> Parser<'s> {
     /// Returns the end of the symbol that starts here.
     #[inline]
     pub(super) fn symbol_end(&self, start: usize) -> usize {
-        let length = self.rest(start).iter().take_while(|byte| is(**byte, NAME)).count();
+        let length = self.rest(start).iter().take_while(|byte| has_class(**byte, NAME)).count();
         start + length
     }
 
     /// Returns the end of a word as people mean it: letters of any script, digits, `_ . - @`.
     pub(super) fn word_end(&self, start: usize) -> usize {
-        let is_word = |byte: &&u8| is(**byte, NAME) || self.is_foreign(**byte);
+        let is_word = |byte: &&u8| has_class(**byte, NAME) || self.is_non_ascii(**byte);
         start + self.rest(start).iter().take_while(is_word).count()
     }
 
     /// Tells whether a byte belongs to a character that no symbol may hold, but a word of some language may.
     #[inline]
-    pub(super) fn is_foreign(&self, byte: u8) -> bool {
-        !byte.is_ascii() || self.has_foreign && byte == PLACEHOLDER
+    pub(super) fn is_non_ascii(&self, byte: u8) -> bool {
+        !byte.is_ascii() || self.has_invalid_bytes && byte == PLACEHOLDER
     }
 
     /// Returns the end of a run of text without structure: at least one character.
     fn run_end(&self, start: usize) -> usize {
         let first = self.rest(start).iter().take(1).count();
-        let run = self.rest(start + first).iter().take_while(|byte| !is(**byte, STOP)).count();
+        let run = self.rest(start + first).iter().take_while(|byte| !has_class(**byte, STOP)).count();
         start + first + run
     }
 
     /// Returns the span of the next token, for a report that it is not what was expected.
-    pub(super) fn found_span(&self) -> Span {
+    pub(super) fn next_token_span(&self) -> Span {
         let end = match self.peek() {
             b'"' | b'\'' | b'`' => self.pos + 1,
             _ if self.at_end() => self.pos,
-            byte if is(byte, STOP) => self.pos + 1,
-            byte if is(byte, NAME_START) || !byte.is_ascii() => self.word_end(self.pos),
+            byte if has_class(byte, STOP) => self.pos + 1,
+            byte if has_class(byte, NAME_START) || !byte.is_ascii() => self.word_end(self.pos),
             _ => self.run_end(self.pos),
         };
         self.span(self.pos, end)
     }
 
     /// Names the next token.
-    pub(super) fn found(&self) -> String {
+    pub(super) fn describe_next_token(&self) -> String {
         match self.peek() {
             0 if self.at_end() => "the end of the file".into(),
             b'"' | b'\'' => "a string".into(),
             b'`' if self.rest(self.pos).starts_with(b"```") => "a fenced string".into(),
             b'`' => "a quoted name".into(),
-            _ => quoted(self.found_span().of(self.source)),
+            _ => quoted(self.next_token_span().slice(self.source)),
         }
     }
 
     /// Consumes one unexpected thing into an error node.
     pub(super) fn junk(&mut self) {
         let start = self.pos;
-        let message = format!("unexpected {}", self.found());
+        let message = format!("unexpected {}", self.describe_next_token());
         let hint = match self.peek() {
             b'#' => Some("a comment starts with `//`"),
             b';' => Some("gram needs no semicolons"),
@@ -227,12 +227,12 @@ impl<'s> Parser<'s> {
             quote @ (b'"' | b'\'') => self.string_extent(quote),
             b'`' => self.string_extent(b'`'),
             b'#' => self.line_end(start),
-            _ => self.found_span().end as usize,
+            _ => self.next_token_span().end as usize,
         };
         self.bump_to(end.max(start + 1));
-        let mut found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), message);
-        found.hint = hint.map(Into::into);
-        self.report_junk(found);
+        let mut error = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), message);
+        error.hint = hint.map(Into::into);
+        self.report_junk(error);
         self.junk_node(start, self.pos);
     }
 
@@ -251,7 +251,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Consumes a group in brackets without reading it.
-    pub(super) fn skip_group(&mut self, skip: Skip) {
+    pub(super) fn skip_group(&mut self, limit: SkipLimit) {
         let mut depth = 0_usize;
         loop {
             match self.peek() {
@@ -267,7 +267,7 @@ impl<'s> Parser<'s> {
                         break;
                     }
                 }
-                b'\n' if skip == Skip::Line => break,
+                b'\n' if limit == SkipLimit::LineEnd => break,
                 quote @ (b'"' | b'\'' | b'`') => {
                     let end = self.string_extent(quote);
                     self.bump_to(end);

@@ -4,14 +4,14 @@ use memchr::{memchr, memmem};
 
 /// What was found by looking ahead, kept so that looking ahead again costs nothing.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct Lookahead {
     /// The end of the next `*/`, or `None` after it if there is no more.
     comment: Option<(usize, Option<usize>)>,
-    /// The next place of each quote.
+    /// The next position of each quote.
     quotes: [Option<(usize, Option<usize>)>; 3],
 }
 
-impl Ahead {
+impl Lookahead {
     /// Returns the end of the first `*/` at or after `from`.
     pub(super) fn comment_end(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         if let Some((since, None)) = self.comment
@@ -24,7 +24,7 @@ impl Ahead {
         end
     }
 
-    /// Returns the first place of a quote at or after `from`.
+    /// Returns the first position of a quote at or after `from`.
     pub(super) fn quote(&mut self, bytes: &[u8], quote: u8, from: usize) -> Option<usize> {
         let slot = match quote {
             b'"' => self.quotes.get_mut(0)?,

@@ -16,7 +16,7 @@ mod separator;
 mod text;
 mod value;
 
-use crate::tree::{Flags, Kind, PLACEHOLDER, Raw};
+use crate::tree::{Flags, Kind, PLACEHOLDER, RawNode};
 use crate::{Diagnostic, Span, Tree, code, span::offset};
 use std::sync::Arc;
 
@@ -68,19 +68,23 @@ pub fn parse_bytes(bytes: &[u8], dialect: Dialect) -> (Tree, Vec<Diagnostic>) {
         return parse_dialect(source, dialect);
     }
     let mut source = String::with_capacity(bytes.len());
-    let mut foreign = Vec::new();
+    let mut invalid_bytes = Vec::new();
     for chunk in bytes.utf8_chunks() {
         source.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            foreign.push((offset(source.len()), *byte));
+            invalid_bytes.push((offset(source.len()), *byte));
             source.push(char::from(PLACEHOLDER));
         }
     }
-    parse_shared(Arc::from(source), dialect, foreign)
+    parse_shared(Arc::from(source), dialect, invalid_bytes)
 }
 
-pub(crate) fn parse_shared(source: Arc<str>, dialect: Dialect, foreign: Vec<(u32, u8)>) -> (Tree, Vec<Diagnostic>) {
-    let mut parser = Parser::new(&source, dialect, !foreign.is_empty());
+pub(crate) fn parse_shared(
+    source: Arc<str>,
+    dialect: Dialect,
+    invalid_bytes: Vec<(u32, u8)>,
+) -> (Tree, Vec<Diagnostic>) {
+    let mut parser = Parser::new(&source, dialect, !invalid_bytes.is_empty());
     if u32::try_from(source.len()).is_ok() {
         parser.file();
     } else {
@@ -90,19 +94,19 @@ pub(crate) fn parse_shared(source: Arc<str>, dialect: Dialect, foreign: Vec<(u32
         parser.finish(file, 0);
     }
     let Parser { mut nodes, mut comments, mut diagnostics, .. } = parser;
-    if !foreign.is_empty() {
-        report_foreign(&foreign, &mut diagnostics);
+    if !invalid_bytes.is_empty() {
+        report_invalid_bytes(&invalid_bytes, &mut diagnostics);
     }
     // Some mistakes are known only when what is around them has been read.
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
     nodes.shrink_to_fit();
     comments.shrink_to_fit();
-    (Tree::new(source, nodes, comments, foreign), diagnostics)
+    (Tree::new(source, nodes, comments, invalid_bytes), diagnostics)
 }
 
 /// Adds one error for each run of bytes that are not UTF-8.
-fn report_foreign(foreign: &[(u32, u8)], diagnostics: &mut Vec<Diagnostic>) {
-    for run in foreign.chunk_by(|a, b| a.0 + 1 == b.0) {
+fn report_invalid_bytes(invalid_bytes: &[(u32, u8)], diagnostics: &mut Vec<Diagnostic>) {
+    for run in invalid_bytes.chunk_by(|a, b| a.0 + 1 == b.0) {
         if let (Some(first), Some(last)) = (run.first(), run.last()) {
             let span = Span::new(first.0, last.0 + 1);
             diagnostics.push(
@@ -114,7 +118,7 @@ fn report_foreign(foreign: &[(u32, u8)], diagnostics: &mut Vec<Diagnostic>) {
 
 /// A bracket that is waiting for its counterpart.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenBracket {
     at: usize,
     closer: u8,
 }
@@ -126,15 +130,15 @@ struct Parser<'s> {
     pos: usize,
     /// End of the last token, trivia not counted.
     token_end: usize,
-    nodes: Vec<Raw>,
+    nodes: Vec<RawNode>,
     comments: Vec<Span>,
     diagnostics: Vec<Diagnostic>,
     dialect: Dialect,
-    has_foreign: bool,
-    open: Vec<Open>,
-    ahead: lookahead::Ahead,
+    has_invalid_bytes: bool,
+    open_brackets: Vec<OpenBracket>,
+    lookahead: lookahead::Lookahead,
     /// Room for the keys of a record, used again for each.
-    keys: Vec<Raw>,
+    keys: Vec<RawNode>,
     /// The end of the last quoted or fenced text, if its closing quote or fence is missing.
     unterminated_end: Option<usize>,
     /// The error node that junk right after it may join; none once what is around it has ended.
@@ -142,7 +146,7 @@ struct Parser<'s> {
 }
 
 impl<'s> Parser<'s> {
-    fn new(source: &'s str, dialect: Dialect, has_foreign: bool) -> Self {
+    fn new(source: &'s str, dialect: Dialect, has_invalid_bytes: bool) -> Self {
         Self {
             source,
             bytes: source.as_bytes(),
@@ -152,9 +156,9 @@ impl<'s> Parser<'s> {
             comments: Vec::new(),
             diagnostics: Vec::new(),
             dialect,
-            has_foreign,
-            open: Vec::new(),
-            ahead: lookahead::Ahead::default(),
+            has_invalid_bytes,
+            open_brackets: Vec::new(),
+            lookahead: lookahead::Lookahead::default(),
             keys: Vec::new(),
             unterminated_end: None,
             last_junk: None,
@@ -194,7 +198,7 @@ impl<'s> Parser<'s> {
     #[inline]
     fn start_at(&mut self, kind: Kind, start: usize) -> usize {
         let id = self.nodes.len();
-        self.push(Raw { kind, flags: Flags::default(), start: offset(start), end: 0, next: 0 });
+        self.push(RawNode { kind, flags: Flags::default(), start: offset(start), end: 0, next: 0 });
         id
     }
 
@@ -217,11 +221,11 @@ impl<'s> Parser<'s> {
     #[inline]
     fn leaf(&mut self, kind: Kind, start: usize, end: usize, flags: Flags) {
         let next = offset(self.nodes.len() + 1);
-        self.push(Raw { kind, flags, start: offset(start), end: offset(end), next });
+        self.push(RawNode { kind, flags, start: offset(start), end: offset(end), next });
     }
 
     #[inline]
-    fn push(&mut self, raw: Raw) {
+    fn push(&mut self, raw: RawNode) {
         if self.nodes.len() == self.nodes.capacity() {
             self.grow();
         }
@@ -232,8 +236,9 @@ impl<'s> Parser<'s> {
     /// follows the text instead of doubling past it.
     #[cold]
     fn grow(&mut self) {
-        let (have, read, all) = (self.nodes.len(), self.pos.max(1), self.bytes.len());
-        let rest = all.saturating_sub(self.pos);
+        let have = self.nodes.len();
+        let read = self.pos.max(1);
+        let rest = self.bytes.len().saturating_sub(self.pos);
         let expected = (have as u128 * rest as u128 / read as u128) as usize;
         self.nodes.reserve_exact((expected + expected / 16).clamp(32 + have / 8, have.max(256)));
     }
@@ -246,7 +251,7 @@ impl<'s> Parser<'s> {
 
     fn report(&mut self, diagnostic: Diagnostic) {
         // What is wrong because bytes are not UTF-8 is reported as that.
-        if self.has_foreign && diagnostic.span.of(self.source).bytes().any(|byte| byte == PLACEHOLDER) {
+        if self.has_invalid_bytes && diagnostic.span.slice(self.source).bytes().any(|byte| byte == PLACEHOLDER) {
             return;
         }
         self.diagnostics.push(diagnostic);
@@ -284,7 +289,7 @@ impl<'s> Parser<'s> {
 
     /// Tells whether brackets nest too deep to enter another one, which is then skipped whole.
     fn too_deep(&mut self) -> bool {
-        if self.open.len() < MAX_DEPTH {
+        if self.open_brackets.len() < MAX_DEPTH {
             return false;
         }
         let at = self.pos;
@@ -293,7 +298,7 @@ impl<'s> Parser<'s> {
             Diagnostic::error(code::TOO_DEEP, self.span(at, at + 1), message)
                 .with_hint("name the inner pattern and refer to it"),
         );
-        self.skip_group(Skip::Everything);
+        self.skip_group(SkipLimit::ClosingBracket);
         self.junk_node(at, self.pos);
         true
     }
@@ -301,13 +306,13 @@ impl<'s> Parser<'s> {
     /// Consumes an opening bracket.
     #[inline]
     fn enter(&mut self, closer: u8) {
-        self.open.push(Open { at: self.pos, closer });
+        self.open_brackets.push(OpenBracket { at: self.pos, closer });
         self.bump(1);
     }
 
     /// Leaves the innermost bracket: consumes its closer, or reports that it is missing.
     fn leave(&mut self, id: usize) {
-        let Some(Open { at, closer }) = self.open.pop() else { return };
+        let Some(OpenBracket { at, closer }) = self.open_brackets.pop() else { return };
         if self.peek() == closer {
             self.bump(1);
             return self.finish(id, self.pos);
@@ -319,33 +324,33 @@ impl<'s> Parser<'s> {
             return;
         }
         let opener = self.span(at, at + 1);
-        let found = self.found_span();
+        let next = self.next_token_span();
         if let Some(last) = self.diagnostics.last_mut()
             && last.code == code::UNCLOSED
-            && last.span == found
+            && last.span == next
         {
             // Everything that is still open where the text ends is one mistake, not one for each level.
             if last.related.len() < 3 {
-                last.related.push(crate::Related { span: opener, message: "and this".into() });
+                last.related.push(crate::RelatedSpan { span: opener, message: "and this".into() });
             }
             return;
         }
-        let message = format!("expected `{}`, found {}", char::from(closer), self.found());
-        let opened = format!("this `{}` is not closed", opener.of(self.source));
-        self.report(Diagnostic::error(code::UNCLOSED, found, message).with_related(opener, opened));
+        let message = format!("expected `{}`, found {}", char::from(closer), self.describe_next_token());
+        let opened = format!("this `{}` is not closed", opener.slice(self.source));
+        self.report(Diagnostic::error(code::UNCLOSED, next, message).with_related(opener, opened));
     }
 
     /// Tells whether a closing bracket belongs to something that is still open.
     fn closes_outer(&self, byte: u8) -> bool {
-        self.open.iter().any(|open| open.closer == byte)
+        self.open_brackets.iter().any(|open| open.closer == byte)
     }
 }
 
 /// How much [`Parser::skip_group`] may pass over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Skip {
+enum SkipLimit {
     /// To the matching bracket, however far.
-    Everything,
+    ClosingBracket,
     /// To the matching bracket, or the end of the line.
-    Line,
+    LineEnd,
 }

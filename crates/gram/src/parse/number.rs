@@ -40,12 +40,12 @@ impl Parser<'_> {
     pub(super) fn number(&mut self) -> Option<(Kind, usize)> {
         let start = self.pos;
         let (kind, end) = self.number_at(start)?;
-        let run_end = self.run_on(end);
+        let run_end = self.run_on_end(end);
         if run_end > end {
             let end = run_end;
             self.bump_to(end);
-            let found = self.malformed_number(start, end);
-            self.report(found);
+            let error = self.malformed_number(start, end);
+            self.report(error);
             return Some((kind, end));
         }
         self.bump_to(end);
@@ -53,7 +53,7 @@ impl Parser<'_> {
     }
 
     /// Returns the end of the text that a number runs on into: `1815-12-10`, `5km/h`, `50%`.
-    fn run_on(&self, end: usize) -> usize {
+    fn run_on_end(&self, end: usize) -> usize {
         let is_range = self.rest(end).starts_with(b"..");
         let is_comment = matches!(self.rest(end), [b'/', b'/' | b'*', ..]);
         if is_range || is_comment {
@@ -65,7 +65,7 @@ impl Parser<'_> {
 
     pub(super) fn malformed_number(&self, start: usize, end: usize) -> Diagnostic {
         let span = self.span(start, end);
-        let text = span.of(self.source);
+        let text = span.slice(self.source);
         let message = format!("{} is not a number", super::lex::quoted(text));
         let digits = text.trim_start_matches(['-', '+']);
         let is_exponent = digits.contains(['e', 'E'])

@@ -1,18 +1,18 @@
 //! Patterns: nodes, paths, bracket patterns, annotations.
 
 use super::lex::{is_digit, is_name_start, quoted, short};
-use super::separator::{After, Unexpected};
-use super::{Parser, Skip};
-use crate::tree::{Flags, Raw};
+use super::separator::{AfterItem, UnexpectedToken};
+use super::{Parser, SkipLimit};
+use crate::tree::{Flags, RawNode};
 use crate::{Diagnostic, Kind, code, span::offset};
 
 /// What to do about a token that a subject does not expect.
 #[derive(PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum SubjectState {
     /// It was dealt with.
-    GoesOn,
+    Open,
     /// It belongs to what comes next: the subject is not closed.
-    Ends,
+    Unclosed,
 }
 
 impl Parser<'_> {
@@ -46,7 +46,7 @@ impl Parser<'_> {
     /// Puts the entry of a path before the node that turned out to start it.
     fn wrap_in_path(&mut self, first: usize) {
         let Some(node) = self.nodes.get(first).copied() else { return };
-        self.nodes.insert(first, Raw { kind: Kind::Path, flags: Flags::default(), ..node });
+        self.nodes.insert(first, RawNode { kind: Kind::Path, flags: Flags::default(), ..node });
         for raw in self.nodes.iter_mut().skip(first + 1) {
             raw.next += 1;
         }
@@ -61,10 +61,10 @@ impl Parser<'_> {
         self.subject();
         loop {
             self.trivia();
-            if self.peek() == b'>' && self.give_back_arrow(id) {
+            if self.peek() == b'>' && self.split_arrow_from_name(id) {
                 return;
             }
-            if self.peek() == b')' || self.at_end() || self.unexpected_in_subject() == Subject::Ends {
+            if self.peek() == b')' || self.at_end() || self.unexpected_in_subject() == SubjectState::Unclosed {
                 break;
             }
         }
@@ -100,18 +100,18 @@ impl Parser<'_> {
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(start);
                 self.token(kind, end);
-                if self.is_foreign(self.peek()) {
-                    self.foreign_name();
+                if self.is_non_ascii(self.peek()) {
+                    self.non_ascii_name();
                 }
             }
             b'`' => self.quoted_text(kind),
             b'"' | b'\'' => {
                 self.quoted_text(kind);
                 let span = self.span(start, self.pos);
-                let inner = span.of(self.source).trim_matches(['"', '\'']);
+                let inner = span.slice(self.source).trim_matches(['"', '\'']);
                 let hint = format!("put it in backticks: {}", quoted(inner));
-                let found = Diagnostic::error(code::NAME, span, "a name cannot be a quoted string").with_hint(hint);
-                self.report(found);
+                let error = Diagnostic::error(code::NAME, span, "a name cannot be a quoted string").with_hint(hint);
+                self.report(error);
             }
             byte if is_digit(byte) || byte == b'-' && is_digit(self.byte(start + 1)) => {
                 let integer = self.number_at(start).filter(|(kind, _)| *kind == Kind::Integer);
@@ -123,7 +123,7 @@ impl Parser<'_> {
                     _ => {
                         let end = self.word_end(start + 1);
                         let span = self.span(start, end);
-                        let message = format!("{} is not a name", quoted(span.of(self.source)));
+                        let message = format!("{} is not a name", quoted(span.slice(self.source)));
                         self.report(
                             Diagnostic::error(code::NAME, span, message)
                                 .with_hint("a name starts with a letter or `_`, is an integer, or stands in backticks"),
@@ -132,10 +132,10 @@ impl Parser<'_> {
                     }
                 }
             }
-            byte if self.is_foreign(byte) && !self.at_unicode_arrow() => {
+            byte if self.is_non_ascii(byte) && !self.at_unicode_arrow() => {
                 let end = self.word_end(start);
                 self.token(kind, end);
-                self.foreign_name();
+                self.non_ascii_name();
             }
             _ => return false,
         }
@@ -143,14 +143,14 @@ impl Parser<'_> {
     }
 
     /// Reports the name just read, and extends it over the word it is part of: it has letters that gram does not know.
-    pub(super) fn foreign_name(&mut self) {
+    pub(super) fn non_ascii_name(&mut self) {
         let end = self.word_end(self.pos);
         let Some(last) = self.nodes.last_mut() else { return };
         last.end = offset(end);
         let start = last.start as usize;
         self.bump_to(end);
         let text = self.span(start, end);
-        let name = text.of(self.source).trim_start_matches(':');
+        let name = text.slice(self.source).trim_start_matches(':');
         let span = self.span(end - name.len(), end);
         let message = format!("the name {} has characters that need quoting", quoted(name));
         let hint = format!("put it in backticks: {}", quoted(name));
@@ -168,8 +168,8 @@ impl Parser<'_> {
                 let end = self.symbol_end(name_start);
                 self.leaf(Kind::Label, start, end, Flags::default());
                 self.bump_to(end);
-                if self.is_foreign(self.peek()) {
-                    self.foreign_name();
+                if self.is_non_ascii(self.peek()) {
+                    self.non_ascii_name();
                 }
             }
             b'`' => {
@@ -181,20 +181,20 @@ impl Parser<'_> {
             quote @ (b'"' | b'\'') => {
                 self.quoted_text(Kind::Label);
                 let span = self.span(name_start, self.pos);
-                let inner = span.of(self.source).trim_matches(char::from(quote));
+                let inner = span.slice(self.source).trim_matches(char::from(quote));
                 let hint = format!("put it in backticks: {}", quoted(inner));
-                let found = Diagnostic::error(code::NAME, span, "a label cannot be a quoted string").with_hint(hint);
-                self.report(found);
+                let error = Diagnostic::error(code::NAME, span, "a label cannot be a quoted string").with_hint(hint);
+                self.report(error);
                 if let Some(label) = self.nodes.last_mut() {
                     label.start = offset(start);
                 }
             }
-            byte if is_digit(byte) || self.is_foreign(byte) => {
+            byte if is_digit(byte) || self.is_non_ascii(byte) => {
                 let end = self.word_end(name_start);
                 self.leaf(Kind::Label, start, end, Flags::default());
                 self.bump_to(end);
                 let span = self.span(name_start, end);
-                let name = span.of(self.source);
+                let name = span.slice(self.source);
                 let message = format!("the label {} needs quoting", quoted(name));
                 let hint = format!("put it in backticks: {}", quoted(name));
                 self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
@@ -203,34 +203,34 @@ impl Parser<'_> {
                 self.token_end = start + colons;
                 self.leaf(Kind::Label, start, start + colons, Flags::default());
                 let span = self.span(start, start + colons);
-                let found = Diagnostic::error(code::LABEL, span, "this label has no name")
+                let error = Diagnostic::error(code::LABEL, span, "this label has no name")
                     .with_hint("write a name after the colon, as in `:Person`");
-                self.report(found);
+                self.report(error);
             }
         }
     }
 
     /// Deals with a token that cannot stand in a subject.
-    pub(super) fn unexpected_in_subject(&mut self) -> Subject {
+    pub(super) fn unexpected_in_subject(&mut self) -> SubjectState {
         let start = self.pos;
         match self.peek() {
             byte @ (b')' | b']' | b'}') => {
                 if self.closes_outer(byte) {
-                    return Subject::Ends;
+                    return SubjectState::Unclosed;
                 }
                 self.unmatched_closer();
             }
-            b'(' | b'[' if self.on_new_line() => return Subject::Ends,
+            b'(' | b'[' if self.on_new_line() => return SubjectState::Unclosed,
             b'(' | b'[' => {
                 let message = format!("unexpected `{}` inside a subject", char::from(self.peek()));
-                let found = Diagnostic::error(code::NESTED, self.span(start, start + 1), message)
+                let error = Diagnostic::error(code::NESTED, self.span(start, start + 1), message)
                     .with_hint("only a bracket pattern holds others, after a bar: `[a | (b)]`");
-                self.report(found);
-                self.skip_group(Skip::Line);
+                self.report(error);
+                self.skip_group(SkipLimit::LineEnd);
                 self.junk_node(start, self.pos);
             }
-            b'|' if self.closes_outer(b']') => return Subject::Ends,
-            b'-' | b'=' | b'~' | b'<' if self.starts_arrow_of_path() => return Subject::Ends,
+            b'|' if self.closes_outer(b']') => return SubjectState::Unclosed,
+            b'-' | b'=' | b'~' | b'<' if self.starts_arrow_of_path() => return SubjectState::Unclosed,
             b'@' => self.misplaced_annotations("annotations stand before a pattern, not inside it"),
             b':' => {
                 let id = self.start(Kind::Error);
@@ -247,26 +247,26 @@ impl Parser<'_> {
             b',' => {
                 let is_text = |byte: &&u8| !b"()[]{}|\"'`@\n".contains(byte);
                 let length = self.rest(start).iter().take_while(is_text).count();
-                let text = self.span(start, start + length).of(self.source);
+                let text = self.span(start, start + length).slice(self.source);
                 self.bump(text.trim_end().len());
-                let found = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `,`")
+                let error = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `,`")
                     .with_hint("a subject is one name, its labels and one record: `name:Label {key: value}`");
-                self.report_junk(found);
+                self.report_junk(error);
                 self.junk_node(start, self.pos);
             }
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(start);
                 self.bump_to(end);
                 let span = self.span(start, end);
-                let message = format!("unexpected {} inside a subject", quoted(span.of(self.source)));
-                let found = Diagnostic::error(code::UNEXPECTED, span, message)
+                let message = format!("unexpected {} inside a subject", quoted(span.slice(self.source)));
+                let error = Diagnostic::error(code::UNEXPECTED, span, message)
                     .with_hint("a name is one word; put several words in backticks, or mark a label with `:`");
-                self.report_junk(found);
+                self.report_junk(error);
                 self.junk_node(start, end);
             }
             _ => self.junk(),
         }
-        Subject::GoesOn
+        SubjectState::Open
     }
 
     fn out_of_order(&mut self, start: usize, message: &'static str, hint: &'static str) {
@@ -301,7 +301,7 @@ impl Parser<'_> {
                 }
                 0 if self.at_end() => break,
                 _ => {
-                    if self.unexpected_in_subject() == Subject::Ends {
+                    if self.unexpected_in_subject() == SubjectState::Unclosed {
                         break;
                     }
                 }
@@ -313,9 +313,9 @@ impl Parser<'_> {
     fn missing_bar(&mut self) {
         let at = if self.peek() == b',' { self.pos } else { self.token_end };
         let end = if self.peek() == b',' { at + 1 } else { at };
-        let found = Diagnostic::error(code::MISSING_BAR, self.span(at, end), "missing `|` before the elements")
+        let error = Diagnostic::error(code::MISSING_BAR, self.span(at, end), "missing `|` before the elements")
             .with_hint("a bracket pattern is `[subject | element, element]`");
-        self.report(found);
+        self.report(error);
         if self.peek() == b',' {
             self.bump(1);
         }
@@ -323,23 +323,23 @@ impl Parser<'_> {
 
     /// Guesses whether a token shows that the bracket opened at `opener` was never closed: both start their line.
     fn ends_unclosed(&self, opener: usize) -> bool {
-        self.starts_line(self.pos) && self.starts_line(opener) && self.open.len() == 1
+        self.starts_line(self.pos) && self.starts_line(opener) && self.open_brackets.len() == 1
     }
 
     pub(super) fn elements(&mut self, opener: usize) {
         let bar = self.token_end.saturating_sub(1);
         self.trivia();
         if self.peek() == b']' {
-            let found = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no element after the `|`")
+            let error = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no element after the `|`")
                 .with_hint("remove the `|`, or write the elements");
-            return self.report(found);
+            return self.report(error);
         }
         self.extra_commas("elements");
         while !self.at_end() && self.peek() != b']' {
             let before = self.pos;
             self.element();
-            let judge = |parser: &Self| parser.judge_among_elements(opener);
-            if self.after_item(b']', "elements", judge) == After::End || self.pos == before {
+            let classify = |parser: &Self| parser.classify_among_elements(opener);
+            if self.after_item(b']', "elements", classify) == AfterItem::ListEnd || self.pos == before {
                 break;
             }
         }
@@ -360,7 +360,7 @@ impl Parser<'_> {
             b'{' => self.misplaced_record(),
             b')' | b'}' => {}
             b'-' | b'=' | b'~' | b'<' if !is_digit(self.byte(start + 1)) => self.arrow_without_node(),
-            _ if self.identifier(Kind::Reference) => self.reference_with_more(start),
+            _ if self.identifier(Kind::Reference) => self.reference_with_subject(start),
             _ => self.junk(),
         }
     }
@@ -373,32 +373,32 @@ impl Parser<'_> {
     }
 
     /// Reports what people add to a reference as if it were a subject.
-    fn reference_with_more(&mut self, start: usize) {
+    fn reference_with_subject(&mut self, start: usize) {
         self.trivia();
         if !matches!(self.peek(), b':' | b'{') {
             return;
         }
         let more = self.pos;
         self.misplaced_labels();
-        let name = self.span(start, self.token_end).of(self.source);
-        let reference = self.span(start, more).of(self.source).trim_end();
+        let name = self.span(start, self.token_end).slice(self.source);
+        let reference = self.span(start, more).slice(self.source).trim_end();
         let hint = format!("write {} alone, or put it all in brackets: `[{}]`", quoted(reference), short(name));
-        let found = Diagnostic::error(
+        let error = Diagnostic::error(
             code::REFERENCE,
             self.span(more, self.token_end),
             "a reference is a name alone, without labels and record",
         )
         .with_hint(hint);
-        self.report(found);
+        self.report(error);
     }
 
-    fn judge_among_elements(&self, opener: usize) -> Unexpected {
+    fn classify_among_elements(&self, opener: usize) -> UnexpectedToken {
         match self.peek() {
-            b'(' | b'[' | b'@' if self.ends_unclosed(opener) => Unexpected::EndsList,
-            b'(' | b'[' | b'`' | b'@' | b'{' => Unexpected::StartsItem,
-            byte if is_name_start(byte) || is_digit(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
-            b'|' | b';' => Unexpected::WrongSeparator,
-            _ => Unexpected::Junk,
+            b'(' | b'[' | b'@' if self.ends_unclosed(opener) => UnexpectedToken::EndsList,
+            b'(' | b'[' | b'`' | b'@' | b'{' => UnexpectedToken::StartsItem,
+            byte if is_name_start(byte) || is_digit(byte) || self.is_non_ascii(byte) => UnexpectedToken::StartsItem,
+            b'|' | b';' => UnexpectedToken::WrongSeparator,
+            _ => UnexpectedToken::Junk,
         }
     }
 
@@ -410,8 +410,8 @@ impl Parser<'_> {
         let id = self.start(Kind::Error);
         self.record(Kind::Record);
         self.finish(id, self.token_end);
-        let at_top = self.open.is_empty();
-        let found = Diagnostic::error(
+        let at_top = self.open_brackets.is_empty();
+        let error = Diagnostic::error(
             code::MISPLACED_RECORD,
             self.span(start, start + 1),
             if at_top {
@@ -425,7 +425,7 @@ impl Parser<'_> {
         } else {
             "put it in a node: `({…})`"
         });
-        self.report(found);
+        self.report(error);
     }
 
     /// Deals with a token that cannot start a pattern at the top level.
@@ -436,22 +436,22 @@ impl Parser<'_> {
             b'-' | b'=' | b'~' | b'<' | b'>' => self.arrow_without_node(),
             b',' => {
                 self.bump(1);
-                let found =
+                let error =
                     Diagnostic::error(code::TOP_LEVEL_COMMA, self.span(start, self.pos), "no comma between patterns")
                         .with_hint("at the top level patterns just follow each other; remove this `,`");
-                self.report_junk(found);
+                self.report_junk(error);
                 self.junk_node(start, self.pos);
             }
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(start);
-                let name = self.span(start, end).of(self.source);
-                let found = Diagnostic::error(
+                let name = self.span(start, end).slice(self.source);
+                let error = Diagnostic::error(
                     code::BARE_NAME,
                     self.span(start, end),
                     format!("the bare name {} can stand only among elements", quoted(name)),
                 )
                 .with_hint(format!("put it after a bar, `[… | {0}]`, or write `({0})` for a node", short(name)));
-                self.report_junk(found);
+                self.report_junk(error);
                 self.bump_to(end);
                 self.junk_node(start, end);
             }

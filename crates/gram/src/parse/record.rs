@@ -1,10 +1,10 @@
 //! Records and maps.
 
 use super::lex::{is_name_start, quoted, short};
-use super::separator::{After, Unexpected};
-use super::value::Place;
-use super::{Parser, Skip};
-use crate::tree::{Flags, Raw};
+use super::separator::{AfterItem, UnexpectedToken};
+use super::value::ValuePosition;
+use super::{Parser, SkipLimit};
+use crate::tree::{Flags, RawNode};
 use crate::{Diagnostic, Dialect, Kind, Span, code, text};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ impl<'s> Parser<'s> {
             loop {
                 let before = self.pos;
                 count += u32::from(self.property(kind));
-                let judge = |parser: &Self| parser.judge_in_record();
-                if self.after_item(b'}', "properties", judge) == After::End {
+                let classify = |parser: &Self| parser.classify_in_record();
+                if self.after_item(b'}', "properties", classify) == AfterItem::ListEnd {
                     break;
                 }
                 if self.pos == before {
@@ -39,13 +39,13 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn judge_in_record(&self) -> Unexpected {
+    fn classify_in_record(&self) -> UnexpectedToken {
         match self.peek() {
-            b'|' | b'(' | b'[' | b'@' | b'{' => Unexpected::EndsList,
-            b'"' | b'`' | b'\'' => Unexpected::StartsItem,
-            byte if is_name_start(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
-            b';' => Unexpected::WrongSeparator,
-            _ => Unexpected::Junk,
+            b'|' | b'(' | b'[' | b'@' | b'{' => UnexpectedToken::EndsList,
+            b'"' | b'`' | b'\'' => UnexpectedToken::StartsItem,
+            byte if is_name_start(byte) || self.is_non_ascii(byte) => UnexpectedToken::StartsItem,
+            b';' => UnexpectedToken::WrongSeparator,
+            _ => UnexpectedToken::Junk,
         }
     }
 
@@ -59,15 +59,15 @@ impl<'s> Parser<'s> {
         self.trivia();
         self.colon(kind);
         self.trivia();
-        let place = if kind == Kind::Map { Place::Map } else { Place::Property };
+        let position = if kind == Kind::Map { ValuePosition::Map } else { ValuePosition::Property };
         let value_start = self.pos;
-        if !self.value(place) {
-            let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).of(self.source));
+        if !self.value(position) {
+            let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).slice(self.source));
             let message = format!("missing value for {}", quoted(name));
             let at = self.span(self.token_end, self.token_end);
-            let found =
+            let error =
                 Diagnostic::error(code::MISSING_VALUE, at, message).with_hint("write a value, or remove the key");
-            self.report(found);
+            self.report(error);
         }
         self.unquoted_words(value_start);
         self.finish(id, self.token_end);
@@ -81,27 +81,27 @@ impl<'s> Parser<'s> {
                 let start = self.pos;
                 self.quoted_text(Kind::Key);
                 let message = "a key cannot be in single quotes";
-                let found = Diagnostic::error(code::KEY, self.span(start, self.pos), message)
+                let error = Diagnostic::error(code::KEY, self.span(start, self.pos), message)
                     .with_hint("use double quotes or backticks");
-                self.report(found);
+                self.report(error);
             }
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(self.pos);
                 self.token(Kind::Key, end);
-                if self.is_foreign(self.peek()) {
-                    self.foreign_name();
+                if self.is_non_ascii(self.peek()) {
+                    self.non_ascii_name();
                 }
             }
-            byte if self.is_foreign(byte) => {
+            byte if self.is_non_ascii(byte) => {
                 self.token(Kind::Key, self.word_end(self.pos));
-                self.foreign_name();
+                self.non_ascii_name();
             }
             byte if byte.is_ascii_digit() => {
                 let end = self.word_end(self.pos);
-                let message = format!("the key {} needs quotes", self.found());
-                let found = Diagnostic::error(code::KEY, self.span(self.pos, end), message)
+                let message = format!("the key {} needs quotes", self.describe_next_token());
+                let error = Diagnostic::error(code::KEY, self.span(self.pos, end), message)
                     .with_hint("a bare key starts with a letter or `_`");
-                self.report(found);
+                self.report(error);
                 self.token(Kind::Key, end);
             }
             b'(' | b'[' | b'@' | b'|' | b')' | b']' => return false,
@@ -109,13 +109,13 @@ impl<'s> Parser<'s> {
                 let start = self.pos;
                 let message = "expected a key, found `{`";
                 self.report(Diagnostic::error(code::KEY, self.span(start, start + 1), message));
-                self.skip_group(Skip::Line);
+                self.skip_group(SkipLimit::LineEnd);
                 self.junk_node(start, self.pos);
                 return false;
             }
             b':' => {
-                let found = Diagnostic::error(code::KEY, self.span(self.pos, self.pos + 1), "missing key before `:`");
-                self.report(found);
+                let error = Diagnostic::error(code::KEY, self.span(self.pos, self.pos + 1), "missing key before `:`");
+                self.report(error);
                 self.leaf(Kind::Key, self.pos, self.pos, Flags::default());
             }
             _ => {
@@ -141,7 +141,7 @@ impl<'s> Parser<'s> {
                 let length = self.rest(start).iter().take_while(run).count();
                 self.bump(length);
                 let text = self.span(start, self.pos);
-                let message = format!("expected `:` after the key, found `{}`", text.of(self.source));
+                let message = format!("expected `:` after the key, found `{}`", text.slice(self.source));
                 self.report(Diagnostic::error(code::MISSING_COLON, text, message).with_hint("write `key: value`"));
             }
             // Where the value is missing too, that is what is reported.
@@ -149,9 +149,9 @@ impl<'s> Parser<'s> {
             _ if self.at_end() => {}
             _ => {
                 let at = self.span(self.token_end, self.token_end);
-                let found = Diagnostic::error(code::MISSING_COLON, at, "missing `:` after the key")
+                let error = Diagnostic::error(code::MISSING_COLON, at, "missing `:` after the key")
                     .with_hint("write `key: value`");
-                self.report(found);
+                self.report(error);
             }
         }
     }
@@ -160,10 +160,10 @@ impl<'s> Parser<'s> {
     fn unquoted_words(&mut self, value_start: usize) {
         let value_end = self.token_end;
         self.trivia();
-        let is_text = is_name_start(self.peek()) || self.is_foreign(self.peek());
+        let is_text = is_name_start(self.peek()) || self.is_non_ascii(self.peek());
         let quote = self.byte(value_start);
         if is_text && self.pos == value_end && matches!(quote, b'"' | b'\'') && self.byte(value_end - 1) == quote {
-            return self.quote_inside_text(quote);
+            return self.quote_inside_string(quote);
         }
         if self.diagnostics.last().is_some_and(|last| last.code == code::RANGE && last.span.end as usize == value_end) {
             let end = self.word_end(self.pos);
@@ -188,23 +188,23 @@ impl<'s> Parser<'s> {
         let start = self.pos;
         self.bump_to(start + line.trim_end().len());
         let text = self.span(value_start, self.pos);
-        let found = Diagnostic::error(code::UNQUOTED, text, "text of several words needs quotes")
-            .with_hint(format!("write \"{}\"", short(text.of(self.source)).replace('"', "\\\"")));
-        self.report(found);
+        let error = Diagnostic::error(code::UNQUOTED, text, "text of several words needs quotes")
+            .with_hint(format!("write \"{}\"", short(text.slice(self.source)).replace('"', "\\\"")));
+        self.report(error);
         self.junk_node(start, self.pos);
     }
 
     /// Reports a quote in the midst of text, which ended the text early: `'It's nice'`.
-    fn quote_inside_text(&mut self, quote: u8) {
+    fn quote_inside_string(&mut self, quote: u8) {
         let start = self.pos;
         let line = self.bytes.get(start..self.line_end(start)).unwrap_or_default();
         let length =
             line.iter().position(|byte| *byte == quote).map_or_else(|| self.word_end(start) - start, |at| at + 1);
         self.bump(length);
         let (mark, other) = if quote == b'"' { ('"', '\'') } else { ('\'', '"') };
-        let found = Diagnostic::error(code::ESCAPE, self.span(start - 1, start), "this quote ends the text")
+        let error = Diagnostic::error(code::ESCAPE, self.span(start - 1, start), "this quote ends the text")
             .with_hint(format!("write `\\{mark}` for a quote inside, or put {other} around the text"));
-        self.report(found);
+        self.report(error);
         self.junk_node(start, self.pos);
     }
 
@@ -236,20 +236,20 @@ impl<'s> Parser<'s> {
             };
             if let Some(first) = first {
                 let message = format!("the key {} is given twice", quoted(&name));
-                let found = Diagnostic::warning(code::DUPLICATE_KEY, raw_span(key), message)
+                let warning = Diagnostic::warning(code::DUPLICATE_KEY, raw_span(key), message)
                     .with_related(raw_span(first), "first given here")
                     .with_hint("remove one of the two");
-                self.diagnostics.push(found);
+                self.diagnostics.push(warning);
             }
         }
         self.keys = keys;
     }
 
-    fn key_name(&self, key: &Raw) -> Cow<'s, str> {
-        text::unquoted(raw_span(key).of(self.source), key.flags)
+    fn key_name(&self, key: &RawNode) -> Cow<'s, str> {
+        text::unquote(raw_span(key).slice(self.source), key.flags)
     }
 }
 
-fn raw_span(raw: &Raw) -> Span {
+fn raw_span(raw: &RawNode) -> Span {
     Span::new(raw.start, raw.end)
 }

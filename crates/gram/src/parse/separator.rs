@@ -5,16 +5,16 @@ use crate::{Diagnostic, code};
 
 /// What comes after an item of a list.
 #[derive(PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum AfterItem {
     /// Another item.
-    Item,
+    NextItem,
     /// The end of the list.
-    End,
+    ListEnd,
 }
 
 /// What a list does with a token that is neither a separator nor its end.
 #[derive(PartialEq, Eq)]
-pub(super) enum Unexpected {
+pub(super) enum UnexpectedToken {
     /// It starts an item: only the comma is missing.
     StartsItem,
     /// It belongs to what is around the list, so the list ends here.
@@ -27,32 +27,37 @@ pub(super) enum Unexpected {
 
 impl Parser<'_> {
     /// Reads what follows an item: a comma, the end, or a mistake.
-    pub(super) fn after_item(&mut self, closer: u8, items: &'static str, judge: impl Fn(&Self) -> Unexpected) -> After {
+    pub(super) fn after_item(
+        &mut self,
+        closer: u8,
+        items: &'static str,
+        classify: impl Fn(&Self) -> UnexpectedToken,
+    ) -> AfterItem {
         loop {
             self.trivia();
             match self.peek() {
                 b',' => return self.comma(closer, items),
-                byte if byte == closer => return After::End,
-                0 if self.at_end() => return After::End,
+                byte if byte == closer => return AfterItem::ListEnd,
+                0 if self.at_end() => return AfterItem::ListEnd,
                 byte @ (b')' | b']' | b'}') => {
                     if self.closes_outer(byte) {
-                        return After::End;
+                        return AfterItem::ListEnd;
                     }
                     self.unmatched_closer();
                 }
-                _ => match judge(self) {
-                    Unexpected::EndsList => return After::End,
-                    Unexpected::Junk => self.junk(),
-                    Unexpected::WrongSeparator => return self.wrong_separator(closer, items),
-                    Unexpected::StartsItem if self.unterminated_end == Some(self.token_end) => {
+                _ => match classify(self) {
+                    UnexpectedToken::EndsList => return AfterItem::ListEnd,
+                    UnexpectedToken::Junk => self.junk(),
+                    UnexpectedToken::WrongSeparator => return self.wrong_separator(closer, items),
+                    UnexpectedToken::StartsItem if self.unterminated_end == Some(self.token_end) => {
                         // The text that does not end has taken the comma with it.
-                        return After::Item;
+                        return AfterItem::NextItem;
                     }
-                    Unexpected::StartsItem => {
+                    UnexpectedToken::StartsItem => {
                         let at = self.span(self.token_end, self.token_end);
                         let message = format!("missing `,` between {items}");
                         self.report(Diagnostic::error(code::MISSING_COMMA, at, message).with_hint("add a `,` here"));
-                        return After::Item;
+                        return AfterItem::NextItem;
                     }
                 },
             }
@@ -60,7 +65,7 @@ impl Parser<'_> {
     }
 
     /// Reads a comma and tells what follows it.
-    fn comma(&mut self, closer: u8, items: &'static str) -> After {
+    fn comma(&mut self, closer: u8, items: &'static str) -> AfterItem {
         let at = self.pos;
         self.bump(1);
         self.trivia();
@@ -69,22 +74,22 @@ impl Parser<'_> {
             self.report(
                 Diagnostic::error(code::EXTRA_COMMA, self.span(at, at + 1), message).with_hint("remove this `,`"),
             );
-            return After::End;
+            return AfterItem::ListEnd;
         }
         self.extra_commas(items);
-        if self.at_end() || self.peek() == closer { After::End } else { After::Item }
+        if self.at_end() || self.peek() == closer { AfterItem::ListEnd } else { AfterItem::NextItem }
     }
 
     /// Reads what somebody wrote for a comma, and tells what follows it.
-    fn wrong_separator(&mut self, closer: u8, items: &'static str) -> After {
+    fn wrong_separator(&mut self, closer: u8, items: &'static str) -> AfterItem {
         let start = self.pos;
-        let message = format!("expected `,` between {items}, found {}", self.found());
+        let message = format!("expected `,` between {items}, found {}", self.describe_next_token());
         self.bump(1);
-        let found = Diagnostic::error(code::MISSING_COMMA, self.span(start, self.pos), message);
-        self.report(found.with_hint("write `,`"));
+        let error = Diagnostic::error(code::MISSING_COMMA, self.span(start, self.pos), message);
+        self.report(error.with_hint("write `,`"));
         self.junk_node(start, self.pos);
         self.trivia();
-        if self.at_end() || self.peek() == closer { After::End } else { After::Item }
+        if self.at_end() || self.peek() == closer { AfterItem::ListEnd } else { AfterItem::NextItem }
     }
 
     /// Reports commas that stand where an item should.
@@ -93,9 +98,9 @@ impl Parser<'_> {
             let start = self.pos;
             self.bump(1);
             let message = format!("extra `,` between {items}");
-            let found =
+            let error =
                 Diagnostic::error(code::EXTRA_COMMA, self.span(start, self.pos), message).with_hint("remove this `,`");
-            self.report_junk(found);
+            self.report_junk(error);
             self.trivia();
         }
     }
@@ -103,11 +108,11 @@ impl Parser<'_> {
     /// Consumes a closing bracket that nothing opened.
     pub(super) fn unmatched_closer(&mut self) {
         let start = self.pos;
-        let message = format!("unmatched {}", self.found());
+        let message = format!("unmatched {}", self.describe_next_token());
         self.bump(1);
-        let found = Diagnostic::error(code::UNMATCHED, self.span(start, self.pos), message)
+        let error = Diagnostic::error(code::UNMATCHED, self.span(start, self.pos), message)
             .with_hint("remove it, or open it before");
-        self.report_junk(found);
+        self.report_junk(error);
         self.junk_node(start, self.pos);
     }
 }

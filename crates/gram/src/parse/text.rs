@@ -29,7 +29,7 @@ impl Parser<'_> {
                 }
                 b'\n' => {
                     if !breaks_line {
-                        if kind != Kind::String || !self.goes_on_below(quote, at) {
+                        if kind != Kind::String || !self.is_closed_below(quote, at) {
                             let line = self.bytes.get(start..at).unwrap_or_default();
                             let end = at - usize::from(line.ends_with(b"\r"));
                             return (end, self.unterminated(start, end, flags));
@@ -75,7 +75,7 @@ impl Parser<'_> {
         let after = self.source.get(at + 1..).and_then(|rest| rest.chars().next());
         let length = after.filter(|c| *c != '\n').map_or(0, char::len_utf8);
         let span = self.span(at, at + 1 + length);
-        let message = format!("`{}` is not an escape", span.of(self.source));
+        let message = format!("`{}` is not an escape", span.slice(self.source));
         let hint = match escaped {
             b'u' | b'x' => "put the character itself into the text".to_owned(),
             _ => format!(
@@ -89,8 +89,8 @@ impl Parser<'_> {
 
     /// Guesses whether a string that breaks at the end of its line is closed below: the next such quote is followed by
     /// something that follows values.
-    fn goes_on_below(&mut self, quote: u8, from: usize) -> bool {
-        let Some(at) = self.ahead.quote(self.bytes, quote, from) else { return false };
+    fn is_closed_below(&mut self, quote: u8, from: usize) -> bool {
+        let Some(at) = self.lookahead.quote(self.bytes, quote, from) else { return false };
         let rest = self.rest(at + 1);
         let next = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
         matches!(next, None | Some(b',' | b'}' | b']' | b')' | b'\n'))
@@ -124,16 +124,16 @@ impl Parser<'_> {
     pub(super) fn fence_body(&mut self, start: usize) -> (usize, Flags) {
         if self.peek() != b'\n' && !self.at_end() {
             let span = self.span(start, start + 3);
-            let found = Diagnostic::error(code::FENCE, span, "the text of a fence starts on the next line")
+            let error = Diagnostic::error(code::FENCE, span, "the text of a fence starts on the next line")
                 .with_hint("break the line after the fence, or use `\"…\"` for short text");
-            self.report_junk(found);
+            self.report_junk(error);
         }
         if let Some(at) = memmem::find(self.rest(self.pos), b"```") {
             return (self.pos + at + 3, Flags::default());
         }
-        let found = Diagnostic::error(code::UNTERMINATED, self.span(start, start + 3), "this fence is not closed")
+        let error = Diagnostic::error(code::UNTERMINATED, self.span(start, start + 3), "this fence is not closed")
             .with_hint("end the text with three backticks");
-        self.report(found);
+        self.report(error);
         self.unterminated_end = Some(self.bytes.len());
         (self.bytes.len(), Flags::default().with(Flags::UNCLOSED))
     }

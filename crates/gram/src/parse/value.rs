@@ -1,14 +1,14 @@
 //! Values of properties and annotations.
 
 use super::lex::{is_digit, is_name_start, quoted, short};
-use super::separator::{After, Unexpected};
-use super::{Parser, Skip};
+use super::separator::{AfterItem, UnexpectedToken};
+use super::{Parser, SkipLimit};
 use crate::tree::Flags;
 use crate::{Diagnostic, Dialect, Kind, code};
 
 /// Where a value stands; plain gram does not allow every value everywhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ValuePosition {
     /// The value of a property of a record, or of an annotation.
     Property,
     /// An entry of a map.
@@ -19,23 +19,23 @@ pub(super) enum Place {
 
 impl Parser<'_> {
     /// Reads a value. Tells whether there was one, well-formed or not.
-    pub(super) fn value(&mut self, place: Place) -> bool {
+    pub(super) fn value(&mut self, position: ValuePosition) -> bool {
         match self.peek() {
             b'"' if self.rest(self.pos).starts_with(b"\"\"\"") => self.triple_quoted(),
             b'"' | b'\'' => self.quoted_text(Kind::String),
             b'`' if self.rest(self.pos).starts_with(b"```") => self.fence(),
             b'`' => self.quoted_text(Kind::String),
             b'[' => {
-                if place == Place::Array {
+                if position == ValuePosition::Array {
                     self.not_portable(self.pos, self.pos + 1, "an array in an array");
                 }
                 self.array();
             }
             b'{' => {
-                match place {
-                    Place::Property => {}
-                    Place::Map => self.not_portable(self.pos, self.pos + 1, "a map in a map"),
-                    Place::Array => self.not_portable(self.pos, self.pos + 1, "a map in an array"),
+                match position {
+                    ValuePosition::Property => {}
+                    ValuePosition::Map => self.not_portable(self.pos, self.pos + 1, "a map in a map"),
+                    ValuePosition::Array => self.not_portable(self.pos, self.pos + 1, "a map in an array"),
                 }
                 self.record(Kind::Map);
             }
@@ -43,18 +43,18 @@ impl Parser<'_> {
             byte if is_digit(byte) => self.numeric(),
             b'-' if is_digit(self.byte(self.pos + 1)) => self.numeric(),
             b'.' if self.rest(self.pos).starts_with(b"...") => self.range_up_to(),
-            b'+' | b'-' | b'.' if self.looks_numeric() => self.misspelt_number(),
+            b'+' | b'-' | b'.' if self.looks_numeric() => self.signed_or_dotted_number(),
             b'(' => self.pattern_as_value(),
-            byte if self.is_foreign(byte) && self.curly_quoted() => {}
-            byte if self.is_foreign(byte) => {
+            byte if self.is_non_ascii(byte) && self.curly_quoted() => {}
+            byte if self.is_non_ascii(byte) => {
                 let end = self.word_end(self.pos);
-                let found = Diagnostic::error(
+                let error = Diagnostic::error(
                     code::UNQUOTED,
                     self.span(self.pos, end),
-                    format!("the text {} needs quotes", self.found()),
+                    format!("the text {} needs quotes", self.describe_next_token()),
                 )
                 .with_hint("only ASCII words may stand without quotes");
-                self.report(found);
+                self.report(error);
                 self.token(Kind::Symbol, end);
             }
             b',' | b'}' | b']' | b')' | b'|' | b'@' => return false,
@@ -69,9 +69,9 @@ impl Parser<'_> {
         let start = self.pos;
         let close = memchr::memmem::find(self.rest(start + 3), b"\"\"\"").map(|at| start + 3 + at + 3);
         let end = close.unwrap_or_else(|| self.line_end(start));
-        let found = Diagnostic::error(code::FENCE, self.span(start, start + 3), "gram has no `\"\"\"`")
+        let error = Diagnostic::error(code::FENCE, self.span(start, start + 3), "gram has no `\"\"\"`")
             .with_hint("use a fence of three backticks for text of several lines");
-        self.report_junk(found);
+        self.report_junk(error);
         self.token(Kind::Error, end);
     }
 
@@ -88,9 +88,9 @@ impl Parser<'_> {
         let inside = line.char_indices().skip(1).take_while(|(_, c)| *c != '\n');
         let close = inside.into_iter().find(|(_, c)| matches!(c, '“' | '”' | '‘' | '’' | '«' | '»'));
         let end = close.map_or_else(|| self.word_end(start), |(at, c)| start + at + c.len_utf8());
-        let found = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes do not quote")
+        let error = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes do not quote")
             .with_hint("use straight quotes: `\"…\"` or `'…'`");
-        self.report(found);
+        self.report(error);
         self.token(Kind::Error, end);
         true
     }
@@ -100,10 +100,10 @@ impl Parser<'_> {
         let start = self.pos;
         let end = self.symbol_end(start);
         self.bump_to(end);
-        if self.is_foreign(self.peek()) {
+        if self.is_non_ascii(self.peek()) {
             let end = self.word_end(start);
             let span = self.span(start, end);
-            let message = format!("the text {} needs quotes", quoted(span.of(self.source)));
+            let message = format!("the text {} needs quotes", quoted(span.slice(self.source)));
             self.report(
                 Diagnostic::error(code::UNQUOTED, span, message).with_hint("only ASCII words may stand without quotes"),
             );
@@ -131,9 +131,9 @@ impl Parser<'_> {
         let belongs = |byte: &&u8| !b" \t\r\n,}])\"'`".contains(byte);
         let end = start + self.rest(start).iter().take_while(belongs).count();
         let span = self.span(start, end);
-        let found = Diagnostic::error(code::UNQUOTED, span, "an address needs quotes: `//` starts a comment")
-            .with_hint(format!("write \"{}\"", short(span.of(self.source))));
-        self.report(found);
+        let error = Diagnostic::error(code::UNQUOTED, span, "an address needs quotes: `//` starts a comment")
+            .with_hint(format!("write \"{}\"", short(span.slice(self.source))));
+        self.report(error);
         self.leaf(Kind::Symbol, start, end, Flags::default());
         self.bump_to(end);
     }
@@ -143,11 +143,11 @@ impl Parser<'_> {
         self.leaf(Kind::Tag, start, tag_end, Flags::default());
         self.quoted_text(Kind::String);
         self.finish(id, self.pos);
-        let tag = short(self.span(start, tag_end).of(self.source));
-        let found =
+        let tag = short(self.span(start, tag_end).slice(self.source));
+        let error =
             Diagnostic::error(code::UNQUOTED, self.span(start, self.pos), "a tagged string stands in backticks")
                 .with_hint(format!("write {tag}`…`"));
-        self.report(found);
+        self.report(error);
     }
 
     fn tagged(&mut self, start: usize, tag_end: usize) {
@@ -156,9 +156,9 @@ impl Parser<'_> {
         let text_start = self.pos;
         if self.rest(text_start).starts_with(b"```") {
             let tag = self.span(start, tag_end);
-            let found = Diagnostic::error(code::FENCE, tag, "the tag of a fence stands after the backticks")
-                .with_hint(format!("write ```{}", tag.of(self.source)));
-            self.report(found);
+            let error = Diagnostic::error(code::FENCE, tag, "the tag of a fence stands after the backticks")
+                .with_hint(format!("write ```{}", tag.slice(self.source)));
+            self.report(error);
             self.bump(3);
             let (end, flags) = self.fence_body(text_start);
             self.set_flag(id, flags);
@@ -187,9 +187,9 @@ impl Parser<'_> {
             self.bump(3);
             if is_digit(self.peek()) {
                 let dots = self.span(self.pos - 3, self.pos);
-                let found = Diagnostic::error(code::RANGE, dots, "a range with two ends takes two dots")
+                let error = Diagnostic::error(code::RANGE, dots, "a range with two ends takes two dots")
                     .with_hint("write `1..5`; `1...` has no upper end");
-                self.report(found);
+                self.report(error);
                 self.bound();
             }
         } else {
@@ -211,9 +211,9 @@ impl Parser<'_> {
     fn upper_bound(&mut self) {
         if !self.bound() {
             let at = self.span(self.token_end, self.token_end);
-            let found = Diagnostic::error(code::RANGE, at, "missing upper end of the range")
+            let error = Diagnostic::error(code::RANGE, at, "missing upper end of the range")
                 .with_hint("write `1..5`, or `1...` for no upper end");
-            self.report(found);
+            self.report(error);
         }
     }
 
@@ -229,22 +229,22 @@ impl Parser<'_> {
         rest.take(3).find(|byte| !matches!(byte, b'+' | b'-' | b'.')).is_some_and(u8::is_ascii_digit)
     }
 
-    fn misspelt_number(&mut self) {
+    fn signed_or_dotted_number(&mut self) {
         let start = self.pos;
         let signs = self.rest(start).iter().take_while(|byte| matches!(byte, b'+' | b'-' | b'.')).count();
         let end = self.word_end(start + signs);
-        let found = self.malformed_number(start, end);
-        self.report(found);
+        let error = self.malformed_number(start, end);
+        self.report(error);
         self.token(Kind::Error, end);
     }
 
     fn pattern_as_value(&mut self) {
         let start = self.pos;
         let message = "a pattern cannot be a value";
-        let found = Diagnostic::error(code::PATTERN_VALUE, self.span(start, start + 1), message)
+        let error = Diagnostic::error(code::PATTERN_VALUE, self.span(start, start + 1), message)
             .with_hint("name the pattern and put it among the elements, `[… | (a)]`");
-        self.report(found);
-        self.skip_group(Skip::Line);
+        self.report(error);
+        self.skip_group(SkipLimit::LineEnd);
         self.junk_node(start, self.pos);
     }
 
@@ -262,14 +262,15 @@ impl Parser<'_> {
         } else {
             while !self.at_end() {
                 let before = self.pos;
-                if !self.value(Place::Array) && self.peek() == b'@' {
+                if !self.value(ValuePosition::Array) && self.peek() == b'@' {
                     self.junk();
                 }
                 self.trivia();
                 if self.peek() == b':' {
                     self.key_in_array(start);
                 }
-                if self.after_item(b']', "values", Self::judge_in_array) == After::End || self.pos == before {
+                if self.after_item(b']', "values", Self::classify_in_array) == AfterItem::ListEnd || self.pos == before
+                {
                     break;
                 }
             }
@@ -283,22 +284,22 @@ impl Parser<'_> {
         let start = self.pos;
         self.bump(1);
         self.trivia();
-        self.value(Place::Array);
+        self.value(ValuePosition::Array);
         self.finish(id, self.token_end);
-        let found = Diagnostic::error(code::KEY, self.span(start, start + 1), "an array has values, not keys")
+        let error = Diagnostic::error(code::KEY, self.span(start, start + 1), "an array has values, not keys")
             .with_related(self.span(opener, opener + 1), "the array starts here")
             .with_hint("write a map, `{key: value}`");
-        self.report(found);
+        self.report(error);
     }
 
-    fn judge_in_array(&self) -> Unexpected {
+    fn classify_in_array(&self) -> UnexpectedToken {
         match self.peek() {
-            b'"' | b'\'' | b'`' | b'[' | b'{' => Unexpected::StartsItem,
-            b'|' | b'@' | b'(' | b':' => Unexpected::EndsList,
-            byte if is_name_start(byte) || is_digit(byte) || self.is_foreign(byte) => Unexpected::StartsItem,
-            b'-' if is_digit(self.byte(self.pos + 1)) => Unexpected::StartsItem,
-            b';' => Unexpected::WrongSeparator,
-            _ => Unexpected::Junk,
+            b'"' | b'\'' | b'`' | b'[' | b'{' => UnexpectedToken::StartsItem,
+            b'|' | b'@' | b'(' | b':' => UnexpectedToken::EndsList,
+            byte if is_name_start(byte) || is_digit(byte) || self.is_non_ascii(byte) => UnexpectedToken::StartsItem,
+            b'-' if is_digit(self.byte(self.pos + 1)) => UnexpectedToken::StartsItem,
+            b';' => UnexpectedToken::WrongSeparator,
+            _ => UnexpectedToken::Junk,
         }
     }
 

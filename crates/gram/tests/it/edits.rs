@@ -8,7 +8,7 @@ fn check(source: &str, change: impl for<'t> Fn(&mut Edit<'t>, Pattern<'t>), expe
     let pattern = tree.patterns().next().unwrap();
     let mut edit = tree.edit();
     change(&mut edit, pattern);
-    assert!(edit.refused().is_empty(), "{:?}", edit.refused());
+    assert!(edit.errors().is_empty(), "{:?}", edit.errors());
     let (edited, diagnostics) = edit.apply();
     assert_eq!(edited.to_string(), expected);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -235,7 +235,7 @@ fn values_that_cannot_be_written_are_refused() {
     edit.set_property(node, "x", &Value::Symbol("two words".into()));
     edit.set_property(node, "y", &Value::Range { lower: None, upper: None });
     edit.set_property_text(node, "z", "1, w: 2");
-    assert_eq!(edit.refused(), ["x", "y", "z"].map(|key| EditError::NotAValue(key.to_owned())));
+    assert_eq!(edit.errors(), ["x", "y", "z"].map(|key| EditError::NotAValue(key.to_owned())));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn what_has_no_subject_is_refused() {
     edit.push_element(elements[0], "y");
     let spans = (elements[0].span(), elements[1].span());
     assert_eq!(
-        edit.refused(),
+        edit.errors(),
         [EditError::NoSubject(spans.0), EditError::NoSubject(spans.1), EditError::NotABracket(spans.0)]
     );
     assert_eq!(edit.apply().0.to_string(), "[a | b, (c)-->(d)]");

@@ -1,5 +1,7 @@
 //! Random documents, the same for the same seed.
 
+use patter_gram::Dialect;
+
 /// A small generator of random numbers (splitmix64): repeatable, and quick to start from any seed.
 pub(crate) struct Random(u64);
 
@@ -29,22 +31,15 @@ impl Random {
     }
 }
 
-/// Which gram to write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flavour {
-    Portable,
-    Patter,
-}
-
 /// Writes a well-formed document.
-pub(crate) fn document(random: &mut Random, flavour: Flavour) -> String {
-    let mut writer = Writer { random, out: String::new(), flavour };
+pub(crate) fn document(random: &mut Random, dialect: Dialect) -> String {
+    let mut writer = Writer { random, out: String::new(), dialect };
     writer.document();
     writer.out
 }
 
 /// Damages a document: some bytes or tokens are removed, doubled, swapped or put in.
-pub(crate) fn mutated(random: &mut Random, document: &str) -> String {
+pub(crate) fn mutate(random: &mut Random, document: &str) -> String {
     const SCRAPS: &[&str] = &[
         "(", ")", "[", "]", "{", "}", "|", ",", ":", "::", "-", "--", "-->", "->", "<--", "=>", "~", "<", ">", "@",
         "@@", "\"", "'", "`", "```", "\\", "/", "//", "/**", "*/", "\n", " ", "..", "...", ".", "0", "7", "0x", "1.5",
@@ -79,7 +74,7 @@ pub(crate) fn mutated(random: &mut Random, document: &str) -> String {
 struct Writer<'r> {
     random: &'r mut Random,
     out: String,
-    flavour: Flavour,
+    dialect: Dialect,
 }
 
 impl Writer<'_> {
@@ -284,10 +279,10 @@ impl Writer<'_> {
                 _ => self.symbol(),
             }
             self.trivia();
-            let double = self.random.chance(20) && (is_record || self.flavour == Flavour::Patter);
+            let double = self.random.chance(20) && (is_record || self.dialect == Dialect::Patter);
             self.push(if double { "::" } else { ":" });
             self.trivia();
-            if is_record || self.flavour == Flavour::Patter {
+            if is_record || self.dialect == Dialect::Patter {
                 self.value(depth);
             } else if self.random.chance(20) {
                 self.array(0);
@@ -308,7 +303,7 @@ impl Writer<'_> {
     }
 
     fn array(&mut self, depth: usize) {
-        let extended = self.flavour == Flavour::Patter;
+        let extended = self.dialect == Dialect::Patter;
         self.push("[");
         self.trivia();
         let count = self.random.below(4) + usize::from(!extended);

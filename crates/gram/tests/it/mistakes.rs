@@ -86,10 +86,10 @@ mistakes! {
     fractional_measurement: "({x: 1.5km})";
     range_with_three_dots: "({x: 1...5})";
     range_without_an_end: "({x: 1..})";
-    foreign_identifier: "(größe:Maß)";
-    foreign_label: "(:Größe)";
-    foreign_key: "({größe: 1})";
-    foreign_value: "({size: groß})";
+    non_ascii_identifier: "(größe:Maß)";
+    non_ascii_label: "(:Größe)";
+    non_ascii_key: "({größe: 1})";
+    non_ascii_value: "({size: groß})";
     curly_quotes: "({text: “hello”})";
     quoted_identifier: "(\"over there\")";
     quoted_label: "(a:\"Team Label\")";
@@ -177,7 +177,7 @@ fn the_extension_is_pointed_at_where_plain_gram_is_asked_for() {
     let source = "({a: [], b: [[1]], c: [{d: 1}], e: {f: {g: 1}}, h: {i:: 1}})";
     let (_, diagnostics) = patter_gram::parse_dialect(source, patter_gram::Dialect::Portable);
     let found: Vec<_> =
-        diagnostics.iter().map(|found| format!("{} {}", found.span.of(source), found.message)).collect();
+        diagnostics.iter().map(|found| format!("{} {}", found.span.slice(source), found.message)).collect();
     assert_eq!(
         found,
         [

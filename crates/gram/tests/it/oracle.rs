@@ -1,14 +1,14 @@
 //! Agreement with `tree-sitter-gram` 0.6.1, the grammar that other tools use.
 
-use crate::generate::{Flavour, Random, document, mutated};
+use crate::generate::{Random, document, mutate};
 use patter_gram::{Diagnostic, Dialect, Kind, Tree, parse_dialect, to_sexp};
 
 /// Documents compared: half of them well-formed, half damaged.
 const DOCUMENTS: u64 = 24_000;
 
 /// Every difference that is meant to be, by name. All others are mistakes of ours.
-const INTENDED: &[Intended] = &[
-    Intended {
+const DIFFERENCES: &[Difference] = &[
+    Difference {
         name: "quoted text that starts with // or /** is text",
         // There the lexer takes what follows for a comment, closing quote included.
         example: "({a: \"// x\"})",
@@ -20,18 +20,18 @@ const INTENDED: &[Intended] = &[
             })
         },
     },
-    Intended {
+    Difference {
         name: "a line break before the closing quote is a mistake",
         // There white space and comments may stand between a text and its closing quote, as between any two tokens.
         example: "({a: \"x\n\"})",
         applies: |tree| quoted_texts(tree).any(|text| text.contains('\n') || !text[1..].ends_with(QUOTES)),
     },
-    Intended {
+    Difference {
         name: "a NUL character is a character like others",
         example: "({a: \"\0\"})",
         applies: |tree| tree.source().contains('\0'),
     },
-    Intended {
+    Difference {
         name: "brackets nest at most MAX_DEPTH deep",
         example: DEEP,
         applies: |tree| tree.source().matches('[').count() > patter_gram::MAX_DEPTH,
@@ -43,7 +43,7 @@ const QUOTES: [char; 3] = ['"', '\'', '`'];
 const DEEP: &str = "[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[a\
     ]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]";
 
-struct Intended {
+struct Difference {
     name: &'static str,
     /// The smallest text that shows it.
     example: &'static str,
@@ -90,20 +90,22 @@ fn ours(text: &str) -> (Tree, Option<String>) {
 #[test]
 fn agrees_with_the_grammar_of_other_tools() {
     let mut oracle = Oracle::new();
-    let (mut accepted, mut rejected, mut intended) = (0, 0, 0);
+    let mut accepted = 0;
+    let mut rejected = 0;
+    let mut intended = 0;
     let mut disagreements = Vec::new();
     for seed in 0..DOCUMENTS {
         let mut random = Random::new(seed);
-        let mut text = document(&mut random, Flavour::Portable);
+        let mut text = document(&mut random, Dialect::Portable);
         if seed % 2 == 1 {
-            text = mutated(&mut random, &text);
+            text = mutate(&mut random, &text);
         }
         let theirs = oracle.read(&text);
         let (tree, ours) = ours(&text);
         match (&theirs, &ours) {
             (Some(theirs), Some(ours)) if theirs == ours => accepted += 1,
             (None, None) => rejected += 1,
-            _ if INTENDED.iter().any(|difference| (difference.applies)(&tree)) => intended += 1,
+            _ if DIFFERENCES.iter().any(|difference| (difference.applies)(&tree)) => intended += 1,
             _ => disagreements.push(format!("seed {seed}: {text:?}\n  theirs {theirs:?}\n  ours   {ours:?}")),
         }
     }
@@ -121,7 +123,7 @@ fn agrees_with_the_grammar_of_other_tools() {
 
 #[test]
 fn every_intended_difference_exists() {
-    for difference in INTENDED {
+    for difference in DIFFERENCES {
         let (tree, ours) = ours(difference.example);
         assert!((difference.applies)(&tree), "{}", difference.name);
         assert_ne!(Oracle::new().read(difference.example), ours, "{}", difference.name);

@@ -1,14 +1,14 @@
 //! What holds for every text.
 
-use crate::generate::{Flavour, Random, document, mutated};
+use crate::generate::{Random, document, mutate};
 use crate::promises::{check_any, comments};
-use patter_gram::{Diagnostic, Value, parse};
+use patter_gram::{Diagnostic, Dialect, Value, parse};
 use proptest::prelude::*;
 
 #[test]
 fn well_formed_documents_keep_all_promises() {
     for seed in 0..4_000 {
-        let text = document(&mut Random::new(seed), Flavour::Patter);
+        let text = document(&mut Random::new(seed), Dialect::Patter);
         let (_, diagnostics) = parse(&text);
         assert!(!diagnostics.iter().any(Diagnostic::is_error), "{text:?}\n{diagnostics:?}");
         check_any(text.as_bytes());
@@ -19,9 +19,9 @@ fn well_formed_documents_keep_all_promises() {
 fn damaged_documents_keep_all_promises() {
     for seed in 0..8_000 {
         let mut random = Random::new(seed);
-        let mut text = document(&mut random, Flavour::Patter);
+        let mut text = document(&mut random, Dialect::Patter);
         for _ in 0..=seed % 3 {
-            text = mutated(&mut random, &text);
+            text = mutate(&mut random, &text);
         }
         check_any(text.as_bytes());
     }
@@ -31,7 +31,7 @@ fn damaged_documents_keep_all_promises() {
 fn setting_a_property_changes_nothing_else() {
     for seed in 0..2_000 {
         let mut random = Random::new(seed);
-        let text = document(&mut random, Flavour::Patter);
+        let text = document(&mut random, Dialect::Patter);
         let (tree, _) = parse(&text);
         let subjects: Vec<_> = tree
             .walk()
@@ -72,7 +72,7 @@ fn setting_a_property_changes_nothing_else() {
 fn removing_and_adding_elements_keeps_the_others() {
     for seed in 0..2_000 {
         let mut random = Random::new(seed);
-        let text = document(&mut random, Flavour::Patter);
+        let text = document(&mut random, Dialect::Patter);
         let (tree, _) = parse(&text);
         let brackets: Vec<_> =
             tree.walk().filter(|pattern| pattern.syntax().kind() == patter_gram::Kind::Bracket).collect();

@@ -4,7 +4,7 @@ use crate::pattern::label_text;
 use crate::{Kind, Span, Syntax, Tree};
 
 /// Returns name and labels, without blanks.
-pub(super) fn head(item: Syntax<'_>) -> String {
+pub(super) fn name_and_labels(item: Syntax<'_>) -> String {
     let mut head = String::new();
     for part in item.children() {
         match part.kind() {
@@ -73,8 +73,8 @@ pub(super) fn skip_trivia(tree: &Tree, from: u32) -> &str {
 }
 
 /// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.
-pub(super) fn lists_in(item: Syntax<'_>) -> Vec<Span> {
-    let mut lists: Vec<_> = item.children().filter(|part| is_list(part.kind())).map(Syntax::span).collect();
+pub(super) fn comment_owners(item: Syntax<'_>) -> Vec<Span> {
+    let mut lists: Vec<_> = item.children().filter(|part| owns_comments(part.kind())).map(Syntax::span).collect();
     if item.kind() == Kind::Bracket {
         lists.extend(bar(item).map(|bar| Span::new(bar.start, item.span().end)));
     }
@@ -82,11 +82,11 @@ pub(super) fn lists_in(item: Syntax<'_>) -> Vec<Span> {
 }
 
 /// Tells whether syntax takes care of the comments inside it.
-pub(super) fn is_list(kind: Kind) -> bool {
+pub(super) fn owns_comments(kind: Kind) -> bool {
     matches!(kind, Kind::Record | Kind::Array | Kind::Map | Kind::Fence | Kind::Tagged | Kind::Range)
 }
 
 /// Returns what is between the brackets.
-pub(super) fn inner(span: Span) -> Span {
+pub(super) fn inside_brackets(span: Span) -> Span {
     Span::new(span.start + 1, span.end - 1)
 }
