@@ -1,4 +1,4 @@
-//! The rules of the notation: a stable code for everything that can be wrong with a text as gram.
+//! The rules of the notation: a stable code for each kind of diagnostic.
 
 use crate::{Diagnostic, Severity, Span};
 use std::borrow::Cow;
@@ -6,16 +6,16 @@ use std::borrow::Cow;
 /// A rule that a text can break.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The code, such as `G021`. It never changes its meaning.
+    /// The code, such as `G021`. Its meaning never changes.
     pub code: &'static str,
-    /// How grave a breach is.
+    /// The severity of a violation.
     pub level: Severity,
-    /// What the rule is about, in a few words.
+    /// A short description of the violation.
     pub title: &'static str,
 }
 
 impl Rule {
-    /// Makes a diagnostic of a breach.
+    /// Creates a diagnostic for a violation at `span`.
     pub fn at(&self, span: Span, message: impl Into<Cow<'static, str>>) -> Diagnostic {
         match self.level {
             Severity::Error => Diagnostic::error(self.code, span, message),
@@ -34,13 +34,13 @@ macro_rules! codes {
 }
 
 codes! {
-    UNEXPECTED = "G001" Error "text that fits nowhere";
-    UNCLOSED = "G002" Error "a bracket that is not closed";
-    UNMATCHED = "G003" Error "a closing bracket that nothing opened";
-    UNTERMINATED = "G004" Error "quoted or fenced text that does not end";
+    UNEXPECTED = "G001" Error "unexpected text";
+    UNCLOSED = "G002" Error "an unclosed bracket";
+    UNMATCHED = "G003" Error "an unmatched closing bracket";
+    UNTERMINATED = "G004" Error "unterminated quoted or fenced text";
     LINE_BREAK = "G005" Error "a line break in quoted text";
-    ESCAPE = "G006" Error "an escape that does not exist";
-    FENCE = "G007" Error "a fence that is not on a line of its own";
+    ESCAPE = "G006" Error "an invalid escape";
+    FENCE = "G007" Error "a malformed fence";
     NUMBER = "G008" Error "a malformed number";
     RANGE = "G009" Error "a malformed range";
     NAME = "G010" Error "a name or label that needs backticks";
@@ -49,10 +49,10 @@ codes! {
     MISSING_COLON = "G013" Error "a missing colon";
     MISSING_VALUE = "G014" Error "a missing value";
     MISSING_COMMA = "G015" Error "a missing comma";
-    EXTRA_COMMA = "G016" Error "a comma too many";
-    UNQUOTED = "G017" Error "text without quotes";
+    EXTRA_COMMA = "G016" Error "an extra comma";
+    UNQUOTED = "G017" Error "text that needs quotes";
     PATTERN_VALUE = "G018" Error "a pattern used as a value";
-    SUBJECT_ORDER = "G019" Error "the parts of a subject in the wrong order";
+    SUBJECT_ORDER = "G019" Error "subject parts in the wrong order";
     NESTED = "G020" Error "a pattern inside a subject";
     ARROW = "G021" Error "a malformed arrow";
     PATH_END = "G022" Error "a path that does not end in a node";
@@ -66,9 +66,9 @@ codes! {
     BARE_NAME = "G030" Error "a bare name at the top level";
     TOP_LEVEL_COMMA = "G031" Error "a comma between patterns at the top level";
     COMMENT = "G032" Error "a malformed comment";
-    DUPLICATE_KEY = "G033" Warning "a key given twice";
-    NOT_PORTABLE = "G034" Error "a use of Patter's extension of gram";
-    TOO_DEEP = "G035" Error "brackets nested too deep";
+    DUPLICATE_KEY = "G033" Warning "a duplicate key";
+    NOT_PORTABLE = "G034" Error "a Patter extension in plain gram";
+    TOO_DEEP = "G035" Error "brackets nested too deeply";
     NOT_UTF8 = "G036" Error "bytes that are not UTF-8";
-    TOO_LARGE = "G037" Error "a text past 4 GiB";
+    TOO_LARGE = "G037" Error "a text larger than 4 GiB";
 }

@@ -1,15 +1,15 @@
-//! What can be wrong with a text, said so that it can be mended.
+//! Errors and warnings about a text.
 
 use crate::Span;
 use std::borrow::Cow;
 use std::fmt;
 
-/// How grave a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// The text is well-formed, but likely not what was meant.
+    /// The text is well-formed, but probably not what was intended.
     Warning,
-    /// The text cannot be read as written.
+    /// The text is not well-formed.
     Error,
 }
 
@@ -22,39 +22,39 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A finding about a piece of text: what is wrong, where, and how to mend it.
+/// An error or warning about a piece of text: what is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Stable code of the rule, such as `G012`.
+    /// The stable code of the rule, such as `G012`.
     pub code: &'static str,
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
     /// The text that is wrong.
     pub span: Span,
     /// What is wrong, in lowercase and without a full stop.
     pub message: Cow<'static, str>,
-    /// Other places that explain it ("opened here").
+    /// Other spans that explain the problem ("opened here").
     pub related: Vec<RelatedSpan>,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<Cow<'static, str>>,
 }
 
-/// A second place that helps to understand a diagnostic.
+/// A span that helps to explain a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelatedSpan {
-    /// The place.
+    /// The span.
     pub span: Span,
-    /// What happened there.
+    /// What it contributes to the problem.
     pub message: Cow<'static, str>,
 }
 
 impl Diagnostic {
-    /// Makes an error without related places and without a hint.
+    /// Creates an error without related spans or a hint.
     pub fn error(code: &'static str, span: Span, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, severity: Severity::Error, span, message: message.into(), related: Vec::new(), hint: None }
     }
 
-    /// Makes a warning without related places and without a hint.
+    /// Creates a warning without related spans or a hint.
     pub fn warning(code: &'static str, span: Span, message: impl Into<Cow<'static, str>>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
@@ -65,13 +65,13 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a related place.
+    /// Adds a related span.
     pub fn with_related(mut self, span: Span, message: impl Into<Cow<'static, str>>) -> Self {
         self.related.push(RelatedSpan { span, message: message.into() });
         self
     }
 
-    /// Tells whether this is an error, not a warning.
+    /// Returns whether this is an error, not a warning.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -1,16 +1,16 @@
-//! Semantic equality: what two texts say, not how they say it.
+//! Semantic equality: the same meaning, however it is spelled.
 
 use crate::pattern::label_name;
 use crate::{Arrow, Integer, Kind, Pattern, Syntax, Tree, Value};
 
-/// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
+/// Semantic equality: white space, comments, quoting, number bases and the kind of colon are ignored.
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
         syntax_equal(self.root(), other.root())
     }
 }
 
-/// Semantic equality: white space, comments, quoting, number bases and the kind of colon do not count.
+/// Semantic equality: white space, comments, quoting, number bases and the kind of colon are ignored.
 impl PartialEq for Pattern<'_> {
     fn eq(&self, other: &Self) -> bool {
         let annotations = |pattern: &Self| pattern.annotations().count();
@@ -20,10 +20,10 @@ impl PartialEq for Pattern<'_> {
     }
 }
 
-/// Tells whether two pieces of syntax mean the same.
+/// Returns whether two subtrees have the same meaning.
 fn syntax_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
-    // Scalars by value, everything else part by part. Both trees list their parts in reading order, so one walk over
-    // the two lists compares them without recursion.
+    // Scalars are compared by value, everything else node by node. Both trees list their nodes in reading order, so one
+    // walk over the two lists needs no recursion.
     let mut left = a.descendants();
     let mut right = b.descendants();
     loop {
@@ -33,7 +33,7 @@ fn syntax_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
                 if !nodes_equal(a, b) {
                     return false;
                 }
-                // The parts of a tagged string or a range were compared with it.
+                // The children of tagged strings and ranges are part of the value just compared.
                 if matches!(a.kind(), Kind::Tagged | Kind::Range) {
                     left.by_ref().take(a.size() as usize - 1).for_each(drop);
                     right.by_ref().take(b.size() as usize - 1).for_each(drop);
@@ -44,7 +44,7 @@ fn syntax_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
     }
 }
 
-/// Compares two entries without their parts, but for how many parts they have.
+/// Compares two nodes by themselves: of their children only the number.
 fn nodes_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
     let kind = a.kind();
     let other = b.kind();
@@ -74,7 +74,7 @@ fn nodes_equal(a: Syntax<'_>, b: Syntax<'_>) -> bool {
     }
 }
 
-/// Returns a name that is written as a number; `` `42` `` is a name like any other.
+/// Returns the integer that a name is written as. `` `42` `` is quoted, so it is not an integer.
 fn integer(name: Syntax<'_>) -> Option<Integer> {
     name.text().starts_with(|c: char| c == '-' || c.is_ascii_digit()).then(|| Integer::parse(name.text()))?
 }

@@ -1,12 +1,12 @@
-//! Numbers that lose nothing.
+//! Exact numbers.
 
 use crate::{Kind, Syntax};
 use std::fmt;
 
 /// A whole number of any size, exact.
 ///
-/// Equal numbers are equal whatever base they were written in. Past 128 bits, numbers written in hexadecimal or octal
-/// are kept in hexadecimal and equal only one another.
+/// Equality does not depend on the base. Beyond 128 bits, numbers written in hexadecimal or octal are stored in
+/// hexadecimal and never equal a number written in decimal.
 ///
 /// ```
 /// use patter_gram::Integer;
@@ -20,12 +20,12 @@ pub struct Integer(Repr);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Small(i128),
-    /// Canonical text of a number that does not fit: decimal digits, or `0x` and hexadecimal digits.
+    /// Canonical text of a number beyond 128 bits: decimal digits, or `0x` and hexadecimal digits.
     Big(Box<str>),
 }
 
 impl Integer {
-    /// Reads an integer as gram writes it: decimal, `0x` hexadecimal, or octal with a leading 0.
+    /// Parses an integer as written in gram: decimal, `0x` hexadecimal, or octal with a leading 0.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -54,12 +54,12 @@ impl Integer {
         Some(Self(Repr::Big(canonical.into())))
     }
 
-    /// Returns the number, if it fits.
+    /// Returns the number, if it fits in 64 bits.
     pub fn to_i64(&self) -> Option<i64> {
         self.to_i128().and_then(|small| i64::try_from(small).ok())
     }
 
-    /// Returns the number, if it fits.
+    /// Returns the number, if it fits in 128 bits.
     pub fn to_i128(&self) -> Option<i128> {
         if let Repr::Small(small) = self.0 { Some(small) } else { None }
     }
@@ -98,7 +98,7 @@ fn octal_to_hexadecimal(digits: &str) -> String {
 pub struct Decimal(Box<str>);
 
 impl Decimal {
-    /// Reads a decimal as gram writes it: `-?digits.digits`.
+    /// Parses a decimal as written in gram: `-?digits.digits`.
     ///
     /// ```
     /// use patter_gram::Decimal;
@@ -130,7 +130,7 @@ impl Decimal {
         Self::parse(&if text.contains('.') { text } else { format!("{text}.0") })
     }
 
-    /// Returns the canonical text: at least one digit after the point, no zeros at the end.
+    /// Returns the canonical text: at least one digit after the point, no trailing zeros.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -147,7 +147,7 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// A number as the end of a range.
+/// A number as the bound of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Number {
     /// A whole number.

@@ -1,9 +1,9 @@
-//! The tree for people: an indented outline with places.
+//! The tree as an indented outline, for people.
 
 use crate::{Kind, LineIndex, Syntax, Tree};
 use std::fmt::{self, Write};
 
-/// Writes a tree as an outline: a line for each piece of syntax with its kind, place and, for small pieces, its text.
+/// Writes a tree as an outline: one line per node with its kind, its position and, for leaves, its text.
 ///
 /// ```
 /// let (tree, _) = patter_gram::parse("(a:B)");
@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 pub fn outline(tree: &Tree) -> String {
     let index = LineIndex::new(tree.source());
     let mut out = String::new();
-    // Ends of the subtrees that are open; their number is the depth.
+    // Ends of the enclosing subtrees; their number is the depth.
     let mut ends: Vec<u32> = Vec::new();
     for (at, syntax) in (0_u32..).zip(tree.root().descendants()) {
         while ends.last().is_some_and(|end| *end <= at) {
@@ -38,18 +38,18 @@ impl fmt::Debug for Tree {
     }
 }
 
-/// Returns the text to show: that of leaves, on one line, shortened where it is long.
+/// Returns the text of a leaf on one line, truncated if it is long.
 fn leaf_text(syntax: Syntax<'_>) -> Option<String> {
-    const LONGEST: usize = 60;
+    const MAX_CHARACTERS: usize = 60;
     if syntax.size() > 1
         || matches!(syntax.kind(), Kind::File | Kind::Node | Kind::Bracket | Kind::Record | Kind::Map | Kind::Array)
     {
         return None;
     }
     let text: String = syntax.text().chars().map(|c| if c == '\n' { '⏎' } else { c }).collect();
-    // Control characters of a hostile text must not reach a terminal.
+    // Control characters in an untrusted text must not reach the terminal.
     let text = text.replace(|c: char| c.is_control() && c != '\t', "␦");
-    Some(match text.char_indices().nth(LONGEST) {
+    Some(match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     })

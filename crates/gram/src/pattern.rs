@@ -1,4 +1,4 @@
-//! Patterns as people think of them: a view of the tree.
+//! Patterns, arrows and annotations: typed views of the tree.
 
 use crate::{Kind, Property, Span, Syntax, Tree, Value};
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ impl Tree {
     }
 }
 
-/// What shape a pattern has.
+/// The shape of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatternKind {
     /// `(subject)`.
@@ -25,7 +25,7 @@ pub enum PatternKind {
 
 /// A pattern: a name, labels, properties and elements, all optional.
 ///
-/// A view that reads the tree each time and keeps nothing of its own.
+/// A view: every call reads the tree, nothing is cached.
 ///
 /// ```
 /// let (tree, _) = patter_gram::parse("[team:Team:Club {size: 2} | (ada:Person), grace]");
@@ -38,13 +38,13 @@ pub enum PatternKind {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern<'t> {
-    /// The annotated pattern, where there are annotations.
+    /// The node that includes the annotations, if there are any.
     annotated: Option<Syntax<'t>>,
     syntax: Syntax<'t>,
 }
 
 impl<'t> Pattern<'t> {
-    /// Views a piece of syntax as a pattern, if it is one.
+    /// Views a node as a pattern, if it is one.
     pub fn cast(syntax: Syntax<'t>) -> Option<Self> {
         if syntax.kind() == Kind::Annotated {
             let inner = syntax.children().find(|child| child.kind().is_pattern())?;
@@ -53,17 +53,17 @@ impl<'t> Pattern<'t> {
         syntax.kind().is_pattern().then_some(Self { annotated: None, syntax })
     }
 
-    /// Returns the syntax of the pattern, annotations not included.
+    /// Returns the syntax of the pattern, excluding annotations.
     pub fn syntax(self) -> Syntax<'t> {
         self.syntax
     }
 
-    /// Returns the bytes of the pattern, annotations included.
+    /// Returns the span of the pattern, including annotations.
     pub fn span(self) -> Span {
         self.annotated.unwrap_or(self.syntax).span()
     }
 
-    /// Returns what shape the pattern has.
+    /// Returns the shape of the pattern.
     pub fn kind(self) -> PatternKind {
         match self.syntax.kind() {
             Kind::Path => PatternKind::Path,
@@ -86,12 +86,12 @@ impl<'t> Pattern<'t> {
         self.identifier().map(Syntax::unquoted)
     }
 
-    /// Iterates over the labels, without colons and quotes.
+    /// Iterates over the labels, without colons or quotes.
     pub fn labels(self) -> impl Iterator<Item = Cow<'t, str>> + Clone {
         labels(self.syntax)
     }
 
-    /// Tells whether the pattern has a label.
+    /// Returns whether the pattern has a label.
     pub fn has_label(self, label: &str) -> bool {
         self.labels().any(|found| found == label)
     }
@@ -106,12 +106,12 @@ impl<'t> Pattern<'t> {
         self.record().into_iter().flat_map(Syntax::properties)
     }
 
-    /// Returns the property with a key: the last one, where a key is given twice.
+    /// Returns the property with a key. If the key is repeated, the last one wins.
     pub fn property(self, key: &str) -> Option<Property<'t>> {
         self.properties().filter(|property| property.key() == key).last()
     }
 
-    /// Returns the syntax of the value of a property.
+    /// Returns the syntax of a property's value.
     pub fn get(self, key: &str) -> Option<Syntax<'t>> {
         self.property(key)?.value()
     }
@@ -121,9 +121,9 @@ impl<'t> Pattern<'t> {
         Value::read(self.get(key)?)
     }
 
-    /// Iterates over the patterns inside: the elements of a bracket pattern, the nodes of a path.
+    /// Iterates over the direct inner patterns: the elements of a bracket pattern, the nodes of a path.
     pub fn elements(self) -> impl DoubleEndedIterator<Item = Pattern<'t>> + Clone {
-        // Collected, so that the iterator runs both ways; the tree itself only runs forward.
+        // Collected because the iterator is double-ended and the tree can only be walked forward.
         let elements: Vec<_> = self.syntax.children().filter_map(Pattern::cast).collect();
         elements.into_iter()
     }
@@ -150,7 +150,7 @@ pub struct Arrow<'t> {
     syntax: Syntax<'t>,
 }
 
-/// How an arrow is drawn. All strokes mean the same to Patter.
+/// The stroke of an arrow. Patter gives all strokes the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArrowStroke {
     /// `--`.
@@ -162,7 +162,7 @@ pub enum ArrowStroke {
 }
 
 impl<'t> Arrow<'t> {
-    /// Views a piece of syntax as an arrow, if it is one.
+    /// Views a node as an arrow, if it is one.
     pub fn cast(syntax: Syntax<'t>) -> Option<Self> {
         (syntax.kind() == Kind::Arrow).then_some(Self { syntax })
     }
@@ -172,7 +172,7 @@ impl<'t> Arrow<'t> {
         self.syntax
     }
 
-    /// Returns how the arrow is drawn.
+    /// Returns the stroke of the arrow.
     pub fn stroke(self) -> ArrowStroke {
         match self.syntax.text().trim_start_matches('<').bytes().next() {
             Some(b'=') => ArrowStroke::Double,
@@ -181,12 +181,12 @@ impl<'t> Arrow<'t> {
         }
     }
 
-    /// Tells whether the arrow points at the node before it.
+    /// Returns whether the arrow points at the node before it.
     pub fn points_left(self) -> bool {
         self.syntax.text().starts_with('<')
     }
 
-    /// Tells whether the arrow points at the node after it.
+    /// Returns whether the arrow points at the node after it.
     pub fn points_right(self) -> bool {
         self.syntax.text().ends_with('>')
     }
@@ -214,7 +214,7 @@ impl<'t> Arrow<'t> {
         self.syntax.child(Kind::Identifier).map(Syntax::unquoted)
     }
 
-    /// Iterates over the labels, without colons and quotes.
+    /// Iterates over the labels, without colons or quotes.
     pub fn labels(self) -> impl Iterator<Item = Cow<'t, str>> + Clone {
         labels(self.syntax)
     }
@@ -230,12 +230,12 @@ impl<'t> Arrow<'t> {
 pub enum Annotation<'t> {
     /// `@key(value)`.
     Property {
-        /// Its syntax.
+        /// The syntax of the annotation.
         syntax: Syntax<'t>,
     },
     /// `@@id:Label`.
     Header {
-        /// Its syntax.
+        /// The syntax of the annotation.
         syntax: Syntax<'t>,
     },
 }
@@ -269,18 +269,18 @@ impl<'t> Annotation<'t> {
     }
 }
 
-/// Iterates over the labels of whatever has labels.
+/// Iterates over the labels of any node that has labels.
 pub(crate) fn labels<'t>(syntax: Syntax<'t>) -> impl Iterator<Item = Cow<'t, str>> + Clone {
     syntax.children().filter(|child| child.kind() == Kind::Label).map(label_name)
 }
 
-/// Returns the name in a label: what follows the colons and the trivia after them.
+/// Returns the name in a label, without colons, trivia or quotes.
 pub(crate) fn label_name(label: Syntax<'_>) -> Cow<'_, str> {
     let name = label_text(label);
     crate::text::unquote(name, label.flags())
 }
 
-/// Returns the name in a label as it is written.
+/// Returns the name in a label as written, with its quotes.
 pub(crate) fn label_text(label: Syntax<'_>) -> &str {
     let text = label.text().trim_start_matches(':');
     if text.starts_with(|c: char| c == '`' || c == '_' || c.is_ascii_alphabetic()) {

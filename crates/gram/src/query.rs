@@ -6,7 +6,7 @@ use std::fmt;
 impl<'t> Pattern<'t> {
     /// Iterates over this pattern and all patterns inside it, in reading order.
     ///
-    /// The usual adaptors do the rest: `filter`, `find`, `map`, `fold` over the parts.
+    /// Combine it with the usual adaptors, such as `filter`, `find` and `map`.
     ///
     /// ```
     /// let (tree, _) = patter_gram::parse("[a:Agent | [t:Tool | (x::Text)==>(::Int)], other]");
@@ -20,7 +20,7 @@ impl<'t> Pattern<'t> {
         std::iter::once(self).chain(inner.filter_map(Pattern::cast))
     }
 
-    /// Computes a result from the bottom up: `step` sees a pattern and the results of its elements.
+    /// Computes a result bottom-up: `step` receives a pattern and the results of its elements.
     ///
     /// ```
     /// let (tree, _) = patter_gram::parse("[a | [b | (c)], (d)]");
@@ -37,7 +37,7 @@ impl<'t> Pattern<'t> {
 }
 
 impl Tree {
-    /// Iterates over all patterns, at the top level and inside others, in reading order.
+    /// Iterates over all patterns, top-level and nested, in reading order.
     pub fn walk(&self) -> impl Iterator<Item = Pattern<'_>> {
         self.patterns().flat_map(Pattern::walk)
     }
@@ -55,8 +55,8 @@ impl Tree {
         self.walk().filter(|pattern| query.matches(*pattern))
     }
 
-    /// Replaces patterns: `step` sees every pattern from the outside in, and returns new text for those it changes.
-    /// All else stays as it is, comments included. The inside of a replaced pattern is not visited.
+    /// Replaces patterns: `step` receives every pattern, outermost first, and returns new text for those it changes.
+    /// Everything else is kept, including comments. The inside of a replaced pattern is not visited.
     ///
     /// ```
     /// let (tree, _) = patter_gram::parse("[a | (b), c] // c is old");
@@ -81,11 +81,11 @@ impl Tree {
     }
 }
 
-/// A pattern to look for, written as a pattern.
+/// A pattern to search for, written as a pattern.
 ///
-/// A pattern matches when it has the same shape, the name (if the query gives one), all labels and all properties of
-/// the query, and, in order, an element for each element of the query. More is allowed, except in paths, whose nodes
-/// and arrow directions must correspond one to one. A property with the value `_` may have any value.
+/// A pattern matches if it has the same shape, the name (if the query has one), all labels and all properties of the
+/// query, and, in order, an element for each element of the query. Extra parts are allowed, except in paths, whose nodes
+/// and arrow directions must correspond one to one. The property value `_` in a query matches any value.
 ///
 /// ```
 /// use patter_gram::{Query, parse};
@@ -100,7 +100,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Reads a query: a single pattern.
+    /// Parses a query, which is a single pattern.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let (tree, diagnostics) = parse(text);
         if let Some(first) = diagnostics.into_iter().find(Diagnostic::is_error) {
@@ -112,7 +112,7 @@ impl Query {
         }
     }
 
-    /// Tells whether a pattern matches.
+    /// Returns whether a pattern matches.
     pub fn matches(&self, pattern: Pattern<'_>) -> bool {
         self.tree.patterns().next().is_some_and(|query| matches(query, pattern))
     }
@@ -136,8 +136,8 @@ fn matches(query: Pattern<'_>, pattern: Pattern<'_>) -> bool {
             && query.elements().zip(pattern.elements()).all(|(query, node)| matches(query, node))
             && query.arrows().zip(pattern.arrows()).all(|(query, arrow)| same_direction(query, arrow));
     }
-    // Each element of the query takes the first element that fits after the one before; the earliest fit is never
-    // worse than a later one.
+    // Each element of the query matches the first candidate after the previous match. Greedy matching is enough: the
+    // earliest match leaves the most candidates for the rest.
     let mut elements = pattern.elements();
     query.elements().all(|wanted| elements.any(|element| matches(wanted, element)))
 }
@@ -146,14 +146,15 @@ fn same_direction(query: Arrow<'_>, arrow: Arrow<'_>) -> bool {
     query.points_left() == arrow.points_left() && query.points_right() == arrow.points_right()
 }
 
-/// Why a text is no query.
+/// An error that occurs when a query is parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum QueryError {
-    /// It is not well-formed.
+    /// The text is not well-formed.
     Malformed(Diagnostic),
-    /// It is not a single pattern.
+    /// The text is not a single pattern.
     NotSinglePattern {
-        /// How many patterns there are.
+        /// The number of patterns in the text.
         count: usize,
     },
 }
@@ -162,7 +163,7 @@ impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QueryError::Malformed(diagnostic) => write!(f, "{}", diagnostic.message),
-            QueryError::NotSinglePattern { count } => write!(f, "a query is one pattern, found {count}"),
+            QueryError::NotSinglePattern { count } => write!(f, "a query must be a single pattern, found {count}"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Diagnostics for people: message, excerpt with carets, hint.
+//! Rendering diagnostics for a terminal: message, excerpt with carets, hint.
 
 use crate::span::offset;
 use crate::{Diagnostic, LineIndex, Severity, Span};
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-/// How to show diagnostics.
+/// How to render diagnostics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rendering {
     /// Without colours.
@@ -13,15 +13,15 @@ pub enum Rendering {
     Colored,
 }
 
-/// Shows a diagnostic with the lines it is about.
+/// Renders a diagnostic with the lines it refers to.
 ///
 /// ```
 /// use patter_gram::{LineIndex, Rendering, parse, render};
 /// let source = "(a)->(b)";
 /// let (_, diagnostics) = parse(source);
-/// let shown = render(&diagnostics[0], source, &LineIndex::new(source), "a.gram", Rendering::Plain);
-/// assert!(shown.starts_with("error[G021]: `->` is not an arrow\n --> a.gram:1:4\n"));
-/// assert!(shown.ends_with("= help: an arrow has two strokes: `-->`"));
+/// let rendered = render(&diagnostics[0], source, &LineIndex::new(source), "a.gram", Rendering::Plain);
+/// assert!(rendered.starts_with("error[G021]: `->` is not an arrow\n --> a.gram:1:4\n"));
+/// assert!(rendered.ends_with("= help: an arrow has two strokes: `-->`"));
 /// ```
 pub fn render(
     diagnostic: &Diagnostic,
@@ -44,7 +44,7 @@ pub fn render(
         if excerpt.is_whole {
             group = group.element(snippet.path(path));
         } else {
-            // The excerpt starts within its line, so the column has to be told.
+            // The excerpt starts mid-line, so the renderer cannot compute the column.
             let (line, column) = index.line_column(excerpt.mark_start);
             group = group.element(Origin::path(path).line(line).char_column(column)).element(snippet);
         }
@@ -56,13 +56,13 @@ pub fn render(
         Rendering::Plain => Renderer::plain(),
         Rendering::Colored => Renderer::styled(),
     };
-    let shown = renderer.render(&[group]);
-    // Where an excerpt has its place told apart, the renderer leaves an empty mark of another place between the two.
-    let lines: Vec<_> = shown.split('\n').filter(|line| !is_empty_mark(line)).collect();
+    let rendered = renderer.render(&[group]);
+    // Between an explicit origin and its snippet, the renderer prints an empty `:::` line.
+    let lines: Vec<_> = rendered.split('\n').filter(|line| !is_empty_mark(line)).collect();
     lines.join("\n")
 }
 
-/// Tells whether a line, colours aside, is only `:::`.
+/// Returns whether a line contains only `:::`, ignoring colours.
 fn is_empty_mark(line: &str) -> bool {
     let mut rest = line;
     let mut text = String::new();
@@ -80,23 +80,23 @@ struct Mark<'d> {
     label: Option<&'d str>,
 }
 
-/// Some lines of the source, with what to mark in them.
+/// A few lines of the source, with the marks in them.
 struct Excerpt<'d> {
     text: &'d str,
     line: usize,
-    /// Where the first mark starts in the source.
+    /// The offset of the first mark in the source.
     mark_start: u32,
-    /// Whether it starts where its first line does.
+    /// Whether the text starts at the beginning of its first line.
     is_whole: bool,
     annotations: Vec<Annotation<'d>>,
 }
 
-/// Marks share an excerpt where at most this many lines,
+/// Marks share an excerpt if they are at most this many lines
 const NEAR_LINES: usize = 12;
-/// and this many bytes, are between them.
+/// and this many bytes apart.
 const NEAR_BYTES: u32 = 1_000;
 
-/// Cuts out what to show. The primary mark comes first; others join it where they are near.
+/// Groups the marks into excerpts. The primary mark comes first; marks near it share its excerpt.
 fn excerpts<'d>(marks: &[Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> Vec<Excerpt<'d>> {
     let mut groups: Vec<Vec<&Mark<'d>>> = Vec::new();
     for mark in marks {
@@ -113,9 +113,9 @@ fn excerpts<'d>(marks: &[Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> V
 }
 
 fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> Option<Excerpt<'d>> {
-    /// Of a long line, this many bytes around the marks are shown.
+    /// How many bytes of a long line to show on each side of the marks.
     const AROUND: u32 = 200;
-    let spans: Vec<_> = group.iter().map(|mark| on_first_line(mark.span, source, index)).collect();
+    let spans: Vec<_> = group.iter().map(|mark| truncate_to_line(mark.span, source, index)).collect();
     let first = spans.iter().map(|span| span.start).min()?;
     let last = spans.iter().map(|span| span.end).max()?;
     let line = index.line(first);
@@ -132,12 +132,12 @@ fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> O
     Some(Excerpt { text, line, mark_start: spans.first()?.start, is_whole, annotations: annotations.collect() })
 }
 
-/// Cuts a span that runs over several lines, or far along one, to what is worth showing.
-fn on_first_line(span: Span, source: &str, index: &LineIndex<'_>) -> Span {
-    const LONGEST: u32 = 120;
+/// Truncates a span to its first line and to a length worth underlining.
+fn truncate_to_line(span: Span, source: &str, index: &LineIndex<'_>) -> Span {
+    const MAX_LENGTH: u32 = 120;
     let line_end = index.line_span(index.line(span.start)).end;
     let line = Span::new(span.start, line_end).slice(source).trim_end_matches(['\r', '\n']);
-    let end = span.end.min(span.start + offset(line.len())).min(span.start.saturating_add(LONGEST));
+    let end = span.end.min(span.start + offset(line.len())).min(span.start.saturating_add(MAX_LENGTH));
     Span::new(span.start, floor_boundary(source, end).max(span.start))
 }
 

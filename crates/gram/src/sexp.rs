@@ -1,4 +1,4 @@
-//! The S-expression form that other gram tools print and compare.
+//! The S-expression form used by other gram tools.
 
 use crate::{Arrow, Kind, Span, Syntax, Tree};
 use std::fmt::Write;
@@ -21,7 +21,7 @@ pub fn to_sexp(tree: &Tree) -> String {
     writer.out
 }
 
-/// Indentation stops growing here, so that a path of a million nodes does not need a trillion blanks.
+/// The maximum indentation; without one, the output for a long path would grow quadratically.
 const MAX_INDENT: usize = 60;
 
 struct Writer<'t> {
@@ -56,7 +56,7 @@ impl<'t> Writer<'t> {
         self.depth += 1;
     }
 
-    /// Closes an expression that ends at `end`, comments inside it included.
+    /// Closes an expression that ends at `end`, after the comments inside it.
     fn close(&mut self, end: u32) {
         self.comments_before(end);
         self.out.push(')');
@@ -165,7 +165,7 @@ impl<'t> Writer<'t> {
         self.close(span.end);
     }
 
-    /// Writes a path of n nodes as n - 1 relationships, each the right side of the one before.
+    /// Writes a path of n nodes as n - 1 relationships, each nested in the right side of the previous one.
     fn path(&mut self, field: &str, path: Syntax<'t>) {
         let parts: Vec<_> = path.children().collect();
         let mut relationships = 0;
@@ -301,7 +301,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes the content of a fence, which the other tools see only where it is not blank.
+    /// Writes the content of a fence. Other tools have no node for blank content.
     fn fence_content(&mut self, fence: Syntax<'t>) {
         self.comments_before(fence.span().end);
         if fence.fence_content().is_some_and(|content| !content.trim().is_empty()) {

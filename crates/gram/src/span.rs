@@ -1,4 +1,4 @@
-//! Places in a source text.
+//! Positions in a source text.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the span from `start` up to, and without, `end`.
+    /// Returns the span from `start` up to but excluding `end`.
     pub const fn new(start: u32, end: u32) -> Self {
         Self { start, end }
     }
@@ -33,7 +33,7 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// Returns the text that the span covers, or `""` where it does not fit the text.
+    /// Returns the part of `source` that the span covers, or `""` if it is out of bounds or splits a character.
     pub fn slice(self, source: &str) -> &str {
         source.get(self.range()).unwrap_or_default()
     }
@@ -43,18 +43,18 @@ impl Span {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Tells whether the span covers nothing.
+    /// Returns whether the span is empty.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Tells whether `other` lies within this span.
+    /// Returns whether `other` lies within this span.
     pub const fn contains(self, other: Span) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
 
-/// Translates byte offsets to lines and columns, both counted from 1.
+/// A map from byte offsets to lines and columns, both counted from 1.
 ///
 /// Columns count characters, as editors show them.
 ///
@@ -69,27 +69,27 @@ pub struct LineIndex<'s> {
     source: &'s str,
     /// Where each line starts.
     starts: Vec<u32>,
-    /// How many characters start before each multiple of [`STEP`] bytes, so that long lines cost no more than short ones.
+    /// How many characters start before each multiple of [`STEP`] bytes, so that lookups in long lines are fast too.
     characters: Vec<u32>,
 }
 
 const STEP: usize = 256;
 
 impl<'s> LineIndex<'s> {
-    /// Finds the lines of a text.
+    /// Indexes the lines of a text.
     pub fn new(source: &'s str) -> Self {
         let mut starts = vec![0];
         let newlines = memchr::memchr_iter(b'\n', source.as_bytes());
         starts.extend(newlines.map(|at| offset(at + 1)));
         let counts = source.as_bytes().chunks(STEP).scan(0, |total, chunk| {
             let before = *total;
-            *total += characters(chunk);
+            *total += count_characters(chunk);
             Some(before)
         });
         Self { source, starts, characters: counts.collect() }
     }
 
-    /// Returns the line that holds an offset, counted from 1.
+    /// Returns the line that contains an offset, counted from 1.
     pub fn line(&self, at: u32) -> usize {
         self.starts.partition_point(|start| *start <= at)
     }
@@ -101,7 +101,7 @@ impl<'s> LineIndex<'s> {
         (line, before as usize + 1)
     }
 
-    /// Returns the bytes of a line, counted from 1, its line break included.
+    /// Returns the span of a line, counted from 1, including its line break.
     pub fn line_span(&self, line: usize) -> Span {
         let end = offset(self.source.len());
         let start_of = |index: usize| self.starts.get(index).copied().unwrap_or(end);
@@ -112,16 +112,16 @@ impl<'s> LineIndex<'s> {
         let at = (at as usize).min(self.source.len());
         let block = at.min(self.source.len().saturating_sub(1)) / STEP;
         let counted = self.characters.get(block).copied().unwrap_or(0);
-        counted + characters(self.source.as_bytes().get(block * STEP..at).unwrap_or_default())
+        counted + count_characters(self.source.as_bytes().get(block * STEP..at).unwrap_or_default())
     }
 }
 
-fn characters(bytes: &[u8]) -> u32 {
-    let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
-    offset(bytes.len() - bytes.iter().filter(continues).count())
+fn count_characters(bytes: &[u8]) -> u32 {
+    let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    offset(bytes.len() - bytes.iter().filter(is_continuation).count())
 }
 
-/// Narrows a position to the 32 bits that spans use; texts past that size are not parsed.
+/// Narrows an offset to the 32 bits that spans use; larger texts are not parsed.
 pub(crate) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -1,9 +1,9 @@
-//! Text as values hold it, and as it is written.
+//! Quoting, unquoting and dedenting text.
 
 use crate::tree::Flags;
 use std::borrow::Cow;
 
-/// Returns the text within quotes, escapes resolved. Text without quotes is returned as it is.
+/// Returns the text within quotes, with escapes resolved. Text without quotes is returned unchanged.
 pub(crate) fn unquote(text: &str, flags: Flags) -> Cow<'_, str> {
     let Some(quote @ ('"' | '\'' | '`')) = text.chars().next() else { return Cow::Borrowed(text) };
     let inner = text.strip_prefix(quote).unwrap_or(text);
@@ -14,7 +14,7 @@ pub(crate) fn unquote(text: &str, flags: Flags) -> Cow<'_, str> {
     if flags.contains(Flags::ESCAPED) { Cow::Owned(unescape(inner, quote)) } else { Cow::Borrowed(inner) }
 }
 
-/// Resolves escapes; what is not an escape stays as it is.
+/// Resolves escapes; invalid ones are left unchanged.
 fn unescape(text: &str, quote: char) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -41,7 +41,7 @@ fn unescape(text: &str, quote: char) -> String {
     result
 }
 
-/// Writes a string value in double quotes.
+/// Quotes a string value with double quotes.
 ///
 /// ```
 /// assert_eq!(patter_gram::quote("say \"hi\"\n"), r#""say \"hi\"\n""#);
@@ -50,7 +50,7 @@ pub fn quote(text: &str) -> String {
     quote_with(text, '"')
 }
 
-/// Writes text in the given quotes.
+/// Quotes text with the given quote.
 pub(crate) fn quote_with(text: &str, quote: char) -> String {
     let mut result = String::with_capacity(text.len() + 2);
     result.push(quote);
@@ -70,7 +70,7 @@ pub(crate) fn quote_with(text: &str, quote: char) -> String {
     result
 }
 
-/// Writes a name, label or key: bare where it can be, else in backticks.
+/// Quotes a name, label or key with backticks, unless it can be written bare.
 ///
 /// ```
 /// use patter_gram::quote_name;
@@ -82,15 +82,15 @@ pub fn quote_name(name: &str) -> Cow<'_, str> {
     if is_symbol(name) { Cow::Borrowed(name) } else { Cow::Owned(quote_with(name, '`')) }
 }
 
-/// Tells whether a text is a symbol, which needs no quotes: `[A-Za-z_][0-9A-Za-z_.\-@]*`.
+/// Returns whether a text is a symbol, which does not need quotes: `[A-Za-z_][0-9A-Za-z_.\-@]*`.
 pub fn is_symbol(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'@'))
 }
 
-/// Reads the content of a fence as people mean it: the indentation that all lines share, the line of the closing fence
-/// and carriage returns are layout, not text.
+/// Strips the layout from the content of a fence: the indentation that all lines share, the line of the closing fence
+/// and carriage returns.
 ///
 /// ```
 /// let content = "    Be kind.\n\n      - really\n  ";
@@ -102,11 +102,11 @@ pub fn dedent(content: &str) -> String {
         lines.pop();
     }
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
-    let mut written = lines.iter().filter(|line| !line.trim().is_empty());
-    let mut shared = written.next().map_or("", |line| line.get(..indent(line)).unwrap_or_default());
-    for line in written {
-        let same = shared.bytes().zip(line.bytes()).take_while(|(a, b)| a == b).count();
-        shared = shared.get(..same).unwrap_or_default();
+    let mut filled = lines.iter().filter(|line| !line.trim().is_empty());
+    let mut shared = filled.next().map_or("", |line| line.get(..indent(line)).unwrap_or_default());
+    for line in filled {
+        let common = shared.bytes().zip(line.bytes()).take_while(|(a, b)| a == b).count();
+        shared = shared.get(..common).unwrap_or_default();
     }
     let mut result = String::with_capacity(content.len());
     for (index, line) in lines.iter().enumerate() {
@@ -125,12 +125,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unescapes_what_it_knows_and_keeps_the_rest() {
+    fn resolves_known_escapes_and_keeps_others() {
         assert_eq!(unescape(r#"a\n\t\"\\n\/\q\"#, '"'), "a\n\t\"\\n/\\q\\");
     }
 
     #[test]
-    fn dedents_by_the_indentation_that_all_lines_share() {
+    fn dedents_by_the_shared_indentation() {
         let check = |content: &str, expected: &str| assert_eq!(dedent(content), expected, "{content:?}");
         check("", "");
         check("one", "one");

@@ -1,14 +1,14 @@
 //! The lossless syntax tree.
 //!
-//! A tree is the source text plus one flat list of nodes in reading order. A node knows its kind, its bytes and where
-//! its subtree ends, so children need no pointers, dropping a tree frees two blocks, and a deep text costs no stack.
-//! Punctuation and white space are not nodes: they are the bytes between them. Comments are kept in a list of their own.
+//! A tree is the source text plus one flat list of nodes in reading order. A node stores its kind, its span and where its
+//! subtree ends, so children need no pointers, dropping a tree frees two blocks, and deep nesting uses no stack.
+//! Punctuation and white space are not nodes: they are the bytes between nodes. Comments are in a separate list.
 
 use crate::Span;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a piece of syntax is.
+/// The kind of a syntax node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -24,7 +24,7 @@ pub enum Kind {
     Reference,
     /// An arrow of a path, with its subject if it has one.
     Arrow,
-    /// Annotations and the pattern that they describe.
+    /// Annotations and the pattern they describe.
     Annotated,
     /// `@key(value)`.
     Annotation,
@@ -68,17 +68,17 @@ pub enum Kind {
     Array,
     /// `{ key: value }` used as a value.
     Map,
-    /// Text that fits nowhere; a diagnostic says why.
+    /// Unexpected text; a diagnostic says why.
     Error,
 }
 
 impl Kind {
-    /// Tells whether this is a pattern: a node, path, bracket pattern or reference.
+    /// Returns whether this is a pattern: a node, path, bracket pattern or reference.
     pub const fn is_pattern(self) -> bool {
         matches!(self, Kind::Node | Kind::Path | Kind::Bracket | Kind::Reference)
     }
 
-    /// Tells whether this is a value of a property or annotation.
+    /// Returns whether this is a value of a property or annotation.
     pub const fn is_value(self) -> bool {
         matches!(
             self,
@@ -99,23 +99,23 @@ impl Kind {
     }
 }
 
-/// One entry of the flat list: 16 bytes.
+/// An entry of the flat list: 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawNode {
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// Index of the first entry after this one's subtree.
+    /// Index of the first entry after this subtree.
     pub(crate) next: u32,
 }
 
-/// Facts about a node that its text does not show cheaply.
+/// Properties of a node that would be expensive to recompute from its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);
 
 impl Flags {
-    /// The quoted text holds at least one escape.
+    /// The quoted text contains at least one escape.
     pub(crate) const ESCAPED: Flags = Flags(1);
     /// The closing bracket, quote or fence is missing.
     pub(crate) const UNCLOSED: Flags = Flags(2);
@@ -129,7 +129,7 @@ impl Flags {
     }
 }
 
-/// A parsed text: lossless, immutable, cheap to clone.
+/// A parsed text: lossless, immutable and cheap to clone.
 ///
 /// ```
 /// let (tree, diagnostics) = patter_gram::parse("(hello)-->(world) // greet");
@@ -147,11 +147,11 @@ struct Inner {
     source: Arc<str>,
     nodes: Vec<RawNode>,
     comments: Vec<Span>,
-    /// Bytes that were not UTF-8, with their offsets; [`PLACEHOLDER`] stands for each in the source.
+    /// Bytes that were not UTF-8, with their offsets; the source has a [`PLACEHOLDER`] for each.
     invalid_bytes: Vec<(u32, u8)>,
 }
 
-/// Stands in the text for each byte that is not UTF-8, so that all offsets stay true.
+/// Replaces each byte that is not UTF-8, so that offsets into the source stay valid.
 pub(crate) const PLACEHOLDER: u8 = 0x1A;
 
 impl Tree {
@@ -166,12 +166,12 @@ impl Tree {
 
     /// Returns the text that was parsed.
     ///
-    /// Bytes that were not UTF-8 show as U+001A here; [`Tree::to_bytes`] gives them back.
+    /// Bytes that were not UTF-8 appear as U+001A here; [`Tree::to_bytes`] restores them.
     pub fn source(&self) -> &str {
         &self.inner.source
     }
 
-    /// Prints the tree: the exact bytes that were parsed, also where they were not UTF-8.
+    /// Prints the tree: the exact bytes that were parsed, even those that were not UTF-8.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.source().as_bytes().to_vec();
         for (at, byte) in &self.inner.invalid_bytes {
@@ -182,12 +182,12 @@ impl Tree {
         bytes
     }
 
-    /// Returns the root of the tree, of kind [`Kind::File`].
+    /// Returns the root of the tree, a [`Kind::File`].
     pub fn root(&self) -> Syntax<'_> {
         Syntax { tree: self, id: 0 }
     }
 
-    /// Returns the record at the head of the file, if there is one.
+    /// Returns the record at the start of the file, if there is one.
     pub fn record(&self) -> Option<Syntax<'_>> {
         self.root().children().find(|child| child.kind() == Kind::Record)
     }
@@ -197,7 +197,7 @@ impl Tree {
         self.comment_spans().iter().map(|span| Comment { span: *span, text: span.slice(self.source()) })
     }
 
-    /// Returns the piece of syntax with an id taken from this tree.
+    /// Returns the node with an id from this tree.
     pub fn get(&self, id: SyntaxId) -> Option<Syntax<'_>> {
         ((id.0 as usize) < self.inner.nodes.len()).then_some(Syntax { tree: self, id: id.0 })
     }
@@ -211,8 +211,8 @@ impl Tree {
     }
 
     fn raw(&self, id: u32) -> RawNode {
-        const NOTHING: RawNode = RawNode { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
-        self.inner.nodes.get(id as usize).copied().unwrap_or(NOTHING)
+        const MISSING: RawNode = RawNode { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
+        self.inner.nodes.get(id as usize).copied().unwrap_or(MISSING)
     }
 }
 
@@ -222,27 +222,27 @@ impl fmt::Display for Tree {
     }
 }
 
-/// A comment and where it stands.
+/// A comment and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comment<'t> {
-    /// Its bytes.
+    /// The span, without the line break.
     pub span: Span,
-    /// Its text, markers included, without the line break.
+    /// The text, including the comment markers.
     pub text: &'t str,
 }
 
 impl Comment<'_> {
-    /// Tells whether this is a `/** … */` comment.
+    /// Returns whether this is a `/** … */` comment.
     pub fn is_doc(&self) -> bool {
         self.text.starts_with("/*")
     }
 }
 
-/// Names a piece of syntax within its tree.
+/// The id of a node within its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SyntaxId(u32);
 
-/// A piece of syntax: a cursor into a [`Tree`].
+/// A node of the syntax tree: a cursor into a [`Tree`].
 #[derive(Clone, Copy)]
 pub struct Syntax<'t> {
     tree: &'t Tree,
@@ -250,7 +250,7 @@ pub struct Syntax<'t> {
 }
 
 impl<'t> Syntax<'t> {
-    /// Returns the tree this is part of.
+    /// Returns the tree this node belongs to.
     pub fn tree(self) -> &'t Tree {
         self.tree
     }
@@ -260,33 +260,33 @@ impl<'t> Syntax<'t> {
         SyntaxId(self.id)
     }
 
-    /// Returns what this is.
+    /// Returns the kind of the node.
     pub fn kind(self) -> Kind {
         self.tree.raw(self.id).kind
     }
 
-    /// Returns the bytes it covers.
+    /// Returns the span of the node.
     pub fn span(self) -> Span {
         let raw = self.tree.raw(self.id);
         Span::new(raw.start, raw.end)
     }
 
-    /// Returns its text, exactly as written.
+    /// Returns the source text of the node.
     pub fn text(self) -> &'t str {
         self.span().slice(self.tree.source())
     }
 
-    /// Iterates over the direct parts, in order.
+    /// Iterates over the direct children, in order.
     pub fn children(self) -> Children<'t> {
         Children { tree: self.tree, next: self.id + 1, end: self.tree.raw(self.id).next }
     }
 
-    /// Returns the first direct part of a kind.
+    /// Returns the first direct child of a kind.
     pub fn child(self, kind: Kind) -> Option<Syntax<'t>> {
         self.children().find(|child| child.kind() == kind)
     }
 
-    /// Iterates over this and everything below it, in reading order.
+    /// Iterates over this node and all its descendants, in reading order.
     pub fn descendants(self) -> impl Iterator<Item = Syntax<'t>> {
         let tree = self.tree;
         (self.id..tree.raw(self.id).next).map(move |id| Syntax { tree, id })
@@ -301,7 +301,7 @@ impl<'t> Syntax<'t> {
         self.flags().contains(Flags::UNCLOSED)
     }
 
-    /// Returns how many entries the subtree has, this one included.
+    /// Returns the number of nodes in the subtree, including this one.
     pub(crate) fn size(self) -> u32 {
         self.tree.raw(self.id).next.saturating_sub(self.id)
     }
@@ -313,7 +313,7 @@ impl fmt::Debug for Syntax<'_> {
     }
 }
 
-/// Iterator over the direct parts of a piece of syntax.
+/// An iterator over the direct children of a node.
 #[derive(Debug, Clone)]
 pub struct Children<'t> {
     tree: &'t Tree,

@@ -1,11 +1,11 @@
-//! Values with types.
+//! Typed values.
 
 use crate::number::{Decimal, Integer, Number};
 use crate::{Kind, Span, Syntax, dedent, quote, quote_name, text};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The value of a property, free of how it was written: quoting, number bases and trivia are gone.
+/// The value of a property, independent of its spelling: quoting, number bases and trivia are not part of it.
 ///
 /// [`fmt::Display`] writes it as gram.
 ///
@@ -19,7 +19,7 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Text, quoted or fenced. The content of a fence is raw here; see [`Syntax::read_text`].
+    /// Text, quoted or fenced. The content of a fence is raw; see [`Syntax::read_text`].
     String(String),
     /// Text with a tag that says what it is, such as ``date`2024-04-05` ``.
     Tagged {
@@ -39,11 +39,11 @@ pub enum Value {
         /// The unit.
         unit: String,
     },
-    /// A range, closed or open to one side.
+    /// A range, closed or open on one side.
     Range {
-        /// The lower end; `None` for `...5`.
+        /// The lower bound; `None` for `...5`.
         lower: Option<Number>,
-        /// The upper end; `None` for `1...`.
+        /// The upper bound; `None` for `1...`.
         upper: Option<Number>,
     },
     /// `true` or `false`.
@@ -57,7 +57,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Reads the value that a piece of syntax stands for, or `None` where it is no value or a malformed one.
+    /// Reads the value of a node; `None` if it is not a value or is malformed.
     pub fn read(syntax: Syntax<'_>) -> Option<Value> {
         Some(match syntax.kind() {
             Kind::String => Value::String(syntax.unquoted().into_owned()),
@@ -90,7 +90,7 @@ impl Value {
         })
     }
 
-    /// Reads a value from text; `None` where the text is not exactly one value.
+    /// Parses a value; `None` unless the text is exactly one value.
     ///
     /// ```
     /// use patter_gram::Value;
@@ -112,13 +112,13 @@ impl Value {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
-    /// Returns the entry of a map.
+    /// Returns the value of a key, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let Value::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Names the type of the value, for messages.
+    /// Returns the name of the value's type, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::String(_) => "string",
@@ -188,15 +188,15 @@ impl From<bool> for Value {
     }
 }
 
-/// Reading text and properties out of syntax.
+/// Text and properties of nodes.
 impl<'t> Syntax<'t> {
-    /// Returns quoted text without its quotes and with its escapes resolved; other text as it is.
+    /// Returns quoted text without its quotes and with its escapes resolved; other text unchanged.
     pub fn unquoted(self) -> Cow<'t, str> {
         text::unquote(self.text(), self.flags())
     }
 
-    /// Reads a text as an instruction or description means it: strings as they are, fences without their layout
-    /// (see [`dedent`]). `None` where this is no string.
+    /// Reads a string as an instruction or description: quoted strings unchanged, fences without their layout (see
+    /// [`dedent`]). Returns `None` if this is not a string.
     ///
     /// ```
     /// let (tree, _) = patter_gram::parse("({text: ```\n    Be kind.\n    ```})");
@@ -218,12 +218,12 @@ impl<'t> Syntax<'t> {
         self.children().filter(|child| child.kind() == Kind::Property).map(|syntax| Property { syntax })
     }
 
-    /// Returns the raw text between the fences, from the line after the opening one.
+    /// Returns the raw text between the fences, from the line after the opening fence.
     pub(crate) fn fence_content(self) -> Option<&'t str> {
         let header_end = self.child(Kind::Tag).map_or(self.span().start + 3, |tag| tag.span().end);
         let comments = self.tree().comment_spans();
         let first = comments.partition_point(|comment| comment.start < header_end);
-        // Comments may stand on the opening line; the break after the last of them starts the text.
+        // The opening line may contain comments; the text starts after the line break that follows the last of them.
         let mut from = header_end;
         for comment in comments.iter().skip(first) {
             let gap = Span::new(from, comment.start).slice(self.tree().source());
@@ -241,7 +241,7 @@ impl<'t> Syntax<'t> {
         if self.text().starts_with("```") {
             return self.fence_content().map(Cow::Borrowed);
         }
-        // Only trivia stands between the tag and its text, and a comment may hold backticks.
+        // Only trivia separates the tag from its text, but a comment may contain backticks.
         let tag_end = self.child(Kind::Tag)?.span().end;
         let comments = self.tree().comment_spans();
         let first = comments.partition_point(|comment| comment.start < tag_end);

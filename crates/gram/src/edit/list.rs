@@ -1,11 +1,11 @@
-//! Items that come into a list or go: the properties of a record, the elements of a bracket pattern.
+//! Adding and removing list items: the properties of a record, the elements of a bracket pattern.
 
 use super::splice::Splice;
 use crate::format::line_break;
 use crate::{Kind, Span, Syntax, SyntaxId, Tree, span::offset};
 use std::collections::HashSet;
 
-/// Works out the splices that remove items of a list and add others after the last.
+/// Computes the splices that remove items from a list and add others at its end.
 pub(super) fn splice_items(list: Syntax<'_>, removed: &HashSet<SyntaxId>, added: &[String], splices: &mut Vec<Splice>) {
     let is_item = |item: &Syntax<'_>| match list.kind() {
         Kind::Bracket => item.kind().is_pattern(),
@@ -30,7 +30,7 @@ fn remove(
     let tree = list.tree();
     let mut erase = |span: Span| splices.push(Splice { span: with_line(tree, span), text: String::new() });
     for (index, item) in items.iter().enumerate().filter(|(_, item)| removed.contains(&item.id())) {
-        // An item goes with the comma after it.
+        // An item is removed together with the comma after it.
         let next = items.get(index + 1);
         let comma = next.and_then(|next| punctuation(tree, b',', item.span().end, next.span().start));
         match comma {
@@ -44,7 +44,7 @@ fn remove(
             None => erase(item.span()),
         }
     }
-    // Where nothing comes after it any more, the last item that stays loses its comma.
+    // If no item follows it any more, the last kept item loses its comma.
     if let Some(last) = last_kept
         && let (Some(item), Some(next)) = (items.get(last), items.get(last + 1))
         && ends_list
@@ -78,13 +78,13 @@ fn insert(
         return put(inside, format!("{opening}{}", added.join(", ")));
     };
     let Some(kept) = last_kept.and_then(|index| items.get(index)) else {
-        // All others go; the new ones take the place of the first.
-        let blank = if list.kind() == Kind::Bracket { " " } else { "" };
+        // All items are removed; the new ones replace the first.
+        let space = if list.kind() == Kind::Bracket { " " } else { "" };
         let is_first_on_line = with_line(tree, first.span()).start == first.span().start;
-        let blank = if is_first_on_line { "" } else { blank };
-        return put(first.span().start, format!("{blank}{}", added.join(", ")));
+        let space = if is_first_on_line { "" } else { space };
+        return put(first.span().start, format!("{space}{}", added.join(", ")));
     };
-    // The comma after the item that stays may be there already, before one that goes.
+    // If a removed item follows the last kept one, the comma between them is already there.
     let next = last_kept.and_then(|index| items.get(index + 1));
     let has_comma = next.is_some_and(|next| punctuation(tree, b',', kept.span().end, next.span().start).is_some());
     let end = last.span().end;
@@ -92,7 +92,7 @@ fn insert(
         let separator = if has_comma { " " } else { ", " };
         return put(end, format!("{separator}{}", added.join(", ")));
     };
-    // Items on lines of their own get company on lines of their own, after the comment that ends the last line.
+    // If the last item has its own line, so do the new ones, after any comment that ends that line.
     let new_line = format!("{}{indent}", line_break(tree));
     if !has_comma {
         put(kept.span().end, ",".to_owned());
@@ -101,7 +101,7 @@ fn insert(
     put(line_comment_end(tree, end), format!("{new_line}{}", added.join(&separator)));
 }
 
-/// Returns the indentation of the last item, if it stands on a line of its own.
+/// Returns the indentation of the last item, if it is on its own line.
 fn own_line_indent(list: Syntax<'_>, items: &[Syntax<'_>], last: &Syntax<'_>) -> Option<String> {
     let before = match items.len() {
         0 | 1 => bar(list, last.span().end).map_or(list.span().start, |bar| bar.start),
@@ -112,7 +112,7 @@ fn own_line_indent(list: Syntax<'_>, items: &[Syntax<'_>], last: &Syntax<'_>) ->
     Some(gap.get(line + 1..).unwrap_or_default().chars().take_while(|c| c.is_whitespace()).collect())
 }
 
-/// Returns the bar of a bracket pattern that has elements, the first of which ends at or before `before`.
+/// Returns the bar of a bracket pattern, searching from the end of the subject up to `before`.
 fn bar(list: Syntax<'_>, before: u32) -> Option<Span> {
     let is_subject = |kind| matches!(kind, Kind::Identifier | Kind::Label | Kind::Record);
     let parts = list.children().take_while(|part| is_subject(part.kind()));
@@ -120,7 +120,7 @@ fn bar(list: Syntax<'_>, before: u32) -> Option<Span> {
     punctuation(list.tree(), b'|', from, before)
 }
 
-/// Finds a punctuation mark between two tokens, outside of comments.
+/// Finds a punctuation mark between two tokens, outside comments.
 fn punctuation(tree: &Tree, mark: u8, from: u32, to: u32) -> Option<Span> {
     let comments = tree.comment_spans();
     let mut at = from;
@@ -157,8 +157,8 @@ fn is_blank(tree: &Tree, from: u32, to: u32) -> bool {
     Span::new(from, to).slice(tree.source()).bytes().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// Widens the span of removed text: over the whole line where nothing else stands on it, else over the blanks before
-/// it, or after it where it starts the line or the list.
+/// Widens the span of removed text: to the whole line if nothing else is on it, otherwise over the spaces before it, or
+/// after it if it starts the line or the list.
 fn with_line(tree: &Tree, span: Span) -> Span {
     const BLANKS: [char; 2] = [' ', '\t'];
     let before = tree.source().get(..span.start as usize).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Changes to a tree that leave everything else as it is.
+//! Edits that change only what they must.
 
 mod list;
 mod splice;
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// A set of changes to a tree. Nothing happens before [`Edit::apply`].
+/// A set of changes to a tree, applied by [`Edit::apply`].
 ///
-/// Each change touches only the bytes it must: comments, layout, quoting and order of everything else stay. Changes may
-/// come in any order; where two speak of the same thing, the later one counts.
+/// Each change touches only the bytes it must: comments, layout, quoting and order of everything else are kept. Changes
+/// can be added in any order; if two conflict, the later one wins.
 ///
 /// ```
 /// let (tree, _) = patter_gram::parse("[a:Agent { // note\n  model: 'x'\n} | b]");
@@ -37,11 +37,11 @@ pub struct Edit<'t> {
     errors: Vec<EditError>,
 }
 
-/// What happens to one pattern.
+/// The changes to one pattern.
 #[derive(Debug, Clone, Default)]
 struct SubjectEdit {
     name: Option<String>,
-    /// Labels, and whether they are to be there.
+    /// Labels, and whether the pattern should have them.
     labels: Vec<(String, bool)>,
     /// Keys, and the text of their values; `None` removes them.
     properties: Vec<(String, Option<String>)>,
@@ -49,10 +49,11 @@ struct SubjectEdit {
     added_elements: Vec<String>,
 }
 
-/// Why a change could not be made.
+/// An error that occurs when a change is not possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EditError {
-    /// A reference or a path has no subject of its own: no labels, no record.
+    /// References and paths have no subject: no labels and no record.
     NoSubject(Span),
     /// Only bracket patterns have elements.
     NotABracket(Span),
@@ -63,8 +64,8 @@ pub enum EditError {
 impl fmt::Display for EditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EditError::NoSubject(_) => f.write_str("a reference or a path has no labels and no record"),
-            EditError::NotABracket(_) => f.write_str("only a bracket pattern has elements"),
+            EditError::NoSubject(_) => f.write_str("references and paths have no labels or record"),
+            EditError::NotABracket(_) => f.write_str("only bracket patterns have elements"),
             EditError::NotAValue(key) => write!(f, "the value for `{key}` cannot be written as gram"),
         }
     }
@@ -80,7 +81,7 @@ impl Tree {
 }
 
 impl Edit<'_> {
-    /// Sets a property, in place where it exists, else after the others.
+    /// Sets a property: in place if it exists, otherwise after the others.
     pub fn set_property(&mut self, pattern: Pattern<'_>, key: &str, value: &Value) -> &mut Self {
         let text = value.to_string();
         if Value::parse(&text).as_ref() != Some(value) {
@@ -97,12 +98,12 @@ impl Edit<'_> {
         self.change_property(pattern, key, Some(value.to_owned()))
     }
 
-    /// Removes a property, if it exists: all of them, where a key is given twice.
+    /// Removes a property, if it exists, including all repetitions of the key.
     pub fn remove_property(&mut self, pattern: Pattern<'_>, key: &str) -> &mut Self {
         self.change_property(pattern, key, None)
     }
 
-    /// Gives a pattern another name, or its first one.
+    /// Sets the name of a pattern.
     pub fn rename(&mut self, pattern: Pattern<'_>, name: &str) -> &mut Self {
         if pattern.kind() == PatternKind::Path {
             return self.reject(EditError::NoSubject(pattern.span()));
@@ -111,7 +112,7 @@ impl Edit<'_> {
         self
     }
 
-    /// Adds a label after the others, unless the pattern has it.
+    /// Adds a label after the others, unless the pattern already has it.
     pub fn add_label(&mut self, pattern: Pattern<'_>, label: &str) -> &mut Self {
         self.change_label(pattern, label, true)
     }
@@ -121,7 +122,7 @@ impl Edit<'_> {
         self.change_label(pattern, label, false)
     }
 
-    /// Adds an element, written as gram, after the others of a bracket pattern.
+    /// Adds an element, written as gram, to the end of a bracket pattern.
     pub fn push_element(&mut self, pattern: Pattern<'_>, element: &str) -> &mut Self {
         if pattern.kind() != PatternKind::Bracket {
             return self.reject(EditError::NotABracket(pattern.span()));
@@ -130,7 +131,7 @@ impl Edit<'_> {
         self
     }
 
-    /// Removes an element of a bracket pattern.
+    /// Removes an element from a bracket pattern.
     pub fn remove_element(&mut self, pattern: Pattern<'_>, element: Pattern<'_>) -> &mut Self {
         if pattern.kind() != PatternKind::Bracket {
             return self.reject(EditError::NotABracket(pattern.span()));
@@ -139,21 +140,21 @@ impl Edit<'_> {
         self
     }
 
-    /// Replaces a pattern, annotations included, by text. Other changes inside it go with it.
+    /// Replaces a pattern, including its annotations, with text. Other changes inside it are discarded.
     pub fn replace(&mut self, pattern: Pattern<'_>, text: &str) -> &mut Self {
         let splice = Splice { span: pattern.span(), text: text.to_owned() };
         self.replaced.insert(pattern.syntax().id(), splice);
         self
     }
 
-    /// Returns the changes that could not be noted, and why. [`Edit::apply`] leaves them out.
+    /// Returns the errors of rejected changes. [`Edit::apply`] skips those changes.
     pub fn errors(&self) -> &[EditError] {
         &self.errors
     }
 
-    /// Makes the changes and parses the result.
+    /// Applies the changes and parses the result.
     ///
-    /// Diagnostics tell of text that was put in and is not well-formed, and of mistakes that were there before.
+    /// The diagnostics cover both inserted text that is not well-formed and errors that were there before.
     pub fn apply(self) -> (Tree, Vec<Diagnostic>) {
         let mut splices: Vec<_> = self.replaced.into_values().collect();
         for (id, changes) in &self.subjects {
@@ -199,11 +200,11 @@ fn has_subject(pattern: Pattern<'_>) -> bool {
     matches!(pattern.kind(), PatternKind::Node | PatternKind::Bracket)
 }
 
-/// Works out the splices that change one pattern.
+/// Computes the splices that change one pattern.
 fn splice_subject(pattern: Pattern<'_>, changes: &SubjectEdit, splices: &mut Vec<Splice>) {
     let syntax = pattern.syntax();
     let inside = syntax.span().start + 1;
-    // Insertions at one place keep their order: name, labels, record.
+    // Insertions at the same offset keep their order: name, labels, record.
     if let Some(name) = &changes.name {
         let span = pattern.identifier().map_or(Span::at(inside), Syntax::span);
         splices.push(Splice { span, text: name.clone() });

@@ -1,33 +1,33 @@
-//! Splices: the primitive changes that every edit comes down to.
+//! Splices: replacements of byte ranges, which every edit is made of.
 
 use crate::{Span, Tree, span::offset};
 
-/// New text for a range of bytes.
+/// A replacement of a byte range.
 #[derive(Debug, Clone)]
 pub(super) struct Splice {
     pub(super) span: Span,
     pub(super) text: String,
 }
 
-/// Applies splices. Where one lies within another, the outer one wins.
+/// Applies splices. If one lies within another, the outer one wins.
 pub(super) fn apply_splices(tree: &Tree, mut splices: Vec<Splice>) -> (String, Vec<(u32, u8)>) {
-    // Stable, so that insertions at one place keep their order. They come before what is changed or erased there, and
-    // of changes the longest comes first.
+    // The sort is stable, so insertions at the same offset keep their order. They come before replacements and removals
+    // there, of which the longest comes first.
     splices.sort_by_key(|splice| (splice.span.start, !splice.span.is_empty(), std::cmp::Reverse(splice.span.end)));
     let mut source = String::with_capacity(tree.source().len());
     let mut invalid_bytes = Vec::new();
     let mut at = 0;
     let keep = |source: &mut String, invalid_bytes: &mut Vec<(u32, u8)>, kept: Span| {
-        let first = tree.invalid_bytes().partition_point(|(place, _)| *place < kept.start);
-        let inside = tree.invalid_bytes().iter().skip(first).take_while(|(place, _)| *place < kept.end);
-        invalid_bytes.extend(inside.map(|(place, byte)| (place - kept.start + offset(source.len()), *byte)));
+        let first = tree.invalid_bytes().partition_point(|(position, _)| *position < kept.start);
+        let inside = tree.invalid_bytes().iter().skip(first).take_while(|(position, _)| *position < kept.end);
+        invalid_bytes.extend(inside.map(|(position, byte)| (position - kept.start + offset(source.len()), *byte)));
         source.push_str(kept.slice(tree.source()));
     };
-    let mut erases = false;
+    let mut is_removal = false;
     for splice in splices {
         if splice.span.start < at {
-            // What is erased may reach over blanks to the next change, which still counts; what is replaced may not.
-            if erases {
+            // A removal may extend over spaces into the next splice, which still applies; a replacement may not.
+            if is_removal {
                 source.push_str(&splice.text);
                 at = at.max(splice.span.end);
             }
@@ -35,7 +35,7 @@ pub(super) fn apply_splices(tree: &Tree, mut splices: Vec<Splice>) -> (String, V
         }
         keep(&mut source, &mut invalid_bytes, Span::new(at, splice.span.start));
         source.push_str(&splice.text);
-        erases = splice.text.is_empty() && !splice.span.is_empty();
+        is_removal = splice.text.is_empty() && !splice.span.is_empty();
         at = splice.span.end;
     }
     keep(&mut source, &mut invalid_bytes, Span::new(at, offset(tree.source().len())));

@@ -1,9 +1,9 @@
-//! Items on one line.
+//! Writing an item on one line.
 
 use super::tokens::{colon, has_brackets, has_comment, name_and_labels, strokes};
 use crate::{Kind, Syntax};
 
-/// Writes syntax on one line, and gives up at a limit of bytes or where there must be a line break.
+/// A writer that puts items on one line and stops at a byte limit or a required line break.
 pub(super) struct FlatWriter<'o> {
     pub(super) out: &'o mut String,
     pub(super) limit: usize,
@@ -90,7 +90,7 @@ impl FlatWriter<'_> {
                     _ => Some(()),
                 }
             }),
-            // Where a comment stands inside, these stay as they are.
+            // With a comment inside, these are written verbatim.
             Kind::Range if !has_comment(item) => {
                 let text: String = item.text().chars().filter(|c| !c.is_whitespace()).collect();
                 self.push(&text)

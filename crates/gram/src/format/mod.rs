@@ -1,8 +1,8 @@
-//! The one canonical layout.
+//! The canonical layout.
 //!
 //! A list (the file, a record, an array, the elements of a bracket pattern, the arrows of a path) is written on one
-//! line where that fits, else with one item a line. Comments keep a list on several lines and stay with the item that
-//! they stand before, or after on the same line. A comment in the midst of an item moves before the item.
+//! line if it fits, otherwise with one item per line. A list with comments always has one item per line. A comment stays
+//! with the item after it, or with the item before it on the same line. A comment inside an item moves before the item.
 
 mod flat;
 mod tokens;
@@ -11,14 +11,14 @@ use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
 use flat::FlatWriter;
 use tokens::{bar, colon, comment_owners, has_brackets, inside_brackets, name_and_labels, owns_comments, strokes};
 
-/// How many characters fit on a line.
+/// The maximum line width, in characters.
 pub const LINE_WIDTH: usize = 100;
 
 const INDENT: usize = 2;
 
-/// Formats a text. A text with errors is not touched: they are returned instead.
+/// Formats a text. If the text has errors, they are returned instead.
 ///
-/// Meaning and comments are kept, fenced text is untouched, and formatting again changes nothing.
+/// Meaning and comments are preserved, fenced text is unchanged, and formatting is idempotent.
 ///
 /// ```
 /// let text = "[ a : Agent{model:'demo'}|b,c ]// the first";
@@ -44,7 +44,7 @@ fn format_tree(tree: &Tree) -> String {
     writer.out
 }
 
-/// Returns the line break to write: that of the source, as its layout shows it first.
+/// Returns the line break to write: the first one in the layout of the source.
 pub(crate) fn line_break(tree: &Tree) -> &'static str {
     let fences =
         tree.root().descendants().filter(|part| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range));
@@ -64,19 +64,19 @@ pub(crate) fn line_break(tree: &Tree) -> &'static str {
     }
 }
 
-/// Items with the text around them that holds their comments.
+/// Items and the span that contains them and their comments.
 struct List<'t> {
     items: Vec<Syntax<'t>>,
-    /// From after the opening bracket to before the closing one.
+    /// The span between the brackets.
     inside: Span,
-    /// What stands between two items.
+    /// The separator between two items.
     separator: &'static str,
 }
 
-/// Where the first item of a list goes.
+/// Where to write the first item of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placement {
-    /// Where the text is now.
+    /// On the current line.
     SameLine,
     /// On a new line.
     NewLine,
@@ -85,7 +85,7 @@ enum Placement {
 struct Writer<'t> {
     tree: &'t Tree,
     out: String,
-    /// Where the current line starts in `out`.
+    /// The offset in `out` at which the current line starts.
     line_start: usize,
     line_break: &'static str,
 }
@@ -93,7 +93,7 @@ struct Writer<'t> {
 impl<'t> Writer<'t> {
     // Lists.
 
-    /// Writes items one a line, each with its comments.
+    /// Writes one item per line, each with its comments.
     fn items(&mut self, list: &List<'t>, indent: usize, first: Placement) {
         let mut previous_end = list.inside.start;
         let mut placement = first;
@@ -124,7 +124,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Starts a line, after an empty one where the source has one in this gap between two items.
+    /// Starts a line, after an empty one if the source has one in this gap between two items.
     fn new_line(&mut self, placement: &mut Placement, indent: usize, gap: Span) {
         let is_first = self.out.is_empty() || self.out.ends_with(['{', '[', '|']);
         match *placement {
@@ -145,7 +145,7 @@ impl<'t> Writer<'t> {
         self.verbatim(comment.slice(self.tree.source()).trim_end());
     }
 
-    /// Writes text that may hold line breaks.
+    /// Writes text that may contain line breaks.
     fn verbatim(&mut self, text: &str) {
         if let Some(last_break) = text.rfind('\n') {
             self.line_start = self.out.len() + last_break + 1;
@@ -162,7 +162,7 @@ impl<'t> Writer<'t> {
         comments.get(first..first + count).unwrap_or_default()
     }
 
-    /// Returns the comments on the line where an item ends. A `/** … */` right before the next item belongs to that.
+    /// Returns the comments on the line where an item ends. A `/** … */` right before the next item belongs to that item.
     fn trailing_comments(&self, from: u32, until: u32) -> Vec<Span> {
         let source = self.tree.source();
         let mut end = from;
@@ -183,13 +183,13 @@ impl<'t> Writer<'t> {
         trailing
     }
 
-    /// Returns the comments in the midst of an item: those that no list inside it takes care of.
+    /// Returns the comments inside an item that no list inside it writes.
     fn stray_comments(&self, item: Syntax<'t>) -> Vec<Span> {
         if owns_comments(item.kind()) || self.comments_in(item.span()).is_empty() {
             return Vec::new();
         }
         let item = match item.kind() {
-            // The parts of these are lists themselves; only what is in the first part has nowhere to go.
+            // These write the comments between their parts; only those in the first part are left.
             Kind::Path | Kind::Annotated => match item.children().next() {
                 Some(first) => first,
                 None => return Vec::new(),
@@ -203,7 +203,7 @@ impl<'t> Writer<'t> {
 
     // Items.
 
-    /// Writes an item on one line where it fits with `suffix` more characters, else on several.
+    /// Writes an item on one line if it fits with `suffix` more characters, otherwise on several.
     fn item(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
         if self.try_flat(item, suffix) {
             return;
@@ -301,7 +301,7 @@ impl<'t> Writer<'t> {
         self.close(']', indent);
     }
 
-    /// Writes a path with one arrow a line.
+    /// Writes a path with one arrow per line.
     fn path(&mut self, path: Syntax<'t>, indent: usize, suffix: usize) {
         let mut parts = path.children();
         let Some(first) = parts.next() else { return };
@@ -342,7 +342,7 @@ impl<'t> Writer<'t> {
         self.out.push_str(right);
     }
 
-    /// Writes annotations and their pattern, each on a line of its own. Strays of the first were written before it.
+    /// Writes annotations and their pattern, one per line. The caller has written the stray comments of the first.
     fn annotated(&mut self, list: &List<'t>, indent: usize, suffix: usize) {
         let mut placement = Placement::SameLine;
         let mut previous_end = list.inside.start;
@@ -368,7 +368,7 @@ impl<'t> Writer<'t> {
 
     // One line.
 
-    /// Writes an item on the current line, if it fits with `suffix` more characters. Otherwise writes nothing.
+    /// Writes an item on the current line if it fits with `suffix` more characters; otherwise writes nothing.
     fn try_flat(&mut self, item: Syntax<'t>, suffix: usize) -> bool {
         let comments = self.comments_in(item.span()).len();
         let has_own_lines = comments > 0 && comments > self.stray_comments(item).len();
@@ -387,7 +387,7 @@ impl<'t> Writer<'t> {
         fits
     }
 
-    /// Returns an item on one line, however long, or as it is written where it has line breaks of its own.
+    /// Returns an item on one line of any length, or as written if it contains line breaks.
     fn flat_without_limit(&self, item: Syntax<'t>) -> String {
         let mut out = String::new();
         let mut flat = FlatWriter { out: &mut out, limit: usize::MAX };

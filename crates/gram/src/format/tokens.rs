@@ -1,9 +1,9 @@
-//! Pieces of text that the tree does not spell out.
+//! Tokens that are not nodes of the tree: colons, bars, strokes.
 
 use crate::pattern::label_text;
 use crate::{Kind, Span, Syntax, Tree};
 
-/// Returns name and labels, without blanks.
+/// Returns the name and labels, without spaces.
 pub(super) fn name_and_labels(item: Syntax<'_>) -> String {
     let mut head = String::new();
     for part in item.children() {
@@ -19,14 +19,14 @@ pub(super) fn name_and_labels(item: Syntax<'_>) -> String {
     head
 }
 
-/// Returns the colon of a property, as it is written.
+/// Returns the colon of a property as written: `:` or `::`.
 pub(super) fn colon(property: Syntax<'_>) -> &'static str {
     let key_end = property.child(Kind::Key).map_or(property.span().start, |key| key.span().end);
     let rest = skip_trivia(property.tree(), key_end);
     if rest.starts_with("::") { "::" } else { ":" }
 }
 
-/// Returns both halves of an arrow.
+/// Returns the halves of an arrow, before and after its subject.
 pub(super) fn strokes(arrow: Syntax<'_>) -> (&'static str, &'static str) {
     let text = arrow.text();
     let points_left = text.starts_with('<');
@@ -38,7 +38,7 @@ pub(super) fn strokes(arrow: Syntax<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// Tells whether an arrow has a bracket with something in it; empty ones are left out.
+/// Returns whether an arrow needs brackets; empty ones are omitted.
 pub(super) fn has_brackets(arrow: Syntax<'_>) -> bool {
     arrow.children().next().is_some()
 }
@@ -72,7 +72,7 @@ pub(super) fn skip_trivia(tree: &Tree, from: u32) -> &str {
     rest
 }
 
-/// Returns the spans of the lists inside an item, whose comments are theirs, and of text that is kept as it is.
+/// Returns the spans inside an item whose comments are written by a list or as part of verbatim text.
 pub(super) fn comment_owners(item: Syntax<'_>) -> Vec<Span> {
     let mut lists: Vec<_> = item.children().filter(|part| owns_comments(part.kind())).map(Syntax::span).collect();
     if item.kind() == Kind::Bracket {
@@ -81,12 +81,12 @@ pub(super) fn comment_owners(item: Syntax<'_>) -> Vec<Span> {
     lists
 }
 
-/// Tells whether syntax takes care of the comments inside it.
+/// Returns whether a node writes the comments inside it.
 pub(super) fn owns_comments(kind: Kind) -> bool {
     matches!(kind, Kind::Record | Kind::Array | Kind::Map | Kind::Fence | Kind::Tagged | Kind::Range)
 }
 
-/// Returns what is between the brackets.
+/// Returns the span between the brackets.
 pub(super) fn inside_brackets(span: Span) -> Span {
     Span::new(span.start + 1, span.end - 1)
 }

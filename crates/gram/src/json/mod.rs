@@ -1,6 +1,6 @@
-//! The JSON form, both ways.
+//! The JSON form of a tree, written and read.
 //!
-//! It says what a text means, so comments, layout and quoting are not in it. `docs/gram.md` documents it.
+//! It represents the meaning of a text, without comments, layout or quoting. `docs/gram.md` documents it.
 
 mod read;
 
@@ -11,7 +11,7 @@ use crate::{Annotation, Arrow, Decimal, Integer, Kind, Number, Pattern, PatternK
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashSet;
 
-/// Returns the JSON form of a tree. What is malformed is left out.
+/// Returns the JSON form of a tree. Malformed parts are left out.
 ///
 /// ```
 /// let (tree, _) = patter_gram::parse("(a:Person {name: 'Ada', born: date`1815-12-10`})-->(b)");
@@ -145,7 +145,7 @@ fn number_to_json(number: &Number) -> Json {
     }
 }
 
-/// Integers that every JSON reader keeps exactly are numbers, others text.
+/// Returns a number if every JSON parser reads it exactly, otherwise text.
 fn integer_to_json(integer: &Integer) -> Json {
     const LARGEST: i64 = (1 << 53) - 1;
     match integer.to_i64() {
@@ -154,7 +154,7 @@ fn integer_to_json(integer: &Integer) -> Json {
     }
 }
 
-/// Decimals that survive as floating-point numbers are numbers, others text.
+/// Returns a number if it survives as a floating-point number, otherwise text.
 fn decimal_to_json(decimal: &Decimal) -> Json {
     let float = decimal.to_f64();
     if Decimal::from_f64(float).as_ref() == Some(decimal) {

@@ -1,23 +1,23 @@
-//! From the JSON form to a tree.
+//! Reading the JSON form.
 
 use crate::{Decimal, Diagnostic, Integer, MAX_DEPTH, Number, Tree, Value, format, is_symbol, parse, quote_name};
 use serde_json::{Map, Value as Json};
 use std::fmt;
 use std::fmt::Write;
 
-/// Why JSON is not the JSON form of a text.
+/// An error that occurs when JSON is not the JSON form of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
-    /// Where, as a JSON pointer.
+    /// The location, as a JSON pointer.
     pub pointer: String,
-    /// What is wrong there.
+    /// What is wrong.
     pub message: String,
 }
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.pointer.is_empty() { "/" } else { &self.pointer };
-        write!(f, "{} at {place}", self.message)
+        let location = if self.pointer.is_empty() { "/" } else { &self.pointer };
+        write!(f, "{} at {location}", self.message)
     }
 }
 
@@ -25,7 +25,7 @@ impl std::error::Error for JsonError {}
 
 type WriteResult = Result<(), JsonError>;
 
-/// Makes a tree, formatted, from its JSON form.
+/// Creates a tree, formatted, from its JSON form.
 pub fn from_json(json: &Json) -> Result<Tree, JsonError> {
     let mut writer = Writer { out: String::new(), pointer: Vec::new() };
     writer.file(json)?;
@@ -108,7 +108,7 @@ impl<'j> Writer<'j> {
             Some("bracket") => &["kind", "annotations", "id", "labels", "properties", "elements"],
             Some("path") => &["kind", "annotations", "nodes", "arrows"],
             Some("reference") => &["kind", "id"],
-            _ if json.is_object() => return self.fail("`kind` must be node, path, bracket or reference"),
+            _ if json.is_object() => return self.fail("`kind` must be `node`, `path`, `bracket` or `reference`"),
             _ => return self.fail("expected an object"),
         };
         let pattern = self.object(json, known)?;
@@ -149,12 +149,12 @@ impl<'j> Writer<'j> {
             return self.fail("a path needs `nodes` and `arrows`");
         };
         if nodes.len() < 2 || arrows.len() + 1 != nodes.len() {
-            return self.fail("a path needs at least two nodes, and an arrow between any two");
+            return self.fail("a path needs at least two nodes and an arrow between each two");
         }
         for (index, node) in nodes.iter().enumerate() {
             let is_node = node.get("kind").and_then(Json::as_str) == Some("node") && node.get("annotations").is_none();
             if !is_node {
-                return self.fail("the nodes of a path are nodes without annotations");
+                return self.fail("the `nodes` of a path must be of kind `node`, without annotations");
             }
             self.at(Segment::Key("nodes"), |writer| writer.at(Segment::Index(index), |writer| writer.pattern(node)))?;
             if let Some(arrow) = arrows.get(index) {
@@ -244,7 +244,7 @@ impl<'j> Writer<'j> {
         let entries = match json {
             Json::Object(object) => self.entries(object)?,
             Json::Array(flat) => self.flat_entries(flat)?,
-            _ => return self.fail("expected an object, or an array of keys and values"),
+            _ => return self.fail("expected an object, or an array of alternating keys and values"),
         };
         let _ = write!(self.out, " {}", Value::Map(entries));
         Ok(())
@@ -264,7 +264,7 @@ impl<'j> Writer<'j> {
         let mut entries = Vec::with_capacity(flat.len() / 2);
         for pair in flat.chunks(2) {
             let [Json::String(key), value] = pair else {
-                return self.fail("expected keys and values in turn");
+                return self.fail("expected alternating keys and values");
             };
             self.pointer.push(Segment::Key(key));
             entries.push((key.clone(), self.value_of(value)?));
@@ -291,7 +291,7 @@ impl<'j> Writer<'j> {
                 Some(integer) => Value::Integer(integer),
                 None => match number.as_f64().and_then(Decimal::from_f64) {
                     Some(decimal) => Value::Decimal(decimal),
-                    None => return self.fail("gram cannot write this number"),
+                    None => return self.fail("this number cannot be written in gram"),
                 },
             },
             Json::Array(items) => {
@@ -308,11 +308,11 @@ impl<'j> Writer<'j> {
         })
     }
 
-    /// Reads the values that JSON has no form for.
+    /// Reads the values that JSON has no type for.
     fn special(&mut self, object: &'j Map<String, Json>) -> Result<Value, JsonError> {
         let is_tagged = object.len() == 2 && object.contains_key("$tag") && object.contains_key("$text");
         if object.len() != 1 && !is_tagged {
-            return self.fail("a value with a `$` key has no other keys; write a map as `$map`");
+            return self.fail("a value with a `$` key cannot have other keys; write a map as `$map`");
         }
         let text = |key: &str| object.get(key).and_then(Json::as_str);
         let found = if let Some(symbol) = text("$symbol") {
@@ -338,7 +338,7 @@ impl<'j> Writer<'j> {
         match found {
             Some(value) => Ok(value),
             None => self.fail(
-                "expected one of $symbol, $integer, $decimal, $measurement, $tag with $text, $range, $map, well-formed",
+                "expected a valid `$symbol`, `$integer`, `$decimal`, `$measurement`, `$tag` with `$text`, `$range` or `$map`",
             ),
         }
     }

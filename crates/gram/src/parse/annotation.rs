@@ -1,4 +1,4 @@
-//! Annotations.
+//! Parsing annotations.
 
 use super::Parser;
 use super::lex::is_name_start;
@@ -6,7 +6,7 @@ use super::value::ValuePosition;
 use crate::{Diagnostic, Kind, code};
 
 impl Parser<'_> {
-    /// Reads annotations and the pattern they describe. The next byte is `@`.
+    /// Parses annotations and the pattern they describe. The next byte is `@`.
     pub(super) fn annotated(&mut self) {
         let start = self.pos;
         let id = self.start(Kind::Annotated);
@@ -38,7 +38,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads `@@id:Label`.
+    /// Parses `@@id:Label`.
     pub(super) fn header(&mut self, before: usize) {
         let start = self.pos;
         let id = self.start(Kind::Header);
@@ -60,13 +60,13 @@ impl Parser<'_> {
         }
         if before > 0 {
             let error =
-                Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation, and the only one")
+                Diagnostic::error(code::ANNOTATION, span, "`@@` must be the first annotation and appear only once")
                     .with_hint("write it before the `@key(value)` annotations");
             self.report(error);
         }
     }
 
-    /// Reads `@key(value)`.
+    /// Parses `@key(value)`.
     pub(super) fn annotation(&mut self) {
         let start = self.pos;
         let id = self.start(Kind::Annotation);
@@ -134,7 +134,7 @@ impl Parser<'_> {
         let length = self.rest(start).iter().take_while(belongs).count();
         self.bump(length);
         let error = Diagnostic::error(code::ANNOTATION, self.span(start, start + 1), "an annotation has one value")
-            .with_hint("write several as an array: `@key([1, 2])`");
+            .with_hint("write several values as an array: `@key([1, 2])`");
         self.report(error);
         self.junk_node(start, self.pos);
     }

@@ -1,4 +1,4 @@
-//! Arrows between nodes.
+//! Parsing arrows.
 
 use super::lex::{is_name_start, quoted, short};
 use super::pattern::SubjectState;
@@ -7,7 +7,7 @@ use crate::tree::{Flags, RawNode};
 use crate::{Diagnostic, Kind, Span, code, span::offset};
 
 impl Parser<'_> {
-    /// Guesses whether strokes inside a node are the arrow after it, so that only its `)` is missing.
+    /// Guesses whether strokes inside a node are the arrow after it, so that only the `)` is missing.
     pub(super) fn starts_arrow_of_path(&self) -> bool {
         let in_node = self.open_brackets.last().is_some_and(|open| open.closer == b')');
         in_node && matches!(self.byte(self.pos + 1), b'-' | b'=' | b'~' | b'[')
@@ -18,7 +18,7 @@ impl Parser<'_> {
         matches!(first, Some('→' | '←' | '↔' | '⇒' | '⇐' | '⇔' | '–' | '—'))
     }
 
-    /// Reads an arrow, however it is spelt. The next byte is one that starts arrows.
+    /// Parses an arrow, valid or not. The next byte can start an arrow.
     pub(super) fn arrow(&mut self) {
         let start = self.pos;
         let id = self.start(Kind::Arrow);
@@ -53,7 +53,7 @@ impl Parser<'_> {
                 self.bump(1);
             }
         } else {
-            // What was read after the last token will be read again.
+            // The trivia after the last token will be parsed again.
             self.pos = self.token_end;
             self.comments.truncate(comment_count);
             self.diagnostics.truncate(diagnostic_count);
@@ -74,7 +74,7 @@ impl Parser<'_> {
         self.finish(id, self.token_end);
     }
 
-    /// Consumes the rest of the strokes and reports the whole.
+    /// Consumes the remaining strokes and reports the whole arrow.
     fn malformed_arrow(&mut self, start: usize, hint: impl Into<std::borrow::Cow<'static, str>>) {
         let strokes = |byte: &&u8| matches!(byte, b'-' | b'=' | b'~' | b'>' | b'<');
         let rest = self.rest(self.pos).iter().take_while(strokes).count();
@@ -88,7 +88,7 @@ impl Parser<'_> {
         if self.too_deep() {
             return;
         }
-        // The brackets are part of the arrow; its subject's parts become its children.
+        // The brackets are part of the arrow; the parts of the subject become children of the arrow.
         let opener = self.pos;
         self.enter(b']');
         self.subject();
@@ -116,7 +116,7 @@ impl Parser<'_> {
                 self.finish(id, self.token_end);
             }
             b'>' => {
-                error.message = "the parts of an arrow must touch".into();
+                error.message = "an arrow cannot contain spaces".into();
                 error.hint = Some("write `-->`".into());
                 self.report(error);
                 self.bump(1);
@@ -134,10 +134,10 @@ impl Parser<'_> {
             }
             byte if is_name_start(byte) => {
                 let word = self.span(start, self.symbol_end(start)).slice(self.source);
-                // Names may hold dashes, but here they are the next arrow.
+                // Names may contain dashes, but trailing ones here are the next arrow.
                 let end = start + word.trim_end_matches('-').len();
                 let name = self.span(start, end).slice(self.source);
-                // Labels are mostly capitalized, names mostly not.
+                // Labels are usually capitalized, names usually not.
                 let hint = if name.starts_with(|first: char| first.is_ascii_uppercase()) {
                     format!("write `(:{0})` for a label, or `({0})` for a name", short(name))
                 } else {
@@ -167,8 +167,8 @@ impl Parser<'_> {
         self.junk_node(start, self.pos);
     }
 
-    /// Mends `(a-->`, where the strokes were read as part of the name, since names may hold dashes: closes the node
-    /// before them, so that the path goes on. Tells whether that was it.
+    /// Recovers from `(a-->`, where the strokes were parsed as part of the name because names may contain dashes: ends
+    /// the node before the strokes, so that the path continues. Returns whether this applied.
     pub(super) fn split_arrow_from_name(&mut self, id: usize) -> bool {
         let before = self.nodes.len().checked_sub(2).and_then(|index| self.nodes.get(index));
         if before.is_some_and(|before| before.kind == Kind::Error && before.next as usize == self.nodes.len()) {
@@ -187,7 +187,7 @@ impl Parser<'_> {
         self.bump_to(end as usize);
         let opener = self.open_brackets.last().map_or(span.start as usize, |open| open.at + 1);
         let hint = format!(
-            "names may hold dashes, so this was read as the name {}; write `({})-->`",
+            "names may contain dashes, so this was parsed as the name {}; write `({})-->`",
             quoted(text.trim_start_matches(':')),
             short(self.span(opener, self.pos).slice(self.source))
         );

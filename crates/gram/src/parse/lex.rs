@@ -1,11 +1,12 @@
-//! Characters, trivia, and what to do with text that fits nowhere.
+//! Characters, trivia and unexpected text.
 
 use super::{Parser, SkipLimit};
 use crate::tree::{Flags, PLACEHOLDER};
 use crate::{Diagnostic, Kind, Span, code};
 use std::borrow::Cow;
 
-/// What a byte can be part of. One table instead of many comparisons.
+// Character classes, looked up in a table instead of by many comparisons.
+
 const SPACE: u8 = 1;
 const NAME_START: u8 = 2;
 const NAME: u8 = 4;
@@ -57,7 +58,7 @@ pub(super) fn is_digit(byte: u8) -> bool {
 }
 
 impl<'s> Parser<'s> {
-    /// Returns the next byte, or 0 at the end; [`Parser::at_end`] tells the two zeros apart.
+    /// Returns the next byte, or 0 at the end; [`Parser::at_end`] tells the end from a NUL byte.
     #[inline]
     pub(super) fn peek(&self) -> u8 {
         self.byte(self.pos)
@@ -72,7 +73,7 @@ impl<'s> Parser<'s> {
         self.pos >= self.bytes.len()
     }
 
-    /// Returns the rest of the bytes.
+    /// Returns the bytes from `at` on.
     pub(super) fn rest(&self, at: usize) -> &'s [u8] {
         self.bytes.get(at..).unwrap_or_default()
     }
@@ -104,7 +105,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Consumes a comment, well-formed or not. Tells whether there was one.
+    /// Consumes a comment, well-formed or not. Returns whether there was one.
     pub(super) fn comment(&mut self) -> bool {
         let start = self.pos;
         match self.byte(start + 1) {
@@ -126,7 +127,7 @@ impl<'s> Parser<'s> {
 
     fn block_comment(&mut self, start: usize) {
         let is_doc = self.byte(start + 2) == b'*';
-        // The star of `/**/` opens the comment and cannot also close it.
+        // The second star of `/**/` is part of the opening and cannot also close the comment.
         let from = start + if is_doc { 3 } else { 2 };
         let end = self.lookahead.comment_end(self.bytes, from);
         let error = match (is_doc, end) {
@@ -154,12 +155,12 @@ impl<'s> Parser<'s> {
         memchr::memchr(b'\n', self.rest(from)).map_or(self.bytes.len(), |length| from + length)
     }
 
-    /// Tells whether the token at `pos` starts a line.
+    /// Returns whether the token at `pos` starts a line.
     pub(super) fn starts_line(&self, pos: usize) -> bool {
         pos == 0 || self.byte(pos - 1) == b'\n'
     }
 
-    /// Tells whether a line break lies between the last token and the next.
+    /// Returns whether there is a line break between the last token and the next.
     pub(super) fn on_new_line(&self) -> bool {
         self.bytes.get(self.token_end..self.pos).is_some_and(|gap| gap.contains(&b'\n'))
     }
@@ -171,26 +172,26 @@ impl<'s> Parser<'s> {
         start + length
     }
 
-    /// Returns the end of a word as people mean it: letters of any script, digits, `_ . - @`.
+    /// Returns the end of a word in any language: letters of any script, digits, `_ . - @`.
     pub(super) fn word_end(&self, start: usize) -> usize {
         let is_word = |byte: &&u8| has_class(**byte, NAME) || self.is_non_ascii(**byte);
         start + self.rest(start).iter().take_while(is_word).count()
     }
 
-    /// Tells whether a byte belongs to a character that no symbol may hold, but a word of some language may.
+    /// Returns whether a byte belongs to a character that can be part of a word, but not of a symbol.
     #[inline]
     pub(super) fn is_non_ascii(&self, byte: u8) -> bool {
         !byte.is_ascii() || self.has_invalid_bytes && byte == PLACEHOLDER
     }
 
-    /// Returns the end of a run of text without structure: at least one character.
+    /// Returns the end of a run of text up to white space, a bracket, a quote or a separator: at least one character.
     fn run_end(&self, start: usize) -> usize {
         let first = self.rest(start).iter().take(1).count();
         let run = self.rest(start + first).iter().take_while(|byte| !has_class(**byte, STOP)).count();
         start + first + run
     }
 
-    /// Returns the span of the next token, for a report that it is not what was expected.
+    /// Returns the span of the next token, for reporting that it is unexpected.
     pub(super) fn next_token_span(&self) -> Span {
         let end = match self.peek() {
             b'"' | b'\'' | b'`' => self.pos + 1,
@@ -202,7 +203,7 @@ impl<'s> Parser<'s> {
         self.span(self.pos, end)
     }
 
-    /// Names the next token.
+    /// Describes the next token, for messages.
     pub(super) fn describe_next_token(&self) -> String {
         match self.peek() {
             0 if self.at_end() => "the end of the file".into(),
@@ -213,14 +214,14 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Consumes one unexpected thing into an error node.
+    /// Consumes one unexpected token into an error node.
     pub(super) fn junk(&mut self) {
         let start = self.pos;
         let message = format!("unexpected {}", self.describe_next_token());
         let hint = match self.peek() {
             b'#' => Some("a comment starts with `//`"),
-            b';' => Some("gram needs no semicolons"),
-            b'/' if start > 0 => Some("a name with `/` stands in backticks"),
+            b';' => Some("gram does not use semicolons"),
+            b'/' if start > 0 => Some("put a name that contains `/` in backticks"),
             _ => None,
         };
         let end = match self.peek() {
@@ -236,7 +237,7 @@ impl<'s> Parser<'s> {
         self.junk_node(start, self.pos);
     }
 
-    /// Returns where the quoted text that starts here ends, without looking beyond its line.
+    /// Returns the end of the quoted text that starts here, at most the end of its line.
     fn string_extent(&self, quote: u8) -> usize {
         let mut at = self.pos + 1;
         while let Some(step) = memchr::memchr3(quote, b'\\', b'\n', self.rest(at)) {
@@ -250,7 +251,7 @@ impl<'s> Parser<'s> {
         self.bytes.len()
     }
 
-    /// Consumes a group in brackets without reading it.
+    /// Consumes a group in brackets without parsing it.
     pub(super) fn skip_group(&mut self, limit: SkipLimit) {
         let mut depth = 0_usize;
         loop {
@@ -289,18 +290,18 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Quotes source text in a message, shortened where it is long.
+/// Quotes source text in a message, truncated if it is long.
 pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", short(text))
 }
 
-/// Shortens source text for a message or a hint.
+/// Truncates source text for a message or a hint.
 pub(super) fn short(text: &str) -> Cow<'_, str> {
-    const LONGEST: usize = 40;
-    let shortened: Cow<'_, str> = match text.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 40;
+    let shortened: Cow<'_, str> = match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
         None => text.into(),
     };
-    // A message is one line.
+    // Messages are single lines.
     if shortened.contains(['\n', '\r']) { shortened.replace(['\n', '\r'], " ").into() } else { shortened }
 }

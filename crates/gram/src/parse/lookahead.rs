@@ -1,13 +1,13 @@
-//! Quotes and comment ends found ahead of the parser.
+//! Searching ahead of the parser.
 
 use memchr::{memchr, memmem};
 
-/// What was found by looking ahead, kept so that looking ahead again costs nothing.
+/// Cached results of searching ahead, so that repeated searches take constant time.
 #[derive(Default)]
 pub(super) struct Lookahead {
-    /// The end of the next `*/`, or `None` after it if there is no more.
+    /// Where the last search for `*/` started, and the end it found, if any.
     comment: Option<(usize, Option<usize>)>,
-    /// The next position of each quote.
+    /// For each quote, where the last search started, and the position it found, if any.
     quotes: [Option<(usize, Option<usize>)>; 3],
 }
 

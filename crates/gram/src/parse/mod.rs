@@ -1,41 +1,46 @@
-//! Text to tree.
+//! The parser: text to tree.
 //!
-//! One pass, predictive, without backtracking: every byte is looked at a bounded number of times, so time is linear in
-//! the input whatever it holds. Nesting uses the call stack, up to [`MAX_DEPTH`]; what is deeper is skipped with an
-//! error. Each unexpected token either belongs to an enclosing construct, which then ends the inner one, or is consumed
-//! into an error node, so the parser always advances.
+//! A single predictive pass without backtracking: every byte is read a bounded number of times, so parsing is linear in
+//! the size of any input. Nesting uses the call stack up to [`MAX_DEPTH`]; deeper brackets are skipped with an error.
+//! Each unexpected token either belongs to an enclosing construct, which then ends the inner one, or is consumed into an
+//! error node, so the parser always advances.
+
+mod lex;
+mod lookahead;
+
+mod pattern;
 
 mod annotation;
 mod arrow;
-mod lex;
-mod lookahead;
-mod number;
-mod pattern;
+
 mod record;
-mod separator;
-mod text;
 mod value;
+
+mod number;
+mod text;
+
+mod separator;
 
 use crate::tree::{Flags, Kind, PLACEHOLDER, RawNode};
 use crate::{Diagnostic, Span, Tree, code, span::offset};
 use std::sync::Arc;
 
-/// How deep brackets of any sort may nest.
+/// The maximum nesting depth of brackets of any kind.
 ///
-/// The limit keeps every later reader of a tree safe, and its JSON form within the 128 levels that JSON readers accept.
+/// The limit makes recursion over a tree safe, and keeps its JSON form within the 128 levels that JSON parsers accept.
 pub const MAX_DEPTH: usize = 60;
 
-/// Which gram to accept.
+/// The dialect of gram to accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// Patter's gram: arrays and maps may be empty and may hold one another.
+    /// Patter's gram: arrays and maps can be empty and can contain each other.
     #[default]
     Patter,
-    /// Plain gram 0.6.1, which other tools read: each use of Patter's extension is an error.
+    /// Plain gram 0.6.1, as other tools accept it: each use of Patter's extensions is an error.
     Portable,
 }
 
-/// Parses a text: always a tree, and all that is wrong with it, in the order of the text.
+/// Parses a text. Returns a tree for any text, and all diagnostics in the order of the text.
 ///
 /// ```
 /// let (tree, diagnostics) = patter_gram::parse("(a:Person {name: 'Ada'})");
@@ -56,7 +61,7 @@ pub fn parse_dialect(source: &str, dialect: Dialect) -> (Tree, Vec<Diagnostic>) 
     parse_shared(Arc::from(source), dialect, Vec::new())
 }
 
-/// Parses bytes that should be UTF-8. What is not is reported and kept: [`Tree::to_bytes`] returns the same bytes.
+/// Parses bytes that should be UTF-8. Invalid bytes are reported but kept: [`Tree::to_bytes`] returns the same bytes.
 ///
 /// ```
 /// let (tree, diagnostics) = patter_gram::parse_bytes(b"(a) // caf\xe9", Default::default());
@@ -88,7 +93,7 @@ pub(crate) fn parse_shared(
     if u32::try_from(source.len()).is_ok() {
         parser.file();
     } else {
-        let message = "the text is larger than 4 GiB, which is more than Patter reads";
+        let message = "the text is larger than 4 GiB, the maximum size";
         parser.report(Diagnostic::error(code::TOO_LARGE, Span::at(0), message));
         let file = parser.start(Kind::File);
         parser.finish(file, 0);
@@ -97,14 +102,14 @@ pub(crate) fn parse_shared(
     if !invalid_bytes.is_empty() {
         report_invalid_bytes(&invalid_bytes, &mut diagnostics);
     }
-    // Some mistakes are known only when what is around them has been read.
+    // Some errors are found only after the text around them has been parsed.
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
     nodes.shrink_to_fit();
     comments.shrink_to_fit();
     (Tree::new(source, nodes, comments, invalid_bytes), diagnostics)
 }
 
-/// Adds one error for each run of bytes that are not UTF-8.
+/// Adds an error for each run of bytes that are not UTF-8.
 fn report_invalid_bytes(invalid_bytes: &[(u32, u8)], diagnostics: &mut Vec<Diagnostic>) {
     for run in invalid_bytes.chunk_by(|a, b| a.0 + 1 == b.0) {
         if let (Some(first), Some(last)) = (run.first(), run.last()) {
@@ -116,7 +121,7 @@ fn report_invalid_bytes(invalid_bytes: &[(u32, u8)], diagnostics: &mut Vec<Diagn
     }
 }
 
-/// A bracket that is waiting for its counterpart.
+/// A bracket that is not closed yet.
 #[derive(Clone, Copy)]
 struct OpenBracket {
     at: usize,
@@ -126,9 +131,9 @@ struct OpenBracket {
 struct Parser<'s> {
     source: &'s str,
     bytes: &'s [u8],
-    /// Where reading goes on.
+    /// The offset of the next byte.
     pos: usize,
-    /// End of the last token, trivia not counted.
+    /// The end of the last token, excluding trivia.
     token_end: usize,
     nodes: Vec<RawNode>,
     comments: Vec<Span>,
@@ -137,11 +142,11 @@ struct Parser<'s> {
     has_invalid_bytes: bool,
     open_brackets: Vec<OpenBracket>,
     lookahead: lookahead::Lookahead,
-    /// Room for the keys of a record, used again for each.
+    /// A buffer for the keys of a record, reused for each record.
     keys: Vec<RawNode>,
     /// The end of the last quoted or fenced text, if its closing quote or fence is missing.
     unterminated_end: Option<usize>,
-    /// The error node that junk right after it may join; none once what is around it has ended.
+    /// The error node that adjacent junk is merged into; `None` once an enclosing node has ended.
     last_junk: Option<usize>,
 }
 
@@ -188,7 +193,7 @@ impl<'s> Parser<'s> {
         self.finish(file, self.bytes.len());
     }
 
-    // Nodes of the tree.
+    // Nodes.
 
     #[inline]
     fn start(&mut self, kind: Kind) -> usize {
@@ -232,8 +237,8 @@ impl<'s> Parser<'s> {
         self.nodes.push(raw);
     }
 
-    /// Makes room for as many nodes as the rest of the text needs if it is as dense as what was read, so that memory
-    /// follows the text instead of doubling past it.
+    /// Reserves space for the nodes in the rest of the text, assuming it is as dense as the text so far. Doubling would
+    /// allocate more than needed.
     #[cold]
     fn grow(&mut self) {
         let have = self.nodes.len();
@@ -250,14 +255,14 @@ impl<'s> Parser<'s> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        // What is wrong because bytes are not UTF-8 is reported as that.
+        // Errors caused by bytes that are not UTF-8 are reported once, as invalid UTF-8.
         if self.has_invalid_bytes && diagnostic.span.slice(self.source).bytes().any(|byte| byte == PLACEHOLDER) {
             return;
         }
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reports text that fits nowhere; neighbours of the same sort become one report.
+    /// Reports unexpected text; adjacent reports of the same kind are merged.
     fn report_junk(&mut self, diagnostic: Diagnostic) {
         if let Some(last) = self.diagnostics.last_mut()
             && last.code == diagnostic.code
@@ -271,7 +276,7 @@ impl<'s> Parser<'s> {
         self.report(diagnostic);
     }
 
-    /// Puts an error node over text that was skipped; neighbours become one node.
+    /// Adds an error node for skipped text; adjacent error nodes are merged.
     fn junk_node(&mut self, start: usize, end: usize) {
         if let Some(id) = self.last_junk
             && id + 1 == self.nodes.len()
@@ -287,7 +292,7 @@ impl<'s> Parser<'s> {
 
     // Brackets.
 
-    /// Tells whether brackets nest too deep to enter another one, which is then skipped whole.
+    /// Returns whether the next bracket is nested too deeply. If so, reports it and skips the whole group.
     fn too_deep(&mut self) -> bool {
         if self.open_brackets.len() < MAX_DEPTH {
             return false;
@@ -320,7 +325,7 @@ impl<'s> Parser<'s> {
         self.set_flag(id, Flags::UNCLOSED);
         self.finish(id, self.token_end);
         if self.unterminated_end == Some(self.token_end) {
-            // The text that does not end has taken the bracket with it, and has been reported.
+            // The unterminated text, already reported, has swallowed the bracket.
             return;
         }
         let opener = self.span(at, at + 1);
@@ -329,9 +334,9 @@ impl<'s> Parser<'s> {
             && last.code == code::UNCLOSED
             && last.span == next
         {
-            // Everything that is still open where the text ends is one mistake, not one for each level.
+            // Brackets left open at the same position are one error, not one per level.
             if last.related.len() < 3 {
-                last.related.push(crate::RelatedSpan { span: opener, message: "and this".into() });
+                last.related.push(crate::RelatedSpan { span: opener, message: "also not closed".into() });
             }
             return;
         }
@@ -340,17 +345,17 @@ impl<'s> Parser<'s> {
         self.report(Diagnostic::error(code::UNCLOSED, next, message).with_related(opener, opened));
     }
 
-    /// Tells whether a closing bracket belongs to something that is still open.
+    /// Returns whether a closing bracket matches any open bracket.
     fn closes_outer(&self, byte: u8) -> bool {
         self.open_brackets.iter().any(|open| open.closer == byte)
     }
 }
 
-/// How much [`Parser::skip_group`] may pass over.
+/// Where [`Parser::skip_group`] stops.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkipLimit {
-    /// To the matching bracket, however far.
+    /// At the matching bracket.
     ClosingBracket,
-    /// To the matching bracket, or the end of the line.
+    /// At the matching bracket or the end of the line, whichever comes first.
     LineEnd,
 }

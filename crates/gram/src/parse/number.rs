@@ -1,10 +1,10 @@
-//! Numbers, by the longest match.
+//! Parsing numbers, by longest match.
 
 use super::{Parser, lex::is_digit};
 use crate::{Diagnostic, Kind, code};
 
 impl Parser<'_> {
-    /// Returns the kind and the end of the number that starts at `start`, if one does.
+    /// Returns the kind and the end of the number at `start`, if there is one.
     pub(super) fn number_at(&self, start: usize) -> Option<(Kind, usize)> {
         let negative = self.byte(start) == b'-';
         let first = start + usize::from(negative);
@@ -36,7 +36,7 @@ impl Parser<'_> {
         Some((kind, unit))
     }
 
-    /// Reads the number that starts here. One that runs on into other text is reported and consumed whole.
+    /// Parses a number, if there is one. If other text directly follows, the whole run is reported and consumed.
     pub(super) fn number(&mut self) -> Option<(Kind, usize)> {
         let start = self.pos;
         let (kind, end) = self.number_at(start)?;
@@ -52,7 +52,7 @@ impl Parser<'_> {
         Some((kind, end))
     }
 
-    /// Returns the end of the text that a number runs on into: `1815-12-10`, `5km/h`, `50%`.
+    /// Returns the end of the text that directly follows a number: `1815-12-10`, `5km/h`, `50%`.
     fn run_on_end(&self, end: usize) -> usize {
         let is_range = self.rest(end).starts_with(b"..");
         let is_comment = matches!(self.rest(end), [b'/', b'/' | b'*', ..]);
@@ -71,7 +71,7 @@ impl Parser<'_> {
         let is_exponent = digits.contains(['e', 'E'])
             && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'-' | b'+'));
         let hint = if text.starts_with("..") {
-            "a range without a lower end has three dots, as in `...5`"
+            "a range without a lower bound has three dots, as in `...5`"
         } else if is_exponent && digits.bytes().all(|byte| byte != b'-' && byte != b'+') || is_signed_exponent(digits) {
             "gram has no exponents; write the number out, as in `1500.0`"
         } else if digits.contains('_') {
@@ -81,9 +81,9 @@ impl Parser<'_> {
         } else if digits.ends_with('.') {
             "write a digit after the point, as in `1.0`"
         } else if text.starts_with('+') {
-            "leave out the `+`"
+            "remove the `+`"
         } else if digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            "a leading 0 makes the number octal, with the digits 0 to 7; leave it out"
+            "a leading 0 makes the number octal, with the digits 0 to 7; remove it"
         } else if digits.contains('.') && digits.ends_with(|last: char| last.is_ascii_alphabetic()) {
             "a measurement is a whole number and a unit, as in `1500m`"
         } else {
@@ -93,7 +93,7 @@ impl Parser<'_> {
     }
 }
 
-/// Tells whether a text is a number with an exponent that has a sign, such as `1.5e-3`.
+/// Returns whether a text is a number with a signed exponent, such as `1.5e-3`.
 fn is_signed_exponent(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.split_once(['e', 'E'])

@@ -1,4 +1,4 @@
-//! Patterns: nodes, paths, bracket patterns, annotations.
+//! Parsing patterns: nodes, paths, bracket patterns and references.
 
 use super::lex::{is_digit, is_name_start, quoted, short};
 use super::separator::{AfterItem, UnexpectedToken};
@@ -6,17 +6,17 @@ use super::{Parser, SkipLimit};
 use crate::tree::{Flags, RawNode};
 use crate::{Diagnostic, Kind, code, span::offset};
 
-/// What to do about a token that a subject does not expect.
+/// The state of a subject after an unexpected token.
 #[derive(PartialEq, Eq)]
 pub(super) enum SubjectState {
-    /// It was dealt with.
+    /// The token was consumed; the subject continues.
     Open,
-    /// It belongs to what comes next: the subject is not closed.
+    /// The token belongs to what comes next; the subject ends without its closing bracket.
     Unclosed,
 }
 
 impl Parser<'_> {
-    /// Reads a node, or the path that it starts. The next byte is `(`.
+    /// Parses a node, or the path that starts with it. The next byte is `(`.
     pub(super) fn path(&mut self) {
         let first = self.nodes.len();
         self.node();
@@ -43,7 +43,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts the entry of a path before the node that turned out to start it.
+    /// Inserts a path before the node that turned out to be its first.
     fn wrap_in_path(&mut self, first: usize) {
         let Some(node) = self.nodes.get(first).copied() else { return };
         self.nodes.insert(first, RawNode { kind: Kind::Path, flags: Flags::default(), ..node });
@@ -71,11 +71,11 @@ impl Parser<'_> {
         self.leave(id);
     }
 
-    /// Reads `identifier? labels? record?`.
+    /// Parses `identifier? labels? record?`.
     pub(super) fn subject(&mut self) {
         self.trivia();
         if self.peek() == b'@' {
-            self.misplaced_annotations("annotations stand before a pattern, not inside it");
+            self.misplaced_annotations("annotations go before a pattern, not inside it");
             self.trivia();
         }
         self.identifier(Kind::Identifier);
@@ -93,7 +93,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a name, if there is one: of a subject, a reference or an annotation header.
+    /// Parses a name, if there is one: of a subject, a reference or an annotation header.
     pub(super) fn identifier(&mut self, kind: Kind) -> bool {
         let start = self.pos;
         match self.peek() {
@@ -116,7 +116,7 @@ impl Parser<'_> {
             byte if is_digit(byte) || byte == b'-' && is_digit(self.byte(start + 1)) => {
                 let integer = self.number_at(start).filter(|(kind, _)| *kind == Kind::Integer);
                 match integer {
-                    // Names hold `@` and `-`, but integers end before them.
+                    // Names may contain `@` and `-`, but integers end before them.
                     Some((_, end)) if matches!(self.byte(end), b'@' | b'-') || self.word_end(end) == end => {
                         self.token(kind, end);
                     }
@@ -126,7 +126,7 @@ impl Parser<'_> {
                         let message = format!("{} is not a name", quoted(span.slice(self.source)));
                         self.report(
                             Diagnostic::error(code::NAME, span, message)
-                                .with_hint("a name starts with a letter or `_`, is an integer, or stands in backticks"),
+                                .with_hint("a name starts with a letter or `_`, is an integer, or is in backticks"),
                         );
                         self.token(kind, end);
                     }
@@ -142,7 +142,7 @@ impl Parser<'_> {
         true
     }
 
-    /// Reports the name just read, and extends it over the word it is part of: it has letters that gram does not know.
+    /// Reports the name just parsed, which has letters that need quoting, and extends it to the end of the word.
     pub(super) fn non_ascii_name(&mut self) {
         let end = self.word_end(self.pos);
         let Some(last) = self.nodes.last_mut() else { return };
@@ -152,7 +152,7 @@ impl Parser<'_> {
         let text = self.span(start, end);
         let name = text.slice(self.source).trim_start_matches(':');
         let span = self.span(end - name.len(), end);
-        let message = format!("the name {} has characters that need quoting", quoted(name));
+        let message = format!("the name {} contains characters that need quoting", quoted(name));
         let hint = format!("put it in backticks: {}", quoted(name));
         self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
     }
@@ -210,7 +210,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Deals with a token that cannot stand in a subject.
+    /// Handles a token that a subject does not expect.
     pub(super) fn unexpected_in_subject(&mut self) -> SubjectState {
         let start = self.pos;
         match self.peek() {
@@ -224,14 +224,14 @@ impl Parser<'_> {
             b'(' | b'[' => {
                 let message = format!("unexpected `{}` inside a subject", char::from(self.peek()));
                 let error = Diagnostic::error(code::NESTED, self.span(start, start + 1), message)
-                    .with_hint("only a bracket pattern holds others, after a bar: `[a | (b)]`");
+                    .with_hint("only bracket patterns contain other patterns, after a bar: `[a | (b)]`");
                 self.report(error);
                 self.skip_group(SkipLimit::LineEnd);
                 self.junk_node(start, self.pos);
             }
             b'|' if self.closes_outer(b']') => return SubjectState::Unclosed,
             b'-' | b'=' | b'~' | b'<' if self.starts_arrow_of_path() => return SubjectState::Unclosed,
-            b'@' => self.misplaced_annotations("annotations stand before a pattern, not inside it"),
+            b'@' => self.misplaced_annotations("annotations go before a pattern, not inside it"),
             b':' => {
                 let id = self.start(Kind::Error);
                 self.label();
@@ -276,7 +276,7 @@ impl Parser<'_> {
 
     // Bracket patterns.
 
-    /// Reads a bracket pattern. The next byte is `[`.
+    /// Parses a bracket pattern. The next byte is `[`.
     pub(super) fn bracket(&mut self) {
         if self.too_deep() {
             return;
@@ -321,7 +321,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Guesses whether a token shows that the bracket opened at `opener` was never closed: both start their line.
+    /// Guesses whether the next token shows that the bracket at `opener` was never closed: both start a line.
     fn ends_unclosed(&self, opener: usize) -> bool {
         self.starts_line(self.pos) && self.starts_line(opener) && self.open_brackets.len() == 1
     }
@@ -330,8 +330,8 @@ impl Parser<'_> {
         let bar = self.token_end.saturating_sub(1);
         self.trivia();
         if self.peek() == b']' {
-            let error = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no element after the `|`")
-                .with_hint("remove the `|`, or write the elements");
+            let error = Diagnostic::error(code::NO_ELEMENTS, self.span(bar, bar + 1), "no elements after the `|`")
+                .with_hint("remove the `|`, or add elements");
             return self.report(error);
         }
         self.extra_commas("elements");
@@ -351,7 +351,7 @@ impl Parser<'_> {
             b'(' => self.path(),
             b'[' => self.bracket(),
             b'@' => {
-                self.misplaced_annotations("annotations stand only at the top level, not among elements");
+                self.misplaced_annotations("annotations are only allowed at the top level, not on elements");
                 self.trivia();
                 if matches!(self.peek(), b'(' | b'[') {
                     self.element();
@@ -365,14 +365,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads labels and a record where no subject can stand.
+    /// Parses labels and a record where no subject is allowed.
     pub(super) fn misplaced_labels(&mut self) {
         let id = self.start(Kind::Error);
         self.labels_and_record();
         self.finish(id, self.token_end);
     }
 
-    /// Reports what people add to a reference as if it were a subject.
+    /// Reports labels or a record after a reference.
     fn reference_with_subject(&mut self, start: usize) {
         self.trivia();
         if !matches!(self.peek(), b':' | b'{') {
@@ -382,11 +382,11 @@ impl Parser<'_> {
         self.misplaced_labels();
         let name = self.span(start, self.token_end).slice(self.source);
         let reference = self.span(start, more).slice(self.source).trim_end();
-        let hint = format!("write {} alone, or put it all in brackets: `[{}]`", quoted(reference), short(name));
+        let hint = format!("write only {}, or put everything in brackets: `[{}]`", quoted(reference), short(name));
         let error = Diagnostic::error(
             code::REFERENCE,
             self.span(more, self.token_end),
-            "a reference is a name alone, without labels and record",
+            "a reference is only a name, without labels or a record",
         )
         .with_hint(hint);
         self.report(error);
@@ -402,9 +402,9 @@ impl Parser<'_> {
         }
     }
 
-    // What stands where no pattern can.
+    // Text where no pattern is allowed.
 
-    /// Reads a record that stands where a pattern should.
+    /// Parses a record where a pattern should be.
     pub(super) fn misplaced_record(&mut self) {
         let start = self.pos;
         let id = self.start(Kind::Error);
@@ -415,7 +415,7 @@ impl Parser<'_> {
             code::MISPLACED_RECORD,
             self.span(start, start + 1),
             if at_top {
-                "a record can stand alone only at the start of the file"
+                "a standalone record is only allowed at the start of the file"
             } else {
                 "a record is not an element"
             },
@@ -428,7 +428,7 @@ impl Parser<'_> {
         self.report(error);
     }
 
-    /// Deals with a token that cannot start a pattern at the top level.
+    /// Handles a token that cannot start a top-level pattern.
     pub(super) fn stray_top_level(&mut self) {
         let start = self.pos;
         match self.peek() {
@@ -436,9 +436,12 @@ impl Parser<'_> {
             b'-' | b'=' | b'~' | b'<' | b'>' => self.arrow_without_node(),
             b',' => {
                 self.bump(1);
-                let error =
-                    Diagnostic::error(code::TOP_LEVEL_COMMA, self.span(start, self.pos), "no comma between patterns")
-                        .with_hint("at the top level patterns just follow each other; remove this `,`");
+                let error = Diagnostic::error(
+                    code::TOP_LEVEL_COMMA,
+                    self.span(start, self.pos),
+                    "unexpected `,` between patterns",
+                )
+                .with_hint("top-level patterns are not separated by commas; remove this `,`");
                 self.report_junk(error);
                 self.junk_node(start, self.pos);
             }
@@ -448,7 +451,7 @@ impl Parser<'_> {
                 let error = Diagnostic::error(
                     code::BARE_NAME,
                     self.span(start, end),
-                    format!("the bare name {} can stand only among elements", quoted(name)),
+                    format!("the bare name {} is only allowed among elements", quoted(name)),
                 )
                 .with_hint(format!("put it after a bar, `[… | {0}]`, or write `({0})` for a node", short(name)));
                 self.report_junk(error);

@@ -1,4 +1,4 @@
-//! Records and maps.
+//! Parsing records and maps.
 
 use super::lex::{is_name_start, quoted, short};
 use super::separator::{AfterItem, UnexpectedToken};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 impl<'s> Parser<'s> {
-    /// Reads a record or a map. The next byte is `{`.
+    /// Parses a record or a map. The next byte is `{`.
     pub(super) fn record(&mut self, kind: Kind) {
         if self.too_deep() {
             return;
@@ -49,7 +49,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Reads `key: value`. Tells whether there was anything of the sort.
+    /// Parses `key: value`. Returns whether there was a key.
     fn property(&mut self, kind: Kind) -> bool {
         let id = self.start(Kind::Property);
         if !self.key() {
@@ -144,7 +144,7 @@ impl<'s> Parser<'s> {
                 let message = format!("expected `:` after the key, found `{}`", text.slice(self.source));
                 self.report(Diagnostic::error(code::MISSING_COLON, text, message).with_hint("write `key: value`"));
             }
-            // Where the value is missing too, that is what is reported.
+            // If the value is missing too, only that is reported.
             (b',' | b'}' | b']' | b')' | b'|' | b'@', _) => {}
             _ if self.at_end() => {}
             _ => {
@@ -156,7 +156,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Reports words that follow a value on its line: text that somebody forgot to quote.
+    /// Reports words that follow a value on its line, most likely unquoted text.
     fn unquoted_words(&mut self, value_start: usize) {
         let value_end = self.token_end;
         self.trivia();
@@ -188,13 +188,13 @@ impl<'s> Parser<'s> {
         let start = self.pos;
         self.bump_to(start + line.trim_end().len());
         let text = self.span(value_start, self.pos);
-        let error = Diagnostic::error(code::UNQUOTED, text, "text of several words needs quotes")
+        let error = Diagnostic::error(code::UNQUOTED, text, "text with several words needs quotes")
             .with_hint(format!("write \"{}\"", short(text.slice(self.source)).replace('"', "\\\"")));
         self.report(error);
         self.junk_node(start, self.pos);
     }
 
-    /// Reports a quote in the midst of text, which ended the text early: `'It's nice'`.
+    /// Reports a quote inside a string that ended the string early: `'It's nice'`.
     fn quote_inside_string(&mut self, quote: u8) {
         let start = self.pos;
         let line = self.bytes.get(start..self.line_end(start)).unwrap_or_default();
@@ -202,13 +202,13 @@ impl<'s> Parser<'s> {
             line.iter().position(|byte| *byte == quote).map_or_else(|| self.word_end(start) - start, |at| at + 1);
         self.bump(length);
         let (mark, other) = if quote == b'"' { ('"', '\'') } else { ('\'', '"') };
-        let error = Diagnostic::error(code::ESCAPE, self.span(start - 1, start), "this quote ends the text")
-            .with_hint(format!("write `\\{mark}` for a quote inside, or put {other} around the text"));
+        let error = Diagnostic::error(code::ESCAPE, self.span(start - 1, start), "this quote ends the string")
+            .with_hint(format!("write `\\{mark}` for a quote inside the string, or use `{other}` around it"));
         self.report(error);
         self.junk_node(start, self.pos);
     }
 
-    /// Warns of keys that a record or map has more than once.
+    /// Warns about duplicate keys in a record or map.
     fn duplicate_keys(&mut self, id: usize) {
         // Comparing all pairs of a few short keys is cheaper than hashing them.
         const FEW: usize = 12;
@@ -235,10 +235,10 @@ impl<'s> Parser<'s> {
                 (first.start != key.start).then_some(first)
             };
             if let Some(first) = first {
-                let message = format!("the key {} is given twice", quoted(&name));
+                let message = format!("duplicate key {}", quoted(&name));
                 let warning = Diagnostic::warning(code::DUPLICATE_KEY, raw_span(key), message)
-                    .with_related(raw_span(first), "first given here")
-                    .with_hint("remove one of the two");
+                    .with_related(raw_span(first), "first used here")
+                    .with_hint("remove one of them");
                 self.diagnostics.push(warning);
             }
         }

@@ -1,9 +1,9 @@
-//! What stands between the items of a list: commas, and what people write in their place.
+//! Parsing the separators of a list: commas, and what people write instead.
 
 use super::Parser;
 use crate::{Diagnostic, code};
 
-/// What comes after an item of a list.
+/// What follows an item of a list.
 #[derive(PartialEq, Eq)]
 pub(super) enum AfterItem {
     /// Another item.
@@ -12,21 +12,21 @@ pub(super) enum AfterItem {
     ListEnd,
 }
 
-/// What a list does with a token that is neither a separator nor its end.
+/// How a list treats a token that is neither a separator nor its closing bracket.
 #[derive(PartialEq, Eq)]
 pub(super) enum UnexpectedToken {
-    /// It starts an item: only the comma is missing.
+    /// The token starts an item: only the comma is missing.
     StartsItem,
-    /// It belongs to what is around the list, so the list ends here.
+    /// The token belongs to an enclosing construct, so the list ends here.
     EndsList,
-    /// It stands where a comma should.
+    /// The token was written instead of a comma.
     WrongSeparator,
-    /// It is in the way.
+    /// The token is unexpected and skipped.
     Junk,
 }
 
 impl Parser<'_> {
-    /// Reads what follows an item: a comma, the end, or a mistake.
+    /// Parses what follows an item: a comma, the end of the list, or an error.
     pub(super) fn after_item(
         &mut self,
         closer: u8,
@@ -50,7 +50,7 @@ impl Parser<'_> {
                     UnexpectedToken::Junk => self.junk(),
                     UnexpectedToken::WrongSeparator => return self.wrong_separator(closer, items),
                     UnexpectedToken::StartsItem if self.unterminated_end == Some(self.token_end) => {
-                        // The text that does not end has taken the comma with it.
+                        // The unterminated text has swallowed the comma.
                         return AfterItem::NextItem;
                     }
                     UnexpectedToken::StartsItem => {
@@ -64,13 +64,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a comma and tells what follows it.
+    /// Parses a comma and returns what follows it.
     fn comma(&mut self, closer: u8, items: &'static str) -> AfterItem {
         let at = self.pos;
         self.bump(1);
         self.trivia();
         if self.peek() == closer {
-            let message = format!("trailing `,` after the last of the {items}");
+            let message = format!("trailing `,` after the {items}");
             self.report(
                 Diagnostic::error(code::EXTRA_COMMA, self.span(at, at + 1), message).with_hint("remove this `,`"),
             );
@@ -80,7 +80,7 @@ impl Parser<'_> {
         if self.at_end() || self.peek() == closer { AfterItem::ListEnd } else { AfterItem::NextItem }
     }
 
-    /// Reads what somebody wrote for a comma, and tells what follows it.
+    /// Parses a token written instead of a comma, and returns what follows it.
     fn wrong_separator(&mut self, closer: u8, items: &'static str) -> AfterItem {
         let start = self.pos;
         let message = format!("expected `,` between {items}, found {}", self.describe_next_token());
@@ -92,7 +92,7 @@ impl Parser<'_> {
         if self.at_end() || self.peek() == closer { AfterItem::ListEnd } else { AfterItem::NextItem }
     }
 
-    /// Reports commas that stand where an item should.
+    /// Consumes and reports commas where an item should be.
     pub(super) fn extra_commas(&mut self, items: &'static str) {
         while self.peek() == b',' {
             let start = self.pos;
@@ -105,13 +105,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Consumes a closing bracket that nothing opened.
+    /// Consumes and reports an unmatched closing bracket.
     pub(super) fn unmatched_closer(&mut self) {
         let start = self.pos;
         let message = format!("unmatched {}", self.describe_next_token());
         self.bump(1);
         let error = Diagnostic::error(code::UNMATCHED, self.span(start, self.pos), message)
-            .with_hint("remove it, or open it before");
+            .with_hint("remove it, or add the opening bracket");
         self.report_junk(error);
         self.junk_node(start, self.pos);
     }

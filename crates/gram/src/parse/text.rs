@@ -1,4 +1,4 @@
-//! Quoted and fenced text.
+//! Parsing quoted and fenced text.
 
 use super::{Parser, lex::is_name_start};
 use crate::tree::Flags;
@@ -6,7 +6,7 @@ use crate::{Diagnostic, Kind, code};
 use memchr::{memchr3, memmem};
 
 impl Parser<'_> {
-    /// Reads quoted text: a string, or a name in quotes. The next byte is the quote.
+    /// Parses quoted text: a string or a quoted name. The next byte is the quote.
     pub(super) fn quoted_text(&mut self, kind: Kind) {
         let start = self.pos;
         let (end, flags) = self.scan_quoted(kind);
@@ -35,7 +35,7 @@ impl Parser<'_> {
                             return (end, self.unterminated(start, end, flags));
                         }
                         breaks_line = true;
-                        let message = "a quoted string cannot go on in the next line";
+                        let message = "a quoted string cannot contain a line break";
                         self.report(
                             Diagnostic::error(code::LINE_BREAK, self.span(at, at + 1), message)
                                 .with_related(self.span(start, start + 1), "the string starts here")
@@ -66,7 +66,7 @@ impl Parser<'_> {
         flags.with(Flags::UNCLOSED)
     }
 
-    /// Checks an escape. Tells whether it is one.
+    /// Checks an escape and reports it if it is invalid. Returns whether it is valid.
     fn escape(&mut self, quote: u8, at: usize) -> bool {
         let escaped = self.byte(at + 1);
         if escaped == quote || matches!(escaped, b'b' | b'f' | b'n' | b'r' | b't' | b'/' | b'\\') {
@@ -75,11 +75,11 @@ impl Parser<'_> {
         let after = self.source.get(at + 1..).and_then(|rest| rest.chars().next());
         let length = after.filter(|c| *c != '\n').map_or(0, char::len_utf8);
         let span = self.span(at, at + 1 + length);
-        let message = format!("`{}` is not an escape", span.slice(self.source));
+        let message = format!("`{}` is not a valid escape", span.slice(self.source));
         let hint = match escaped {
-            b'u' | b'x' => "put the character itself into the text".to_owned(),
+            b'u' | b'x' => "write the character itself".to_owned(),
             _ => format!(
-                "write `\\\\` for a backslash; the escapes are \\{} \\\\ \\/ \\b \\f \\n \\r \\t",
+                "write `\\\\` for a backslash; valid escapes are \\{} \\\\ \\/ \\b \\f \\n \\r \\t",
                 char::from(quote)
             ),
         };
@@ -87,8 +87,8 @@ impl Parser<'_> {
         false
     }
 
-    /// Guesses whether a string that breaks at the end of its line is closed below: the next such quote is followed by
-    /// something that follows values.
+    /// Guesses whether a string with a line break is closed on a later line: the next such quote is followed by a token
+    /// that can follow a value.
     fn is_closed_below(&mut self, quote: u8, from: usize) -> bool {
         let Some(at) = self.lookahead.quote(self.bytes, quote, from) else { return false };
         let rest = self.rest(at + 1);
@@ -96,7 +96,7 @@ impl Parser<'_> {
         matches!(next, None | Some(b',' | b'}' | b']' | b')' | b'\n'))
     }
 
-    /// Reads a fenced string, with or without a tag. The next bytes are the fence.
+    /// Parses a fenced string, with or without a tag. The next bytes are the opening fence.
     pub(super) fn fence(&mut self) {
         let start = self.pos;
         self.bump(3);
@@ -120,12 +120,12 @@ impl Parser<'_> {
         self.bump_to(end);
     }
 
-    /// Finds the end of a fenced string whose opening line has been read up to here.
+    /// Finds the end of a fenced string whose opening line has been parsed up to here.
     pub(super) fn fence_body(&mut self, start: usize) -> (usize, Flags) {
         if self.peek() != b'\n' && !self.at_end() {
             let span = self.span(start, start + 3);
-            let error = Diagnostic::error(code::FENCE, span, "the text of a fence starts on the next line")
-                .with_hint("break the line after the fence, or use `\"…\"` for short text");
+            let error = Diagnostic::error(code::FENCE, span, "the text of a fence must start on the next line")
+                .with_hint("add a line break after the opening fence, or use `\"…\"` for short text");
             self.report_junk(error);
         }
         if let Some(at) = memmem::find(self.rest(self.pos), b"```") {

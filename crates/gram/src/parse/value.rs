@@ -1,4 +1,4 @@
-//! Values of properties and annotations.
+//! Parsing values of properties and annotations.
 
 use super::lex::{is_digit, is_name_start, quoted, short};
 use super::separator::{AfterItem, UnexpectedToken};
@@ -6,7 +6,7 @@ use super::{Parser, SkipLimit};
 use crate::tree::Flags;
 use crate::{Diagnostic, Dialect, Kind, code};
 
-/// Where a value stands; plain gram does not allow every value everywhere.
+/// The position of a value; plain gram does not allow every value everywhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValuePosition {
     /// The value of a property of a record, or of an annotation.
@@ -18,7 +18,7 @@ pub(super) enum ValuePosition {
 }
 
 impl Parser<'_> {
-    /// Reads a value. Tells whether there was one, well-formed or not.
+    /// Parses a value. Returns whether there was one, even if malformed.
     pub(super) fn value(&mut self, position: ValuePosition) -> bool {
         match self.peek() {
             b'"' if self.rest(self.pos).starts_with(b"\"\"\"") => self.triple_quoted(),
@@ -53,7 +53,7 @@ impl Parser<'_> {
                     self.span(self.pos, end),
                     format!("the text {} needs quotes", self.describe_next_token()),
                 )
-                .with_hint("only ASCII words may stand without quotes");
+                .with_hint("only ASCII words can be written without quotes");
                 self.report(error);
                 self.token(Kind::Symbol, end);
             }
@@ -64,38 +64,38 @@ impl Parser<'_> {
         true
     }
 
-    /// Reads text in three double quotes, as other languages have it.
+    /// Parses text in three double quotes, which other languages allow.
     fn triple_quoted(&mut self) {
         let start = self.pos;
         let close = memchr::memmem::find(self.rest(start + 3), b"\"\"\"").map(|at| start + 3 + at + 3);
         let end = close.unwrap_or_else(|| self.line_end(start));
-        let error = Diagnostic::error(code::FENCE, self.span(start, start + 3), "gram has no `\"\"\"`")
-            .with_hint("use a fence of three backticks for text of several lines");
+        let error = Diagnostic::error(code::FENCE, self.span(start, start + 3), "gram does not support `\"\"\"`")
+            .with_hint("use a fence of three backticks for multi-line text");
         self.report_junk(error);
         self.token(Kind::Error, end);
     }
 
-    /// Reads text in typographic quotes, which a word processor put there. Tells whether there was any.
+    /// Parses text in typographic quotes, as inserted by word processors. Returns whether there was any.
     fn curly_quoted(&mut self) -> bool {
-        /// The closing quote is looked for this far.
-        const NEAR: usize = 400;
+        /// How far to search for the closing quote.
+        const MAX_DISTANCE: usize = 400;
         let start = self.pos;
         let rest = self.source.get(start..).unwrap_or_default();
         if !rest.starts_with(['“', '”', '„', '‘', '’', '«', '»']) {
             return false;
         }
-        let line = rest.get(..rest.floor_char_boundary(NEAR)).unwrap_or_default();
+        let line = rest.get(..rest.floor_char_boundary(MAX_DISTANCE)).unwrap_or_default();
         let inside = line.char_indices().skip(1).take_while(|(_, c)| *c != '\n');
         let close = inside.into_iter().find(|(_, c)| matches!(c, '“' | '”' | '‘' | '’' | '«' | '»'));
         let end = close.map_or_else(|| self.word_end(start), |(at, c)| start + at + c.len_utf8());
-        let error = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes do not quote")
+        let error = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes cannot quote text")
             .with_hint("use straight quotes: `\"…\"` or `'…'`");
         self.report(error);
         self.token(Kind::Error, end);
         true
     }
 
-    /// Reads a symbol, a boolean, or a tagged string.
+    /// Parses a symbol, a boolean, or a tagged string.
     fn word(&mut self) {
         let start = self.pos;
         let end = self.symbol_end(start);
@@ -105,7 +105,8 @@ impl Parser<'_> {
             let span = self.span(start, end);
             let message = format!("the text {} needs quotes", quoted(span.slice(self.source)));
             self.report(
-                Diagnostic::error(code::UNQUOTED, span, message).with_hint("only ASCII words may stand without quotes"),
+                Diagnostic::error(code::UNQUOTED, span, message)
+                    .with_hint("only ASCII words can be written without quotes"),
             );
             self.leaf(Kind::Symbol, start, end, Flags::default());
             return self.bump_to(end);
@@ -116,7 +117,7 @@ impl Parser<'_> {
         if matches!(self.peek(), b'"' | b'\'') {
             return self.tag_with_wrong_quotes(start, end);
         }
-        // Comments may stand between a tag and its text, so trivia is read before it is clear what the word is.
+        // A comment may separate a tag from its text, so trivia is consumed before the kind of the word is known.
         self.trivia();
         let is_boolean = matches!(self.bytes.get(start..end), Some(b"true" | b"false"));
         if self.peek() == b'`' && !is_boolean {
@@ -126,12 +127,12 @@ impl Parser<'_> {
         self.leaf(kind, start, end, Flags::default());
     }
 
-    /// Reads `https://…` without quotes, whose `//` would else start a comment.
+    /// Parses an unquoted `https://…`, whose `//` would otherwise start a comment.
     fn unquoted_url(&mut self, start: usize) {
         let belongs = |byte: &&u8| !b" \t\r\n,}])\"'`".contains(byte);
         let end = start + self.rest(start).iter().take_while(belongs).count();
         let span = self.span(start, end);
-        let error = Diagnostic::error(code::UNQUOTED, span, "an address needs quotes: `//` starts a comment")
+        let error = Diagnostic::error(code::UNQUOTED, span, "a URL needs quotes: `//` starts a comment")
             .with_hint(format!("write \"{}\"", short(span.slice(self.source))));
         self.report(error);
         self.leaf(Kind::Symbol, start, end, Flags::default());
@@ -144,9 +145,8 @@ impl Parser<'_> {
         self.quoted_text(Kind::String);
         self.finish(id, self.pos);
         let tag = short(self.span(start, tag_end).slice(self.source));
-        let error =
-            Diagnostic::error(code::UNQUOTED, self.span(start, self.pos), "a tagged string stands in backticks")
-                .with_hint(format!("write {tag}`…`"));
+        let error = Diagnostic::error(code::UNQUOTED, self.span(start, self.pos), "a tagged string needs backticks")
+            .with_hint(format!("write {tag}`…`"));
         self.report(error);
     }
 
@@ -156,7 +156,7 @@ impl Parser<'_> {
         let text_start = self.pos;
         if self.rest(text_start).starts_with(b"```") {
             let tag = self.span(start, tag_end);
-            let error = Diagnostic::error(code::FENCE, tag, "the tag of a fence stands after the backticks")
+            let error = Diagnostic::error(code::FENCE, tag, "the tag of a fence goes after the backticks")
                 .with_hint(format!("write ```{}", tag.slice(self.source)));
             self.report(error);
             self.bump(3);
@@ -164,7 +164,7 @@ impl Parser<'_> {
             self.set_flag(id, flags);
             self.bump_to(end);
         } else {
-            // The text is no node of its own: it is what follows the tag.
+            // The text is not a separate node: it is whatever follows the tag.
             self.quoted_text(Kind::String);
             if let Some(text) = self.nodes.pop() {
                 self.set_flag(id, text.flags);
@@ -173,7 +173,7 @@ impl Parser<'_> {
         self.finish(id, self.pos);
     }
 
-    /// Reads a number, or a range that starts with one.
+    /// Parses a number, or a range that starts with one.
     fn numeric(&mut self) {
         let start = self.pos;
         let Some((kind, end)) = self.number() else { return };
@@ -187,8 +187,8 @@ impl Parser<'_> {
             self.bump(3);
             if is_digit(self.peek()) {
                 let dots = self.span(self.pos - 3, self.pos);
-                let error = Diagnostic::error(code::RANGE, dots, "a range with two ends takes two dots")
-                    .with_hint("write `1..5`; `1...` has no upper end");
+                let error = Diagnostic::error(code::RANGE, dots, "a range with two bounds has two dots")
+                    .with_hint("write `1..5`; `1...` has no upper bound");
                 self.report(error);
                 self.bound();
             }
@@ -211,8 +211,8 @@ impl Parser<'_> {
     fn upper_bound(&mut self) {
         if !self.bound() {
             let at = self.span(self.token_end, self.token_end);
-            let error = Diagnostic::error(code::RANGE, at, "missing upper end of the range")
-                .with_hint("write `1..5`, or `1...` for no upper end");
+            let error = Diagnostic::error(code::RANGE, at, "missing upper bound of the range")
+                .with_hint("write `1..5`, or `1...` for no upper bound");
             self.report(error);
         }
     }
@@ -278,7 +278,7 @@ impl Parser<'_> {
         self.leave(id);
     }
 
-    /// Reads the value of `key: value` in an array, where only values may stand.
+    /// Parses the value of `key: value` in an array, where only values are allowed.
     fn key_in_array(&mut self, opener: usize) {
         let id = self.start(Kind::Error);
         let start = self.pos;
@@ -286,7 +286,7 @@ impl Parser<'_> {
         self.trivia();
         self.value(ValuePosition::Array);
         self.finish(id, self.token_end);
-        let error = Diagnostic::error(code::KEY, self.span(start, start + 1), "an array has values, not keys")
+        let error = Diagnostic::error(code::KEY, self.span(start, start + 1), "an array contains values, not keys")
             .with_related(self.span(opener, opener + 1), "the array starts here")
             .with_hint("write a map, `{key: value}`");
         self.report(error);
@@ -303,13 +303,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Points at a use of Patter's extension, where plain gram was asked for.
+    /// Reports a use of Patter's extensions if the dialect is plain gram.
     pub(super) fn not_portable(&mut self, start: usize, end: usize, what: &'static str) {
         if self.dialect == Dialect::Portable {
             let message = format!("{what} is not plain gram");
             self.report(
                 Diagnostic::error(code::NOT_PORTABLE, self.span(start, end), message)
-                    .with_hint("Patter reads it; other gram tools do not"),
+                    .with_hint("Patter accepts it; other gram tools do not"),
             );
         }
     }
