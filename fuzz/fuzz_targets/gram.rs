@@ -1,12 +1,12 @@
-//! Any bytes: reading never fails, printing gives them back, formatting keeps meaning and comments.
+//! Any bytes: parsing never panics, printing reproduces them, formatting preserves meaning and comments.
 //!
-//! `cargo fuzz run gram`. The normal tests check the same on a bounded number of inputs
-//! (`crates/gram/tests/it/promises.rs`, which this includes).
+//! Run with `cargo fuzz run gram`. The regular tests check the same invariants on a bounded number of inputs
+//! (`crates/gram/tests/it/invariants.rs`, which this file includes).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/gram/tests/it/promises.rs"]
-mod promises;
+#[path = "../../crates/gram/tests/it/invariants.rs"]
+mod invariants;
 
-fuzz_target!(|bytes: &[u8]| promises::check_any(bytes));
+fuzz_target!(|bytes: &[u8]| invariants::check_invariants(bytes));

@@ -1,14 +1,14 @@
-//! How fast gram is read, printed and formatted, beside `tree-sitter-gram` on the same bytes in the same run.
+//! Throughput of parsing, printing and formatting, compared with `tree-sitter-gram` on the same input.
 //!
-//! `cargo bench -p patter-gram` prints a table; `-- --quick` takes a tenth of the time. Peak memory is that of a fresh
-//! process which only reads the file, so it is measured by running this program again.
+//! `cargo bench -p patter-gram` prints a table; `-- --quick` takes a tenth of the time. Peak memory is measured by running
+//! this program again as a fresh process that only parses the file.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
     missing_docs,
-    reason = "a benchmark stops at the first surprise"
+    reason = "a benchmark should stop at the first unexpected result"
 )]
 
 use std::fmt::Write;
@@ -25,10 +25,10 @@ fn main() {
     }
     let time = if arguments.iter().any(|argument| argument == "--quick") { 200 } else { 2_000 };
     let budget = Duration::from_millis(time);
-    println!("MB/s on one core, median; ratio to tree-sitter-gram 0.6.1; peak memory as a multiple of the input\n");
+    println!("median MB/s on one core; ratio to tree-sitter-gram 0.6.1; peak memory as a multiple of the input size\n");
     println!(
         "{:<22} {:>8} {:>8} {:>8} {:>12} {:>7} {:>8} {:>10}",
-        "file", "parse", "print", "fmt", "tree-sitter", "ratio", "memory", "(t.-s.)"
+        "file", "parse", "print", "fmt", "tree-sitter", "ratio", "memory", "(t-s mem)"
     );
     for (name, text) in [("dense declarations", dense()), ("long prompts", prompts())] {
         let (tree, diagnostics) = patter_gram::parse(&text);
@@ -39,7 +39,7 @@ fn main() {
         let mut parser = tree_sitter::Parser::new();
         parser.set_language(&tree_sitter_gram::LANGUAGE.into()).unwrap();
         let other = rate(&text, budget, || drop(black_box(parser.parse(black_box(&text), None))));
-        let memory = peak_memory("ours", name);
+        let memory = peak_memory("patter", name);
         let other_memory = peak_memory("tree-sitter", name);
         println!(
             "{name:<22} {parse:>8.0} {print:>8.0} {format:>8.0} {other:>12.1} {:>6.1}x {memory:>7.1}x {other_memory:>9.1}x",
@@ -48,11 +48,11 @@ fn main() {
     }
 }
 
-/// Returns MB/s, the median of as many runs as fit the budget, at least five.
+/// Returns the median MB/s over as many runs as fit the budget, at least five.
 fn rate(text: &str, budget: Duration, mut run: impl FnMut()) -> f64 {
-    let begin = Instant::now();
+    let started = Instant::now();
     let mut times = Vec::new();
-    while times.len() < 5 || begin.elapsed() < budget {
+    while times.len() < 5 || started.elapsed() < budget {
         let start = Instant::now();
         run();
         times.push(start.elapsed());
@@ -61,21 +61,22 @@ fn rate(text: &str, budget: Duration, mut run: impl FnMut()) -> f64 {
     text.len() as f64 / 1e6 / times[times.len() / 2].as_secs_f64()
 }
 
-/// Returns the peak memory of a process that reads the file, less that of one that only makes it, in multiples of it.
-fn peak_memory(reader: &str, file: &str) -> f64 {
-    let peak = |reader: &str| {
+/// Returns the peak memory used for parsing the file, as a multiple of its size. The memory for generating the file is
+/// measured separately and subtracted.
+fn peak_memory(parser: &str, file: &str) -> f64 {
+    let peak = |parser: &str| {
         let program = std::env::current_exe().unwrap();
-        let output = Command::new(program).args(["--measure-memory", reader, file]).output().unwrap();
+        let output = Command::new(program).args(["--measure-memory", parser, file]).output().unwrap();
         String::from_utf8(output.stdout).unwrap().trim().parse::<f64>().unwrap()
     };
-    (peak(reader) - peak("nothing")) / SIZE as f64
+    (peak(parser) - peak("none")) / SIZE as f64
 }
 
-/// Reads a file, tells the most memory that this process ever had, and ends.
-fn measure_memory(reader: &str, file: &str) {
+/// Parses a file and prints the peak memory of this process.
+fn measure_memory(parser: &str, file: &str) {
     let text = if file.starts_with("dense") { dense() } else { prompts() };
-    match reader {
-        "ours" => drop(black_box(patter_gram::parse(&text))),
+    match parser {
+        "patter" => drop(black_box(patter_gram::parse(&text))),
         "tree-sitter" => {
             let mut parser = tree_sitter::Parser::new();
             parser.set_language(&tree_sitter_gram::LANGUAGE.into()).unwrap();
@@ -89,7 +90,7 @@ fn measure_memory(reader: &str, file: &str) {
     println!("{}", kilobytes * 1024.0);
 }
 
-/// Returns agents with many small tools: names, labels, records, signatures.
+/// Generates agents with many small tools: names, labels, records, signatures.
 fn dense() -> String {
     let mut text = String::with_capacity(SIZE + 1_000);
     let mut index = 0;
@@ -108,7 +109,7 @@ fn dense() -> String {
     text
 }
 
-/// Returns agents that are mostly instruction: fenced text of some thousand characters.
+/// Generates agents with long instructions: fenced text of a few thousand characters.
 fn prompts() -> String {
     const LINE: &str =
         "    You are a careful assistant. Read the question, say what you know, use `search` when you do not.\n";

@@ -1,4 +1,4 @@
-//! Our own cases of the notation: what the corpus of other tools lacks.
+//! Cases of the notation that the corpus of other tools does not cover.
 
 use patter_gram::{
     Decimal, Dialect, Integer, Number, Pattern, PatternKind, Tree, Value, parse, parse_dialect, to_sexp,
@@ -10,7 +10,7 @@ fn tree(text: &str) -> Tree {
     tree
 }
 
-/// Checks the S-expression of a text that plain gram knows too.
+/// Checks the S-expression of a text that is plain gram.
 fn check(text: &str, expected: &str) {
     let (tree, diagnostics) = parse_dialect(text, Dialect::Portable);
     assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
@@ -42,7 +42,7 @@ fn double_colons_mark_labels_everywhere() {
 }
 
 #[test]
-fn both_colons_mean_the_same_and_are_kept() {
+fn both_colons_are_equal_and_preserved() {
     let single = tree("(a:A {x: 1})");
     let double = tree("(a::A {x:: 1})");
     assert_eq!(single, double);
@@ -61,17 +61,17 @@ fn signatures_are_flat_paths() {
 }
 
 #[test]
-fn every_arrow_is_kept_as_drawn() {
-    for drawn in ["--", "-->", "<--", "<-->", "==", "==>", "<==", "<==>", "~~", "~~>", "<~~", "<~~>"] {
-        let text = format!("(a){drawn}(b)");
+fn every_arrow_keeps_its_glyph() {
+    for glyph in ["--", "-->", "<--", "<-->", "==", "==>", "<==", "<==>", "~~", "~~>", "<~~", "<~~>"] {
+        let text = format!("(a){glyph}(b)");
         let tree = tree(&text);
-        assert_eq!(first(&tree).arrows().next().unwrap().glyph(), drawn);
+        assert_eq!(first(&tree).arrows().next().unwrap().glyph(), glyph);
         assert_eq!(tree.to_string(), text);
     }
 }
 
 #[test]
-fn the_extension_is_read() {
+fn nested_and_empty_arrays_and_maps_are_accepted() {
     let tree = tree("({fields: [{name: \"age\", type: \"Int\"}, [], [[1]]], map: {a: {b: {}}}})");
     let fields = first(&tree).value("fields").unwrap();
     let Value::Array(items) = &fields else { panic!("{fields}") };
@@ -111,7 +111,7 @@ fn values_have_types() {
 }
 
 #[test]
-fn numbers_past_128_bits_are_exact_in_every_base() {
+fn numbers_beyond_128_bits_are_exact_in_every_base() {
     let octal = Integer::parse(&format!("0{}", "7".repeat(60))).unwrap();
     let hexadecimal = Integer::parse(&format!("0x{}", "F".repeat(45))).unwrap();
     assert_eq!(octal, hexadecimal);
@@ -120,7 +120,7 @@ fn numbers_past_128_bits_are_exact_in_every_base() {
 }
 
 #[test]
-fn equality_ignores_trivia_quoting_and_bases_and_nothing_else() {
+fn equality_ignores_only_trivia_quoting_and_bases() {
     let same = |a: &str, b: &str| assert_eq!(tree(a), tree(b));
     let differ = |a: &str, b: &str| assert_ne!(tree(a), tree(b));
     same("(a {x: 'y'})", "( `a` // note\n { \"x\" : \"y\" } )");
@@ -155,7 +155,7 @@ fn annotations_belong_to_their_pattern() {
 }
 
 #[test]
-fn a_record_opens_the_file() {
+fn a_file_can_start_with_a_record() {
     let tree = tree("// head\n{version: 1}\n(a)");
     let record = tree.record().unwrap();
     assert_eq!(record.properties().map(|property| property.key().into_owned()).collect::<Vec<_>>(), ["version"]);
@@ -163,21 +163,21 @@ fn a_record_opens_the_file() {
 }
 
 #[test]
-fn all_mistakes_of_a_text_are_reported_in_one_pass() {
+fn all_errors_are_reported_in_one_pass() {
     let (_, diagnostics) = parse("(a)->(b)\n(c {x: 1e5, y: })\n[d | ]\n(größe)\n");
     let codes: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
     assert_eq!(codes, ["G021", "G008", "G014", "G024", "G010"]);
 }
 
 #[test]
-fn what_follows_a_mistake_is_still_read() {
+fn patterns_after_an_error_are_still_parsed() {
     let (tree, _) = parse("(a {x: })\n[b:Agent | (c]\n(d)");
     let names: Vec<_> = tree.patterns().filter_map(Pattern::name).collect();
     assert_eq!(names, ["a", "b", "d"]);
 }
 
 #[test]
-fn every_rule_has_a_code_of_its_own() {
+fn every_rule_has_a_unique_code() {
     let mut codes: Vec<_> = patter_gram::RULES.iter().map(|rule| rule.code).collect();
     let count = codes.len();
     codes.dedup();

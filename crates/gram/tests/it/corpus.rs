@@ -1,4 +1,4 @@
-//! The conformance cases of `tree-sitter-gram` 0.6.1, where they are at hand.
+//! The conformance cases of `tree-sitter-gram` 0.6.1, if they are available.
 
 use patter_gram::{Diagnostic, Dialect, parse_dialect, to_sexp};
 use std::path::PathBuf;
@@ -21,25 +21,25 @@ fn folder() -> PathBuf {
     )
 }
 
-/// Reads a file of cases: a name and flags between lines of `=`, the input, a line of `-`, the expected tree.
+/// Parses a file of cases: a name and flags between lines of `=`, the input, a line of `-`, the expected tree.
 fn cases(text: &str) -> Vec<Case> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let is_rule = |line: &str, mark: char| line.len() >= 3 && line.chars().all(|c| c == mark);
-    let mut heads: Vec<usize> = Vec::new();
+    let mut headers: Vec<usize> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        if is_rule(line, '=') && heads.last().is_none_or(|last| !is_end_of_head(&lines, *last, at)) {
-            heads.push(at);
+        if is_rule(line, '=') && headers.last().is_none_or(|last| !is_end_of_header(&lines, *last, at)) {
+            headers.push(at);
         }
     }
     let mut cases = Vec::new();
-    for (index, head) in heads.iter().enumerate() {
-        let body = (head + 1..lines.len()).find(|at| is_rule(lines[*at], '=')).unwrap();
-        let end = heads.get(index + 1).copied().unwrap_or(lines.len());
+    for (index, header) in headers.iter().enumerate() {
+        let body = (header + 1..lines.len()).find(|at| is_rule(lines[*at], '=')).unwrap();
+        let end = headers.get(index + 1).copied().unwrap_or(lines.len());
         let split = (body..end).find(|at| is_rule(lines[*at], '-')).unwrap_or(end);
-        let head_lines = &lines[head + 1..body];
+        let header_lines = &lines[header + 1..body];
         cases.push(Case {
-            name: head_lines[0].to_owned(),
-            is_error: head_lines.contains(&":error"),
+            name: header_lines[0].to_owned(),
+            is_error: header_lines.contains(&":error"),
             input: lines[body + 1..split].join("\n"),
             expected: lines.get(split + 1..end).unwrap_or_default().join("\n"),
         });
@@ -47,14 +47,14 @@ fn cases(text: &str) -> Vec<Case> {
     cases
 }
 
-fn is_end_of_head(lines: &[&str], head: usize, at: usize) -> bool {
-    at > head
-        && at - head <= 4
-        && !lines[head + 1..at].iter().any(|line| line.starts_with("==="))
-        && lines[head + 1..at].iter().all(|line| !line.is_empty())
+fn is_end_of_header(lines: &[&str], header: usize, at: usize) -> bool {
+    at > header
+        && at - header <= 4
+        && !lines[header + 1..at].iter().any(|line| line.starts_with("==="))
+        && lines[header + 1..at].iter().all(|line| !line.is_empty())
 }
 
-/// Brings a tree to one line; without field names, where the expected one has none.
+/// Normalizes a tree to one line, without field names if the expected tree has none.
 fn normalize(sexp: &str, with_fields: bool) -> String {
     let spaced = sexp.replace('(', " ( ").replace(')', " ) ");
     let words = spaced.split_whitespace().filter(|word| with_fields || !word.ends_with(':'));
@@ -62,7 +62,7 @@ fn normalize(sexp: &str, with_fields: bool) -> String {
 }
 
 #[test]
-fn the_corpus_reads_as_expected() {
+fn the_corpus_parses_as_expected() {
     let folder = folder();
     let Ok(entries) = std::fs::read_dir(&folder) else {
         println!("skipped: no corpus in {} (set PATTER_GRAM_CORPUS to its folder)", folder.display());
@@ -97,5 +97,5 @@ fn the_corpus_reads_as_expected() {
         }
     }
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
-    assert_eq!((valid, rejected), (149, 34), "cases read from {}", folder.display());
+    assert_eq!((valid, rejected), (149, 34), "cases parsed from {}", folder.display());
 }

@@ -1,4 +1,4 @@
-//! Edits, by example: what changes, and that nothing else does.
+//! Edits by example: each changes what it should and nothing else.
 
 use patter_gram::{Edit, EditError, Pattern, Value, parse};
 
@@ -22,13 +22,13 @@ fn set(key: &'static str, value: impl Into<Value>) -> impl for<'t> Fn(&mut Edit<
 }
 
 #[test]
-fn a_property_is_changed_in_place() {
+fn existing_properties_are_changed_in_place() {
     check("(a {x : 'old' /** why */, y:2})", set("x", "new"), "(a {x : \"new\" /** why */, y:2})");
     check("(a {`x`: [1,\n 2]})", set("x", 3), "(a {`x`: 3})");
 }
 
 #[test]
-fn a_new_property_follows_the_others() {
+fn new_properties_are_added_after_the_others() {
     check("(a)", set("x", 1), "(a {x: 1})");
     check("()", set("x", 1), "( {x: 1})");
     check(
@@ -50,7 +50,7 @@ fn a_new_property_follows_the_others() {
 }
 
 #[test]
-fn a_property_is_removed_with_its_comma() {
+fn properties_are_removed_with_their_comma() {
     let remove = |edit: &mut Edit<'_>, pattern: Pattern<'_>| {
         edit.remove_property(pattern, "x");
     };
@@ -64,7 +64,7 @@ fn a_property_is_removed_with_its_comma() {
 }
 
 #[test]
-fn names_and_labels_change_alone() {
+fn names_and_labels_are_changed() {
     check(
         "(a:A /** note */ {x: 1})",
         |edit, node| {
@@ -110,7 +110,7 @@ fn names_and_labels_change_alone() {
 }
 
 #[test]
-fn elements_come_and_go() {
+fn elements_are_added_and_removed() {
     let element = |index: usize| {
         move |edit: &mut Edit<'_>, bracket: Pattern<'_>| {
             edit.remove_element(bracket, bracket.elements().nth(index).unwrap());
@@ -146,7 +146,7 @@ fn elements_come_and_go() {
 }
 
 #[test]
-fn several_changes_go_together() {
+fn changes_can_be_combined() {
     check(
         "[a | b, c, d]",
         |edit, bracket| {
@@ -167,7 +167,7 @@ fn several_changes_go_together() {
 }
 
 #[test]
-fn changes_may_come_in_any_order_and_the_later_counts() {
+fn changes_can_come_in_any_order_and_the_last_one_wins() {
     check(
         "(a)",
         |edit, node| {
@@ -214,7 +214,7 @@ fn changes_may_come_in_any_order_and_the_later_counts() {
 }
 
 #[test]
-fn commas_do_not_move_into_comments() {
+fn commas_are_never_moved_into_comments() {
     let remove = |edit: &mut Edit<'_>, pattern: Pattern<'_>| {
         edit.remove_property(pattern, "d");
     };
@@ -223,12 +223,12 @@ fn commas_do_not_move_into_comments() {
 }
 
 #[test]
-fn line_breaks_are_those_of_the_file() {
+fn line_breaks_match_the_file() {
     check("(a {\r\n  b: 1,\r\n  c: 2\r\n})", set("x", 1), "(a {\r\n  b: 1,\r\n  c: 2,\r\n  x: 1\r\n})");
 }
 
 #[test]
-fn values_that_cannot_be_written_are_refused() {
+fn values_that_cannot_be_written_are_rejected() {
     let (tree, _) = parse("(a)");
     let node = tree.patterns().next().unwrap();
     let mut edit = tree.edit();
@@ -239,7 +239,7 @@ fn values_that_cannot_be_written_are_refused() {
 }
 
 #[test]
-fn what_has_no_subject_is_refused() {
+fn patterns_without_a_subject_are_rejected() {
     let (tree, _) = parse("[a | b, (c)-->(d)]");
     let bracket = tree.patterns().next().unwrap();
     let elements: Vec<_> = bracket.elements().collect();
@@ -247,10 +247,11 @@ fn what_has_no_subject_is_refused() {
     edit.set_property(elements[0], "x", &1.into());
     edit.add_label(elements[1], "X");
     edit.push_element(elements[0], "y");
-    let spans = (elements[0].span(), elements[1].span());
+    let reference = elements[0].span();
+    let path = elements[1].span();
     assert_eq!(
         edit.errors(),
-        [EditError::NoSubject(spans.0), EditError::NoSubject(spans.1), EditError::NotABracket(spans.0)]
+        [EditError::NoSubject(reference), EditError::NoSubject(path), EditError::NotABracket(reference)]
     );
     assert_eq!(edit.apply().0.to_string(), "[a | b, (c)-->(d)]");
 }

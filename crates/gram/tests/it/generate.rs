@@ -1,8 +1,8 @@
-//! Random documents, the same for the same seed.
+//! Random documents, deterministic for a seed.
 
 use patter_gram::Dialect;
 
-/// A small generator of random numbers (splitmix64): repeatable, and quick to start from any seed.
+/// A small random number generator (splitmix64): deterministic and cheap to seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -31,14 +31,14 @@ impl Random {
     }
 }
 
-/// Writes a well-formed document.
+/// Generates a well-formed document.
 pub(crate) fn document(random: &mut Random, dialect: Dialect) -> String {
     let mut writer = Writer { random, out: String::new(), dialect };
     writer.document();
     writer.out
 }
 
-/// Damages a document: some bytes or tokens are removed, doubled, swapped or put in.
+/// Damages a document: some characters or tokens are removed, duplicated or inserted.
 pub(crate) fn mutate(random: &mut Random, document: &str) -> String {
     const SCRAPS: &[&str] = &[
         "(", ")", "[", "]", "{", "}", "|", ",", ":", "::", "-", "--", "-->", "->", "<--", "=>", "~", "<", ">", "@",
@@ -82,7 +82,7 @@ impl Writer<'_> {
         self.out.push_str(text);
     }
 
-    /// White space and comments, mostly none.
+    /// Writes white space or a comment, usually nothing.
     fn trivia(&mut self) {
         match self.random.below(30) {
             0..=5 => self.push(" "),
@@ -120,12 +120,12 @@ impl Writer<'_> {
         if self.random.chance(30) {
             self.push("@@");
             self.trivia();
-            let named = self.random.chance(70);
-            if named {
+            let has_name = self.random.chance(70);
+            if has_name {
                 self.identifier();
                 self.push(" ");
             }
-            if !named || self.random.chance(50) {
+            if !has_name || self.random.chance(50) {
                 self.labels();
                 self.push(" ");
             }
@@ -330,7 +330,7 @@ impl Writer<'_> {
             }
             3 => self.fence(),
             4 => {
-                // A boolean cannot be a tag.
+                // Booleans cannot be tags.
                 let tag = self.random.pick(&["date", "url", "x..y", "truest"]);
                 self.push(tag);
                 self.trivia();
@@ -427,12 +427,12 @@ impl Writer<'_> {
     fn fence(&mut self) {
         self.push("```");
         if self.random.chance(30) {
-            let blank = self.random.pick(&[" ", "", "\t"]);
-            self.push(blank);
+            let space = self.random.pick(&[" ", "", "\t"]);
+            self.push(space);
             self.symbol();
         }
-        let blank = self.random.pick(&["", "", " ", "\r", " // note"]);
-        self.push(blank);
+        let space = self.random.pick(&["", "", " ", "\r", " // note"]);
+        self.push(space);
         self.push("\n");
         for _ in 0..self.random.below(4) {
             let line = self.random.pick(&[

@@ -1,14 +1,14 @@
-//! Input that nobody writes: huge, deep, endless, broken.
+//! Hostile input: huge, deeply nested, unterminated, malformed.
 //!
-//! Time is judged by work, not by a clock: the number of nodes and diagnostics must grow as the input does. A reader
-//! that looked at its input again and again would not end these tests in the time that any test has.
+//! Work is measured instead of time: the number of nodes and diagnostics must grow linearly with the input. A parser that
+//! rescans its input would not finish these tests in reasonable time.
 
 use crate::generate::Random;
 use patter_gram::{Dialect, LineIndex, Rendering, format, outline, parse_bytes, render, to_json, to_sexp};
 
 const MEGABYTE: usize = 1_000_000;
 
-/// What the repeated inputs are made of.
+/// The pieces that inputs repeat.
 const PIECES: &[&str] = &[
     "[",
     "(",
@@ -81,20 +81,20 @@ fn repeated(piece: &str, size: usize) -> Vec<u8> {
     piece.repeat(size / piece.len() + 1).into_bytes()
 }
 
-/// Reads a text in every way there is, and returns how much work that was: nodes, comments and diagnostics made.
+/// Parses a text, renders some diagnostics, and returns the number of nodes, comments and diagnostics.
 fn work(bytes: &[u8]) -> usize {
     let (tree, diagnostics) = parse_bytes(bytes, Dialect::Patter);
     assert_eq!(tree.to_bytes(), bytes);
     let index = LineIndex::new(tree.source());
     for diagnostic in diagnostics.iter().take(3) {
-        let shown = render(diagnostic, tree.source(), &index, "x.gram", Rendering::Plain);
-        assert!(shown.len() < 10_000, "an excerpt shows {} bytes", shown.len());
+        let rendered = render(diagnostic, tree.source(), &index, "x.gram", Rendering::Plain);
+        assert!(rendered.len() < 10_000, "an excerpt has {} bytes", rendered.len());
     }
     tree.root().descendants().count() + tree.comments().count() + diagnostics.len()
 }
 
 #[test]
-fn work_grows_as_the_input_does() {
+fn work_grows_linearly_with_the_input() {
     for piece in PIECES {
         let small = work(&repeated(piece, 20_000));
         let large = work(&repeated(piece, 200_000));
@@ -103,7 +103,7 @@ fn work_grows_as_the_input_does() {
 }
 
 #[test]
-fn ten_megabytes_of_anything_are_read() {
+fn ten_megabytes_of_any_piece_are_parsed() {
     for piece in ["-", "\"", "`", "[", "(", "{", "'\n\"", "```", "/*"] {
         work(&repeated(piece, 10 * MEGABYTE));
     }
@@ -112,7 +112,7 @@ fn ten_megabytes_of_anything_are_read() {
 }
 
 #[test]
-fn ten_megabytes_of_random_bytes_are_read() {
+fn ten_megabytes_of_random_bytes_are_parsed() {
     let mut random = Random::new(7);
     let bytes: Vec<u8> =
         std::iter::repeat_with(|| random.next().to_le_bytes()).take(10 * MEGABYTE / 8).flatten().collect();
@@ -121,12 +121,12 @@ fn ten_megabytes_of_random_bytes_are_read() {
 
 #[test]
 fn a_million_nested_brackets_fit_a_small_stack() {
-    let reader = || {
+    let parse_all = || {
         for piece in ["[", "(", "{", "[a|", "{a:", "({a:[", "@a(", "{a:{b:[{c:"] {
             let text = piece.repeat(MEGABYTE);
             work(text.as_bytes());
         }
-        // As deep as it may be, and used in every way.
+        // The maximum depth, through every function that recurses.
         let patterns = patter_gram::MAX_DEPTH - 1;
         let values = patter_gram::MAX_DEPTH - 2;
         for nested in [
@@ -144,7 +144,7 @@ fn a_million_nested_brackets_fit_a_small_stack() {
             outline(&tree);
         }
     };
-    std::thread::Builder::new().stack_size(512 * 1024).spawn(reader).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(512 * 1024).spawn(parse_all).unwrap().join().unwrap();
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn a_path_of_a_million_nodes_is_flat() {
 
 #[test]
 fn odd_characters_are_reported_and_kept() {
-    // A byte order mark is passed over at the start and reported elsewhere.
+    // A byte order mark is skipped at the start and reported elsewhere.
     assert!(patter_gram::parse("\u{feff}(a)").1.is_empty());
     assert_eq!(patter_gram::parse("(a)\u{feff}").1.len(), 1);
-    // A lone surrogate is no UTF-8.
+    // A lone surrogate is not valid UTF-8.
     let (tree, diagnostics) = parse_bytes(b"(a {x: '\xed\xa0\x80'})", Dialect::Patter);
     assert_eq!(tree.to_bytes(), b"(a {x: '\xed\xa0\x80'})");
     assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");

@@ -1,15 +1,15 @@
-//! The canonical layout, by example.
+//! The canonical layout by example.
 
 use patter_gram::format;
 
 fn check(source: &str, expected: &str) {
     let formatted = format(source).unwrap();
     assert_eq!(formatted, expected, "\n--- found ---\n{formatted}--- expected ---\n{expected}");
-    assert_eq!(format(&formatted).unwrap(), formatted, "formatting again changes it");
+    assert_eq!(format(&formatted).unwrap(), formatted, "formatting is not idempotent");
 }
 
 #[test]
-fn short_patterns_take_one_line() {
+fn short_patterns_fit_on_one_line() {
     check("( a : Person{name:'Ada',born:1815} )", "(a:Person { name: 'Ada', born: 1815 })\n");
     check("[ team|ada , grace]", "[team | ada, grace]\n");
     check("[|a]", "[| a]\n");
@@ -23,14 +23,14 @@ fn short_patterns_take_one_line() {
 }
 
 #[test]
-fn what_is_written_is_kept_as_written() {
+fn quoting_colons_and_number_bases_are_preserved() {
     let text = "(a::A:B { 'single': 1 })";
     assert!(format(text).is_err());
     check("(a::A:B {\"k\":'x', `l`::0xFF,m:042})", "(a::A:B { \"k\": 'x', `l`:: 0xFF, m: 042 })\n");
 }
 
 #[test]
-fn long_records_take_one_line_for_each_property() {
+fn long_records_have_one_property_per_line() {
     check(
         "(a:Person {description: 'A person who wrote the first program for a machine that was never built', born: 1815})",
         "(a:Person {\n  description: 'A person who wrote the first program for a machine that was never built',\n  born: 1815\n})\n",
@@ -38,7 +38,7 @@ fn long_records_take_one_line_for_each_property() {
 }
 
 #[test]
-fn an_agent_looks_like_an_agent() {
+fn agents_with_tools_are_indented() {
     check(
         "[hello:Agent{description:\"Greets\",instruction:```\n    Be kind.\n  ```,model:'demo'}|[sayHello:Tool{description:\"Returns a friendly greeting for the given name\"}|(personName::Text{default:\"world\"})==>(::String)],other]",
         "[hello:Agent {
@@ -58,7 +58,7 @@ fn an_agent_looks_like_an_agent() {
 }
 
 #[test]
-fn long_paths_take_one_line_for_each_arrow() {
+fn long_paths_have_one_arrow_per_line() {
     check(
         "(query::Text {description: 'what to look for'})==>(limit::Int {default: 10, range: 1..100})==>(::Array {elementType: 'Text'})",
         "(query::Text { description: 'what to look for' })
@@ -69,7 +69,7 @@ fn long_paths_take_one_line_for_each_arrow() {
 }
 
 #[test]
-fn long_arrays_take_one_line_for_each_item() {
+fn long_arrays_have_one_item_per_line() {
     let item = "'a value of some length to fill the line'";
     check(
         &format!("({{k: [{item},{item},{item}]}})"),
@@ -78,7 +78,7 @@ fn long_arrays_take_one_line_for_each_item() {
 }
 
 #[test]
-fn annotations_take_a_line_each() {
+fn annotations_have_one_line_each() {
     check("@@p:Place @desc('x')(a)-->(b)", "@@p:Place\n@desc('x')\n(a)-->(b)\n");
     check("@a(1) // one\n@b(2)\n// about a\n(a)", "@a(1) // one\n@b(2)\n// about a\n(a)\n");
 }
@@ -112,12 +112,12 @@ fn comments_stay_with_what_they_describe() {
 }
 
 #[test]
-fn one_empty_line_between_items_stays() {
+fn one_empty_line_between_items_is_kept() {
     check("(a)\n\n\n\n(b)\n(c)\n\n", "(a)\n\n(b)\n(c)\n");
 }
 
 #[test]
-fn line_breaks_are_those_of_the_file() {
+fn line_breaks_match_the_file() {
     check("(a)\r\n(b) // x\r\n", "(a)\r\n(b) // x\r\n");
     check("\u{feff}(a)\n", "(a)\n");
 }

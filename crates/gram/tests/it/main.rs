@@ -1,4 +1,4 @@
-//! Tests of the notation from outside, in one binary.
+//! Integration tests of the notation, in one binary.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,13 +9,19 @@
     reason = "tests"
 )]
 
+// Examples.
 mod cases;
-mod corpus;
 mod edits;
-mod generate;
-mod hostile;
 mod layout;
 mod mistakes;
+
+// Agreement with other gram tools.
+mod corpus;
 mod oracle;
-mod promises;
+
+// Properties of any input.
+mod hostile;
+mod invariants;
 mod properties;
+
+mod generate;

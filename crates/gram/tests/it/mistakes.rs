@@ -1,19 +1,19 @@
-//! Common mistakes, and what people are told about them: one snapshot for each.
+//! Common mistakes and their diagnostics: one snapshot each.
 
 use patter_gram::{LineIndex, Rendering, parse, render};
 
-/// Checks all that is said of a text.
+/// Checks all diagnostics of a text.
 fn check(name: &str, source: &str) {
     let (tree, diagnostics) = parse(source);
     assert_eq!(tree.to_string(), source);
-    assert!(!diagnostics.is_empty(), "nothing is said of {source:?}");
+    assert!(!diagnostics.is_empty(), "no diagnostics for {source:?}");
     let index = LineIndex::new(source);
-    let shown: Vec<_> = diagnostics
+    let rendered: Vec<_> = diagnostics
         .iter()
         .map(|diagnostic| render(diagnostic, source, &index, "agent.gram", Rendering::Plain))
         .collect();
     insta::with_settings!({ description => source, omit_expression => true }, {
-        insta::assert_snapshot!(name, shown.join("\n\n"));
+        insta::assert_snapshot!(name, rendered.join("\n\n"));
     });
 }
 
@@ -65,13 +65,13 @@ mistakes! {
     path_to_a_label: "[t | (a::Text)==>::Object {fields: {x: 'Int'}}]\n(b)==>:";
     path_without_an_end: "(a)-->\n";
     arrow_without_a_start: "-->(b)";
-    no_elements_behind_the_bar: "[a | ]";
+    no_elements_after_the_bar: "[a | ]";
     missing_bar_before_a_node: "[a:Agent (b)]";
     missing_bar_before_a_bracket: "[a:Agent {model: 'demo'}\n  [b:Tool | ()-->()]\n]";
-    comma_for_a_bar: "[a, b]";
-    record_in_mid_file: "(a)\n{version: 1}\n(b)";
+    comma_instead_of_a_bar: "[a, b]";
+    record_in_the_middle_of_a_file: "(a)\n{version: 1}\n(b)";
     record_among_elements: "[a | {x: 1}]";
-    bad_escape: r#"({path: "C:\Users"})"#;
+    invalid_escape: r#"({path: "C:\Users"})"#;
     unicode_escape: r#"({text: "\u00e9"})"#;
     line_break_in_a_string: "({text: \"first\nsecond\", x: 1})";
     fence_on_one_line: "({text: ```hello```})";
@@ -85,7 +85,7 @@ mistakes! {
     octal_with_eight: "({x: 08})";
     fractional_measurement: "({x: 1.5km})";
     range_with_three_dots: "({x: 1...5})";
-    range_without_an_end: "({x: 1..})";
+    range_without_an_upper_bound: "({x: 1..})";
     non_ascii_identifier: "(größe:Maß)";
     non_ascii_label: "(:Größe)";
     non_ascii_key: "({größe: 1})";
@@ -95,8 +95,8 @@ mistakes! {
     quoted_label: "(a:\"Team Label\")";
     number_with_unit_as_identifier: "(12px)";
     label_without_a_name: "(a:)";
-    label_with_a_blank_between_colons: "(a: :B)";
-    labels_behind_the_record: "(a {x: 1} :B)";
+    label_with_a_space_between_colons: "(a: :B)";
+    labels_after_the_record: "(a {x: 1} :B)";
     two_records: "(a {x: 1} {y: 2})";
     two_names: "(over there)";
     comma_in_a_subject: "(a, b)";
@@ -104,7 +104,7 @@ mistakes! {
     key_in_single_quotes: "({'a': 1})";
     key_that_is_a_number: "({1: 'one'})";
     key_without_a_colon: "({name 'Ada'})";
-    equals_for_a_colon: "({name = 'Ada'})";
+    equals_instead_of_a_colon: "({name = 'Ada'})";
     missing_value: "({name: , born: 1815})";
     missing_value_at_the_end: "({name:})";
     unquoted_text: "({text: You are kind, x: 1})";
@@ -116,7 +116,7 @@ mistakes! {
     annotation_inside_a_node: "(@old(true) a)";
     annotation_among_elements: "[a | @old(true) (b)]";
     header_without_a_name: "@@ (a)";
-    header_behind_an_annotation: "@old(true) @@a (b)";
+    header_after_an_annotation: "@old(true) @@a (b)";
     bare_name_at_the_top: "sayHello";
     reference_with_a_label: "[a:Agent | sayHello:Tool]";
     c_comment: "/* about */ (a)";
@@ -130,7 +130,7 @@ mistakes! {
     semicolon_between_properties: "({x: 1; y: 2})";
     arrow_inside_the_label: "(a:L-->(b)";
     path_of_bare_names: "(a)-->b-->(c)";
-    blank_in_an_arrow: "(a) -- > (b)";
+    space_in_an_arrow: "(a) -- > (b)";
     keys_in_an_array: "({k: [a: 1, b: 2]})";
     url_without_quotes: "({url: http://example.com/x, y: 1})";
     date_without_quotes: "({born: 1815-12-10})";
@@ -145,35 +145,35 @@ mistakes! {
 }
 
 #[test]
-fn a_long_line_is_cut_around_the_mistake() {
+fn long_lines_are_cut_around_the_mistake() {
     let source = format!("(a {{text: '{}', x: 1e5, y: '{}'}})", "before ".repeat(100), "after ".repeat(100));
     check("long_line", &source);
 }
 
 #[test]
-fn places_far_apart_are_shown_apart() {
+fn distant_spans_have_separate_excerpts() {
     let source = format!("[a:Agent |\n{}", "  (x),\n".repeat(40));
     check("far_apart", &source);
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_shown() {
+fn bytes_that_are_not_utf8_are_reported() {
     let (tree, diagnostics) = patter_gram::parse_bytes(b"(caf\xe9 {x: '\xff\xfe'})", patter_gram::Dialect::Patter);
     let index = LineIndex::new(tree.source());
-    let shown: Vec<_> =
+    let rendered: Vec<_> =
         diagnostics.iter().map(|found| render(found, tree.source(), &index, "agent.gram", Rendering::Plain)).collect();
-    insta::assert_snapshot!("not_utf8", shown.join("\n\n"));
+    insta::assert_snapshot!("not_utf8", rendered.join("\n\n"));
 }
 
 #[test]
-fn brackets_nested_too_deep_are_named_once() {
+fn brackets_nested_too_deeply_are_reported_once() {
     let (_, diagnostics) = parse(&"[x | ".repeat(1_000));
     let codes: Vec<_> = diagnostics.iter().map(|found| found.code).collect();
     assert_eq!(codes, ["G035", "G002"]);
 }
 
 #[test]
-fn the_extension_is_pointed_at_where_plain_gram_is_asked_for() {
+fn extensions_are_reported_in_plain_gram() {
     let source = "({a: [], b: [[1]], c: [{d: 1}], e: {f: {g: 1}}, h: {i:: 1}})";
     let (_, diagnostics) = patter_gram::parse_dialect(source, patter_gram::Dialect::Portable);
     let found: Vec<_> =

@@ -1,16 +1,16 @@
-//! Agreement with `tree-sitter-gram` 0.6.1, the grammar that other tools use.
+//! Agreement with `tree-sitter-gram` 0.6.1, the grammar other tools use.
 
 use crate::generate::{Random, document, mutate};
 use patter_gram::{Diagnostic, Dialect, Kind, Tree, parse_dialect, to_sexp};
 
-/// Documents compared: half of them well-formed, half damaged.
+/// The number of documents to compare: half of them well-formed, half damaged.
 const DOCUMENTS: u64 = 24_000;
 
-/// Every difference that is meant to be, by name. All others are mistakes of ours.
+/// All intended differences. Any other difference is a bug in this crate.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "quoted text that starts with // or /** is text",
-        // There the lexer takes what follows for a comment, closing quote included.
+        // Their lexer treats the rest as a comment, including the closing quote.
         example: "({a: \"// x\"})",
         applies: |tree| {
             quoted_texts(tree).any(|text| {
@@ -21,13 +21,13 @@ const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
-        name: "a line break before the closing quote is a mistake",
-        // There white space and comments may stand between a text and its closing quote, as between any two tokens.
+        name: "a line break before the closing quote is an error",
+        // Their lexer allows white space and comments before the closing quote, as between any two tokens.
         example: "({a: \"x\n\"})",
         applies: |tree| quoted_texts(tree).any(|text| text.contains('\n') || !text[1..].ends_with(QUOTES)),
     },
     Difference {
-        name: "a NUL character is a character like others",
+        name: "a NUL character is an ordinary character",
         example: "({a: \"\0\"})",
         applies: |tree| tree.source().contains('\0'),
     },
@@ -43,14 +43,15 @@ const QUOTES: [char; 3] = ['"', '\'', '`'];
 const DEEP: &str = "[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[|[a\
     ]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]";
 
+/// A difference between the two parsers.
 struct Difference {
     name: &'static str,
-    /// The smallest text that shows it.
+    /// A minimal text that shows the difference.
     example: &'static str,
     applies: fn(&Tree) -> bool,
 }
 
-/// Iterates over everything in quotes, from its first quote on.
+/// Iterates over all quoted texts, each from its first quote on.
 fn quoted_texts(tree: &Tree) -> impl Iterator<Item = &str> {
     tree.root().descendants().filter_map(|part| {
         let can_be_quoted = matches!(
@@ -73,8 +74,8 @@ impl Oracle {
         Self { parser }
     }
 
-    /// Returns the tree, or `None` where the text has errors.
-    fn read(&mut self, text: &str) -> Option<String> {
+    /// Returns the tree, or `None` if the text has errors.
+    fn parse(&mut self, text: &str) -> Option<String> {
         let tree = self.parser.parse(text, None).unwrap();
         (!tree.root_node().has_error()).then(|| tree.root_node().to_sexp())
     }
@@ -88,7 +89,7 @@ fn ours(text: &str) -> (Tree, Option<String>) {
 }
 
 #[test]
-fn agrees_with_the_grammar_of_other_tools() {
+fn agrees_with_tree_sitter_gram() {
     let mut oracle = Oracle::new();
     let mut accepted = 0;
     let mut rejected = 0;
@@ -100,7 +101,7 @@ fn agrees_with_the_grammar_of_other_tools() {
         if seed % 2 == 1 {
             text = mutate(&mut random, &text);
         }
-        let theirs = oracle.read(&text);
+        let theirs = oracle.parse(&text);
         let (tree, ours) = ours(&text);
         match (&theirs, &ours) {
             (Some(theirs), Some(ours)) if theirs == ours => accepted += 1,
@@ -110,15 +111,15 @@ fn agrees_with_the_grammar_of_other_tools() {
         }
     }
     disagreements.sort_by_key(String::len);
-    println!("{accepted} accepted alike, {rejected} rejected alike, {intended} differ as intended");
+    println!("{accepted} accepted by both, {rejected} rejected by both, {intended} intended differences");
     assert!(
         disagreements.is_empty(),
-        "{} disagreements, of which:\n{}",
+        "{} disagreements, including:\n{}",
         disagreements.len(),
         disagreements.iter().take(10).cloned().collect::<Vec<_>>().join("\n")
     );
-    assert!(accepted > DOCUMENTS / 3 && rejected > DOCUMENTS / 4, "the documents test too little");
-    assert!(intended < DOCUMENTS / 20, "too many documents fall under an intended difference");
+    assert!(accepted > DOCUMENTS / 3 && rejected > DOCUMENTS / 4, "too few documents are accepted or rejected by both");
+    assert!(intended < DOCUMENTS / 20, "too many documents show an intended difference");
 }
 
 #[test]
@@ -126,21 +127,21 @@ fn every_intended_difference_exists() {
     for difference in DIFFERENCES {
         let (tree, ours) = ours(difference.example);
         assert!((difference.applies)(&tree), "{}", difference.name);
-        assert_ne!(Oracle::new().read(difference.example), ours, "{}", difference.name);
+        assert_ne!(Oracle::new().parse(difference.example), ours, "{}", difference.name);
     }
 }
 
 #[test]
-fn patters_extension_is_an_error_in_plain_gram_and_only_there() {
+fn extensions_are_errors_only_in_plain_gram() {
     for text in ["{a: []}", "{a: [[1]]}", "{a: [{b: 1}]}", "{a: {b: {c: 1}}}", "{a: {b:: 1}}"] {
-        assert_eq!(Oracle::new().read(text), None, "{text}");
+        assert_eq!(Oracle::new().parse(text), None, "{text}");
         assert_eq!(ours(text).1, None, "{text}");
         assert!(patter_gram::parse(text).1.is_empty(), "{text}");
     }
 }
 
 #[test]
-fn leading_blank_lines_of_a_fence_are_part_of_our_text_and_not_of_theirs() {
+fn only_our_parser_keeps_leading_blank_lines_of_a_fence() {
     let text = "({a: ```\n\n  x```})";
     let (tree, _) = ours(text);
     let node = tree.patterns().next().unwrap();

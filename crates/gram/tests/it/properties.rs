@@ -1,29 +1,29 @@
-//! What holds for every text.
+//! Properties of generated documents and arbitrary text.
 
 use crate::generate::{Random, document, mutate};
-use crate::promises::{check_any, comments};
+use crate::invariants::{check_invariants, comments};
 use patter_gram::{Diagnostic, Dialect, Value, parse};
 use proptest::prelude::*;
 
 #[test]
-fn well_formed_documents_keep_all_promises() {
+fn well_formed_documents_satisfy_the_invariants() {
     for seed in 0..4_000 {
         let text = document(&mut Random::new(seed), Dialect::Patter);
         let (_, diagnostics) = parse(&text);
         assert!(!diagnostics.iter().any(Diagnostic::is_error), "{text:?}\n{diagnostics:?}");
-        check_any(text.as_bytes());
+        check_invariants(text.as_bytes());
     }
 }
 
 #[test]
-fn damaged_documents_keep_all_promises() {
+fn damaged_documents_satisfy_the_invariants() {
     for seed in 0..8_000 {
         let mut random = Random::new(seed);
         let mut text = document(&mut random, Dialect::Patter);
         for _ in 0..=seed % 3 {
             text = mutate(&mut random, &text);
         }
-        check_any(text.as_bytes());
+        check_invariants(text.as_bytes());
     }
 }
 
@@ -54,7 +54,7 @@ fn setting_a_property_changes_nothing_else() {
         };
         let changed = edited.walk().filter(is_subject).nth(at).unwrap();
         assert_eq!(changed.value(key), Some(value), "{text:?}\n{edited}");
-        // Taken out again where it was new, the property leaves the document as it was.
+        // Removing a property that was new restores the document.
         if subjects[at].property(key).is_none() {
             assert_eq!(comments(&tree), comments(&edited), "{text:?}\n{edited}");
             let mut edit = edited.edit();
@@ -110,17 +110,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_keeps_all_promises(text in "\\PC*") {
-        check_any(text.as_bytes());
+    fn any_text_satisfies_the_invariants(text in "\\PC*") {
+        check_invariants(text.as_bytes());
     }
 
     #[test]
-    fn any_text_of_gram_marks_keeps_all_promises(text in "[\\[\\](){}|,:@\"'`\\\\/*<>=~.0-9a-cx\n \r-]{0,40}") {
-        check_any(text.as_bytes());
+    fn any_punctuation_satisfies_the_invariants(text in "[\\[\\](){}|,:@\"'`\\\\/*<>=~.0-9a-cx\n \r-]{0,40}") {
+        check_invariants(text.as_bytes());
     }
 
     #[test]
-    fn any_bytes_keep_all_promises(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        check_any(&bytes);
+    fn any_bytes_satisfy_the_invariants(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        check_invariants(&bytes);
     }
 }
