@@ -44,7 +44,7 @@ pub struct Diagnostic {
 pub struct RelatedSpan {
     /// The span.
     pub span: Span,
-    /// What it contributes to the problem.
+    /// How it relates to the problem.
     pub message: Cow<'static, str>,
 }
 

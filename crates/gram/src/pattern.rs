@@ -150,7 +150,7 @@ pub struct Arrow<'t> {
     syntax: Syntax<'t>,
 }
 
-/// The stroke of an arrow. Patter gives all strokes the same meaning.
+/// The stroke of an arrow. Patter treats all strokes alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArrowStroke {
     /// `--`.

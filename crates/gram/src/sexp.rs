@@ -80,7 +80,7 @@ impl<'t> Writer<'t> {
     fn part(&mut self, field: &str, syntax: Syntax<'t>) {
         self.comments_before(syntax.span().start);
         match syntax.kind() {
-            Kind::Node => self.subject_of(field, "node_pattern", syntax),
+            Kind::Node => self.subject_expression(field, "node_pattern", syntax),
             Kind::Bracket => self.bracket(field, syntax),
             Kind::Path => self.path(field, syntax),
             Kind::Reference => {
@@ -114,7 +114,7 @@ impl<'t> Writer<'t> {
         self.close(bracket.span().end);
     }
 
-    fn subject_of(&mut self, field: &str, name: &str, syntax: Syntax<'t>) {
+    fn subject_expression(&mut self, field: &str, name: &str, syntax: Syntax<'t>) {
         self.open(field, name);
         self.subject(syntax);
         self.errors(syntax);
@@ -152,14 +152,14 @@ impl<'t> Writer<'t> {
 
     fn name(&mut self, field: &str, syntax: Syntax<'t>, text: &str) {
         match text.bytes().next() {
-            Some(b'`') => self.with_content(field, "quoted_name", syntax.span()),
-            Some(b'"') => self.with_content(field, "double_quoted_name", syntax.span()),
+            Some(b'`') => self.content_expression(field, "quoted_name", syntax.span()),
+            Some(b'"') => self.content_expression(field, "double_quoted_name", syntax.span()),
             Some(b'-' | b'0'..=b'9') => self.leaf(field, "integer"),
             _ => self.leaf(field, "symbol"),
         }
     }
 
-    fn with_content(&mut self, field: &str, name: &str, span: Span) {
+    fn content_expression(&mut self, field: &str, name: &str, span: Span) {
         self.open(field, name);
         self.leaf("content: ", "string_content");
         self.close(span.end);
@@ -180,7 +180,7 @@ impl<'t> Writer<'t> {
                         Some((false, true)) => "right_arrow",
                         _ => "undirected_arrow",
                     };
-                    self.subject_of("kind: ", name, *part);
+                    self.subject_expression("kind: ", name, *part);
                 }
                 _ => {
                     let field = if relationships == 0 { field } else { "right: " };
@@ -208,7 +208,7 @@ impl<'t> Writer<'t> {
         for annotation in annotated.children().filter(is_annotation) {
             self.comments_before(annotation.span().start);
             if annotation.kind() == Kind::Header {
-                self.subject_of("", "identified_annotation", annotation);
+                self.subject_expression("", "identified_annotation", annotation);
             } else {
                 self.property("", "property_annotation", annotation);
             }
@@ -251,7 +251,7 @@ impl<'t> Writer<'t> {
 
     fn value(&mut self, field: &str, value: Syntax<'t>) {
         match value.kind() {
-            Kind::String => self.with_content(field, "string_literal", value.span()),
+            Kind::String => self.content_expression(field, "string_literal", value.span()),
             Kind::Fence => {
                 self.open(field, "string_literal");
                 self.fence_content(value);

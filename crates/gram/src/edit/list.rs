@@ -28,7 +28,7 @@ fn remove(
     splices: &mut Vec<Splice>,
 ) {
     let tree = list.tree();
-    let mut erase = |span: Span| splices.push(Splice { span: with_line(tree, span), text: String::new() });
+    let mut erase = |span: Span| splices.push(Splice { span: widen_to_line(tree, span), text: String::new() });
     for (index, item) in items.iter().enumerate().filter(|(_, item)| removed.contains(&item.id())) {
         // An item is removed together with the comma after it.
         let next = items.get(index + 1);
@@ -80,7 +80,7 @@ fn insert(
     let Some(kept) = last_kept.and_then(|index| items.get(index)) else {
         // All items are removed; the new ones replace the first.
         let space = if list.kind() == Kind::Bracket { " " } else { "" };
-        let is_first_on_line = with_line(tree, first.span()).start == first.span().start;
+        let is_first_on_line = widen_to_line(tree, first.span()).start == first.span().start;
         let space = if is_first_on_line { "" } else { space };
         return put(first.span().start, format!("{space}{}", added.join(", ")));
     };
@@ -159,13 +159,13 @@ fn is_blank(tree: &Tree, from: u32, to: u32) -> bool {
 
 /// Widens the span of removed text: to the whole line if nothing else is on it, otherwise over the spaces before it, or
 /// after it if it starts the line or the list.
-fn with_line(tree: &Tree, span: Span) -> Span {
-    const BLANKS: [char; 2] = [' ', '\t'];
+fn widen_to_line(tree: &Tree, span: Span) -> Span {
+    const SPACES: [char; 2] = [' ', '\t'];
     let before = tree.source().get(..span.start as usize).unwrap_or_default();
     let after = tree.source().get(span.end as usize..).unwrap_or_default();
-    let line_before = before.trim_end_matches(BLANKS);
+    let line_before = before.trim_end_matches(SPACES);
     let start = offset(line_before.len());
-    let rest = after.trim_start_matches(BLANKS);
+    let rest = after.trim_start_matches(SPACES);
     let end = span.end + offset(after.len() - rest.len());
     let starts_line = line_before.ends_with('\n');
     let starts_list = before.ends_with('{') && !rest.starts_with(['\n', '\r', '/']);

@@ -60,7 +60,7 @@ impl<'j> Writer<'j> {
         Err(JsonError { pointer, message: message.into() })
     }
 
-    fn at(&mut self, segment: Segment<'j>, write: impl FnOnce(&mut Self) -> WriteResult) -> WriteResult {
+    fn descend(&mut self, segment: Segment<'j>, write: impl FnOnce(&mut Self) -> WriteResult) -> WriteResult {
         self.pointer.push(segment);
         write(self)?;
         self.pointer.pop();
@@ -78,7 +78,7 @@ impl<'j> Writer<'j> {
     fn file(&mut self, json: &'j Json) -> WriteResult {
         let file = self.object(json, &["record", "patterns"])?;
         if let Some(record) = file.get("record") {
-            self.at(Segment::Key("record"), |writer| writer.properties(record))?;
+            self.descend(Segment::Key("record"), |writer| writer.properties(record))?;
         }
         self.list(file, "patterns", "\n", Self::pattern)
     }
@@ -91,11 +91,11 @@ impl<'j> Writer<'j> {
         write: fn(&mut Self, &'j Json) -> WriteResult,
     ) -> WriteResult {
         let Some(json) = object.get(key) else { return Ok(()) };
-        self.at(Segment::Key(key), |writer| {
+        self.descend(Segment::Key(key), |writer| {
             let Json::Array(items) = json else { return writer.fail("expected an array") };
             for (index, item) in items.iter().enumerate() {
                 writer.out.push_str(if index > 0 { separator } else { "" });
-                writer.at(Segment::Index(index), |writer| write(writer, item))?;
+                writer.descend(Segment::Index(index), |writer| write(writer, item))?;
             }
             Ok(())
         })
@@ -137,7 +137,7 @@ impl<'j> Writer<'j> {
                 Ok(())
             }
             Some("reference") => match pattern.get("id") {
-                Some(id) => self.at(Segment::Key("id"), |writer| writer.id(id)),
+                Some(id) => self.descend(Segment::Key("id"), |writer| writer.id(id)),
                 None => self.fail("a reference needs an `id`"),
             },
             _ => self.path(pattern),
@@ -156,10 +156,12 @@ impl<'j> Writer<'j> {
             if !is_node {
                 return self.fail("the `nodes` of a path must be of kind `node`, without annotations");
             }
-            self.at(Segment::Key("nodes"), |writer| writer.at(Segment::Index(index), |writer| writer.pattern(node)))?;
+            self.descend(Segment::Key("nodes"), |writer| {
+                writer.descend(Segment::Index(index), |writer| writer.pattern(node))
+            })?;
             if let Some(arrow) = arrows.get(index) {
-                self.at(Segment::Key("arrows"), |writer| {
-                    writer.at(Segment::Index(index), |writer| writer.arrow(arrow))
+                self.descend(Segment::Key("arrows"), |writer| {
+                    writer.descend(Segment::Index(index), |writer| writer.arrow(arrow))
                 })?;
             }
         }
@@ -199,7 +201,7 @@ impl<'j> Writer<'j> {
             None => return self.fail("the `key` of an annotation must be a symbol"),
         }
         match annotation.get("value") {
-            Some(value) => self.at(Segment::Key("value"), |writer| writer.value(value))?,
+            Some(value) => self.descend(Segment::Key("value"), |writer| writer.value(value))?,
             None => return self.fail("an annotation needs a `value`"),
         }
         self.out.push(')');
@@ -208,7 +210,7 @@ impl<'j> Writer<'j> {
 
     fn subject(&mut self, object: &'j Map<String, Json>) -> WriteResult {
         if let Some(id) = object.get("id") {
-            self.at(Segment::Key("id"), |writer| writer.id(id))?;
+            self.descend(Segment::Key("id"), |writer| writer.id(id))?;
         }
         self.list(object, "labels", "", |writer, label| match label.as_str() {
             Some(label) => {
@@ -218,7 +220,7 @@ impl<'j> Writer<'j> {
             None => writer.fail("a label must be a string"),
         })?;
         if let Some(properties) = object.get("properties") {
-            self.at(Segment::Key("properties"), |writer| writer.properties(properties))?;
+            self.descend(Segment::Key("properties"), |writer| writer.properties(properties))?;
         }
         Ok(())
     }
@@ -229,7 +231,7 @@ impl<'j> Writer<'j> {
             Json::Number(number) if number.is_i64() || number.is_u64() => {
                 let _ = write!(self.out, "{number}");
             }
-            Json::Object(_) => match self.value_of(json)? {
+            Json::Object(_) => match self.read_value(json)? {
                 Value::Integer(integer) => {
                     let _ = write!(self.out, "{integer}");
                 }
@@ -254,7 +256,7 @@ impl<'j> Writer<'j> {
         let mut entries = Vec::with_capacity(object.len());
         for (key, value) in object {
             self.pointer.push(Segment::Key(key));
-            entries.push((key.clone(), self.value_of(value)?));
+            entries.push((key.clone(), self.read_value(value)?));
             self.pointer.pop();
         }
         Ok(entries)
@@ -267,19 +269,19 @@ impl<'j> Writer<'j> {
                 return self.fail("expected alternating keys and values");
             };
             self.pointer.push(Segment::Key(key));
-            entries.push((key.clone(), self.value_of(value)?));
+            entries.push((key.clone(), self.read_value(value)?));
             self.pointer.pop();
         }
         Ok(entries)
     }
 
     fn value(&mut self, json: &'j Json) -> WriteResult {
-        let value = self.value_of(json)?;
+        let value = self.read_value(json)?;
         let _ = write!(self.out, "{value}");
         Ok(())
     }
 
-    fn value_of(&mut self, json: &'j Json) -> Result<Value, JsonError> {
+    fn read_value(&mut self, json: &'j Json) -> Result<Value, JsonError> {
         if self.pointer.len() > 3 * MAX_DEPTH {
             return self.fail(format!("values nest deeper than {MAX_DEPTH} levels"));
         }
@@ -298,7 +300,7 @@ impl<'j> Writer<'j> {
                 let mut values = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     self.pointer.push(Segment::Index(index));
-                    values.push(self.value_of(item)?);
+                    values.push(self.read_value(item)?);
                     self.pointer.pop();
                 }
                 Value::Array(values)
@@ -347,7 +349,7 @@ impl<'j> Writer<'j> {
         let [lower, upper] = bounds else { return None };
         let mut bound = |json: &'j Json| match json {
             Json::Null => Some(None),
-            json => match self.value_of(json).ok()? {
+            json => match self.read_value(json).ok()? {
                 Value::Integer(integer) => Some(Some(Number::Integer(integer))),
                 Value::Decimal(decimal) => Some(Some(Number::Decimal(decimal))),
                 Value::Measurement { amount, unit } => Some(Some(Number::Measurement { amount, unit })),

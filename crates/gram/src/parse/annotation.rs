@@ -88,7 +88,7 @@ impl Parser<'_> {
             self.report(error);
         }
         self.trivia();
-        if self.peek() == b'(' && !self.too_deep() {
+        if self.peek() == b'(' && !self.skip_if_too_deep() {
             self.annotation_value();
         } else {
             let error =

@@ -1,6 +1,6 @@
 //! Parsing arrows.
 
-use super::lex::{is_name_start, quoted, short};
+use super::lex::{is_name_start, quote_source, truncate_source};
 use super::pattern::SubjectState;
 use super::{OpenBracket, Parser};
 use crate::tree::{Flags, RawNode};
@@ -80,12 +80,12 @@ impl Parser<'_> {
         let rest = self.rest(self.pos).iter().take_while(strokes).count();
         self.bump(rest);
         let span = self.span(start, self.token_end.max(start + 1));
-        let message = format!("{} is not an arrow", quoted(span.slice(self.source)));
+        let message = format!("{} is not an arrow", quote_source(span.slice(self.source)));
         self.report(Diagnostic::error(code::ARROW, span, message).with_hint(hint));
     }
 
     fn arrow_subject(&mut self) {
-        if self.too_deep() {
+        if self.skip_if_too_deep() {
             return;
         }
         // The brackets are part of the arrow; the parts of the subject become children of the arrow.
@@ -129,7 +129,7 @@ impl Parser<'_> {
                 self.misplaced_labels();
                 error.span = self.span(start, self.token_end);
                 error.message = "expected a node after the arrow, found a label".into();
-                error.hint = Some(format!("write `({})`", short(error.span.slice(self.source))).into());
+                error.hint = Some(format!("write `({})`", truncate_source(error.span.slice(self.source))).into());
                 self.report(error);
             }
             byte if is_name_start(byte) => {
@@ -139,9 +139,9 @@ impl Parser<'_> {
                 let name = self.span(start, end).slice(self.source);
                 // Labels are usually capitalized, names usually not.
                 let hint = if name.starts_with(|first: char| first.is_ascii_uppercase()) {
-                    format!("write `(:{0})` for a label, or `({0})` for a name", short(name))
+                    format!("write `(:{0})` for a label, or `({0})` for a name", truncate_source(name))
                 } else {
-                    format!("write `({})`", short(name))
+                    format!("write `({})`", truncate_source(name))
                 };
                 error.hint = Some(hint.into());
                 self.report(error);
@@ -160,7 +160,7 @@ impl Parser<'_> {
         let length = self.rest(start).iter().take_while(strokes).count();
         self.bump(length.max(1));
         let span = self.span(start, self.pos);
-        let message = format!("the arrow {} has no node before it", quoted(span.slice(self.source)));
+        let message = format!("the arrow {} has no node before it", quote_source(span.slice(self.source)));
         let error =
             Diagnostic::error(code::ARROW, span, message).with_hint("a path is nodes joined by arrows: `(a)-->(b)`");
         self.report_junk(error);
@@ -188,8 +188,8 @@ impl Parser<'_> {
         let opener = self.open_brackets.last().map_or(span.start as usize, |open| open.at + 1);
         let hint = format!(
             "names may contain dashes, so this was parsed as the name {}; write `({})-->`",
-            quoted(text.trim_start_matches(':')),
-            short(self.span(opener, self.pos).slice(self.source))
+            quote_source(text.trim_start_matches(':')),
+            truncate_source(self.span(opener, self.pos).slice(self.source))
         );
         let mut error =
             Diagnostic::error(code::UNCLOSED, self.span(self.pos, self.pos), "expected `)` before the arrow")

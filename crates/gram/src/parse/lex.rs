@@ -161,7 +161,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns whether there is a line break between the last token and the next.
-    pub(super) fn on_new_line(&self) -> bool {
+    pub(super) fn is_on_new_line(&self) -> bool {
         self.bytes.get(self.token_end..self.pos).is_some_and(|gap| gap.contains(&b'\n'))
     }
 
@@ -210,7 +210,7 @@ impl<'s> Parser<'s> {
             b'"' | b'\'' => "a string".into(),
             b'`' if self.rest(self.pos).starts_with(b"```") => "a fenced string".into(),
             b'`' => "a quoted name".into(),
-            _ => quoted(self.next_token_span().slice(self.source)),
+            _ => quote_source(self.next_token_span().slice(self.source)),
         }
     }
 
@@ -291,12 +291,12 @@ impl<'s> Parser<'s> {
 }
 
 /// Quotes source text in a message, truncated if it is long.
-pub(super) fn quoted(text: &str) -> String {
-    format!("`{}`", short(text))
+pub(super) fn quote_source(text: &str) -> String {
+    format!("`{}`", truncate_source(text))
 }
 
 /// Truncates source text for a message or a hint.
-pub(super) fn short(text: &str) -> Cow<'_, str> {
+pub(super) fn truncate_source(text: &str) -> Cow<'_, str> {
     const MAX_CHARACTERS: usize = 40;
     let shortened: Cow<'_, str> = match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),

@@ -293,7 +293,7 @@ impl<'s> Parser<'s> {
     // Brackets.
 
     /// Returns whether the next bracket is nested too deeply. If so, reports it and skips the whole group.
-    fn too_deep(&mut self) -> bool {
+    fn skip_if_too_deep(&mut self) -> bool {
         if self.open_brackets.len() < MAX_DEPTH {
             return false;
         }

@@ -66,7 +66,7 @@ impl Parser<'_> {
     pub(super) fn malformed_number(&self, start: usize, end: usize) -> Diagnostic {
         let span = self.span(start, end);
         let text = span.slice(self.source);
-        let message = format!("{} is not a number", super::lex::quoted(text));
+        let message = format!("{} is not a number", super::lex::quote_source(text));
         let digits = text.trim_start_matches(['-', '+']);
         let is_exponent = digits.contains(['e', 'E'])
             && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'-' | b'+'));

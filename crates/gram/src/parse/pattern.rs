@@ -1,6 +1,6 @@
 //! Parsing patterns: nodes, paths, bracket patterns and references.
 
-use super::lex::{is_digit, is_name_start, quoted, short};
+use super::lex::{is_digit, is_name_start, quote_source, truncate_source};
 use super::separator::{AfterItem, UnexpectedToken};
 use super::{Parser, SkipLimit};
 use crate::tree::{Flags, RawNode};
@@ -53,7 +53,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn node(&mut self) {
-        if self.too_deep() {
+        if self.skip_if_too_deep() {
             return;
         }
         let id = self.start(Kind::Node);
@@ -109,7 +109,7 @@ impl Parser<'_> {
                 self.quoted_text(kind);
                 let span = self.span(start, self.pos);
                 let inner = span.slice(self.source).trim_matches(['"', '\'']);
-                let hint = format!("put it in backticks: {}", quoted(inner));
+                let hint = format!("put it in backticks: {}", quote_source(inner));
                 let error = Diagnostic::error(code::NAME, span, "a name cannot be a quoted string").with_hint(hint);
                 self.report(error);
             }
@@ -123,7 +123,7 @@ impl Parser<'_> {
                     _ => {
                         let end = self.word_end(start + 1);
                         let span = self.span(start, end);
-                        let message = format!("{} is not a name", quoted(span.slice(self.source)));
+                        let message = format!("{} is not a name", quote_source(span.slice(self.source)));
                         self.report(
                             Diagnostic::error(code::NAME, span, message)
                                 .with_hint("a name starts with a letter or `_`, is an integer, or is in backticks"),
@@ -152,8 +152,8 @@ impl Parser<'_> {
         let text = self.span(start, end);
         let name = text.slice(self.source).trim_start_matches(':');
         let span = self.span(end - name.len(), end);
-        let message = format!("the name {} contains characters that need quoting", quoted(name));
-        let hint = format!("put it in backticks: {}", quoted(name));
+        let message = format!("the name {} contains characters that need quoting", quote_source(name));
+        let hint = format!("put it in backticks: {}", quote_source(name));
         self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
     }
 
@@ -182,7 +182,7 @@ impl Parser<'_> {
                 self.quoted_text(Kind::Label);
                 let span = self.span(name_start, self.pos);
                 let inner = span.slice(self.source).trim_matches(char::from(quote));
-                let hint = format!("put it in backticks: {}", quoted(inner));
+                let hint = format!("put it in backticks: {}", quote_source(inner));
                 let error = Diagnostic::error(code::NAME, span, "a label cannot be a quoted string").with_hint(hint);
                 self.report(error);
                 if let Some(label) = self.nodes.last_mut() {
@@ -195,8 +195,8 @@ impl Parser<'_> {
                 self.bump_to(end);
                 let span = self.span(name_start, end);
                 let name = span.slice(self.source);
-                let message = format!("the label {} needs quoting", quoted(name));
-                let hint = format!("put it in backticks: {}", quoted(name));
+                let message = format!("the label {} needs quoting", quote_source(name));
+                let hint = format!("put it in backticks: {}", quote_source(name));
                 self.report(Diagnostic::error(code::NAME, span, message).with_hint(hint));
             }
             _ => {
@@ -220,7 +220,7 @@ impl Parser<'_> {
                 }
                 self.unmatched_closer();
             }
-            b'(' | b'[' if self.on_new_line() => return SubjectState::Unclosed,
+            b'(' | b'[' if self.is_on_new_line() => return SubjectState::Unclosed,
             b'(' | b'[' => {
                 let message = format!("unexpected `{}` inside a subject", char::from(self.peek()));
                 let error = Diagnostic::error(code::NESTED, self.span(start, start + 1), message)
@@ -258,7 +258,7 @@ impl Parser<'_> {
                 let end = self.symbol_end(start);
                 self.bump_to(end);
                 let span = self.span(start, end);
-                let message = format!("unexpected {} inside a subject", quoted(span.slice(self.source)));
+                let message = format!("unexpected {} inside a subject", quote_source(span.slice(self.source)));
                 let error = Diagnostic::error(code::UNEXPECTED, span, message)
                     .with_hint("a name is one word; put several words in backticks, or mark a label with `:`");
                 self.report_junk(error);
@@ -278,7 +278,7 @@ impl Parser<'_> {
 
     /// Parses a bracket pattern. The next byte is `[`.
     pub(super) fn bracket(&mut self) {
-        if self.too_deep() {
+        if self.skip_if_too_deep() {
             return;
         }
         let opener = self.pos;
@@ -382,7 +382,11 @@ impl Parser<'_> {
         self.misplaced_labels();
         let name = self.span(start, self.token_end).slice(self.source);
         let reference = self.span(start, more).slice(self.source).trim_end();
-        let hint = format!("write only {}, or put everything in brackets: `[{}]`", quoted(reference), short(name));
+        let hint = format!(
+            "write only {}, or put everything in brackets: `[{}]`",
+            quote_source(reference),
+            truncate_source(name)
+        );
         let error = Diagnostic::error(
             code::REFERENCE,
             self.span(more, self.token_end),
@@ -451,9 +455,12 @@ impl Parser<'_> {
                 let error = Diagnostic::error(
                     code::BARE_NAME,
                     self.span(start, end),
-                    format!("the bare name {} is only allowed among elements", quoted(name)),
+                    format!("the bare name {} is only allowed among elements", quote_source(name)),
                 )
-                .with_hint(format!("put it after a bar, `[… | {0}]`, or write `({0})` for a node", short(name)));
+                .with_hint(format!(
+                    "put it after a bar, `[… | {0}]`, or write `({0})` for a node",
+                    truncate_source(name)
+                ));
                 self.report_junk(error);
                 self.bump_to(end);
                 self.junk_node(start, end);

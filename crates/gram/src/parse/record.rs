@@ -1,6 +1,6 @@
 //! Parsing records and maps.
 
-use super::lex::{is_name_start, quoted, short};
+use super::lex::{is_name_start, quote_source, truncate_source};
 use super::separator::{AfterItem, UnexpectedToken};
 use super::value::ValuePosition;
 use super::{Parser, SkipLimit};
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 impl<'s> Parser<'s> {
     /// Parses a record or a map. The next byte is `{`.
     pub(super) fn record(&mut self, kind: Kind) {
-        if self.too_deep() {
+        if self.skip_if_too_deep() {
             return;
         }
         let id = self.start(kind);
@@ -63,7 +63,7 @@ impl<'s> Parser<'s> {
         let value_start = self.pos;
         if !self.value(position) {
             let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).slice(self.source));
-            let message = format!("missing value for {}", quoted(name));
+            let message = format!("missing value for {}", quote_source(name));
             let at = self.span(self.token_end, self.token_end);
             let error =
                 Diagnostic::error(code::MISSING_VALUE, at, message).with_hint("write a value, or remove the key");
@@ -167,13 +167,13 @@ impl<'s> Parser<'s> {
         }
         if self.diagnostics.last().is_some_and(|last| last.code == code::RANGE && last.span.end as usize == value_end) {
             let end = self.word_end(self.pos);
-            if end > self.pos && !self.on_new_line() {
+            if end > self.pos && !self.is_on_new_line() {
                 self.junk_node(self.pos, end);
                 self.bump_to(end);
             }
             return;
         }
-        if !is_text || self.on_new_line() || value_end == value_start {
+        if !is_text || self.is_on_new_line() || value_end == value_start {
             return;
         }
         let first_end = self.word_end(self.pos);
@@ -189,7 +189,7 @@ impl<'s> Parser<'s> {
         self.bump_to(start + line.trim_end().len());
         let text = self.span(value_start, self.pos);
         let error = Diagnostic::error(code::UNQUOTED, text, "text with several words needs quotes")
-            .with_hint(format!("write \"{}\"", short(text.slice(self.source)).replace('"', "\\\"")));
+            .with_hint(format!("write \"{}\"", truncate_source(text.slice(self.source)).replace('"', "\\\"")));
         self.report(error);
         self.junk_node(start, self.pos);
     }
@@ -235,7 +235,7 @@ impl<'s> Parser<'s> {
                 (first.start != key.start).then_some(first)
             };
             if let Some(first) = first {
-                let message = format!("duplicate key {}", quoted(&name));
+                let message = format!("duplicate key {}", quote_source(&name));
                 let warning = Diagnostic::warning(code::DUPLICATE_KEY, raw_span(key), message)
                     .with_related(raw_span(first), "first used here")
                     .with_hint("remove one of them");

@@ -1,6 +1,6 @@
 //! Parsing values of properties and annotations.
 
-use super::lex::{is_digit, is_name_start, quoted, short};
+use super::lex::{is_digit, is_name_start, quote_source, truncate_source};
 use super::separator::{AfterItem, UnexpectedToken};
 use super::{Parser, SkipLimit};
 use crate::tree::Flags;
@@ -88,8 +88,9 @@ impl Parser<'_> {
         let inside = line.char_indices().skip(1).take_while(|(_, c)| *c != '\n');
         let close = inside.into_iter().find(|(_, c)| matches!(c, '“' | '”' | '‘' | '’' | '«' | '»'));
         let end = close.map_or_else(|| self.word_end(start), |(at, c)| start + at + c.len_utf8());
-        let error = Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes cannot quote text")
-            .with_hint("use straight quotes: `\"…\"` or `'…'`");
+        let error =
+            Diagnostic::error(code::UNQUOTED, self.span(start, end), "typographic quotes cannot delimit a string")
+                .with_hint("use straight quotes: `\"…\"` or `'…'`");
         self.report(error);
         self.token(Kind::Error, end);
         true
@@ -103,7 +104,7 @@ impl Parser<'_> {
         if self.is_non_ascii(self.peek()) {
             let end = self.word_end(start);
             let span = self.span(start, end);
-            let message = format!("the text {} needs quotes", quoted(span.slice(self.source)));
+            let message = format!("the text {} needs quotes", quote_source(span.slice(self.source)));
             self.report(
                 Diagnostic::error(code::UNQUOTED, span, message)
                     .with_hint("only ASCII words can be written without quotes"),
@@ -133,7 +134,7 @@ impl Parser<'_> {
         let end = start + self.rest(start).iter().take_while(belongs).count();
         let span = self.span(start, end);
         let error = Diagnostic::error(code::UNQUOTED, span, "a URL needs quotes: `//` starts a comment")
-            .with_hint(format!("write \"{}\"", short(span.slice(self.source))));
+            .with_hint(format!("write \"{}\"", truncate_source(span.slice(self.source))));
         self.report(error);
         self.leaf(Kind::Symbol, start, end, Flags::default());
         self.bump_to(end);
@@ -144,7 +145,7 @@ impl Parser<'_> {
         self.leaf(Kind::Tag, start, tag_end, Flags::default());
         self.quoted_text(Kind::String);
         self.finish(id, self.pos);
-        let tag = short(self.span(start, tag_end).slice(self.source));
+        let tag = truncate_source(self.span(start, tag_end).slice(self.source));
         let error = Diagnostic::error(code::UNQUOTED, self.span(start, self.pos), "a tagged string needs backticks")
             .with_hint(format!("write {tag}`…`"));
         self.report(error);
@@ -249,7 +250,7 @@ impl Parser<'_> {
     }
 
     fn array(&mut self) {
-        if self.too_deep() {
+        if self.skip_if_too_deep() {
             return;
         }
         let id = self.start(Kind::Array);
