@@ -1,7 +1,7 @@
 //! Throughput of parsing, printing and formatting, compared with `tree-sitter-gram` on the same input.
 //!
-//! `cargo bench -p patter-gram` prints a table; `-- --quick` takes a tenth of the time. Peak memory is measured by running
-//! this program again as a fresh process that only parses the file.
+//! `cargo bench -p patter-gram` prints a table; `-- --quick` takes a tenth of the time. Peak memory is measured by
+//! running this program again as a fresh process that only parses the file.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

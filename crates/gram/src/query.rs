@@ -84,8 +84,8 @@ impl Tree {
 /// A pattern to search for, written as a pattern.
 ///
 /// A pattern matches if it has the same shape, the name (if the query has one), all labels and all properties of the
-/// query, and, in order, an element for each element of the query. Extra parts are allowed, except in paths, whose nodes
-/// and arrow directions must correspond one to one. The property value `_` in a query matches any value.
+/// query, and, in order, an element for each element of the query. Extra parts are allowed, except in paths, whose
+/// nodes and arrow directions must correspond one to one. The property value `_` in a query matches any value.
 ///
 /// ```
 /// use patter_gram::{Query, parse};

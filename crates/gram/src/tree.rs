@@ -1,7 +1,7 @@
 //! The lossless syntax tree.
 //!
-//! A tree is the source text plus one flat list of nodes in reading order. A node stores its kind, its span and where its
-//! subtree ends, so children need no pointers, dropping a tree frees two blocks, and deep nesting uses no stack.
+//! A tree is the source text plus one flat list of nodes in reading order. A node stores its kind, its span and where
+//! its subtree ends, so children need no pointers, dropping a tree frees two blocks, and deep nesting uses no stack.
 //! Punctuation and white space are not nodes: they are the bytes between nodes. Comments are in a separate list.
 
 use crate::Span;

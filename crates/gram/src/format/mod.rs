@@ -1,8 +1,8 @@
 //! The canonical layout.
 //!
 //! A list (the file, a record, an array, the elements of a bracket pattern, the arrows of a path) is written on one
-//! line if it fits, otherwise with one item per line. A list with comments always has one item per line. A comment stays
-//! with the item after it, or with the item before it on the same line. A comment inside an item moves before the item.
+//! line if it fits and has no comments, otherwise with one item per line. A comment stays with the item after it, or
+//! with the item before it on the same line. A comment inside an item moves before the item.
 
 mod flat;
 mod tokens;
@@ -162,7 +162,7 @@ impl<'t> Writer<'t> {
         comments.get(first..first + count).unwrap_or_default()
     }
 
-    /// Returns the comments on the line where an item ends. A `/** … */` right before the next item belongs to that item.
+    /// Returns the comments on the line where an item ends, except a `/** … */` right before the next item.
     fn trailing_comments(&self, from: u32, until: u32) -> Vec<Span> {
         let source = self.tree.source();
         let mut end = from;

@@ -2,8 +2,8 @@
 //!
 //! A single predictive pass without backtracking: every byte is read a bounded number of times, so parsing is linear in
 //! the size of any input. Nesting uses the call stack up to [`MAX_DEPTH`]; deeper brackets are skipped with an error.
-//! Each unexpected token either belongs to an enclosing construct, which then ends the inner one, or is consumed into an
-//! error node, so the parser always advances.
+//! Each unexpected token either belongs to an enclosing construct, which then ends the inner one, or is consumed into
+//! an error node, so the parser always advances.
 
 mod lex;
 mod lookahead;

@@ -1,7 +1,7 @@
 //! Hostile input: huge, deeply nested, unterminated, malformed.
 //!
-//! Work is measured instead of time: the number of nodes and diagnostics must grow linearly with the input. A parser that
-//! rescans its input would not finish these tests in reasonable time.
+//! Work is measured instead of time: the number of nodes and diagnostics must grow linearly with the input. A parser
+//! that rescans its input would not finish these tests in reasonable time.
 
 use crate::generate::Random;
 use patter_gram::{Dialect, LineIndex, Rendering, format, outline, parse_bytes, render, to_json, to_sexp};
