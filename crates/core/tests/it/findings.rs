@@ -28,7 +28,7 @@ fn a_misspelt_name_in_an_instruction() {
     let agent = "[a:Agent {instruction: 'Use `sayHelo`.', model: 'demo'} | sayHello]";
     one(&format!("{agent} {HELLO}"), "P060", "did you mean `sayHello`?");
     let source = check(&Project::read([("a.gram", format!("{agent} {HELLO}"))]), &Options::default());
-    assert_eq!(source[0].diagnostic.span.of(agent), "sayHelo", "the word is marked, not the whole instruction");
+    assert_eq!(source[0].diagnostic.span.slice(agent), "sayHelo", "the word is marked, not the whole instruction");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn finds(record: &str, expected: &[&str]) {
         let found: Vec<_> = found
             .map(|found| {
                 let hint = found.hint.as_deref().map_or(String::new(), |hint| format!(" ({hint})"));
-                format!("{} {}: {}{hint}", found.code, found.span.of(&text), found.message)
+                format!("{} {}: {}{hint}", found.code, found.span.slice(&text), found.message)
             })
             .collect();
         assert_eq!(found, expected, "{text}");
