@@ -19,7 +19,7 @@ pub(crate) fn warn(
     waiting.reverse();
     while let Some(compiled) = waiting.pop() {
         let provider = compiled.model().provider;
-        if let Ok(Some(access)) = Access::of(provider, environment, config) {
+        if let Ok(Some(access)) = Access::resolve(provider, environment, config) {
             for property in compiled.unsent(access.wire) {
                 let (agent, provider, api) = (compiled.name(), provider.name(), access.wire.name());
                 diagnostics::warning(&format!(

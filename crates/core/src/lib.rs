@@ -14,6 +14,7 @@ pub mod name;
 pub mod rule;
 pub mod types;
 pub mod permission;
+pub mod provider;
 pub mod message;
 pub mod declare;
 pub mod library;

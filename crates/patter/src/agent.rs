@@ -9,8 +9,9 @@ use patter_core::gram::Diagnostic;
 use patter_core::library::{BindError, Library, Matching, Target, bind};
 use patter_core::message::conversation::Message;
 use patter_core::message::request::{Frame, OfferedTool, Request, Settings};
-use patter_core::name::{FullName, ModelRef, ModelRefError, Provider, WireName, WireNameError};
+use patter_core::name::{FullName, WireName, WireNameError};
 use patter_core::permission::{Permissions, Rule};
+use patter_core::provider::{ModelRef, ModelRefError};
 use patter_core::run::{self, Callable, Limits, RunSpec};
 use patter_core::text::nearest;
 use patter_core::types::definition::{Definition, hash};
@@ -344,12 +345,7 @@ fn described(project: &Project, agent: &str) -> String {
 
 /// Returns a schema as the provider of a model takes it, and whether it is one that the provider can hold the model to.
 fn sent_schema(schema: &Json, model: &ModelRef) -> (Json, bool) {
-    let as_seen = match model.provider {
-        Provider::OpenAi => SchemaView::OpenAiStrict,
-        Provider::Anthropic => SchemaView::Anthropic,
-        Provider::Google => SchemaView::Gemini,
-        Provider::Ollama | Provider::Demo | Provider::Scripted => return (schema.clone(), false),
-    };
+    let Some(as_seen) = model.provider.profile().dialect else { return (schema.clone(), false) };
     let viewed = view(schema, as_seen);
     match as_seen {
         // A schema that loses something by being strict is better sent as it is.

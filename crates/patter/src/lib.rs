@@ -27,7 +27,7 @@ pub mod report;
 pub mod openapi;
 
 pub use patter_core::{
-    case, check, declare, diff, gram, library, message, name, permission, rule, run, stats, text, types, wire,
+    case, check, declare, diff, gram, library, message, name, permission, provider, rule, run, stats, text, types, wire,
 };
 
 /// Makes a tool of a function.

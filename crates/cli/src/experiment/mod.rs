@@ -22,8 +22,8 @@ use patter::experiment::{
     Arm, Blocks, Going, KeepError, Pace, Plan, Programs, Report, ReportKind, Series, SeriesEnd, StoredTrials, Trial,
     compare_arms, is_enough,
 };
-use patter::name::ModelRef;
 use patter::project::Servers;
+use patter::provider::ModelRef;
 use patter::run::Limits;
 use patter::session::SessionError;
 use patter::stats::{Options, Stopping};

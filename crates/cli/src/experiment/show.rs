@@ -5,7 +5,7 @@ use crate::diagnostics::visible;
 use crate::talk::{DIM, short};
 use anstyle::{AnsiColor, Style};
 use patter::experiment::{Report, Summary, Trial, summary};
-use patter::message::price::Cost;
+use patter::provider::price::Cost;
 use patter::stats::{Comparison, Contrast, Finding, Interval, Kind};
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@ use crate::{Outcome, diagnostics, print, print_as_is, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use patter::drive::{RunEvent, RunEventKind, RunFailure};
-use patter::message::price::Cost;
+use patter::provider::price::Cost;
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal};

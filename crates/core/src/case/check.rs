@@ -1,7 +1,7 @@
 //! What a check asks, and how that is said.
 
 use super::show::{brief, duration, excerpt, shown, times};
-use crate::message::price::Cost;
+use crate::provider::price::Cost;
 use jsonschema::Validator;
 use regex::Regex;
 use serde_json::Value as Json;

@@ -2,7 +2,7 @@
 
 use super::check::Times;
 use super::show::brief;
-use crate::message::price::Cost;
+use crate::provider::price::Cost;
 use crate::{declare::property, rule, text::nearest};
 use patter_gram::{Diagnostic, Span, Value};
 use serde_json::Value as Json;

@@ -4,7 +4,7 @@ use super::answer::json_in;
 use super::check::{Check, Letters, Times};
 use super::difference::{lacking, same};
 use super::show::{brief, duration, excerpt, times};
-use crate::message::price::Cost;
+use crate::provider::price::Cost;
 use crate::run::Invocation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;

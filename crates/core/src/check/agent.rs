@@ -3,7 +3,7 @@
 use super::{Checker, Takes, the};
 use crate::declare::head_span;
 use crate::declare::{Agent, Declares};
-use crate::name::ModelRefError;
+use crate::provider::ModelRefError;
 use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
@@ -50,8 +50,8 @@ impl<'p> Checker<'p> {
         let (Some(Err(error)), Some(value)) = (agent.model(), pattern.get("model")) else { return };
         let is_empty = value.read_text().is_some_and(|text| text.trim().is_empty());
         let rule = match &error {
-            ModelRefError::Malformed(_) if is_empty => return,
-            ModelRefError::Malformed(_) => &rule::MALFORMED_MODEL,
+            ModelRefError::MissingProvider(_) if is_empty => return,
+            ModelRefError::MissingProvider(_) | ModelRefError::MissingModel(_) => &rule::MALFORMED_MODEL,
             ModelRefError::UnknownProvider(_) => &rule::UNKNOWN_PROVIDER,
         };
         let mut found = rule.at(value.span(), error.to_string());

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::declare::{Agent, ToolSpec};
-use crate::name::Provider;
+use crate::provider::Provider;
 use crate::rule;
 use crate::types::dialect::{Effect, SchemaView, view};
 use crate::types::schema::input_schema;
@@ -14,7 +14,7 @@ impl<'p> Checker<'p> {
     /// Reports tools whose schema the provider of the agent's model cannot take.
     pub(super) fn expressible(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let Some(Ok(model)) = agent.model() else { return };
-        let Some(subset) = subset_of(model.provider) else { return };
+        let Some(subset) = model.provider.profile().dialect else { return };
         for element in pattern.elements() {
             let (file, tool, span) = match element.kind() {
                 PatternKind::Reference => match self.referred(element) {
@@ -66,15 +66,5 @@ fn is_plain(ty: &Type) -> bool {
         Shape::Text | Shape::Integer | Shape::Number | Shape::Boolean => true,
         Shape::Array(item) => is_plain(item),
         _ => false,
-    }
-}
-
-/// Returns the subset of JSON Schema that a provider takes; `None` where it takes everything.
-fn subset_of(provider: Provider) -> Option<SchemaView> {
-    match provider {
-        Provider::OpenAi => Some(SchemaView::OpenAiStrict),
-        Provider::Anthropic => Some(SchemaView::Anthropic),
-        Provider::Google => Some(SchemaView::Gemini),
-        Provider::Ollama | Provider::Demo | Provider::Scripted => None,
     }
 }

@@ -1,8 +1,8 @@
 //! Agents.
 
 use super::{Declares, Place, ToolSpec, written};
-use crate::name::{ModelRef, ModelRefError};
 use crate::permission::{Decision, Rule};
+use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;

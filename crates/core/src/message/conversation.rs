@@ -3,6 +3,8 @@
 //! A conversation serializes, and is sent to a model anew with each request. It keeps the arguments of a call as the
 //! model wrote them, also where they are no JSON, and what a provider wants to have back unchanged.
 
+pub use crate::provider::Usage;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -91,22 +93,6 @@ pub struct Opaque {
     pub data: Json,
 }
 
-/// What requests cost, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    /// What was read, cached or not.
-    pub input_tokens: u64,
-    /// What of it came from a cache.
-    pub cached_tokens: u64,
-    /// What of it went to a cache, where the provider says so.
-    pub cache_write_tokens: u64,
-    /// What was written, thoughts included.
-    pub output_tokens: u64,
-    /// What of it were thoughts.
-    pub reasoning_tokens: u64,
-}
-
 impl Message {
     /// Returns what a person said.
     pub fn user(text: impl Into<String>) -> Self {
@@ -152,15 +138,5 @@ impl ToolOutcome {
     /// Tells whether it is a result.
     pub fn is_value(&self) -> bool {
         matches!(self, ToolOutcome::Value { .. })
-    }
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
-        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
-        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
-        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }

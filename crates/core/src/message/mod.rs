@@ -1,5 +1,4 @@
-//! What is exchanged with a model: the conversation, one request and its reply, and the price of both.
+//! What is exchanged with a model: the conversation, and one request with its reply.
 
 pub mod conversation;
 pub mod request;
-pub mod price;

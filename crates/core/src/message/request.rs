@@ -1,7 +1,8 @@
 //! What is asked of a model, and what it replies, whoever runs it.
 
 use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
-use crate::name::{ModelRef, WireName};
+use crate::name::WireName;
+use crate::provider::ModelRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;

@@ -15,6 +15,25 @@
 //!   thinking goes to Anthropic as adaptive thinking, and to Gemini before the third as a number of tokens.
 //! - What a provider wants to have back is kept in order and given back unchanged, only to the wire that it came over,
 //!   and only while it has the same calls as the message.
+//!
+//! ```
+//! use patter_core::message::conversation::Message;
+//! use patter_core::message::request::{Request, Settings};
+//! use patter_core::wire::{Streaming, Wire};
+//!
+//! let model = "Ollama/llama3.2".parse().unwrap();
+//! let messages = [Message::user("Hello")];
+//! let settings = Settings::default();
+//! let request =
+//!     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
+//! let wire = model.provider.endpoint().unwrap().default_wire().unwrap();
+//! assert_eq!(
+//!     String::from_utf8(wire.encode(&request, Streaming::Off)).unwrap(),
+//!     r#"{"model":"llama3.2","messages":[{"role":"user","content":"Hello"}],"stream":false}"#
+//! );
+//! let reply = wire.decode(&request, 200, br#"{"message": {"content": "Hi!"}, "done": true}"#).unwrap();
+//! assert_eq!(reply.text, "Hi!");
+//! ```
 
 mod anthropic;
 mod chat;
@@ -31,6 +50,7 @@ mod retry;
 mod stream;
 mod tree;
 
+pub use crate::provider::Wire;
 pub use error::WireError;
 pub use limit::{Exhausted, exhausted};
 pub use nulls::without_nulls;
@@ -38,45 +58,8 @@ pub use retry::{Retry, Verdict, retry_after};
 pub use stream::StreamDecoder;
 
 use crate::message::request::{Reply, Request, Settings};
-use crate::name::Provider;
 use draft::{Draft, Reading};
 use serde::Serialize;
-
-/// A protocol to talk with models.
-///
-/// ```
-/// use patter_core::message::conversation::Message;
-/// use patter_core::message::request::{Request, Settings};
-/// use patter_core::wire::{Streaming, Wire};
-///
-/// let model = "Ollama/llama3.2".parse().unwrap();
-/// let messages = [Message::user("Hello")];
-/// let settings = Settings::default();
-/// let request =
-///     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
-/// let wire = Wire::of(model.provider).unwrap();
-/// assert_eq!(
-///     String::from_utf8(wire.encode(&request, Streaming::Off)).unwrap(),
-///     r#"{"model":"llama3.2","messages":[{"role":"user","content":"Hello"}],"stream":false}"#
-/// );
-/// let reply = wire.decode(&request, 200, br#"{"message": {"content": "Hi!"}, "done": true}"#).unwrap();
-/// assert_eq!(reply.text, "Hi!");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// Chat Completions of OpenAI, with `tools`.
-    Chat,
-    /// Chat Completions of OpenAI with the older `functions`, for servers that know nothing else.
-    ChatFunctions,
-    /// Responses of OpenAI. Nothing is stored there.
-    Responses,
-    /// Messages of Anthropic. It wants to know how many tokens a model may write: 4096 where the settings do not say.
-    Anthropic,
-    /// `generateContent` of Gemini.
-    Gemini,
-    /// Chat of Ollama.
-    Ollama,
-}
 
 /// Whether a reply comes in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,34 +71,6 @@ pub enum Streaming {
 }
 
 impl Wire {
-    /// All wires.
-    pub const ALL: [Wire; 6] =
-        [Wire::Chat, Wire::ChatFunctions, Wire::Responses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
-
-    /// Returns the wire of a provider, where it has one. What speaks the protocol of OpenAI mostly has
-    /// [`Wire::Chat`], so that is the one; the others are chosen.
-    pub const fn of(provider: Provider) -> Option<Self> {
-        match provider {
-            Provider::OpenAi => Some(Wire::Chat),
-            Provider::Anthropic => Some(Wire::Anthropic),
-            Provider::Google => Some(Wire::Gemini),
-            Provider::Ollama => Some(Wire::Ollama),
-            Provider::Demo | Provider::Scripted => None,
-        }
-    }
-
-    /// Returns the name, as [`Opaque`](crate::message::conversation::Opaque) keeps it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Wire::Chat => "chat",
-            Wire::ChatFunctions => "chat-functions",
-            Wire::Responses => "responses",
-            Wire::Anthropic => "anthropic",
-            Wire::Gemini => "gemini",
-            Wire::Ollama => "ollama",
-        }
-    }
-
     /// Returns where requests go, after the base address.
     pub fn path(self, model_id: &str, streaming: Streaming) -> String {
         match self {

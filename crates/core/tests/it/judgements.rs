@@ -1,7 +1,7 @@
 //! What checks make of what was observed.
 
 use patter_core::case::{Check, Judged, Observed};
-use patter_core::message::price::Cost;
+use patter_core::provider::price::Cost;
 use patter_core::run::{Invocation, InvocationResult};
 use serde_json::{Value as Json, json};
 

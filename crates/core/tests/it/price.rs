@@ -1,7 +1,7 @@
 //! What requests cost: prices by name, exact sums, and how they are shown.
 
 use patter_core::message::conversation::Usage;
-use patter_core::message::price::{Bill, Cost, Price, Prices, Rate, Rates};
+use patter_core::provider::price::{Bill, Cost, Price, Prices, Rate, Rates};
 
 fn usage(input: u64, cached: u64, written: u64, output: u64) -> Usage {
     Usage {

@@ -1,8 +1,8 @@
 //! What runs cost, by what is heard of them.
 
 use super::{RunEvent, RunEventKind};
-use patter_core::message::price::{Bill, Cost, Prices};
-use patter_core::name::ModelRef;
+use patter_core::provider::ModelRef;
+use patter_core::provider::price::{Bill, Cost, Prices};
 use std::sync::{Mutex, PoisonError};
 
 /// Adds up what the replies of models cost, also those of agents that other agents call. A listener tells it what
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// ```
 /// use patter::message::conversation::Usage;
 /// use patter::drive::{RunEventKind, RunEvent, Tally};
-/// use patter::message::price::Prices;
+/// use patter::provider::price::Prices;
 ///
 /// let tally = Tally::new(Prices::builtin());
 /// let usage = Usage { input_tokens: 1000, output_tokens: 10, ..Usage::default() };

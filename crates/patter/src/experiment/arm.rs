@@ -7,7 +7,7 @@ use crate::drive::{Driver, Models, Tally, now};
 use crate::tool::CancellationToken;
 use patter_core::case::Case;
 use patter_core::message::conversation::{Message, Usage};
-use patter_core::message::price::{Cost, Prices};
+use patter_core::provider::price::{Cost, Prices};
 use patter_core::run::{Failure, FailureKind, Invocation, Limits, Run, RunOutcome, RunSpec};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::arm::Ran;
 use crate::project::Environment;
 use crate::tool::command::{ALWAYS_PASSED, Ended, Finished, Group};
 use patter_core::case::Case;
-use patter_core::message::price::Cost;
+use patter_core::provider::price::Cost;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -83,7 +83,7 @@ fn metrics(stopping: Stopping) -> [(Metric, Value); 6] {
         (Metric::pass_rate(), |trial| Some(f64::from(u8::from(trial.passed)))),
         (steady(Metric::latency()), |trial| Some(trial.latency_ms as f64)),
         (steady(Metric::tokens()), |trial| Some(trial.tokens() as f64)),
-        (steady(Metric::cost()), |trial| trial.cost.map(patter_core::message::price::Cost::dollars)),
+        (steady(Metric::cost()), |trial| trial.cost.map(patter_core::provider::price::Cost::dollars)),
         (steady(Metric::turns()), |trial| Some(f64::from(trial.model_calls))),
         (calls, |trial| Some(trial.tools.len() as f64)),
     ]

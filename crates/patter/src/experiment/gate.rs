@@ -137,7 +137,7 @@ impl GateMetric {
             Self::LatencyP50 => summary.latency_p50_ms.map(|ms| ms as f64),
             Self::LatencyP95 => summary.latency_p95_ms.map(|ms| ms as f64),
             Self::Cost => summary.cost.map(|cost| cost.dollars() / summary.runs.max(1) as f64),
-            Self::TotalCost => summary.cost.map(patter_core::message::price::Cost::dollars),
+            Self::TotalCost => summary.cost.map(patter_core::provider::price::Cost::dollars),
             Self::Tokens => summary.mean(summary.tokens),
             Self::Turns => summary.mean(summary.model_calls),
             Self::ToolCalls => summary.mean(summary.tool_calls),

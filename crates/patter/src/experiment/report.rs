@@ -4,7 +4,7 @@ use super::gate::GateResult;
 use super::plan::Blocks;
 use patter_core::case::Judged;
 use patter_core::message::conversation::{Message, Usage};
-use patter_core::message::price::Cost;
+use patter_core::provider::price::Cost;
 use patter_core::run::{Failure, Invocation, InvocationResult};
 use patter_core::stats::Comparison;
 use serde::{Deserialize, Serialize};
@@ -254,7 +254,7 @@ impl From<Invocation> for ToolUse {
 
 /// Costs as numbers of dollars.
 pub(super) mod dollars {
-    use patter_core::message::price::Cost;
+    use patter_core::provider::price::Cost;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[expect(clippy::ref_option, reason = "serde calls it so")]

@@ -1,7 +1,7 @@
 //! What the runs of an arm are like together.
 
 use super::Trial;
-use patter_core::message::price::{Bill, Cost};
+use patter_core::provider::price::{Bill, Cost};
 use patter_core::stats::Interval;
 use patter_core::stats::distribution::normal_quantile;
 use serde::Serialize;

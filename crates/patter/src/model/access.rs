@@ -2,139 +2,88 @@
 
 use super::ModelError;
 use crate::project::{Environment, ModelsConfig};
-use patter_core::name::Provider;
-use patter_core::wire::Wire;
-use serde::Deserialize;
+use patter_core::provider::{Endpoint, Provider, Wire};
 use std::time::Duration;
 
-/// The variable that says which API of OpenAI is used.
-const API_VARIABLE: &str = "PATTER_OPENAI_API";
-/// How long a whole call may take.
+/// The longest that a whole call may take by default.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The APIs of OpenAI that can be asked for.
-///
-/// ```
-/// use patter::model::OpenAiApi;
-/// assert_eq!(OpenAiApi::parse("responses"), Some(OpenAiApi::Responses));
-/// assert_eq!(OpenAiApi::ALL.map(OpenAiApi::name), ["chat", "responses", "functions"]);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OpenAiApi {
-    /// Chat Completions, which all who speak like OpenAI know.
-    #[default]
-    Chat,
-    /// Responses.
-    Responses,
-    /// Chat Completions with the older `functions`, for servers that know nothing else.
-    Functions,
-}
-
-/// How a provider is reached. The key itself is not in it.
+/// How a provider is reached. The key itself is not part of it.
 ///
 /// ```
 /// use patter::model::Access;
-/// use patter::name::Provider;
 /// use patter::project::{Environment, ModelsConfig};
+/// use patter::provider::Provider;
 /// let environment = Environment::of([("OPENAI_API_KEY", "k3y"), ("PATTER_OPENAI_API", "responses")]);
-/// let access = Access::of(Provider::OpenAi, &environment, &ModelsConfig::default()).unwrap().unwrap();
-/// assert_eq!((access.base.as_str(), access.key), ("https://api.openai.com/v1", Some("OPENAI_API_KEY")));
+/// let access = Access::resolve(Provider::OPENAI, &environment, &ModelsConfig::default()).unwrap().unwrap();
+/// assert_eq!((access.base_url.as_str(), access.key), ("https://api.openai.com/v1", Some("OPENAI_API_KEY")));
 /// assert_eq!(access.wire.name(), "responses");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Access {
-    /// The address that requests begin with.
-    pub base: String,
-    /// Where that address is written: the variable, or `patter.toml`, or nowhere, as it is the provider's own.
-    pub base_from: Option<&'static str>,
-    /// The variables that may hold a key.
-    pub keys: &'static [&'static str],
-    /// The one that does.
+    /// What is known about the provider's endpoint.
+    pub endpoint: &'static Endpoint,
+    /// The address that requests start with.
+    pub base_url: String,
+    /// What set the address: a variable or `patter.toml`; `None` for the provider's own.
+    pub base_url_source: Option<&'static str>,
+    /// The variable that holds the key, if one does.
     pub key: Option<&'static str>,
-    /// Whether there must be one. Only the provider itself must have it: servers that speak like it often need none.
+    /// Whether a key is required. Only the provider itself requires one: compatible servers often need none.
     pub needs_key: bool,
     /// The protocol.
     pub wire: Wire,
-    /// How long a whole call may take.
+    /// The longest that a whole call may take.
     pub timeout: Duration,
 }
 
 impl Access {
-    /// Returns how a provider is reached, if it is reached over HTTP. The environment comes before `patter.toml`.
-    pub fn of(
+    /// Resolves how a provider is reached; `None` if it is not reached over HTTP. The environment overrides `patter.toml`.
+    pub fn resolve(
         provider: Provider,
         environment: &Environment,
         config: &ModelsConfig,
     ) -> Result<Option<Self>, ModelError> {
-        let Some(wire) = Wire::of(provider) else { return Ok(None) };
-        let (variable, own, keys) = defaults(provider);
-        let settings = config.of(provider);
-        let (base, base_from) = match (environment.get(variable), settings.base_url) {
-            (Some(base), _) => (base, Some(variable)),
-            (None, Some(base)) => (base.to_owned(), Some(crate::project::CONFIG)),
-            (None, None) => (own.to_owned(), None),
+        let Some(endpoint) = provider.endpoint() else { return Ok(None) };
+        let Some(default_wire) = endpoint.default_wire() else { return Ok(None) };
+        let settings = config.get(provider);
+        let (base_url, base_url_source) = match (environment.get(endpoint.base_url_variable), settings.base_url) {
+            (Some(url), _) => (url, Some(endpoint.base_url_variable)),
+            (None, Some(url)) => (url, Some(crate::project::CONFIG)),
+            (None, None) => (endpoint.base_url.to_owned(), None),
         };
-        let base = if base.contains("://") { base } else { format!("http://{base}") };
-        let wire = if provider == Provider::OpenAi { api(environment, settings.api)?.wire() } else { wire };
-        let key = keys.iter().copied().find(|name| environment.get(name).is_some());
-        let needs_key = base == own && !keys.is_empty();
-        let timeout = settings.timeout.unwrap_or(TIMEOUT);
-        Ok(Some(Self { base, base_from, keys, key, needs_key, wire, timeout }))
+        let base_url = if base_url.contains("://") { base_url } else { format!("http://{base_url}") };
+        let selected = match endpoint.wire_variable.and_then(|variable| Some((variable, environment.get(variable)?))) {
+            Some((variable, name)) => Some(select_wire(provider, endpoint, variable, &name)?),
+            None => settings.api,
+        };
+        let key = endpoint.key_variables.iter().copied().find(|name| environment.get(name).is_some());
+        Ok(Some(Self {
+            endpoint,
+            needs_key: base_url == endpoint.base_url && !endpoint.key_variables.is_empty(),
+            base_url,
+            base_url_source,
+            key,
+            wire: selected.unwrap_or(default_wire),
+            timeout: settings.timeout.unwrap_or(TIMEOUT),
+        }))
     }
 
-    /// Tells whether a key is missing.
+    /// Returns whether a required key is missing.
     pub const fn lacks_key(&self) -> bool {
         self.needs_key && self.key.is_none()
     }
 }
 
-impl OpenAiApi {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Functions];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-            Self::Functions => "functions",
-        }
-    }
-
-    /// Finds an API by its name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|api| api.name() == name)
-    }
-
-    /// Returns its protocol.
-    pub const fn wire(self) -> Wire {
-        match self {
-            Self::Chat => Wire::Chat,
-            Self::Responses => Wire::Responses,
-            Self::Functions => Wire::ChatFunctions,
-        }
-    }
-}
-
-fn api(environment: &Environment, configured: Option<OpenAiApi>) -> Result<OpenAiApi, ModelError> {
-    let Some(name) = environment.get(API_VARIABLE) else { return Ok(configured.unwrap_or_default()) };
-    OpenAiApi::parse(&name).ok_or_else(|| ModelError::Configuration {
-        message: format!("`{API_VARIABLE}` is `{name}`, which is no API of OpenAI"),
-        hint: Some(format!("the APIs are {}", OpenAiApi::ALL.map(OpenAiApi::name).join(", "))),
+fn select_wire(provider: Provider, endpoint: &Endpoint, variable: &str, name: &str) -> Result<Wire, ModelError> {
+    let wire = Wire::parse(name).filter(|wire| endpoint.wires.contains(wire));
+    wire.ok_or_else(|| ModelError::Configuration {
+        message: format!("`{variable}` is `{name}`, which is not a supported {} API", provider.name()),
+        hint: Some(format!("the APIs are {}", wire_names(endpoint))),
     })
 }
 
-/// Returns the variable with the address of a provider, its own address, and the variables with its key.
-const fn defaults(provider: Provider) -> (&'static str, &'static str, &'static [&'static str]) {
-    match provider {
-        Provider::Anthropic => ("ANTHROPIC_BASE_URL", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"]),
-        Provider::Google => {
-            ("GOOGLE_BASE_URL", "https://generativelanguage.googleapis.com", &["GOOGLE_API_KEY", "GEMINI_API_KEY"])
-        }
-        Provider::Ollama => ("OLLAMA_HOST", "http://localhost:11434", &[]),
-        Provider::OpenAi | Provider::Demo | Provider::Scripted => {
-            ("OPENAI_BASE_URL", "https://api.openai.com/v1", &["OPENAI_API_KEY"])
-        }
-    }
+/// Lists the protocols of a provider for people.
+pub(crate) fn wire_names(endpoint: &Endpoint) -> String {
+    endpoint.wires.iter().map(|wire| wire.name()).collect::<Vec<_>>().join(", ")
 }

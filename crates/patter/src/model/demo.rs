@@ -4,7 +4,7 @@ use super::stream::told;
 use super::{Model, ModelError, Sink};
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::request::{Reply, Request};
-use patter_core::name::Provider;
+use patter_core::provider::Provider;
 
 /// The built-in offline model: it matches words with tools, and is no language model. See [`patter_core::demo`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,7 +12,7 @@ pub struct DemoModel;
 
 impl Model for DemoModel {
     fn provider(&self) -> Provider {
-        Provider::Demo
+        Provider::DEMO
     }
 
     fn call<'a>(

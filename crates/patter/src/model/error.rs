@@ -1,6 +1,6 @@
 //! How a request to a model ends badly.
 
-use patter_core::name::Provider;
+use patter_core::provider::Provider;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -8,8 +8,8 @@ use thiserror::Error;
 ///
 /// ```
 /// use patter::model::ModelError;
-/// use patter::name::Provider;
-/// let error = ModelError::missing_key(Provider::Google, &["GOOGLE_API_KEY", "GEMINI_API_KEY"]);
+/// use patter::provider::Provider;
+/// let error = ModelError::missing_key(Provider::GOOGLE, &["GOOGLE_API_KEY", "GEMINI_API_KEY"]);
 /// assert_eq!(error.to_string(), "there is no key for Google: neither `GOOGLE_API_KEY` nor `GEMINI_API_KEY` is set");
 /// assert!(error.hint().unwrap().contains("`--model demo`"));
 /// assert!(!error.is_passing());

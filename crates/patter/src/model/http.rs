@@ -8,7 +8,7 @@ use crate::project::{Environment, ModelsConfig};
 use crate::tool::secrets::Secrets;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::request::{Delta, Reply, Request};
-use patter_core::name::{ModelRef, Provider};
+use patter_core::provider::{KeyHeader, ModelRef, Provider};
 use patter_core::wire::{Exhausted, Streaming, Verdict, Wire, WireError, exhausted, retry_after};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -68,38 +68,38 @@ impl HttpModel {
 
     /// The same, with what `patter.toml` says where the environment does not.
     pub fn with(model: &ModelRef, environment: &Environment, config: &ModelsConfig) -> Result<Self, ModelError> {
-        let Some(access) = Access::of(model.provider, environment, config)? else {
+        let Some(access) = Access::resolve(model.provider, environment, config)? else {
             return Err(wrong(format!("`{model}` is not reached over HTTP")));
         };
-        let no_address = || match access.base_from {
+        let no_address = || match access.base_url_source {
             Some(place) => wrong(format!("the address of {} in `{place}` is none", model.provider.name())),
-            None => wrong(format!("`{}` is no address", access.base)),
+            None => wrong(format!("`{}` is no address", access.base_url)),
         };
-        let (url, whole_url) = addresses(&access.base, access.wire, model).ok_or_else(no_address)?;
+        let (url, whole_url) = addresses(&access.base_url, access.wire, model).ok_or_else(no_address)?;
         let reach = Reach::allowing(url.host_str()).map_err(|_| no_address())?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if model.provider == Provider::Anthropic {
-            headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+        for (name, value) in access.endpoint.headers {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         if access.lacks_key() {
-            return Err(ModelError::missing_key(model.provider, access.keys));
+            return Err(ModelError::missing_key(model.provider, access.endpoint.key_variables));
         }
         let key = access.key.and_then(|name| environment.get(name));
         let secrets = Secrets::new(key.as_slice());
         if let Some(key) = key {
-            let (name, text) = match model.provider {
-                Provider::Anthropic => (HeaderName::from_static("x-api-key"), key),
-                Provider::Google => (HeaderName::from_static("x-goog-api-key"), key),
-                _ => (AUTHORIZATION, format!("Bearer {key}")),
+            let (name, text) = match access.endpoint.key_header {
+                KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {key}")),
+                KeyHeader::Named(name) => (HeaderName::from_static(name), key),
             };
-            let mut value = HeaderValue::from_str(text.trim())
-                .map_err(|_| wrong(format!("`{}` holds what no key can", access.keys.join("` or `"))))?;
+            let mut value = HeaderValue::from_str(text.trim()).map_err(|_| {
+                wrong(format!("`{}` holds what no key can", access.endpoint.key_variables.join("` or `")))
+            })?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
         let client = HttpClient::new(reach, |name| environment.get(name));
-        let Access { base, base_from, wire, timeout, .. } = access;
+        let Access { base_url: base, base_url_source: base_from, wire, timeout, .. } = access;
         Ok(Self {
             provider: model.provider,
             base,

@@ -13,7 +13,8 @@ mod recorded;
 mod scripted;
 mod stream;
 
-pub use access::{Access, OpenAiApi};
+pub use access::Access;
+pub(crate) use access::wire_names;
 pub use demo::DemoModel;
 pub use error::ModelError;
 pub use http::HttpModel;
@@ -25,7 +26,7 @@ use crate::project::{Environment, ModelsConfig};
 use crate::tool::{BoxFuture, CancellationToken};
 use pace::Pacer;
 use patter_core::message::request::{Delta, Reply, Request};
-use patter_core::name::{ModelRef, Provider};
+use patter_core::provider::{Backend, BuiltIn, ModelRef, Provider};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -101,13 +102,13 @@ pub fn models_with(environment: &Environment, config: &ModelsConfig) -> Models {
         if let Some(model) = known.get(model) {
             return Ok(Arc::clone(model));
         }
-        let made: Arc<dyn Model> = match model.provider {
-            Provider::OpenAi | Provider::Anthropic | Provider::Google | Provider::Ollama => {
+        let made: Arc<dyn Model> = match &model.provider.profile().backend {
+            Backend::Http(_) => {
                 let made = HttpModel::with(model, &environment, &config)?;
                 Arc::new(made.paced(pacers.get(&model.provider).cloned().unwrap_or_default()))
             }
-            Provider::Demo => Arc::new(DemoModel),
-            Provider::Scripted => Arc::new(script(&model.id)?),
+            Backend::BuiltIn(BuiltIn::Demo) => Arc::new(DemoModel),
+            Backend::BuiltIn(BuiltIn::Scripted) => Arc::new(script(&model.id)?),
         };
         known.insert(model.clone(), Arc::clone(&made));
         Ok(made)

@@ -5,7 +5,7 @@ use crate::session::{Entry, Log, LogError, Recording, RunPath};
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::conversation::Message;
 use patter_core::message::request::{Delta, Frame, Reply, Request};
-use patter_core::name::Provider;
+use patter_core::provider::Provider;
 use patter_core::run::{Failure, FailureKind, RunInput};
 use patter_core::session::replay::differences;
 use std::collections::HashMap;
@@ -102,7 +102,7 @@ impl RecordedModel {
 
 impl Model for RecordedModel {
     fn provider(&self) -> Provider {
-        Provider::Scripted
+        Provider::SCRIPTED
     }
 
     fn call<'a>(

@@ -5,7 +5,7 @@ use super::{Model, ModelError, Sink};
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::conversation::{Message, ToolCall, Usage};
 use patter_core::message::request::{Finish, Reply, Request};
-use patter_core::name::Provider;
+use patter_core::provider::Provider;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::path::Path;
@@ -156,7 +156,7 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn provider(&self) -> Provider {
-        Provider::Scripted
+        Provider::SCRIPTED
     }
 
     fn call<'a>(

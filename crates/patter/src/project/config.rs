@@ -4,8 +4,8 @@ use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
 use super::{CONFIG, LoadError, strip_dot};
 use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
-use patter_core::message::price::Prices;
 use patter_core::permission::{Decision, Rule, RuleError};
+use patter_core::provider::price::Prices;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ mod tools;
 
 pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig, StoreConfig};
 pub use environment::{Environment, Source};
-pub use models::{Dollars, ModelKey, ModelsConfig, OpenAiConfig, PriceConfig, ProviderConfig, Seconds};
+pub use models::{Dollars, ModelKey, ModelsConfig, PriceConfig, ProviderConfig, Seconds};
 pub use servers::{ServerProblem, ServerReport};
 pub use tools::{Servers, ToolProblem, Tools, ToolsError};
 

@@ -1,72 +1,47 @@
 //! The sections `[models.PROVIDER]` and `[prices."PROVIDER/MODEL"]` of `patter.toml`.
 
-use crate::model::OpenAiApi;
-use patter_core::message::price::{Price, Prices, Rate, RateError, Rates};
-use patter_core::name::{ModelRef, Provider};
-use serde::Deserialize;
+use crate::model::wire_names;
+use indexmap::IndexMap;
+use patter_core::provider::price::{Price, Prices, Rate, RateError, Rates};
+use patter_core::provider::{ModelRef, Provider, Wire};
+use patter_core::text::nearest;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::time::Duration;
 
 /// The longest time that can be set.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// How providers are reached. The environment has the last word.
+/// The sections `[models.PROVIDER]`: how providers are reached. The environment overrides them.
 ///
 /// ```
 /// use patter::project::Config;
+/// use patter::provider::Provider;
 /// let text = "[models.OpenAI]\napi = 'responses'\nbase-url = 'http://localhost:8080/v1'\ntimeout = 60";
-/// assert_eq!(Config::parse(text).unwrap().models.openai.timeout.unwrap().duration().as_secs(), 60);
+/// assert_eq!(Config::parse(text).unwrap().models.get(Provider::OPENAI).timeout.unwrap().as_secs(), 60);
 /// assert!(Config::parse("[models.Anthropic]\napi = 'chat'").is_err());
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelsConfig {
-    /// OpenAI, and what speaks like it.
-    #[serde(rename = "OpenAI", alias = "openai")]
-    pub openai: OpenAiConfig,
-    /// Anthropic.
-    #[serde(rename = "Anthropic", alias = "anthropic")]
-    pub anthropic: ProviderConfig,
-    /// Google.
-    #[serde(rename = "Google", alias = "google")]
-    pub google: ProviderConfig,
-    /// Ollama.
-    #[serde(rename = "Ollama", alias = "ollama")]
-    pub ollama: ProviderConfig,
+    sections: IndexMap<Provider, ProviderConfig>,
 }
 
-/// The section `[models.OpenAI]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct OpenAiConfig {
-    /// The API; Chat Completions where nothing is said.
-    pub api: Option<OpenAiApi>,
-    /// The address that requests begin with.
-    pub base_url: Option<String>,
-    /// How long a whole call may take.
-    pub timeout: Option<Seconds>,
-}
-
-/// The section `[models.PROVIDER]` of another provider.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+/// The section of one provider.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// The address that requests begin with.
+    /// The protocol, for providers that speak several.
+    pub api: Option<Wire>,
+    /// The address that requests start with.
     pub base_url: Option<String>,
-    /// How long a whole call may take.
-    pub timeout: Option<Seconds>,
+    /// The longest that a whole call may take.
+    pub timeout: Option<Duration>,
 }
 
 /// A time, written as a number of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Seconds(Duration);
-
-/// What is said about one provider.
-pub(crate) struct Said<'s> {
-    pub(crate) api: Option<OpenAiApi>,
-    pub(crate) base_url: Option<&'s str>,
-    pub(crate) timeout: Option<Duration>,
-}
 
 /// What a model costs, in dollars for a million tokens.
 ///
@@ -101,15 +76,91 @@ pub struct Dollars(Rate);
 pub struct ModelKey(ModelRef);
 
 impl ModelsConfig {
-    pub(crate) fn of(&self, provider: Provider) -> Said<'_> {
-        let OpenAiConfig { api, base_url, timeout } = &self.openai;
-        let (api, base_url, timeout) = match provider {
-            Provider::OpenAi | Provider::Demo | Provider::Scripted => (*api, base_url, timeout),
-            Provider::Anthropic => (None, &self.anthropic.base_url, &self.anthropic.timeout),
-            Provider::Google => (None, &self.google.base_url, &self.google.timeout),
-            Provider::Ollama => (None, &self.ollama.base_url, &self.ollama.timeout),
+    /// Returns the settings of a provider.
+    pub fn get(&self, provider: Provider) -> ProviderConfig {
+        self.sections.get(&provider).cloned().unwrap_or_default()
+    }
+}
+
+// Written by hand because a section is checked against its provider, and errors should name the line of the section.
+impl<'de> Deserialize<'de> for ModelsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(SectionsVisitor)
+    }
+}
+
+struct SectionsVisitor;
+
+impl<'de> Visitor<'de> for SectionsVisitor {
+    type Value = ModelsConfig;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a section for each provider")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ModelsConfig, A::Error> {
+        let mut sections = IndexMap::new();
+        while let Some(ProviderKey(provider)) = map.next_key()? {
+            let RawSection { api, base_url, timeout } = map.next_value()?;
+            let endpoint = provider.endpoint();
+            if let (Some(ApiName(wire)), Some(endpoint)) = (api, endpoint)
+                && !endpoint.wires.contains(&wire)
+            {
+                let name = provider.name();
+                let message = format!("`{}` is not an API of {name}; use {}", wire.name(), wire_names(endpoint));
+                return Err(A::Error::custom(message));
+            }
+            let api = api.map(|ApiName(wire)| wire);
+            let section = ProviderConfig { api, base_url, timeout: timeout.map(Seconds::duration) };
+            sections.insert(provider, section);
+        }
+        Ok(ModelsConfig { sections })
+    }
+}
+
+/// A section as it is written.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Default)]
+struct RawSection {
+    api: Option<ApiName>,
+    base_url: Option<String>,
+    timeout: Option<Seconds>,
+}
+
+/// The name of a provider that is reached over HTTP, as the key of a table.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct ProviderKey(Provider);
+
+impl TryFrom<String> for ProviderKey {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        if let Some(provider) = Provider::parse(&name).filter(|provider| provider.endpoint().is_some()) {
+            return Ok(Self(provider));
+        }
+        let providers = Provider::ALL.into_iter().filter(|provider| provider.endpoint().is_some());
+        let names: Vec<&str> = providers.map(Provider::name).collect();
+        let hint = match nearest(&name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the providers are {}", names.join(", ")),
         };
-        Said { api, base_url: base_url.as_deref(), timeout: timeout.map(Seconds::duration) }
+        Err(format!("unknown provider `{name}`; {hint}"))
+    }
+}
+
+/// The name of a protocol.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct ApiName(Wire);
+
+impl TryFrom<String> for ApiName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let known = || Wire::ALL.map(Wire::name).join(", ");
+        Wire::parse(&name).map(Self).ok_or_else(|| format!("unknown API `{name}`; use one of {}", known()))
     }
 }
 
@@ -160,7 +211,7 @@ impl TryFrom<String> for ModelKey {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let hinted = |error: patter_core::name::ModelRefError| match error.hint() {
+        let hinted = |error: patter_core::provider::ModelRefError| match error.hint() {
             Some(hint) => format!("{error}; {hint}"),
             None => error.to_string(),
         };

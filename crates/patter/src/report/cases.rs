@@ -5,7 +5,7 @@ use super::number::{count, dollars, duration, several};
 use super::transcript::{room, shortened, sign, transcripts};
 use super::view::{Case, View};
 use crate::experiment::{ReportKind, Trial};
-use patter_core::message::price::Cost;
+use patter_core::provider::price::Cost;
 
 /// More cases than this are not listed: those that passed everywhere are left out first.
 const MOST: usize = 5_000;

@@ -2,9 +2,9 @@
 
 use patter::drive::{Driver, Models, Tally, now};
 use patter::library::Layer;
-use patter::message::price::Prices;
 use patter::model::{Model, ScriptedModel};
 use patter::project::{Environment, Project};
+use patter::provider::price::Prices;
 use patter::run::Run;
 use patter::tool::{CancellationToken, Kit, merge, standard::standard};
 use serde_json::{Value as Json, json};

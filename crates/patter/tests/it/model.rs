@@ -3,7 +3,8 @@
 use patter::message::conversation::{Message, ToolOutcome, Usage};
 use patter::message::request::{Delta, Finish, OfferedTool, Reply, Request, Settings};
 use patter::model::{DemoModel, Model, ModelError, ScriptedModel};
-use patter::name::{Provider, WireName};
+use patter::name::WireName;
+use patter::provider::Provider;
 use patter::tool::CancellationToken;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -84,7 +85,7 @@ fn replies_come_in_pieces() {
         assert_eq!(calls, expected);
         assert!(deltas.len() > 1, "{deltas:?}");
     }
-    assert_eq!((DemoModel.provider(), scripted.provider()), (Provider::Demo, Provider::Scripted));
+    assert_eq!((DemoModel.provider(), scripted.provider()), (Provider::DEMO, Provider::SCRIPTED));
     assert!(DemoModel.notice().unwrap().contains("no language model"));
     assert_eq!(scripted.notice(), None);
 }
@@ -218,7 +219,7 @@ fn a_script_fails_as_written_and_is_read_from_a_file() {
 
 #[test]
 fn errors_say_what_to_do() {
-    let missing = ModelError::missing_key(Provider::OpenAi, &["OPENAI_API_KEY"]);
+    let missing = ModelError::missing_key(Provider::OPENAI, &["OPENAI_API_KEY"]);
     assert_eq!(missing.to_string(), "there is no key for OpenAI: `OPENAI_API_KEY` is not set");
     assert_eq!(
         missing.hint(),

@@ -2,10 +2,10 @@
 
 use patter::drive::{Answer, Approver, Models, Nobody, RunEvent, RunEventKind, Tally};
 use patter::live::LiveProject;
-use patter::message::price::Prices;
 use patter::model::{Checking, RecordedModel};
 use patter::permission::{Decision, Rule};
 use patter::project::{Environment, PermissionConfig};
+use patter::provider::price::Prices;
 use patter::run::{PendingCall, Run, RunOutcome};
 use patter::session::replay::After;
 use patter::session::{Entry, Playback, Recorder, Recording, RecordingError, Session};

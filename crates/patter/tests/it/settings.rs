@@ -2,8 +2,8 @@
 
 use patter::message::conversation::Usage;
 use patter::model::{Access, HttpModel};
-use patter::name::Provider;
 use patter::project::{Config, Environment};
+use patter::provider::Provider;
 
 /// Asserts that a text is refused, with a message that has all of these.
 fn refused(text: &str, expected: &[&str]) {
@@ -36,7 +36,7 @@ fn prices_that_are_none() {
         ("[prices.'OpenAI/a']\ninput = '1'\noutput = 1", &["line 2"]),
         ("[prices.'OpenAI/a']\ninput = 1", &["line 1", "missing field `output`"]),
         ("[prices.'OpenAI/a']\ninput = 1\noutput = 1\noutptu = 1", &["line 4", "unknown field `outptu`"]),
-        ("[prices.gpt-4o]\ninput = 1\noutput = 1", &["line 1", "`gpt-4o` is not a provider and a model"]),
+        ("[prices.gpt-4o]\ninput = 1\noutput = 1", &["line 1", "`gpt-4o` is missing a provider"]),
         ("[prices.'OpnAI/a']\ninput = 1\noutput = 1", &["line 1", "did you mean `OpenAI`?"]),
     ];
     for (text, expected) in table {
@@ -48,7 +48,7 @@ type Variables = &'static [(&'static str, &'static str)];
 
 fn access(text: &str, variables: Variables, provider: Provider) -> Access {
     let config = Config::parse(text).unwrap();
-    Access::of(provider, &Environment::of(variables.iter().copied()), &config.models).unwrap().unwrap()
+    Access::resolve(provider, &Environment::of(variables.iter().copied()), &config.models).unwrap().unwrap()
 }
 
 #[test]
@@ -57,35 +57,40 @@ fn the_environment_comes_before_the_file() {
     let own = "https://api.openai.com/v1";
     type Expected = (&'static str, &'static str, bool, u128);
     let table: [(&str, Variables, Provider, Expected); 6] = [
-        ("", &[], Provider::OpenAi, (own, "chat", true, 600_000)),
-        ("", &[("PATTER_OPENAI_API", "functions")], Provider::OpenAi, (own, "chat-functions", true, 600_000)),
-        (text, &[], Provider::OpenAi, ("http://here/v1", "responses", false, 1500)),
+        ("", &[], Provider::OPENAI, (own, "chat", true, 600_000)),
+        ("", &[("PATTER_OPENAI_API", "functions")], Provider::OPENAI, (own, "functions", true, 600_000)),
+        (text, &[], Provider::OPENAI, ("http://here/v1", "responses", false, 1500)),
         (
             text,
             &[("PATTER_OPENAI_API", "chat"), ("OPENAI_BASE_URL", "http://env")],
-            Provider::OpenAi,
+            Provider::OPENAI,
             ("http://env", "chat", false, 1500),
         ),
-        (text, &[], Provider::Ollama, ("http://there:1", "ollama", false, 600_000)),
-        (text, &[], Provider::Anthropic, ("https://api.anthropic.com", "anthropic", true, 600_000)),
+        (text, &[], Provider::OLLAMA, ("http://there:1", "ollama", false, 600_000)),
+        (text, &[], Provider::ANTHROPIC, ("https://api.anthropic.com", "anthropic", true, 600_000)),
     ];
     for (text, variables, provider, expected) in table {
         let access = access(text, variables, provider);
-        let found = (access.base.as_str(), access.wire.name(), access.lacks_key(), access.timeout.as_millis());
+        let found = (access.base_url.as_str(), access.wire.name(), access.lacks_key(), access.timeout.as_millis());
         assert_eq!(found, expected, "{variables:?} {provider:?}");
     }
-    let both = access("", &[("GEMINI_API_KEY", "k")], Provider::Google);
+    let both = access("", &[("GEMINI_API_KEY", "k")], Provider::GOOGLE);
     assert_eq!((both.key, both.lacks_key()), (Some("GEMINI_API_KEY"), false));
     // The provider itself wants a key, however its address was said.
-    assert!(access("", &[("OPENAI_BASE_URL", "https://api.openai.com/v1")], Provider::OpenAi).lacks_key());
+    assert!(access("", &[("OPENAI_BASE_URL", "https://api.openai.com/v1")], Provider::OPENAI).lacks_key());
 }
 
 #[test]
 fn settings_that_are_none() {
-    let table: [(&str, &[&str]); 6] = [
-        ("[models.OpenAI]\napi = 'cht'", &["line 2", "`chat`, `responses`, `functions`"]),
-        ("[models.OpnAI]", &["line 1", "`OpenAI`", "`Ollama`"]),
-        ("[models.Anthropic]\napi = 'chat'", &["line 2", "unknown field `api`"]),
+    let table: [(&str, &[&str]); 8] = [
+        ("[models.OpenAI]\napi = 'cht'", &["line 2", "unknown API `cht`; use one of chat, functions, responses"]),
+        (
+            "[models.OpenAI]\napi = 'gemini'",
+            &["line 1", "`gemini` is not an API of OpenAI; use chat, responses, functions"],
+        ),
+        ("[models.OpnAI]", &["line 1", "unknown provider `OpnAI`; did you mean `OpenAI`?"]),
+        ("[models.demo]", &["line 1", "unknown provider `demo`; the providers are OpenAI, Anthropic, Google, Ollama"]),
+        ("[models.Anthropic]\napi = 'chat'", &["line 1", "`chat` is not an API of Anthropic; use anthropic"]),
         ("[models.OpenAI]\nbase_url = 'x'", &["line 2", "`base-url`"]),
         ("[models.OpenAI]\ntimeout = 0", &["line 2", "a time is a number of seconds above 0"]),
         ("[models.OpenAI]\ntimeout = nan", &["line 2", "a time is a number of seconds above 0"]),
@@ -95,7 +100,7 @@ fn settings_that_are_none() {
     }
     let environment = Environment::of([("PATTER_OPENAI_API", "cht"), ("OPENAI_API_KEY", "k")]);
     let error = HttpModel::new(&"OpenAI/gpt-4o".parse().unwrap(), &environment).err().unwrap();
-    assert_eq!(error.to_string(), "`PATTER_OPENAI_API` is `cht`, which is no API of OpenAI");
+    assert_eq!(error.to_string(), "`PATTER_OPENAI_API` is `cht`, which is not a supported OpenAI API");
     assert_eq!(error.hint(), Some("the APIs are chat, responses, functions"));
     let config = Config::parse("[models.OpenAI]\nbase-url = 'http://[x'").unwrap();
     let error =

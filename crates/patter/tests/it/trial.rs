@@ -6,9 +6,9 @@ use patter::drive::{Driver, Models, now};
 use patter::experiment::{
     Arm, Blocks, Going, KeepError, Pace, Plan, Programs, ReportKind, Series, SeriesEnd, StoredTrials, Trial,
 };
-use patter::message::price::Prices;
 use patter::model::{Model, ScriptedModel};
 use patter::project::{Environment, Project};
+use patter::provider::price::Prices;
 use patter::run::Run;
 use patter::store::{self, Location, SessionState, Store, StoreError};
 use patter::tool::CancellationToken;

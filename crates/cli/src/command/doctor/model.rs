@@ -4,8 +4,8 @@ use super::{Doctor, Line};
 use patter::declare::Agent;
 use patter::http::Url;
 use patter::model::{Access, HttpModel, ModelError, models_with};
-use patter::name::{ModelRef, Provider};
 use patter::project::{Config, Environment, Project, Source};
+use patter::provider::{ModelRef, Provider};
 use std::time::Duration;
 
 /// How long a provider has to answer.
@@ -25,7 +25,7 @@ pub(super) async fn look(project: &Project, environment: &Environment, config: &
     for provider in Provider::ALL {
         let of_provider: Vec<_> = named.iter().filter(|model| model.provider == provider).collect();
         let Some(first) = of_provider.first() else { continue };
-        match Access::of(provider, environment, &config.models) {
+        match Access::resolve(provider, environment, &config.models) {
             Ok(Some(access)) => {
                 lines.extend(key(provider, &access, environment));
                 if !access.lacks_key() {
@@ -50,9 +50,11 @@ fn key(provider: Provider, access: &Access, environment: &Environment) -> Option
             };
             Some(Line::well(format!("{name}: the key is `{variable}`, from {place}")))
         }
-        None if access.lacks_key() => Some(wrong(&ModelError::missing_key(provider, access.keys))),
-        None if access.keys.is_empty() => None,
-        None => Some(Line::skipped(format!("{name}: there is no key, which `{}` may not need", shown(&access.base)))),
+        None if access.lacks_key() => Some(wrong(&ModelError::missing_key(provider, access.endpoint.key_variables))),
+        None if access.endpoint.key_variables.is_empty() => None,
+        None => {
+            Some(Line::skipped(format!("{name}: there is no key, which `{}` may not need", shown(&access.base_url))))
+        }
     }
 }
 
@@ -64,7 +66,7 @@ async fn reached(
     config: &Config,
     asked: &Doctor,
 ) -> Line {
-    let (name, base) = (model.provider.name(), shown(&access.base));
+    let (name, base) = (model.provider.name(), shown(&access.base_url));
     let made = match HttpModel::with(model, environment, &config.models) {
         Ok(made) => made,
         Err(error) => return wrong(&error),
@@ -72,14 +74,14 @@ async fn reached(
     if asked.offline {
         return Line::skipped(format!("{name}: `{base}` was not asked"));
     }
-    let place = access.base_from.map(|place| format!("`{place}` says where it is; "));
+    let place = access.base_url_source.map(|place| format!("`{place}` says where it is; "));
     let hint = format!("{}is the server up, and the network? `--offline` does not ask", place.unwrap_or_default());
     match tokio::time::timeout(PATIENCE, made.probe()).await {
         Err(_) => Line::broken(format!("{name}: `{base}` did not answer within {} s", PATIENCE.as_secs()), hint),
         Ok(Err(error @ ModelError::Configuration { .. })) => wrong(&error),
         Ok(Err(error)) => Line::broken(format!("{name}: `{base}` cannot be reached: {error}"), hint),
-        Ok(Ok(status)) if is_refusal(model.provider, status) => {
-            let hint = match access.key.iter().chain(access.keys).next() {
+        Ok(Ok(status)) if access.endpoint.is_rejection(status) => {
+            let hint = match access.key.iter().chain(access.endpoint.key_variables).next() {
                 Some(variable) => format!("set a key that it takes in `{variable}`"),
                 None => "whoever runs it must let you in".to_owned(),
             };
@@ -89,7 +91,7 @@ async fn reached(
             Line::broken(format!("{name}: `{base}` answered {status}"), "try again later")
         }
         Ok(Ok(status)) if !(200..300).contains(&status) => {
-            let hint = access.base_from.map_or_else(
+            let hint = access.base_url_source.map_or_else(
                 || "something between here and the provider answers in its place: a proxy?".to_owned(),
                 |place| format!("is the address right that `{place}` has for {name}?"),
             );
@@ -97,11 +99,6 @@ async fn reached(
         }
         Ok(Ok(_)) => Line::well(format!("{name}: `{base}` answers")),
     }
-}
-
-/// Tells whether a status means that the key is wrong. Google holds a wrong key for a bad request.
-const fn is_refusal(provider: Provider, status: u16) -> bool {
-    matches!((provider, status), (_, 401 | 403) | (Provider::Google, 400))
 }
 
 /// Returns an address without what may be secret in it.

@@ -9,7 +9,8 @@ mod retry;
 
 use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
 use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings};
-use patter_core::name::{ModelRef, WireName};
+use patter_core::name::WireName;
+use patter_core::provider::ModelRef;
 use patter_core::wire::{Wire, WireError};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;

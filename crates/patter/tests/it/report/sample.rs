@@ -3,7 +3,7 @@
 use patter::case::Judged;
 use patter::experiment::{ArmInfo, CaseInfo, Gate, JudgeInfo, Report, ReportKind, ToolUse, Trial, compare_arms};
 use patter::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
-use patter::message::price::Cost;
+use patter::provider::price::Cost;
 use patter::run::{Failure, FailureKind};
 use patter::stats::Options;
 use serde_json::{Value as Json, json};

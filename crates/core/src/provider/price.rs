@@ -7,10 +7,7 @@
 //! Sums are exact: all is counted in whole picodollars, and a price per million tokens is a whole number of them for each
 //! token.
 
-mod table;
-
-use crate::message::conversation::Usage;
-use crate::name::{ModelRef, Provider};
+use super::{ModelRef, Provider, Usage};
 use std::fmt;
 use std::iter::Sum;
 use thiserror::Error;
@@ -27,7 +24,7 @@ const PICODOLLARS: u128 = 1_000_000_000_000;
 /// An amount of money: an exact number of picodollars.
 ///
 /// ```
-/// use patter_core::message::price::Cost;
+/// use patter_core::provider::price::Cost;
 /// let cost = Cost::picodollars(12_300_000_000);
 /// assert_eq!((cost.to_string(), cost.dollars()), ("$0.0123".to_owned(), 0.0123));
 /// assert_eq!(Cost::FREE.to_string(), "$0");
@@ -38,7 +35,7 @@ pub struct Cost(u128);
 /// What a token costs.
 ///
 /// ```
-/// use patter_core::message::price::Rate;
+/// use patter_core::provider::price::Rate;
 /// assert_eq!(Rate::try_from(0.15).unwrap(), Rate::per_million(0.15));
 /// assert_eq!(Rate::try_from(-1.0).unwrap_err().to_string(), "a price is a number of dollars from 0 to 1000000");
 /// ```
@@ -72,11 +69,20 @@ pub struct Price {
     pub long: Option<(u64, Rates)>,
 }
 
+/// The list price of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct PriceRow {
+    /// The name of the model at its provider.
+    pub id: &'static str,
+    /// Its price.
+    pub price: Price,
+}
+
 /// The prices of models.
 ///
 /// ```
 /// use patter_core::message::conversation::Usage;
-/// use patter_core::message::price::Prices;
+/// use patter_core::provider::price::Prices;
 /// let usage = Usage { input_tokens: 1000, cached_tokens: 400, output_tokens: 100, ..Usage::default() };
 /// let cost = |model: &str| Prices::builtin().cost(&model.parse().unwrap(), usage).map(|cost| cost.to_string());
 /// assert_eq!(cost("OpenAI/gpt-4o-mini").as_deref(), Some("$0.00018"));
@@ -93,7 +99,7 @@ pub struct Prices {
 ///
 /// ```
 /// use patter_core::message::conversation::Usage;
-/// use patter_core::message::price::{Bill, Prices};
+/// use patter_core::provider::price::{Bill, Prices};
 /// let (prices, mut bill) = (Prices::builtin(), Bill::default());
 /// let usage = Usage { input_tokens: 1_000_000, ..Usage::default() };
 /// bill.add(prices.cost(&"OpenAI/gpt-4o-mini".parse().unwrap(), usage));
@@ -126,10 +132,9 @@ impl Prices {
         let listed = ids.into_iter().flatten().find_map(|id| {
             let is_it = |(ours, _): &&(ModelRef, Price)| ours.provider == model.provider && ours.id == id;
             let ours = self.ours.iter().find(is_it).map(|(_, price)| *price);
-            ours.or_else(|| table::price(model.provider, id))
+            ours.or_else(|| list_price(model.provider, id))
         });
-        let is_free = matches!(model.provider, Provider::Ollama | Provider::Demo | Provider::Scripted);
-        listed.or_else(|| is_free.then_some(Price::FREE))
+        listed.or_else(|| model.provider.profile().is_free.then_some(Price::FREE))
     }
 
     /// Returns what one request cost; nothing where the price or the number of tokens is not known. Requests are priced
@@ -238,6 +243,30 @@ impl fmt::Display for Cost {
         let (cents, rest) = fraction.split_at_checked(2).unwrap_or((&fraction, ""));
         write!(f, "${}.{cents}{}", rounded / PICODOLLARS, rest.trim_end_matches('0'))
     }
+}
+
+fn list_price(provider: Provider, id: &str) -> Option<Price> {
+    provider.profile().prices.iter().find(|row| row.id == id).map(|row| row.price)
+}
+
+/// A model with one price each for input, cached input and output, in dollars per million tokens.
+pub(super) const fn row(id: &'static str, input: f64, cached: f64, output: f64) -> PriceRow {
+    let input = Rate::per_million(input);
+    let rates =
+        Rates { input, cached: Rate::per_million(cached), cache_write: input, output: Rate::per_million(output) };
+    PriceRow { id, price: Price { rates, long: None } }
+}
+
+/// Doubles the input price and raises the output price by half for requests with more than `above` input tokens.
+pub(super) const fn long_context(row: PriceRow, above: u64) -> PriceRow {
+    let Rates { input, cached, cache_write, output } = row.price.rates;
+    let rates = Rates {
+        input: Rate(input.0 * 2),
+        cached: Rate(cached.0 * 2),
+        cache_write: Rate(cache_write.0 * 2),
+        output: Rate(output.0 * 3 / 2),
+    };
+    PriceRow { id: row.id, price: Price { rates: row.price.rates, long: Some((above, rates)) } }
 }
 
 /// Returns the name of a model without the mark of a snapshot: `-2024-07-18`, `-20250929`, `-001`, `-latest`. Anything

@@ -1,0 +1,38 @@
+//! Google, for Gemini.
+
+use super::price::{PriceRow, long_context, row};
+use super::{Backend, Endpoint, KeyHeader, Profile, Wire};
+use crate::types::dialect::SchemaView;
+
+pub(super) static PROFILE: Profile = Profile {
+    name: "Google",
+    aliases: &["gemini"],
+    backend: Backend::Http(Endpoint {
+        wires: &[Wire::Gemini],
+        wire_variable: None,
+        base_url: "https://generativelanguage.googleapis.com",
+        base_url_variable: "GOOGLE_BASE_URL",
+        key_variables: &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
+        key_header: KeyHeader::Named("x-goog-api-key"),
+        headers: &[],
+        // A wrong key is a bad request.
+        rejection_statuses: &[400],
+    }),
+    dialect: Some(SchemaView::Gemini),
+    prices: PRICES,
+    is_free: false,
+};
+
+const PRICES: &[PriceRow] = &[
+    row("gemini-2.0-flash", 0.1, 0.025, 0.4),
+    row("gemini-2.0-flash-lite", 0.075, 0.075, 0.3),
+    row("gemini-2.5-flash", 0.3, 0.03, 2.5),
+    row("gemini-2.5-flash-lite", 0.1, 0.01, 0.4),
+    long_context(row("gemini-2.5-pro", 1.25, 0.125, 10.0), 200_000),
+    row("gemini-3-flash-preview", 0.5, 0.05, 3.0),
+    long_context(row("gemini-3-pro-preview", 2.0, 0.2, 12.0), 200_000),
+    row("gemini-3.1-flash-lite", 0.25, 0.025, 1.5),
+    long_context(row("gemini-3.1-pro-preview", 2.0, 0.2, 12.0), 200_000),
+    row("gemini-3.5-flash", 1.5, 0.15, 9.0),
+    row("gemini-3.5-flash-lite", 0.3, 0.03, 2.5),
+];

@@ -1,0 +1,21 @@
+//! Ollama, which runs models on a machine of one's own.
+
+use super::{Backend, Endpoint, KeyHeader, Profile, Wire};
+
+pub(super) static PROFILE: Profile = Profile {
+    name: "Ollama",
+    aliases: &[],
+    backend: Backend::Http(Endpoint {
+        wires: &[Wire::Ollama],
+        wire_variable: None,
+        base_url: "http://localhost:11434",
+        base_url_variable: "OLLAMA_HOST",
+        key_variables: &[],
+        key_header: KeyHeader::Bearer,
+        headers: &[],
+        rejection_statuses: &[],
+    }),
+    dialect: None,
+    prices: &[],
+    is_free: true,
+};
