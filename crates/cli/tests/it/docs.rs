@@ -1,8 +1,10 @@
-//! What the documents show is run: every `gram` block is read and formatted, every `console` block is typed.
+//! The examples in the documents are run: every `gram` block is parsed and formatted, every `console` block is typed.
 //!
-//! A `gram` block whose first line is `// file: NAME` is written to that file, for the commands after it. In a
-//! `console` block each line after `$ ` is a command; the lines up to the next one are all that it prints. A block
-//! marked `gram,broken` shows a mistake.
+//! A `gram` block whose first line is `// file: NAME` is written to that file for the commands after it. In a `console`
+//! block each line after `$ ` is a command, and the lines up to the next one are its whole output. A block marked
+//! `gram,broken` contains a mistake.
+//!
+//! `UPDATE_DOCS=1 cargo test -p patter-cli --test it docs` writes the present output into the documents.
 
 use crate::folder::{Folder, PATTER};
 use std::path::Path;
@@ -36,12 +38,20 @@ fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
-/// Types the commands of a `console` block and compares what they print.
-fn type_commands(folder: &Folder, text: &str, document: &str) {
+/// An output that differs from what a document shows.
+struct Mismatch {
+    command: String,
+    shown: String,
+    found: String,
+}
+
+/// Types the commands of a `console` block and returns those whose output differs.
+fn type_commands(folder: &Folder, text: &str) -> Vec<Mismatch> {
     let bin = Path::new(PATTER).parent().unwrap().display().to_string();
     let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+    let mut mismatches = Vec::new();
     for session in format!("\n{text}").split("\n$ ").skip(1) {
-        let (command, expected) = session.split_once('\n').unwrap_or((session, ""));
+        let (command, shown) = session.split_once('\n').unwrap_or((session, ""));
         let output = Command::new("sh")
             .args(["-c", &format!("{{ {command}\n}} 2>&1")])
             .current_dir(folder.path())
@@ -49,15 +59,21 @@ fn type_commands(folder: &Folder, text: &str, document: &str) {
             .output()
             .unwrap();
         let found = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(found.trim_end(), expected.trim_end(), "{document} shows other output for `{command}`\n{found}");
+        if found.trim_end() != shown.trim_end() {
+            let (command, shown, found) = (command.to_owned(), shown.trim_end().to_owned(), found.trim_end().to_owned());
+            mismatches.push(Mismatch { command, shown, found });
+        }
     }
+    mismatches
 }
 
 fn check(document: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
     let folder = Folder::new();
+    let mut markdown = std::fs::read_to_string(&path).unwrap();
+    let mut mismatches = Vec::new();
     let mut checked = 0;
-    for block in blocks(&std::fs::read_to_string(path).unwrap()) {
+    for block in blocks(&markdown) {
         match block.language.as_str() {
             "gram" => {
                 let formatted = patter::gram::format(&block.text)
@@ -65,7 +81,7 @@ fn check(document: &str) {
                 assert_eq!(formatted, block.text, "{document} shows gram that is not formatted");
             }
             "gram,broken" => assert!(patter::gram::format(&block.text).is_err(), "{}", block.text),
-            "console" => type_commands(&folder, &block.text, document),
+            "console" => mismatches.extend(type_commands(&folder, &block.text)),
             _ => continue,
         }
         if let Some(name) = block.text.lines().next().and_then(|line| line.strip_prefix("// file: ")) {
@@ -74,6 +90,18 @@ fn check(document: &str) {
         checked += 1;
     }
     assert!(checked > 0, "{document} has nothing to check");
+    let is_update = std::env::var_os("UPDATE_DOCS").is_some();
+    for Mismatch { command, shown, found } in mismatches {
+        assert!(is_update, "{document} shows other output for `{command}`, expected:\n{shown}\nfound:\n{found}");
+        let session = |output: &str| match output {
+            "" => format!("$ {command}\n"),
+            output => format!("$ {command}\n{output}\n"),
+        };
+        markdown = markdown.replacen(&session(&shown), &session(&found), 1);
+    }
+    if is_update {
+        std::fs::write(path, markdown).unwrap();
+    }
 }
 
 #[test]
