@@ -18,7 +18,7 @@ use std::time::Duration;
 const MAX_MODEL_CALLS: usize = 10;
 
 /// The declaration that Patter sends for the tool of `examples/hello.gram`.
-const TOOLS: &str = r#"[{"type":"function","function":{"name":"sayHello","description":"Returns a friendly greeting for the given name","parameters":{"type":"object","properties":{"personName":{"type":"string","default":"world"}},"additionalProperties":false}}}]"#;
+const TOOLS: &str = r#"[{"type":"function","function":{"name":"sayHello","description":"Returns a friendly greeting for the given name","parameters":{"type":"object","properties":{"personName":{"type":["string","null"]}},"required":["personName"],"additionalProperties":false},"strict":true}}]"#;
 
 #[tokio::main]
 async fn main() -> Result<(), TurnError> {
@@ -118,12 +118,7 @@ fn client() -> Result<Client, TurnError> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Arguments {
-    #[serde(default = "default_name")]
-    person_name: String,
-}
-
-fn default_name() -> String {
-    "world".to_owned()
+    person_name: Option<String>,
 }
 
 /// Checks the arguments of a call and performs it.
@@ -132,7 +127,7 @@ fn perform(function: &Function) -> Result<String, TurnError> {
         return Err(format!("unknown tool `{}`", function.name).into());
     }
     let Arguments { person_name } = serde_json::from_str(&function.arguments)?;
-    Ok(format!("Hello, {person_name}!"))
+    Ok(format!("Hello, {}!", person_name.as_deref().unwrap_or("world")))
 }
 
 async fn read_whole(response: Response) -> Result<Reply, TurnError> {
