@@ -153,7 +153,7 @@ fn cli_reference() {
 #[test]
 fn the_readme_names_the_test_command_that_ci_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let ci = std::fs::read_to_string(root.join(".ci/run")).unwrap();
+    let ci = std::fs::read_to_string(root.join(".ci/check")).unwrap();
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let command = ci.lines().last().unwrap();
     assert!(readme.contains(&format!("    {command}\n")) || readme.contains(&format!("\n{command}\n")), "{command}");
