@@ -35,7 +35,7 @@ bench *args:
 
 # Build the API documentation and rewrite docs/rules.md
 docs:
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude patter-cli --no-deps --locked
     UPDATE_DOCS=1 cargo test -p patter-core --test it --locked rules
 
 # Rewrite the snapshots and list the ones that changed
