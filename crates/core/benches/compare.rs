@@ -1,10 +1,10 @@
-//! How long a comparison of two arms takes, in a pass rate and a latency, with 10,000 resamples.
+//! The duration of a comparison of two arms by pass rate and latency, with 10,000 resamples.
 //!
-//! `cargo bench -p patter-core --bench compare` prints milliseconds on one core: time grows with the cases up to 2,000
-//! of them, and hardly any more from there.
+//! `cargo bench -p patter-core --bench compare` prints milliseconds on one core. The time grows with the number of cases up
+//! to 2,000, and hardly beyond.
 #![allow(clippy::print_stdout, missing_docs, reason = "a benchmark")]
 
-use patter_core::stats::{Experiment, Metric, Options, Rng, Stopping, Trial, compare};
+use patter_core::stats::{CompareOptions, Experiment, Metric, Rng, Stopping, TrialValues, compare};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -13,10 +13,10 @@ fn main() {
     for cases in [100, 2_000, 100_000] {
         let experiment = experiment(cases);
         let time = |stopping: Stopping| {
-            let begin = Instant::now();
-            let compared = black_box(compare(&experiment, &Options { stopping, ..Options::default() }));
+            let start = Instant::now();
+            let compared = black_box(compare(&experiment, &CompareOptions { stopping, ..CompareOptions::default() }));
             assert!(compared.is_ok());
-            begin.elapsed().as_secs_f64() * 1e3
+            start.elapsed().as_secs_f64() * 1e3
         };
         println!("{cases:>8} {:>10.1} {:>12.1}", time(Stopping::Fixed), time(Stopping::Anytime));
     }
@@ -28,7 +28,7 @@ fn experiment(cases: usize) -> Experiment {
     for case in 0..cases {
         for arm in 0..2 {
             let passed = f64::from(u8::from(rng.unit() < 0.7));
-            trials.push(Trial { arm, case, repeat: 0, values: vec![Some(passed), Some(1.0 + rng.unit())] });
+            trials.push(TrialValues { arm, case, repeat: 0, values: vec![Some(passed), Some(1.0 + rng.unit())] });
         }
     }
     let arms = vec!["a".to_owned(), "b".to_owned()];

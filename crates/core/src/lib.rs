@@ -24,6 +24,8 @@ pub mod wire;
 pub mod case;
 pub mod check;
 pub mod diff;
+pub mod compile;
 pub mod stats;
+pub mod experiment;
 pub mod openapi;
 pub mod demo;

@@ -1,48 +1,51 @@
-//! Names, parsed once and then trusted.
+//! Parsed names of tools.
 
 use std::fmt;
 use thiserror::Error;
 
-/// The name of a tool as providers take it: 1 to 64 of `A-Z a-z 0-9 _ -`.
+/// The longest name that providers accept.
+const MAX_LENGTH: usize = 64;
+
+/// The name of a tool as it is sent to providers: 1 to 64 of `A-Z a-z 0-9 _ -`.
 ///
-/// A `/` of a full name becomes `__`, and back.
+/// Each `/` of the full name is replaced by `__`.
 ///
 /// ```
 /// use patter_core::name::WireName;
-/// let wire = WireName::of("weather/current").unwrap();
+/// let wire = WireName::from_full_name("weather/current").unwrap();
 /// assert_eq!(wire.as_str(), "weather__current");
 /// assert_eq!(wire.full_name(), "weather/current");
-/// assert!(WireName::of("say hello").is_err());
+/// assert!(WireName::from_full_name("say hello").is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WireName(String);
 
-/// Why a name cannot go on the wire.
+/// The reason why a name cannot be sent to providers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireNameError {
-    /// There is nothing.
+    /// The name is empty.
     #[error("the name is empty")]
     Empty,
-    /// There is too much.
-    #[error("the name has {length} characters, and providers take at most 64")]
+    /// The name is too long.
+    #[error("the name has {length} characters, but providers accept at most {MAX_LENGTH}")]
     TooLong {
-        /// How many characters it would have on the wire.
+        /// The length of the wire name.
         length: usize,
     },
-    /// There is something that providers refuse.
-    #[error("the name has {}, and providers take only ASCII letters, digits, `_` and `-`", shown(*.character))]
+    /// The name contains a character that providers reject.
+    #[error("the name contains {}, but providers accept only ASCII letters, digits, `_` and `-`", quote(*.character))]
     Character {
-        /// The first character that they refuse.
+        /// The first such character.
         character: char,
     },
-    /// There is what stands for `/` on the wire.
-    #[error("the name has `__`, which stands for `/` where tools go to a provider")]
+    /// The name contains `__`, which replaces `/`.
+    #[error("the name contains `__`, which replaces `/` in names that are sent to providers")]
     Reserved,
 }
 
 impl WireName {
-    /// Returns the wire name of a tool.
-    pub fn of(name: &str) -> Result<Self, WireNameError> {
+    /// Converts the full name of a tool.
+    pub fn from_full_name(name: &str) -> Result<Self, WireNameError> {
         if name.is_empty() {
             return Err(WireNameError::Empty);
         }
@@ -50,29 +53,29 @@ impl WireName {
             return Err(WireNameError::Reserved);
         }
         let wire = name.replace('/', "__");
-        let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if let Some(character) = wire.chars().find(|c| !allowed(c)) {
+        let is_allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if let Some(character) = wire.chars().find(|c| !is_allowed(c)) {
             return Err(WireNameError::Character { character });
         }
-        if wire.len() > 64 {
+        if wire.len() > MAX_LENGTH {
             return Err(WireNameError::TooLong { length: wire.len() });
         }
         Ok(Self(wire))
     }
 
-    /// Returns a name that can go on the wire and looks like one that cannot.
-    pub(crate) fn near(name: &str) -> Option<Self> {
+    /// Returns a valid name that resembles an invalid one.
+    pub(crate) fn suggest(name: &str) -> Option<Self> {
         let words = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| !word.is_empty());
-        let joined: String = words.collect::<Vec<_>>().join("_").chars().take(64).collect();
-        Self::of(&joined).ok()
+        let joined: String = words.collect::<Vec<_>>().join("_").chars().take(MAX_LENGTH).collect();
+        Self::from_full_name(&joined).ok()
     }
 
-    /// Returns the name as it goes on the wire.
+    /// Returns the name as it is sent.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the name that it stands for.
+    /// Returns the full name.
     pub fn full_name(&self) -> String {
         self.0.replace("__", "/")
     }
@@ -84,37 +87,37 @@ impl fmt::Display for WireName {
     }
 }
 
-fn shown(character: char) -> String {
-    if character.is_whitespace() { "a blank".to_owned() } else { format!("`{character}`") }
+fn quote(character: char) -> String {
+    if character.is_whitespace() { "whitespace".to_owned() } else { format!("`{character}`") }
 }
 
-/// The full name of a tool in a library: `tool`, `ns/tool` or `org/ns/tool`.
+/// The full name of a tool in a library: `tool`, `toolbox/tool` or `org/toolbox/tool`.
 ///
 /// ```
 /// use patter_core::name::FullName;
 /// let name = FullName::parse("acme/weather/current").unwrap();
-/// assert_eq!((name.own(), name.namespace()), ("current", Some("acme/weather")));
+/// assert_eq!((name.tool_name(), name.namespace()), ("current", Some("acme/weather")));
 /// assert_eq!(FullName::parse("weather//current").unwrap_err().to_string(), "a part of the name is empty");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FullName(String);
 
-/// Why a text is no full name of a tool.
+/// The reason why a text is not the full name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FullNameError {
-    /// It cannot go to a provider.
+    /// The name cannot be sent to providers.
     #[error(transparent)]
     Wire(#[from] WireNameError),
     /// There is nothing before, between or after the slashes.
     #[error("a part of the name is empty")]
     EmptyPart,
-    /// There are too many parts.
-    #[error("the name has more than the three parts organisation, toolbox and tool")]
+    /// The name has too many parts.
+    #[error("the name has more than three parts (organisation, toolbox and tool)")]
     TooManyParts,
 }
 
 impl FullName {
-    /// Reads a full name.
+    /// Parses a full name.
     pub fn parse(name: &str) -> Result<Self, FullNameError> {
         if name.split('/').any(str::is_empty) && !name.is_empty() {
             return Err(FullNameError::EmptyPart);
@@ -122,32 +125,32 @@ impl FullName {
         if name.split('/').count() > 3 {
             return Err(FullNameError::TooManyParts);
         }
-        WireName::of(name)?;
+        WireName::from_full_name(name)?;
         Ok(Self(name.to_owned()))
     }
 
-    /// Puts the name of a tool into a namespace.
-    pub fn within(namespace: &str, tool: &str) -> Result<Self, FullNameError> {
+    /// Joins a namespace, which may be empty, and the name of a tool.
+    pub fn join(namespace: &str, tool: &str) -> Result<Self, FullNameError> {
         if namespace.is_empty() { Self::parse(tool) } else { Self::parse(&format!("{namespace}/{tool}")) }
     }
 
-    /// Returns the name as it is written.
+    /// Returns the whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the name of the tool within its toolbox.
-    pub fn own(&self) -> &str {
-        self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, own)| own)
+    pub fn tool_name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, tool)| tool)
     }
 
-    /// Returns what stands before the name of the tool.
+    /// Returns everything before the name of the tool.
     pub fn namespace(&self) -> Option<&str> {
         self.0.rsplit_once('/').map(|(namespace, _)| namespace)
     }
 }
 
-// A text can be looked up among full names as it is: both hash and compare the same.
+// Allows maps of full names to be searched with a `&str`.
 impl std::borrow::Borrow<str> for FullName {
     fn borrow(&self) -> &str {
         &self.0

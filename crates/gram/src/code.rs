@@ -26,7 +26,8 @@ impl Rule {
 
 macro_rules! codes {
     ($($name:ident = $code:literal $level:ident $title:literal;)*) => {
-        $(pub(crate) const $name: &str = $code;)*
+        $(#[doc = concat!("The code of ", $title, ".")]
+        pub const $name: &str = $code;)*
 
         /// The rules of the notation, in the order of their codes.
         pub static RULES: &[Rule] = &[$(Rule { code: $code, level: Severity::$level, title: $title }),*];

@@ -31,7 +31,7 @@ mod span;
 mod tree;
 
 // Diagnostics.
-mod code;
+pub mod code;
 mod diagnostic;
 mod render;
 

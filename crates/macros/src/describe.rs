@@ -1,8 +1,8 @@
-//! Names and descriptions, from what Rust has in their place.
+//! Names and descriptions from identifiers and doc comments.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Returns a name as tools and their parameters have it: `say_hello` is `sayHello`.
+/// Converts a name to camel case: `say_hello` becomes `sayHello`.
 pub(crate) fn camel_case(name: &str) -> String {
     let name = name.trim_start_matches("r#").trim_start_matches('_');
     let mut camel = String::with_capacity(name.len());
@@ -20,8 +20,8 @@ pub(crate) fn camel_case(name: &str) -> String {
     camel
 }
 
-/// Returns what the doc comments say, up to the first heading. Lines of a paragraph are one line,
-/// and so are those of each item of a list.
+/// Returns the text of the doc comments up to the first heading. The lines of a paragraph are joined, and so are those
+/// of a list item.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let mut text = String::new();
     let lines: Vec<String> = attributes.iter().filter_map(|attribute| text_of(attribute, "doc")).collect();

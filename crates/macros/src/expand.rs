@@ -1,32 +1,32 @@
-//! From the function to the function and its tool.
+//! Expansion of a function to the function and its tool.
 
 use crate::describe::{camel_case, description};
 use crate::options::Options;
-use crate::parameter::{Parameter, last_segment, unique};
+use crate::parameter::{Parameter, check_unique, last_segment};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Error, ItemFn, Result, ReturnType, Safety, Signature, parse_quote};
 
-/// Returns the function as it was written, and a type of the same name, whose `tool` makes the tool. A type and a
-/// function may share a name, so both are imported, exported and hidden together.
+/// Returns the unchanged function, and a type of the same name with a method `tool`. A type and a function may share a
+/// name, so one `use` imports both.
 pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let options = Options::parse(options)?;
     let mut function: ItemFn = syn::parse2(function)?;
     let mut errors = Errors::default();
-    errors.note(plain(&function.sig));
+    errors.collect(check_signature(&function.sig));
     let parameters = function.sig.inputs.iter_mut().enumerate();
     let parameters: Vec<_> =
-        parameters.filter_map(|(position, argument)| errors.note(Parameter::read(position, argument))).collect();
-    errors.note(unique(&parameters));
+        parameters.filter_map(|(position, argument)| errors.collect(Parameter::parse(position, argument))).collect();
+    errors.collect(check_unique(&parameters));
     if let (Some(option), Some(_)) = (&options.blocking, function.sig.asyncness) {
-        let message = "an async function does not block: leave out `async`, or this";
-        errors.note::<()>(Err(Error::new_spanned(option, message)));
+        let message = "an async function must not block: remove `async` or `blocking`";
+        errors.collect::<()>(Err(Error::new_spanned(option, message)));
     }
     let description = description(&function.attrs);
     if description.is_none() {
-        let message = "a tool needs a doc comment: it tells the model what the tool does, as in \
+        let message = "a tool needs a doc comment that describes it to the model, such as \
                        `/// Returns the population of a city`";
-        errors.note::<()>(Err(Error::new_spanned(&function.sig.ident, message)));
+        errors.collect::<()>(Err(Error::new_spanned(&function.sig.ident, message)));
     }
     errors.finish()?;
 
@@ -39,34 +39,34 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
     let is_quick = options.is_pure && options.blocking.is_none();
     let body = body(&function.sig, &parameters, is_quick);
     let calls = &options.calls;
-    let about = format!("The tool `{name}`: see the function of the same name.");
-    let about_tool = format!("Returns the tool `{name}`.");
+    let type_doc = format!("The tool `{name}`: see the function of the same name.");
+    let method_doc = format!("Returns the tool `{name}`.");
     let source = ident.to_string();
-    // Arguments are taken out of JSON, so a tool owns them whether it needs to or not.
+    // Arguments are deserialised from JSON, so a tool owns them even if it does not need to.
     function.attrs.push(parse_quote! {
-        #[allow(clippy::needless_pass_by_value, clippy::unused_async, reason = "this is how tools take arguments")]
+        #[allow(clippy::needless_pass_by_value, clippy::unused_async, reason = "tools own their arguments")]
     });
 
     Ok(quote! {
         #function
 
         #(#conditions)*
-        #[doc = #about]
-        #[allow(non_camel_case_types, reason = "it has the name of the function")]
+        #[doc = #type_doc]
+        #[allow(non_camel_case_types, reason = "named after the function")]
         #vis enum #ident {}
 
         #(#conditions)*
         impl #ident {
-            #[doc = #about_tool]
+            #[doc = #method_doc]
             #vis fn tool() -> ::patter::tool::Tool {
-                struct Call;
+                struct Function;
 
-                impl ::patter::tool::Implementation for Call {
+                impl ::patter::tool::Implementation for Function {
                     fn call<'a>(
                         &'a self,
                         arguments: ::patter::__private::Json,
                         context: &'a ::patter::tool::ToolContext,
-                    ) -> ::patter::tool::BoxFuture<'a, ::std::result::Result<::patter::__private::Json, ::patter::tool::Failure>>
+                    ) -> ::patter::tool::BoxFuture<'a, ::std::result::Result<::patter::__private::Json, ::patter::tool::ToolFailure>>
                     {
                         ::std::boxed::Box::pin(async move {
                             let _ = context;
@@ -83,7 +83,7 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
                         |inputs| { let _ = &inputs; #(#declared)* },
                         #returns,
                     );
-                    ::patter::tool::Tool::new(definition, ::patter::tool::Kind::Native, Call)
+                    ::patter::tool::Tool::new(definition, ::patter::tool::ToolKind::Native, Function)
                         #calls
                         .source(::std::concat!(::std::module_path!(), "::", #source))
                 })
@@ -93,11 +93,11 @@ pub(crate) fn expand(options: TokenStream, function: TokenStream) -> Result<Toke
     })
 }
 
-/// Returns an error for what a tool cannot be.
-fn plain(signature: &Signature) -> Result<()> {
+/// Returns an error for each property that a tool function cannot have.
+fn check_signature(signature: &Signature) -> Result<()> {
     let mut errors = Errors::default();
     let mut refuse = |tokens: &dyn ToTokens, message: &str| {
-        errors.note::<()>(Err(Error::new_spanned(tokens.to_token_stream(), message)));
+        errors.collect::<()>(Err(Error::new_spanned(tokens.to_token_stream(), message)));
     };
     if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
         let generics = &signature.generics;
@@ -105,18 +105,18 @@ fn plain(signature: &Signature) -> Result<()> {
         refuse(&quote!(#generics #where_clause), "a tool has one signature, so its function cannot be generic");
     }
     if !matches!(signature.safety, Safety::Default) {
-        refuse(&signature.safety, "a model may call a tool in any way, so its function cannot be unsafe");
+        refuse(&signature.safety, "models may call a tool with any arguments, so its function cannot be unsafe");
     }
     if let Some(abi) = &signature.abi {
-        refuse(abi, "a tool is a Rust function");
+        refuse(abi, "the function of a tool must have the Rust ABI");
     }
     if let Some(variadic) = &signature.variadic {
-        refuse(variadic, "a tool has one signature");
+        refuse(variadic, "a tool has one signature, so its function cannot be variadic");
     }
     errors.finish()
 }
 
-/// Returns the function that gives the schema of the result.
+/// Returns the path of the function that returns the schema of the result.
 fn returns(output: &ReturnType) -> TokenStream {
     match output {
         ReturnType::Default => quote!(::patter::__private::returns::<()>),
@@ -134,10 +134,10 @@ fn is_result(output: &ReturnType) -> bool {
     }
 }
 
-/// Returns what a call does. A plain function may block, unless it is quick.
+/// Returns the body of a call. A function that is not async may block, unless it is quick.
 fn body(signature: &Signature, parameters: &[Parameter], is_quick: bool) -> TokenStream {
     let ident = &signature.ident;
-    let taken = parameters.iter().map(Parameter::take);
+    let extracted = parameters.iter().map(Parameter::extract);
     let passed = parameters.iter().map(Parameter::pass);
     let call = quote!(#ident(#(#passed),*));
     let awaited = match signature.asyncness {
@@ -152,19 +152,19 @@ fn body(signature: &Signature, parameters: &[Parameter], is_quick: bool) -> Toke
     quote! {
         let mut arguments = ::patter::__private::Arguments::new(arguments);
         let _ = &mut arguments;
-        #(#taken)*
+        #(#extracted)*
         ::patter::__private::#answer(#awaited)
     }
 }
 
-/// All that is wrong, to be told at once.
+/// Collects errors, to report all of them at once.
 #[derive(Default)]
 struct Errors {
     first: Option<Error>,
 }
 
 impl Errors {
-    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+    fn collect<T>(&mut self, result: Result<T>) -> Option<T> {
         match (result, &mut self.first) {
             (Ok(value), _) => return Some(value),
             (Err(error), Some(first)) => first.combine(error),

@@ -1,15 +1,15 @@
-//! Macros of Patter, beside the crate `patter`, which re-exports them and documents them.
+//! The macros of Patter. The crate `patter` re-exports and documents them.
 
-mod describe;
 mod expand;
 mod options;
 mod parameter;
+mod describe;
 #[cfg(test)]
 mod tests;
 
 use proc_macro::TokenStream;
 
-/// Makes a tool of a function. `patter::tool` documents it.
+/// Turns a function into a tool. See the documentation of `patter::tool`.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     expand::expand(options.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -1,4 +1,4 @@
-//! What is said in the parentheses of `#[tool(…)]`.
+//! The options of `#[tool(…)]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,11 +11,11 @@ use syn::{LitInt, LitStr, Path, Result};
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
-    /// Whether it is said that a call only computes, so that it may run where it is called.
+    /// Whether the effect is `pure`, so that a call may run on the current thread.
     pub(crate) is_pure: bool,
-    /// Whether it is said that a call may take long all the same.
+    /// The option `blocking`, if it is given.
     pub(crate) blocking: Option<Path>,
-    /// Calls of the methods of `Tool`.
+    /// Method calls on `Tool` that apply the options.
     pub(crate) calls: TokenStream,
 }
 
@@ -28,20 +28,20 @@ impl Options {
         let parser = syn::meta::parser(|meta| {
             let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
             if !seen.insert(name.clone()) {
-                return Err(meta.error(format!("`{name}` is said twice")));
+                return Err(meta.error(format!("`{name}` is given twice")));
             }
-            options.read(&name, &meta)
+            options.parse_option(&name, &meta)
         });
         parser.parse2(tokens)?;
         Ok(options)
     }
 
-    fn read(&mut self, name: &str, meta: &ParseNestedMeta<'_>) -> Result<()> {
+    fn parse_option(&mut self, name: &str, meta: &ParseNestedMeta<'_>) -> Result<()> {
         let call = match name {
             "name" => {
                 let name: LitStr = meta.value()?.parse()?;
                 if !is_tool_name(&name.value()) {
-                    let message = "a tool's name begins with a letter and goes on with letters, digits, `_` and `-`";
+                    let message = "a tool name starts with a letter and contains only letters, digits, `_` and `-`";
                     return Err(syn::Error::new(name.span(), message));
                 }
                 self.name = Some(name);
@@ -56,7 +56,7 @@ impl Options {
                     "writes" => quote!(Writes),
                     other => {
                         let message = format!(
-                            "`{other}` is not an effect: write \"pure\" for a tool that only computes, \"reads\", \
+                            "unknown effect `{other}`: use \"pure\" for a tool that only computes, \"reads\", \
                              \"network\", or \"writes\" for one that changes something"
                         );
                         return Err(syn::Error::new(effect.span(), message));
@@ -73,20 +73,21 @@ impl Options {
             "sealed" => quote!(.sealed()),
             "timeout" => {
                 let text: LitStr = meta.value()?.parse()?;
-                let Some(milliseconds) = milliseconds(&text.value()) else {
-                    let message = "a time limit is a whole number with a unit: \"500ms\", \"10s\", \"2m\" or \"1h\"";
+                let Some(nanoseconds) = nanoseconds(&text.value()) else {
+                    let message = "invalid duration: use a positive number with a unit, such as \"500ms\", \"10s\", \
+                                   \"2m\" or \"1h\"";
                     return Err(syn::Error::new(text.span(), message));
                 };
-                quote!(.timeout(::std::time::Duration::from_millis(#milliseconds)))
+                quote!(.timeout(::std::time::Duration::from_nanos(#nanoseconds)))
             }
             "concurrency" => {
                 let number: LitInt = meta.value()?.parse()?;
                 match number.base10_parse::<usize>()? {
-                    0 => return Err(syn::Error::new(number.span(), "at least one call must be able to run")),
+                    0 => return Err(syn::Error::new(number.span(), "`concurrency` must be at least 1")),
                     calls => quote!(.concurrency(#calls)),
                 }
             }
-            other => return Err(meta.error(format!("`{other}` is not an option of a tool; there are {KNOWN}"))),
+            other => return Err(meta.error(format!("unknown option `{other}`; available options: {KNOWN}"))),
         };
         self.calls.extend(call);
         Ok(())
@@ -98,14 +99,28 @@ fn is_tool_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-fn milliseconds(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.strip_prefix(digits)? {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
+/// Parses a duration in the forms that `patter_core::text::parse_duration` accepts: a number with a unit, or of seconds.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text.strip_prefix(number)? {
+        "ms" => 1_000_000,
+        "s" | "" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(unit).filter(|time| *time > 0)
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let is_decimal = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_decimal(whole) || !is_decimal(fraction) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
+    let mut nanoseconds = whole.checked_mul(unit)?;
+    let mut place = unit;
+    for digit in fraction.chars().filter_map(|digit| digit.to_digit(10)) {
+        place /= 10;
+        nanoseconds = nanoseconds.checked_add(place.checked_mul(digit.into())?)?;
+    }
+    (nanoseconds > 0).then_some(nanoseconds)
 }

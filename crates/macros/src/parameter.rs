@@ -9,54 +9,54 @@ use syn::{PatType, Result, Type};
 
 /// A parameter of the function.
 pub(crate) struct Parameter {
-    /// The name in the signature; for messages if it is not part of it.
+    /// The name in the signature, or for messages if the parameter is not part of it.
     pub(crate) name: String,
-    /// The variable that holds the value before the call.
+    /// The variable with the value before the call.
     variable: Ident,
     ty: Type,
     description: Option<String>,
     pub(crate) role: Role,
 }
 
-/// Where the value of a parameter comes from.
+/// The source of a parameter's value.
 pub(crate) enum Role {
-    /// The arguments, where it must be.
+    /// A required argument.
     Required,
-    /// The arguments, where it may be. The type is that of the value.
+    /// An optional argument. The type is that of the value.
     Optional(Box<Type>),
-    /// The arguments, or this expression.
+    /// An argument with a default.
     Default(Box<Expr>),
-    /// It is the context of the call.
+    /// The context of the call.
     Context,
-    /// The state that tools share.
+    /// The shared state.
     Shared,
 }
 
 impl Parameter {
-    /// Reads a parameter, and takes out the attributes that only the macro knows.
-    pub(crate) fn read(position: usize, argument: &mut FnArg) -> Result<Self> {
+    /// Parses a parameter, and removes the attributes of the macro.
+    pub(crate) fn parse(position: usize, argument: &mut FnArg) -> Result<Self> {
         let argument = match argument {
             FnArg::Typed(argument) => argument,
             FnArg::Receiver(receiver) => {
                 let message =
-                    "a tool is a function, not a method: take shared state as a parameter of type `Shared<T>`";
+                    "a tool is a function, not a method: use a parameter of type `Shared<T>` for shared state";
                 return Err(Error::new_spanned(receiver, message));
             }
         };
         let attributes = std::mem::take(&mut argument.attrs);
-        let (ours, others) = attributes.into_iter().partition(|attribute| {
+        let (own, others) = attributes.into_iter().partition(|attribute| {
             ["doc", "default", "description"].iter().any(|name| attribute.path().is_ident(name))
         });
         argument.attrs = others;
         let name = name(argument)?;
-        let description = described(&ours)?;
-        let default = default(&ours)?;
+        let description = parse_description(&own)?;
+        let default = parse_default(&own)?;
         let role = role(&argument.ty, default)?;
         let variable = format_ident!("argument_{position}");
         Ok(Self { name, variable, ty: (*argument.ty).clone(), description, role })
     }
 
-    /// Tells whether the parameter is part of the signature.
+    /// Returns whether the parameter is part of the signature.
     pub(crate) fn is_argument(&self) -> bool {
         match self.role {
             Role::Required | Role::Optional(_) | Role::Default(_) => true,
@@ -82,8 +82,8 @@ impl Parameter {
         }
     }
 
-    /// Returns the statement that takes the value out of the call.
-    pub(crate) fn take(&self) -> TokenStream {
+    /// Returns the statement that extracts the value from the call.
+    pub(crate) fn extract(&self) -> TokenStream {
         let Self { name, ty, variable, .. } = self;
         let value = match &self.role {
             Role::Required => quote!(arguments.required(#name)?),
@@ -92,13 +92,13 @@ impl Parameter {
                 ::std::option::Option::Some(value) => value,
                 ::std::option::Option::None => #value,
             }),
-            Role::Shared => quote!(<#ty>::of(context)?),
+            Role::Shared => quote!(<#ty>::from_context(context)?),
             Role::Context => return TokenStream::new(),
         };
         quote!(let #variable: #ty = #value;)
     }
 
-    /// Returns what stands for the parameter in the call of the function.
+    /// Returns the expression that passes the value to the function.
     pub(crate) fn pass(&self) -> TokenStream {
         match self.role {
             Role::Context => quote!(context),
@@ -115,29 +115,30 @@ fn name(argument: &PatType) -> Result<String> {
         Pat::Ident(pattern) if pattern.subpat.is_none() && pattern.by_ref.is_none() => {
             Ok(camel_case(&pattern.ident.to_string()))
         }
-        pattern => {
-            Err(Error::new_spanned(pattern, "a parameter of a tool needs a name: take it apart inside of the function"))
-        }
+        pattern => Err(Error::new_spanned(
+            pattern,
+            "a tool parameter must be a plain name: destructure it in the function body",
+        )),
     }
 }
 
-fn described(attributes: &[Attribute]) -> Result<Option<String>> {
+fn parse_description(attributes: &[Attribute]) -> Result<Option<String>> {
     match attributes.iter().find(|attribute| attribute.path().is_ident("description")) {
         Some(attribute) => match text_of(attribute, "description") {
             Some(text) => Ok(Some(text)),
-            None => Err(Error::new_spanned(attribute, "write `#[description = \"…\"]`")),
+            None => Err(Error::new_spanned(attribute, "use `#[description = \"…\"]`")),
         },
         None => Ok(description(attributes)),
     }
 }
 
-/// Reads `#[default = …]`. Text becomes whatever type can be made from it.
-fn default(attributes: &[Attribute]) -> Result<Option<(Expr, TokenStream)>> {
+/// Parses `#[default = …]`. Text is converted to the type of the parameter.
+fn parse_default(attributes: &[Attribute]) -> Result<Option<(Expr, TokenStream)>> {
     let Some(attribute) = attributes.iter().find(|attribute| attribute.path().is_ident("default")) else {
         return Ok(None);
     };
     let Meta::NameValue(meta) = &attribute.meta else {
-        return Err(Error::new_spanned(attribute, "write `#[default = …]`, with a value of the parameter's type"));
+        return Err(Error::new_spanned(attribute, "use `#[default = …]` with a value of the parameter's type"));
     };
     let attribute = quote!(#attribute);
     Ok(Some(match &meta.value {
@@ -153,18 +154,20 @@ fn role(ty: &Type, default: Option<(Expr, TokenStream)>) -> Result<Role> {
         Type::Reference(reference) => match last_segment(&reference.elem) {
             Some(segment) if segment.ident == "ToolContext" && reference.mutability.is_none() => Role::Context,
             Some(segment) if segment.ident == "str" => {
-                return Err(Error::new_spanned(ty, "a tool takes its arguments by value: write `String`"));
+                return Err(Error::new_spanned(ty, "tool arguments are passed by value: use `String`"));
             }
             _ => {
-                let message = "a tool takes its arguments by value; only the context is a reference, `&ToolContext`";
+                let message = "tool arguments are passed by value: only the context is a reference, `&ToolContext`";
                 return Err(Error::new_spanned(ty, message));
             }
         },
-        Type::ImplTrait(_) => return Err(Error::new_spanned(ty, "a tool takes values of types that are known")),
+        Type::ImplTrait(_) => {
+            return Err(Error::new_spanned(ty, "tool parameters need concrete types, not `impl Trait`"));
+        }
         _ => match last_segment(ty) {
             Some(segment) if segment.ident == "Shared" => Role::Shared,
             Some(segment) if segment.ident == "ToolContext" => {
-                return Err(Error::new_spanned(ty, "the context is taken by reference: write `&ToolContext`"));
+                return Err(Error::new_spanned(ty, "the context is passed by reference: use `&ToolContext`"));
             }
             Some(segment) if segment.ident == "Option" => match inner(segment) {
                 Some(inner) => Role::Optional(Box::new(inner.clone())),
@@ -176,16 +179,17 @@ fn role(ty: &Type, default: Option<(Expr, TokenStream)>) -> Result<Role> {
     match (role, default) {
         (role, None) => Ok(role),
         (Role::Required, Some((value, _))) => Ok(Role::Default(Box::new(value))),
-        (Role::Optional(_), Some((_, attribute))) => {
-            Err(Error::new_spanned(attribute, "what has a default is always there: write the type without `Option`"))
-        }
+        (Role::Optional(_), Some((_, attribute))) => Err(Error::new_spanned(
+            attribute,
+            "a parameter with a default is never missing: use the type without `Option`",
+        )),
         (_, Some((_, attribute))) => {
-            Err(Error::new_spanned(attribute, "what is not part of the signature has no default"))
+            Err(Error::new_spanned(attribute, "a parameter that is not part of the signature has no default"))
         }
     }
 }
 
-/// Returns the last part of a path, such as `Option<T>` of `std::option::Option<T>`.
+/// Returns the last segment of a path, such as `Option<T>` of `std::option::Option<T>`.
 pub(crate) fn last_segment(ty: &Type) -> Option<&PathSegment> {
     match ty {
         Type::Path(path) => path.path.segments.last(),
@@ -203,12 +207,12 @@ fn inner(segment: &PathSegment) -> Option<&Type> {
     }
 }
 
-/// Returns an error for a name that is there twice.
-pub(crate) fn unique(parameters: &[Parameter]) -> Result<()> {
+/// Returns an error if two parameters have the same name.
+pub(crate) fn check_unique(parameters: &[Parameter]) -> Result<()> {
     let arguments: Vec<_> = parameters.iter().filter(|parameter| parameter.is_argument()).collect();
     for (position, parameter) in arguments.iter().enumerate() {
         if arguments.iter().take(position).any(|other| other.name == parameter.name) {
-            let message = format!("two parameters are called `{}` in the signature", parameter.name);
+            let message = format!("two parameters are named `{}` in the signature", parameter.name);
             return Err(Error::new(parameter.ty.span(), message));
         }
     }

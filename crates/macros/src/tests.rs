@@ -1,11 +1,11 @@
-//! What the macro says about mistakes, and what it makes of names and comments.
+//! Tests of error messages, names and descriptions.
 
 use crate::describe::{camel_case, description};
 use crate::expand::expand;
 use proc_macro2::TokenStream;
 use syn::ItemFn;
 
-/// Expands a function under options, and returns the messages of the errors.
+/// Expands a function with options, and returns the error messages.
 fn errors(options: &str, function: &str) -> Vec<String> {
     let parse = |text: &str| text.parse::<TokenStream>().unwrap();
     match expand(parse(options), parse(function)) {
@@ -15,7 +15,7 @@ fn errors(options: &str, function: &str) -> Vec<String> {
 }
 
 #[test]
-fn mistakes_in_the_function_are_told_all_at_once() {
+fn reports_all_errors_in_the_function() {
     let check = |function: &str, expected: &[&str]| {
         let found = errors("", function);
         assert_eq!(found.len(), expected.len(), "{function}: {found:?}");
@@ -31,53 +31,56 @@ fn mistakes_in_the_function_are_told_all_at_once() {
     check("/// Adds\nfn add<T>(a: T) {}", &["cannot be generic"]);
     check("/// Adds\nfn add(a: i64) where i64: Copy {}", &["cannot be generic"]);
     check("/// Adds\nunsafe fn add() {}", &["cannot be unsafe"]);
-    check("/// Adds\nextern \"C\" fn add() {}", &["a tool is a Rust function"]);
-    check("/// Adds\nfn add((a, b): (i64, i64)) {}", &["needs a name: take it apart inside"]);
-    check("/// Adds\nfn add(name: &str) {}", &["write `String`"]);
+    check("/// Adds\nextern \"C\" fn add() {}", &["must have the Rust ABI"]);
+    check("/// Adds\nfn add((a, b): (i64, i64)) {}", &["must be a plain name: destructure it"]);
+    check("/// Adds\nfn add(name: &str) {}", &["use `String`"]);
     check("/// Adds\nfn add(names: &[String]) {}", &["only the context is a reference"]);
     check("/// Adds\nfn add(context: &mut ToolContext) {}", &["only the context is a reference"]);
-    check("/// Adds\nfn add(context: ToolContext) {}", &["write `&ToolContext`"]);
-    check("/// Adds\nfn add(a: impl Into<i64>) {}", &["values of types that are known"]);
-    check("/// Adds\nfn add(a_b: i64, aB: i64) {}", &["two parameters are called `aB`"]);
-    check("/// Adds\nfn add(#[default = 1] a: Option<i64>) {}", &["write the type without `Option`"]);
+    check("/// Adds\nfn add(context: ToolContext) {}", &["use `&ToolContext`"]);
+    check("/// Adds\nfn add(a: impl Into<i64>) {}", &["need concrete types"]);
+    check("/// Adds\nfn add(a_b: i64, aB: i64) {}", &["two parameters are named `aB`"]);
+    check("/// Adds\nfn add(#[default = 1] a: Option<i64>) {}", &["use the type without `Option`"]);
     check("/// Adds\nfn add(#[default = 1] a: &ToolContext) {}", &["has no default"]);
-    check("/// Adds\nfn add(#[default(1)] a: i64) {}", &["write `#[default = …]`"]);
-    check("/// Adds\nfn add(#[description(1)] a: i64) {}", &["write `#[description = \"…\"]`"]);
+    check("/// Adds\nfn add(#[default(1)] a: i64) {}", &["use `#[default = …]`"]);
+    check("/// Adds\nfn add(#[description(1)] a: i64) {}", &["use `#[description = \"…\"]`"]);
     check("struct Add;", &["expected `fn`"]);
     check("fn add<T>(&self, name: &str) {}", &["generic", "not a method", "`String`", "doc comment"]);
 }
 
 #[test]
-fn mistakes_in_the_options_are_told() {
+fn reports_errors_in_the_options() {
     let check = |options: &str, expected: &str| {
         let found = errors(options, "/// Adds\nfn add() {}").join(", ");
         assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{options}: {found}");
     };
     check("", "");
     check("name = \"sum\", effect = \"reads\", idempotent, timeout = \"2m\", concurrency = 4, sealed", "");
-    check("nam = \"sum\"", "`nam` is not an option of a tool; there are `name`, `effect`");
-    check("name = \"my sum\"", "begins with a letter");
-    check("name = \"1st\"", "begins with a letter");
+    check("nam = \"sum\"", "unknown option `nam`; available options: `name`, `effect`");
+    check("name = \"my sum\"", "starts with a letter");
+    check("name = \"1st\"", "starts with a letter");
     check("name = sum", "expected string literal");
-    check("effect = \"none\"", "`none` is not an effect");
-    check("timeout = \"10\"", "a whole number with a unit");
-    check("timeout = \"0s\"", "a whole number with a unit");
-    check("timeout = \"1.5s\"", "a whole number with a unit");
-    check("concurrency = 0", "at least one call");
+    check("effect = \"none\"", "unknown effect `none`");
+    for timeout in ["500ms", "10s", "2m", "1h", "1.5s", ".5s", "30"] {
+        check(&format!("timeout = \"{timeout}\""), "");
+    }
+    for timeout in ["", "0s", "0.0s", "-1s", "1e3s", "1.2.3s", "3 weeks", "s", "."] {
+        check(&format!("timeout = \"{timeout}\""), "invalid duration");
+    }
+    check("concurrency = 0", "at least 1");
     check("effect = \"pure\", blocking", "");
-    check("sealed, sealed", "`sealed` is said twice");
+    check("sealed, sealed", "`sealed` is given twice");
 }
 
 #[test]
-fn an_async_function_is_not_blocking() {
+fn rejects_blocking_async_functions() {
     assert_eq!(
         errors("blocking", "/// Adds\nasync fn add() {}"),
-        ["an async function does not block: leave out `async`, or this"]
+        ["an async function must not block: remove `async` or `blocking`"]
     );
 }
 
 #[test]
-fn the_function_stays_as_it_is_and_the_attributes_of_the_macro_go() {
+fn keeps_the_function_and_removes_the_attributes_of_the_macro() {
     let function =
         "/// Greets\npub async fn greet(/// who\n#[default = \"you\"] #[cfg(all())] name: String) -> String { name }";
     let expanded = expand(TokenStream::new(), function.parse().unwrap()).unwrap();
@@ -88,7 +91,7 @@ fn the_function_stays_as_it_is_and_the_attributes_of_the_macro_go() {
 }
 
 #[test]
-fn a_function_that_is_left_out_leaves_nothing() {
+fn applies_cfg_attributes_to_all_items() {
     let function = "/// Greets\n#[cfg(windows)] fn greet() {}";
     let file: syn::File = syn::parse2(expand(TokenStream::new(), function.parse().unwrap()).unwrap()).unwrap();
     let attributes = file.items.iter().map(|item| match item {
@@ -102,7 +105,7 @@ fn a_function_that_is_left_out_leaves_nothing() {
 }
 
 #[test]
-fn names_are_camel_case() {
+fn converts_names_to_camel_case() {
     for (rust, name) in
         [("say_hello", "sayHello"), ("now", "now"), ("r#type", "type"), ("_unused", "unused"), ("a_b2_c", "aB2C")]
     {
@@ -111,7 +114,7 @@ fn names_are_camel_case() {
 }
 
 #[test]
-fn descriptions_are_doc_comments_up_to_a_heading() {
+fn reads_descriptions_up_to_a_heading() {
     let check = |comment: &str, expected: &str| {
         let function: ItemFn = syn::parse_str(&format!("{comment}\nfn f() {{}}")).unwrap();
         assert_eq!(description(&function.attrs).as_deref(), Some(expected));

@@ -1,24 +1,24 @@
-//! Plays turns of the hello agent (model, `sayHello`, model) against a server that speaks like OpenAI, and tells what
-//! they cost. The last line is one JSON object, for comparing with other runtimes on the same work.
+//! Measures turns of the hello agent (model, `sayHello`, model) against a server with the API of OpenAI. Prints one JSON
+//! object, for comparison with other runtimes.
 //!
 //! ```text
 //! cargo run --release -p patter --example turns -- --base-url http://127.0.0.1:8080/v1 --n 5000
 //! ```
 //!
-//! With `--stream` someone listens, so that replies come in pieces. With `--store PATH` each turn is one of a session
-//! of its own, kept in a store; `--store none` has sessions that are kept nowhere.
+//! With `--stream` there is a listener, so that replies are streamed. With `--store PATH` each turn is a session of its own
+//! in a store; with `--store none` the sessions are not saved.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
-use patter::agent::CompiledAgent;
-use patter::drive::{Driver, Models, RunEvent, now};
+use patter::compile::CompiledAgent;
+use patter::drive::{Driver, RunEvent, now_ms};
 use patter::library::Layer;
 use patter::live::LiveProject;
-use patter::model::{HttpModel, Model};
+use patter::model::{HttpModel, Model, ModelResolver};
 use patter::project::{Environment, Project};
 use patter::run::{Run, RunOutcome};
 use patter::session::Session;
 use patter::store::{self, Location, SessionId, Store};
-use patter::tool::{CancellationToken, Kit, merge, standard::standard};
+use patter::tool::{CancellationToken, ToolResources, merge, standard::standard_library};
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
@@ -63,64 +63,65 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--api" => options.api = value,
             "--agent" => options.agent = value,
             "--store" => options.store = Some(value),
-            _ => return Err(format!("there is no option {name}").into()),
+            _ => return Err(format!("unknown option {name}").into()),
         }
     }
     Ok(options)
 }
 
-/// What plays turns.
+/// Runs turns.
 #[derive(Clone)]
 enum Player {
     Runs { driver: Driver, compiled: CompiledAgent },
-    Sessions { agents: Arc<LiveProject>, store: Option<Arc<dyn Store>>, heard: Option<Heard> },
+    Sessions { project: Arc<LiveProject>, store: Option<Arc<dyn Store>>, events: Option<EventCounter> },
 }
 
-/// Counts what is heard.
-type Heard = Arc<AtomicUsize>;
+/// Counts events.
+type EventCounter = Arc<AtomicUsize>;
 
 impl Player {
     async fn new(options: &Options) -> Result<Self, Box<dyn Error>> {
-        let environment = Environment::of([
+        let environment = Environment::from_variables([
             ("OPENAI_BASE_URL", options.base_url.as_str()),
             ("OPENAI_API_KEY", "none"),
             ("PATTER_OPENAI_API", options.api.as_str()),
         ]);
-        let heard = options.stream.then(Heard::default);
-        if let Some(place) = &options.store {
-            let agents = LiveProject::open(&options.agent).with_environment(environment).read().await?;
-            let store = if place == "none" { None } else { Some(store::open(&Location::parse(place)?).await?) };
-            return Ok(Player::Sessions { agents: agents.into(), store, heard });
+        let events = options.stream.then(EventCounter::default);
+        if let Some(location) = &options.store {
+            let project = LiveProject::open(&options.agent).with_environment(environment).read().await?;
+            let store = if location == "none" { None } else { Some(store::open(&Location::parse(location)?).await?) };
+            return Ok(Player::Sessions { project: project.into(), store, events });
         }
         let text = std::fs::read_to_string(&options.agent)?;
         let project = Arc::new(Project::read([(options.agent.as_str(), text)]));
-        let tools = standard(&Kit::new(".", environment.clone()));
-        let library = merge([(Layer::Internal, tools)]).map_err(|_| "the library cannot be merged")?;
+        let tools = standard_library(&ToolResources::new(".", environment.clone()));
+        let library = merge([(Layer::Internal, tools)]).map_err(|_| "cannot merge the library")?;
         let (_, agent) = project.agents().next().ok_or("the file has no agent")?;
         let model: Arc<dyn Model> = Arc::new(HttpModel::new(&"OpenAI/gpt-4o-mini".parse()?, &environment)?);
-        let models: Models = Arc::new(move |_| Ok(Arc::clone(&model)));
-        let driver = listening(Driver::new(Arc::clone(&project), library.into(), models), heard.as_ref());
+        let models: ModelResolver = Arc::new(move |_| Ok(Arc::clone(&model)));
+        let driver = with_counter(Driver::new(Arc::clone(&project), library.into(), models), events.as_ref());
         let compiled = driver.compile(&agent)?;
         Ok(Player::Runs { driver, compiled })
     }
 
-    /// Plays a turn. Returns how many tools were called; nothing if it failed.
+    /// Runs a turn. Returns the number of tool calls, or `None` if it failed.
     async fn turn(&self, number: usize) -> Option<usize> {
         const PROMPT: &str = "Hello! My name is Alice.";
         let stop = CancellationToken::new();
         let run = match self {
             Player::Runs { driver, compiled } => {
-                let run = Run::start(compiled.spec().clone(), Vec::new(), PROMPT, now()).ok()?;
+                let run = Run::start(compiled.spec().clone(), Vec::new(), PROMPT, now_ms()).ok()?;
                 driver.drive(compiled, run, &stop).await
             }
-            Player::Sessions { agents, store, heard } => {
-                let id = SessionId::parse(&format!("turn-{}-{number}", now())).ok()?;
-                let (agents, heard) = (Arc::clone(agents), heard.clone());
+            Player::Sessions { project, store, events } => {
+                let id = SessionId::parse(&format!("turn-{}-{number}", now_ms())).ok()?;
+                let project = Arc::clone(project);
+                let events = events.clone();
                 let session = match store {
-                    Some(store) => Session::keep(agents, Arc::clone(store), id),
-                    None => Session::new(agents),
+                    Some(store) => Session::create(project, Arc::clone(store), id),
+                    None => Session::new(project),
                 };
-                let mut session = session.with_driver(move |driver| listening(driver, heard.as_ref()));
+                let mut session = session.with_driver(move |driver| with_counter(driver, events.as_ref()));
                 session.say(PROMPT, &stop).await.inspect_err(|error| eprintln!("{error}")).ok()?
             }
         };
@@ -133,13 +134,16 @@ impl Player {
         }
     }
 
-    /// Plays turns, some at a time. Returns how long each took, how many failed, and how many tools were called.
+    /// Runs turns concurrently. Returns the duration of each, the number of failures, and the number of tool calls.
     async fn play(&self, turns: usize, concurrency: usize) -> (Vec<Duration>, usize, usize) {
         let next = Arc::new(AtomicUsize::new(0));
         let players = (0..concurrency.max(1)).map(|_| {
-            let (player, next) = (self.clone(), Arc::clone(&next));
+            let player = self.clone();
+            let next = Arc::clone(&next);
             tokio::spawn(async move {
-                let (mut times, mut errors, mut calls) = (Vec::new(), 0, 0);
+                let mut times = Vec::new();
+                let mut errors = 0;
+                let mut calls = 0;
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= turns {
@@ -147,7 +151,7 @@ impl Player {
                     }
                     let begin = Instant::now();
                     match player.turn(number).await {
-                        Some(called) => calls += called,
+                        Some(count) => calls += count,
                         None => errors += 1,
                     }
                     times.push(begin.elapsed());
@@ -156,22 +160,24 @@ impl Player {
             })
         });
         let players: Vec<_> = players.collect();
-        let mut all = (Vec::new(), 0, 0);
+        let mut all_times = Vec::new();
+        let mut all_errors = 0;
+        let mut all_calls = 0;
         for player in players {
             let Ok((times, errors, calls)) = player.await else { continue };
-            all.0.extend(times);
-            all.1 += errors;
-            all.2 += calls;
+            all_times.extend(times);
+            all_errors += errors;
+            all_calls += calls;
         }
-        all
+        (all_times, all_errors, all_calls)
     }
 }
 
-/// Lets someone listen, who wants replies in pieces.
-fn listening(driver: Driver, heard: Option<&Heard>) -> Driver {
-    let Some(heard) = heard.cloned() else { return driver };
+/// Adds a listener, so that replies are streamed.
+fn with_counter(driver: Driver, events: Option<&EventCounter>) -> Driver {
+    let Some(events) = events.cloned() else { return driver };
     driver.with_listener(move |_: &RunEvent| {
-        heard.fetch_add(1, Ordering::Relaxed);
+        events.fetch_add(1, Ordering::Relaxed);
     })
 }
 
@@ -180,7 +186,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
     let player = Player::new(&options).await?;
     player.play(options.warmup, options.concurrency).await;
-    let (cpu, begin) = (cpu_seconds(), Instant::now());
+    let cpu = cpu_seconds();
+    let begin = Instant::now();
     let (mut times, errors, tool_calls) = player.play(options.n, options.concurrency).await;
     let seconds = begin.elapsed().as_secs_f64();
     times.sort();
@@ -209,7 +216,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the processor time that the process used; 0 where the system does not tell.
+/// Returns the CPU time of the process, or 0 if unknown.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -217,7 +224,7 @@ fn cpu_seconds() -> f64 {
     ticks.sum::<f64>() / 100.0
 }
 
-/// Returns a line of the status of the process, in KiB.
+/// Returns a value of the process status, in KiB.
 fn status(name: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -1,7 +1,7 @@
 //! LLM agents written as patterns: the library to embed.
 //!
-//! All effects live here; what to do is decided in `patter-core`. This crate has no terminal and no command line: the
-//! program `patter` is built on it, and so can yours be.
+//! Every effect is here; decisions are made in `patter-core`, whose modules are re-exported. This crate has no terminal
+//! and no command line: the program `patter` is built on it, and yours can be too.
 //!
 //! ```
 //! let (tree, diagnostics) = patter::gram::parse("[greeter:Agent {model: 'demo'} | sayHello]");
@@ -9,34 +9,33 @@
 //! assert_eq!(tree.patterns().count(), 1);
 //! ```
 
-// What `#[tool]` writes begins with `::patter`, here too.
+// The code that `#[tool]` generates starts with `::patter`, in this crate too.
 extern crate self as patter;
 
 pub mod project;
 pub mod tool;
 pub mod http;
 pub mod model;
-pub mod agent;
 pub mod drive;
 pub mod session;
 pub mod store;
 pub mod live;
-pub mod lock;
 pub mod experiment;
 pub mod report;
 pub mod openapi;
 
 pub use patter_core::{
-    case, check, declare, diff, gram, library, message, name, permission, provider, rule, run, stats, text, types, wire,
+    case, check, compile, declare, diff, gram, library, message, name, permission, provider, rule, run, stats, text,
+    types, wire,
 };
 
-/// Makes a tool of a function.
+/// Turns a function into a tool.
 ///
-/// The function stays as it is, to be called and tested. Beside it there is a type of the same name, whose `tool()`
-/// returns the [`Tool`](tool::Tool); one `use` brings both. (So a module of that name has to be elsewhere.)
+/// The function stays unchanged, so it can be called and tested. Beside it there is a type of the same name, whose
+/// `tool()` returns the [`Tool`](tool::Tool); one `use` imports both. (A module of that name has to be elsewhere.)
 ///
 /// ```
-/// use patter::tool::{Failure, ToolContext};
+/// use patter::tool::{ToolFailure, ToolContext};
 ///
 /// /// Returns a friendly greeting for the given name
 /// #[patter::tool(effect = "pure")]
@@ -44,9 +43,9 @@ pub use patter_core::{
 ///     /// Who to greet
 ///     #[default = "world"]
 ///     person_name: String,
-/// ) -> Result<String, Failure> {
+/// ) -> Result<String, ToolFailure> {
 ///     match person_name.trim() {
-///         "" => Err(Failure::new("there is nobody to greet")),
+///         "" => Err(ToolFailure::new("there is nobody to greet")),
 ///         name => Ok(format!("Hello, {name}!")),
 ///     }
 /// }
@@ -64,24 +63,24 @@ pub use patter_core::{
 /// # }
 /// ```
 ///
-/// **The signature** comes from the function. Names are written in camel case. The doc comment up to the first heading is
-/// the description, and must be there; that of a parameter, or `#[description = "…"]`, describes the parameter. A
-/// parameter is of any type that is `serde::Deserialize + schemars::JsonSchema`, and what is returned is
-/// `serde::Serialize + schemars::JsonSchema`. An `Option<T>` may be left out; `#[default = value]` says what is taken
-/// then. Types that contain themselves become record types.
+/// **The signature** is derived from the function. Names are converted to camel case. The doc comment up to the first
+/// heading is the description, and is required; the doc comment of a parameter, or `#[description = "…"]`, describes the
+/// parameter. Parameters may have any type that is `serde::Deserialize + schemars::JsonSchema`, and results any type that
+/// is `serde::Serialize + schemars::JsonSchema`. A parameter of type `Option<T>` may be omitted; `#[default = value]` sets
+/// the value that is used then. Recursive types become record types.
 ///
-/// **Not part of the signature** are parameters of type `&ToolContext`, and of type [`Shared<T>`](tool::Shared) for what
-/// tools share.
+/// **Not part of the signature** are parameters of type `&ToolContext`, and of type [`Shared<T>`](tool::Shared) for state
+/// that tools share.
 ///
-/// **Failures**: a function may return `Result<T, E>`, where `E` is a [`Failure`](tool::Failure) or any error. The model
-/// reads the message of a `Failure`; of other errors it learns only that the tool failed.
+/// **Failures**: a function may return `Result<T, E>`, where `E` is a [`ToolFailure`](tool::ToolFailure) or any error. The
+/// model sees the message of a `ToolFailure`; of other errors it only learns that the tool failed.
 ///
-/// **Options**: `name = "…"`; `effect = "pure"`, `"reads"`, `"network"` or `"writes"`, which is held to be so if nothing
-/// is said; `idempotent`; `timeout = "10s"`; `concurrency = 4`; `sealed`.
+/// **Options**: `name = "…"`; `effect = "pure"`, `"reads"`, `"network"` or `"writes"` (the default); `idempotent`;
+/// `timeout = "10s"`; `concurrency = 4`; `sealed`.
 ///
-/// A function that is not `async` runs on a thread of its own, since it may block, unless it is `pure`: then it runs
-/// where it is called, and should be quick, or say `blocking`. When nobody waits for its result any more, such a thread still runs to its
-/// end; a long one looks at [`ToolContext::cancellation`](tool::ToolContext::cancellation).
+/// A function that is not `async` runs on its own thread, because it may block, unless it is `pure`: then it runs in place,
+/// and should be quick or have the option `blocking`. Such a thread runs to its end even if its result is no longer needed;
+/// a long-running function should check [`ToolContext::cancellation`](tool::ToolContext::cancellation).
 pub use patter_macros::tool;
 
 #[doc(hidden)]
@@ -90,7 +89,7 @@ pub mod __private {
     pub use serde_json::Value as Json;
 }
 
-// The Rust in the documents is compiled and run as part of the tests.
+// The Rust examples in the documents are compiled and run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/agents.md")]
 struct AgentsGuide;

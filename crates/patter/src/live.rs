@@ -1,9 +1,10 @@
-//! The agents of files on disk, with their tools: made ready once, and again when the files change.
+//! Projects on disk, reloaded when their files change.
 
-use crate::drive::{Driver, Models};
-use crate::model::models_with;
+use crate::drive::Driver;
+use crate::model::{ModelResolver, model_resolver_with_config};
 use crate::project::{
-    Config, Environment, LoadError, Loaded, Project, ServerReport, Servers, Tools, ToolsError, find_root_of,
+    Config, Environment, LoadError, LoadedProject, Project, ServerReport, ServerSelection, Tools, ToolsError,
+    find_root_of,
 };
 use crate::tool::{Tool, Workspace, WorkspaceBuilder, WorkspaceError};
 use patter_core::gram::Dialect;
@@ -15,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use thiserror::Error;
 
-/// The agents of files, with the tools of their project. Files that changed are read again, so that the next turn of a
-/// conversation sees the change; what did not change is not made again.
+/// The agents of a project with its tools. Changed files are reloaded, so that the next turn of a conversation sees the
+/// change; an unchanged project is not compiled again.
 ///
 /// ```
 /// use patter::live::LiveProject;
@@ -31,48 +32,48 @@ use thiserror::Error;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("geo.gram");
 /// # std::fs::write(&path, "[geo:Agent {instruction: 'Answer.', model: 'demo'} | population]").unwrap();
-/// let agents = LiveProject::open(&path).with_tools([population::tool()]).read().await.unwrap();
-/// assert!(agents.driver().unwrap().ready("geo").unwrap().is_ok());
+/// let project = LiveProject::open(&path).with_tools([population::tool()]).read().await.unwrap();
+/// assert!(project.driver().unwrap().compile_named("geo").unwrap().is_ok());
 /// # }
 /// ```
 pub struct LiveProject {
-    places: Places,
+    paths: ProjectPaths,
     config: Config,
     environment: Environment,
-    models: Models,
-    current: Mutex<Current>,
+    models: ModelResolver,
+    snapshot: Mutex<Snapshot>,
 }
 
-/// Where agents are read from.
+/// The files of a project.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
-    /// The files and folders that were named. Agents are first looked for in the first.
+pub struct ProjectPaths {
+    /// The files and folders to read. Agents are looked up in the first one first.
     pub paths: Vec<PathBuf>,
     /// The root of the project, if there is one.
     pub root: Option<PathBuf>,
 }
 
-/// Agents that are about to be read.
-pub struct Opening {
-    places: Places,
+/// A project to be opened.
+pub struct LiveProjectBuilder {
+    paths: ProjectPaths,
     tools: Vec<Tool>,
     environment: Option<Environment>,
 }
 
-/// What was read last.
-struct Current {
-    /// The files as they were looked at last.
+/// The project as last read.
+struct Snapshot {
+    /// The files, with what they looked like when last checked.
     stamps: Vec<(PathBuf, Option<Stamp>)>,
-    /// The hash of what was in them.
-    content: String,
+    /// The hash of their content.
+    content_hash: String,
     tools: Tools,
     driver: Driver,
 }
 
-/// What shows that a file changed, without reading it.
+/// The modification time and the size of a file, which change with its content.
 type Stamp = (SystemTime, u64);
 
-/// Why agents cannot be read.
+/// An error reading a project.
 #[derive(Debug, Error)]
 pub enum LiveProjectError {
     /// The project cannot be read.
@@ -83,135 +84,134 @@ pub enum LiveProjectError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// The tools cannot be read.
+    /// The tools of the project cannot be read.
     #[error(transparent)]
     Tools(#[from] ToolsError),
-    /// Tools have names that cannot stand together.
+    /// Tools written in Rust have conflicting names.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// Layers cannot be merged.
+    /// The layers of tools cannot be merged.
     #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Merge(Vec<MergeError>),
 }
 
-impl Opening {
-    /// Adds tools that are written in Rust.
+impl LiveProjectBuilder {
+    /// Adds tools written in Rust.
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Sets where keys and addresses come from. Without this they come from the variables of the process, and from the
-    /// `.env` of the project.
+    /// Sets the environment that provides keys and addresses. By default it is that of the process and the `.env` file of
+    /// the project.
     #[must_use]
     pub fn with_environment(mut self, environment: Environment) -> Self {
         self.environment = Some(environment);
         self
     }
 
-    /// Reads the files and the configuration of the project, makes its tools, and starts its MCP servers. What cannot be
-    /// had of those is in [`Opening::read_reporting`].
+    /// Reads the project and starts its MCP servers. [`LiveProjectBuilder::read_with_report`] also returns their problems.
     pub async fn read(self) -> Result<LiveProject, LiveProjectError> {
-        Ok(self.read_reporting().await?.0)
+        Ok(self.read_with_report().await?.0)
     }
 
-    /// Reads them, and returns what is to be said about the MCP servers too.
-    pub async fn read_reporting(self) -> Result<(LiveProject, ServerReport), LiveProjectError> {
-        let Self { places, tools: ours, environment } = self;
-        let root = places.root.as_deref();
+    /// Reads the project and starts its MCP servers. Also returns a report on the servers.
+    pub async fn read_with_report(self) -> Result<(LiveProject, ServerReport), LiveProjectError> {
+        let Self { paths, tools: rust_tools, environment } = self;
+        let root = paths.root.as_deref();
         let config = Config::read(root)?;
         let environment = match environment {
             Some(environment) => environment,
-            None => Environment::read(root).unwrap_or_else(|_| Environment::of_process()),
+            None => Environment::read(root).unwrap_or_else(|_| Environment::from_process()),
         };
-        let project = load(&places)?;
+        let project = load(&paths)?;
         let mut tools = Tools::read(&project, root, &config, &environment)?;
-        if !ours.is_empty() {
-            let builder = ours.into_iter().fold(Workspace::builder(), WorkspaceBuilder::tool);
+        if !rust_tools.is_empty() {
+            let builder = rust_tools.into_iter().fold(Workspace::builder(), WorkspaceBuilder::tool);
             tools.add(builder.build()?);
         }
-        let report = tools.add_servers(&Servers::All).await;
+        let report = tools.add_servers(&ServerSelection::All).await;
         let library = tools.library().map_err(LiveProjectError::Merge)?;
-        Ok((LiveProject::new(places, config, environment, project, tools, library.into()), report))
+        Ok((LiveProject::new(paths, config, environment, project, tools, library.into()), report))
     }
 }
 
 impl LiveProject {
-    /// Opens a file, in its project, if it is part of one.
-    pub fn open(path: impl Into<PathBuf>) -> Opening {
+    /// Opens a file, with the project that it belongs to, if any.
+    pub fn open(path: impl Into<PathBuf>) -> LiveProjectBuilder {
         let path = path.into();
-        let places = Places { root: find_root_of(&path), paths: vec![path] };
-        Opening { places, tools: Vec::new(), environment: None }
+        let paths = ProjectPaths { root: find_root_of(&path), paths: vec![path] };
+        LiveProjectBuilder { paths, tools: Vec::new(), environment: None }
     }
 
-    /// Returns the agents of a project that was read from these places, with its tools and the library of them.
+    /// Returns a project that was read from these paths, with its tools merged into a library.
     pub fn new(
-        places: Places,
+        paths: ProjectPaths,
         config: Config,
         environment: Environment,
         project: Project,
         tools: Tools,
         library: Arc<Library<Tool>>,
     ) -> Self {
-        let models = models_with(&environment, &config.models);
-        let current = Current::new(project, tools, library, &models);
-        Self { places, config, environment, models, current: Mutex::new(current) }
+        let models = model_resolver_with_config(&environment, &config.models);
+        let snapshot = Snapshot::new(project, tools, library, &models);
+        Self { paths, config, environment, models, snapshot: Mutex::new(snapshot) }
     }
 
-    /// Returns a driver of the agents as they are now. Files that changed are read again.
+    /// Returns a driver of the current agents. Changed files are reloaded.
     pub fn driver(&self) -> Result<Driver, LiveProjectError> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps: Vec<_> = current.stamps.iter().map(|(path, _)| (path.clone(), stamp(path))).collect();
-        if stamps != current.stamps {
-            let project = load(&self.places)?;
-            if content(&project) == current.content {
-                current.stamps = stamps;
+        let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps: Vec<_> = snapshot.stamps.iter().map(|(path, _)| (path.clone(), stamp(path))).collect();
+        if stamps != snapshot.stamps {
+            let project = load(&self.paths)?;
+            if content_hash(&project) == snapshot.content_hash {
+                snapshot.stamps = stamps;
             } else {
-                let tools = current.tools.reread(&project, self.root(), &self.config, &self.environment)?;
+                let tools = snapshot.tools.reread(&project, self.root(), &self.config, &self.environment)?;
                 let library = tools.library().map_err(LiveProjectError::Merge)?;
-                *current = Current::new(project, tools, library.into(), &self.models);
+                *snapshot = Snapshot::new(project, tools, library.into(), &self.models);
             }
         }
-        Ok(current.driver.clone())
+        Ok(snapshot.driver.clone())
     }
 
-    /// Returns who finds models.
-    pub fn models(&self) -> &Models {
+    /// Returns the resolver of models.
+    pub fn models(&self) -> &ModelResolver {
         &self.models
     }
 
-    /// Returns what `patter.toml` said.
+    /// Returns the configuration in `patter.toml`.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Returns where keys and addresses come from.
+    /// Returns the environment that provides keys and addresses.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
     /// Returns the root of the project, if there is one.
     pub fn root(&self) -> Option<&Path> {
-        self.places.root.as_deref()
+        self.paths.root.as_deref()
     }
 }
 
-impl Current {
-    fn new(project: Project, tools: Tools, library: Arc<Library<Tool>>, models: &Models) -> Self {
-        let stamped = |path: &str| (PathBuf::from(path), stamp(Path::new(path)));
-        let stamps = project.files().iter().map(|file| stamped(&file.path)).collect();
-        let content = content(&project);
+impl Snapshot {
+    fn new(project: Project, tools: Tools, library: Arc<Library<Tool>>, models: &ModelResolver) -> Self {
+        let with_stamp = |path: &str| (PathBuf::from(path), stamp(Path::new(path)));
+        let stamps = project.files().iter().map(|file| with_stamp(&file.path)).collect();
+        let content_hash = content_hash(&project);
         let driver = Driver::new(Arc::new(project), library, Arc::clone(models));
-        Self { stamps, content, tools, driver }
+        Self { stamps, content_hash, tools, driver }
     }
 }
 
-fn load(places: &Places) -> Result<Project, LiveProjectError> {
-    let loaded = Loaded::read(&places.paths, places.root.as_deref(), Dialect::Patter)?;
+fn load(paths: &ProjectPaths) -> Result<Project, LiveProjectError> {
+    let loaded = LoadedProject::read(&paths.paths, paths.root.as_deref(), Dialect::Patter)?;
     match loaded.unreadable.into_iter().next() {
         Some((path, error)) => Err(LiveProjectError::File { path, error }),
         None => Ok(loaded.project),
@@ -223,7 +223,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-fn content(project: &Project) -> String {
+fn content_hash(project: &Project) -> String {
     let mut all = Vec::new();
     for file in project.files() {
         all.extend_from_slice(file.path.as_bytes());

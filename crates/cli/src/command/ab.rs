@@ -1,18 +1,19 @@
-//! `patter ab`: tells which of several arms is better, and how sure that is.
+//! `patter ab`: compares arms on the same cases.
 
-use crate::experiment::{ArmSpec, ExperimentOptions, OutputOptions, Question, ab_text, say_stopped};
-use crate::{Outcome, diagnostics};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::experiment::{ArmSpec, ExperimentOptions, OutputOptions, Question, ab_text};
+use crate::ui;
 use clap::Args;
 use patter::experiment::{ReportKind, SeriesEnd, compare_arms};
 use patter::stats::Stopping;
 use std::collections::HashSet;
-use std::io;
 
-/// Run the same cases under several arms, and tell which is better, by how much, and how sure that is
+/// Run the same cases under several arms, and report which is better, by how much, and with what confidence
 ///
-/// An arm is a name and what is different: a file with a toolbox whose tools take the place of others, `model:NAME`,
-/// `agent:FILE`, `git:REVISION` for the files as they were, or several of these with commas between. `base`, or nothing, is
-/// the file as it is. The first arm is what the others are compared with.
+/// An arm is a name and what differs: a file with a toolbox whose tools replace others, `model:NAME`, `agent:FILE`,
+/// `git:REVISION` for the files of a commit, or several of these, separated by commas. `base`, or nothing, is the file
+/// unchanged. The first arm is the one that the others are compared with.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter ab hello.gram --cases cases.gram --arm a=helloA.gram --arm b=helloB.gram\n  \
@@ -20,15 +21,15 @@ use std::io;
                         patter ab shop.gram --cases cases.jsonl --arm before=git:HEAD~1 --arm now --repeats 3\n  \
                         patter ab shop.gram --cases cases.jsonl --arm a --arm b=agent:shop2.gram --stop-early")]
 pub(crate) struct Ab {
-    /// File with the agent; without a name the one that no other of the file calls
+    /// File containing the agent; by default its top-level agent, which no other agent calls
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
-    /// Arm: NAME=WHAT; at least two
+    /// Arm to compare; at least two are required
     #[arg(long = "arm", value_name = "NAME=WHAT", required = true)]
     arms: Vec<ArmSpec>,
 
-    /// Stop as soon as the pass rates are known to differ, or to make no difference that matters; errors stay as rare
+    /// Stop once the pass rates are known to differ or not to differ meaningfully; error rates are still controlled
     #[arg(long)]
     stop_early: bool,
 
@@ -39,35 +40,36 @@ pub(crate) struct Ab {
     experiment: ExperimentOptions,
 }
 
-impl Ab {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
+impl Command for Ab {
+    fn error_format(&self) -> ErrorFormat {
+        self.output.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
         let mut names = HashSet::new();
-        if let Some(twice) = self.arms.iter().find(|arm| !names.insert(arm.name.clone())) {
-            diagnostics::error(&format!("there are two arms `{}`", twice.name), None)?;
-            return Ok(Outcome::Usage);
+        if let Some(duplicate) = self.arms.iter().find(|arm| !names.insert(arm.name.clone())) {
+            return Err(CommandError::usage(format!("the arm `{}` is given twice", duplicate.name)));
         }
         if self.arms.len() < 2 {
-            diagnostics::error("a comparison needs two arms", Some("`--arm base` is the file as it is"))?;
-            return Ok(Outcome::Usage);
+            let error = CommandError::usage("a comparison needs two arms");
+            return Err(error.with_hint("`--arm base` is the file unchanged"));
         }
         let stopping = if self.stop_early { Stopping::Anytime } else { Stopping::Fixed };
         let question = Question { kind: ReportKind::Ab, agent: &self.agent, arms: &self.arms, stopping };
-        let Some(mut answer) = self.experiment.run(&question, self.output.detail())? else {
-            return Ok(Outcome::Failure);
-        };
+        let mut answer = self.experiment.run(&question, self.output.detail())?;
         let arms: Vec<_> = answer.report.arms.iter().map(|arm| arm.name.clone()).collect();
         match compare_arms(&arms, &answer.report.trials, &self.experiment.statistics(stopping)) {
             Ok(comparison) => answer.report.comparison = Some(comparison),
-            Err(error) => diagnostics::error(&format!("cannot compare: {error}"), None)?,
+            Err(error) => ui::warning(&format!("cannot compare the arms: {error}"))?,
         }
-        let outcome = self.output.write(&answer.report, &ab_text(&answer.report))?;
+        self.output.write(&answer.report, &ab_text(&answer.report))?;
         match answer.end {
-            SeriesEnd::Stopped => say_stopped(&answer),
+            SeriesEnd::Stopped => answer.report_stopped(),
             SeriesEnd::Enough => {
-                diagnostics::say("stopped early: what was found is enough")?;
-                Ok(outcome)
+                ui::status("stopped early: the result is clear")?;
+                Ok(Outcome::Success)
             }
-            SeriesEnd::Complete => Ok(outcome),
+            SeriesEnd::Complete => Ok(Outcome::Success),
         }
     }
 }

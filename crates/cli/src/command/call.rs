@@ -1,22 +1,25 @@
-//! `patter call`: runs one tool.
+//! `patter call`: calls one tool.
 
-use crate::setup::{Rules, Setup, ToolSources, Toolset, confirmed, until_stopped};
-use crate::{Outcome, diagnostics, print};
-use clap::{Args, ValueEnum};
-use patter::name::FullName;
-use patter::permission::{Decision, Permissions, Rule};
-use patter::project::Servers;
-use patter::tool::{Approval, Call as ToolCall, CallError, Effect, Executor, Tool, ToolEvent, ToolEventKind};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, ErrorKind, INTERRUPTED, Outcome};
+use crate::format::{DataFormat, FormatOption, OutputFormat};
+use crate::inspect::call_permissions;
+use crate::setup::{Rules, Setup, ToolSources, Toolset, until_stopped};
+use crate::ui;
+use clap::Args;
+use patter::permission::{Decision, Permissions};
+use patter::project::ServerSelection;
+use patter::tool::{Approval, CallError, CallRequest as ToolCall, Denial, Executor, Tool, ToolEvent, ToolEventKind};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal, Read};
 
-/// Call a tool, as an agent would: permissions, validation, time limit and all
+/// Call a tool as an agent would, with permissions, validation and time limit
 ///
-/// You name the tool yourself, so calls that compute, read or use the network are allowed; those that change something
-/// are asked about first. Rules of patter.toml and of the command count as well, and the strictest wins.
+/// DecisionReason you name the tool explicitly, calls that compute, read or use the network are allowed; calls that change
+/// something need an approval. Rules of patter.toml and of the command apply too, and the strictest wins.
 #[derive(Args)]
-#[command(after_help = "Exit codes: 1 the tool failed, 3 there is no such tool, 4 not permitted, 5 wrong arguments,\n\
-                        6 the result is not what the tool promises, 7 it took too long, 130 it was interrupted.\n\n\
+#[command(after_help = "Exit codes: 1 the tool failed, 3 no such tool, 4 not permitted, 5 invalid arguments,\n\
+                        6 invalid result, 7 timed out, 130 interrupted.\n\n\
                         Examples:\n  \
                         patter call sayHello '{\"personName\": \"Ada\"}'\n  \
                         patter call calculator '{\"expression\": \"2^100\"}' --format json\n  \
@@ -25,17 +28,16 @@ pub(crate) struct Call {
     /// Full or bare name of the tool
     tool: String,
 
-    /// Arguments as a JSON object; `-` reads them from stdin
+    /// Arguments as a JSON object; - reads them from stdin
     #[arg(value_name = "JSON", default_value = "{}")]
     arguments: String,
 
-    /// Approve calls that are asked about
+    /// Approve the call if it needs an approval
     #[arg(long, short)]
     yes: bool,
 
-    /// How to show the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatOption<DataFormat>,
 
     #[command(flatten)]
     rules: Rules,
@@ -44,168 +46,129 @@ pub(crate) struct Call {
     sources: ToolSources,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Text as it is, other values as JSON
-    Text,
-    /// `{"result": …}` or `{"error": …}`
-    Json,
+impl Command for Call {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        let arguments = read_arguments(&self.arguments)?;
+        let setup = Setup::read(&[], &self.sources, &ServerSelection::ForTool(&self.tool))?;
+        let library = &setup.toolset.library;
+        let permissions = match library.resolve(&self.tool) {
+            Ok(entry) => {
+                warn_unknown_arguments(&entry.value, &arguments)?;
+                call_permissions(&entry.name, &entry.value)
+            }
+            Err(_) => Permissions::default(),
+        };
+        let permissions = self.rules.add_to(permissions, &setup.config)?;
+        let executor = Executor::new(library.clone(), permissions).with_listener(show_progress);
+        let approval = self.approval(&setup.toolset, &executor, &arguments);
+        let cancellation = setup.toolset.stop.clone();
+        if cancellation.is_cancelled() {
+            return Ok(Outcome::Interrupted);
+        }
+        let call = ToolCall { approval, cancellation, ..ToolCall::new(self.tool.clone(), arguments) };
+        match setup.toolset.runtime.block_on(executor.call(call)) {
+            Ok(value) => self.show(&value),
+            // A server that did not start may be why the tool is not found.
+            Err(error @ CallError::NotFound { .. }) => {
+                Err(call_error(&error).with_details(setup.toolset.missing_servers))
+            }
+            Err(error) => Err(call_error(&error)),
+        }
+    }
 }
 
 impl Call {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let arguments = match read_arguments(&self.arguments)? {
-            Ok(arguments) => arguments,
-            Err(message) => return self.wrong_arguments(&message),
-        };
-        let Some(setup) = Setup::read(&[], &self.sources, &Servers::For(&self.tool))? else {
-            return Ok(Outcome::Failure);
-        };
-        if let Ok(entry) = setup.toolset.library.resolve(&self.tool) {
-            warn_of_unknown(&entry.value, &arguments)?;
-        }
-        let permissions = match setup.toolset.library.resolve(&self.tool) {
-            Ok(entry) => base_permissions(&entry.name, &entry.value),
-            Err(_) => Permissions::default(),
-        };
-        let Some(permissions) = self.rules.add_to(permissions, &setup.config)? else { return Ok(Outcome::Usage) };
-        let executor = Executor::new(setup.toolset.library.clone(), permissions).with_listener(show_progress);
-        let approval = self.approval(&setup.toolset, &executor, &arguments);
-        if setup.toolset.stop.is_cancelled() {
-            return Ok(Outcome::Code(130));
-        }
-        let cancellation = setup.toolset.stop.clone();
-        let call = ToolCall { approval, cancellation, ..ToolCall::new(self.tool.clone(), arguments) };
-        let result = setup.toolset.runtime.block_on(executor.call(call));
-        self.show(result)
-    }
-
-    /// Asks for an approval where one is needed and there is someone to ask.
+    /// Asks for an approval if one is needed and somebody can be asked.
     fn approval(&self, toolset: &Toolset, executor: &Executor, arguments: &Json) -> Approval {
         if self.yes {
             return Approval::Given;
         }
-        let is_asked = executor.verdict(&self.tool, arguments).is_ok_and(|verdict| verdict.decision == Decision::Ask);
-        if !is_asked || !io::stdin().is_terminal() || self.arguments == "-" {
+        let verdict = executor.verdict(&self.tool, arguments);
+        let needs_approval = verdict.is_ok_and(|verdict| verdict.decision == Decision::Ask);
+        if !needs_approval || !io::stdin().is_terminal() || self.arguments == "-" {
             return Approval::None;
         }
-        let shown = diagnostics::visible(&arguments.to_string());
-        let question = confirmed(format!("call {} with {shown}?", self.tool));
-        let is_yes = until_stopped(&toolset.runtime, &toolset.stop, question).unwrap_or(false);
-        if is_yes { Approval::Given } else { Approval::None }
+        let question = ui::confirm(format!("call {} with {}?", self.tool, ui::escape(&arguments.to_string())));
+        let is_approved = until_stopped(&toolset.runtime, &toolset.stop, question).unwrap_or(false);
+        if is_approved { Approval::Given } else { Approval::None }
     }
 
-    fn wrong_arguments(&self, message: &str) -> io::Result<Outcome> {
-        match self.format {
-            Format::Json => {
-                let error = json!({"kind": "invalid_input", "message": message, "detail": null});
-                print(&format!("{:#}\n", json!({"error": error})))?;
-            }
-            Format::Text => {
-                diagnostics::error(message, Some("write an object, as in '{\"personName\": \"Ada\"}'"))?;
-            }
+    fn show(&self, value: &Json) -> CommandResult {
+        match (self.format.format, value) {
+            (DataFormat::Json, value) => ui::print(&format!("{:#}\n", json!({"result": value})))?,
+            (DataFormat::Text, Json::String(text)) if text.ends_with('\n') => ui::print(text)?,
+            (DataFormat::Text, Json::String(text)) => ui::print(&format!("{text}\n"))?,
+            (DataFormat::Text, value) => ui::print(&format!("{value:#}\n"))?,
         }
-        Ok(Outcome::Code(5))
-    }
-
-    fn show(&self, result: Result<Json, CallError>) -> io::Result<Outcome> {
-        let error = match result {
-            Ok(value) => {
-                match (self.format, &value) {
-                    (Format::Json, value) => print(&format!("{:#}\n", json!({"result": value})))?,
-                    (Format::Text, Json::String(text)) if text.ends_with('\n') => print(text)?,
-                    (Format::Text, Json::String(text)) => print(&format!("{text}\n"))?,
-                    (Format::Text, value) => print(&format!("{value:#}\n"))?,
-                }
-                return Ok(Outcome::Success);
-            }
-            Err(error) => error,
-        };
-        match self.format {
-            Format::Json => {
-                let detail = error.detail();
-                let error = json!({"kind": error.kind(), "message": error.to_string(), "detail": detail});
-                print(&format!("{:#}\n", json!({"error": error})))?;
-            }
-            Format::Text => {
-                diagnostics::error(&error.to_string(), hint(&error).as_deref())?;
-                if let Some(detail) = error.detail() {
-                    diagnostics::say(&format!("  {}", detail.trim_end().replace('\n', "\n  ")))?;
-                }
-            }
-        }
-        Ok(Outcome::Code(match error {
-            CallError::Failed { .. } => 1,
-            CallError::NotFound { .. } => 3,
-            CallError::PermissionDenied { .. } => 4,
-            CallError::InvalidInput { .. } => 5,
-            CallError::InvalidOutput { .. } => 6,
-            CallError::TimedOut { .. } => 7,
-            CallError::Cancelled { .. } => 130,
-        }))
+        Ok(Outcome::Success)
     }
 }
 
-/// Whoever types the name of a tool means it; what changes something is asked about all the same.
-pub(crate) fn base_permissions(name: &FullName, tool: &Tool) -> Permissions {
-    let decision = if tool.effect == Effect::Writes { Decision::Ask } else { Decision::Allow };
-    let does = match tool.effect {
-        Effect::Pure => "only computes",
-        Effect::Reads => "only reads",
-        Effect::Network => "uses the network",
-        Effect::Writes => "changes something",
+fn call_error(error: &CallError) -> CommandError {
+    let code = match error {
+        CallError::Failed { .. } => 1,
+        CallError::NotFound { .. } => 3,
+        CallError::PermissionDenied { .. } => 4,
+        CallError::InvalidInput { .. } => 5,
+        CallError::InvalidOutput { .. } => 6,
+        CallError::TimedOut { .. } => 7,
+        CallError::Cancelled { .. } => INTERRUPTED,
     };
-    match Rule::of(decision, name.as_str(), format!("`patter call`, as it {does}")) {
-        Ok(rule) => Permissions::default().with(rule),
-        Err(_) => Permissions::default(),
-    }
-}
-
-fn hint(error: &CallError) -> Option<String> {
-    match error {
-        CallError::PermissionDenied { denial: patter::tool::Denial::NotApproved { .. }, .. } => {
-            Some("--yes approves it".to_owned())
+    let hint = match error {
+        CallError::PermissionDenied { denial: Denial::NotApproved { .. }, .. } => {
+            Some("approve it with --yes".to_owned())
         }
-        CallError::NotFound { error } if error.hint().is_none() => Some("`patter tools` lists them".to_owned()),
-        CallError::InvalidInput { tool, .. } => Some(format!("`patter why {tool}` shows what it takes")),
+        CallError::NotFound { error } if error.hint().is_none() => {
+            Some("list all tools with `patter tools`".to_owned())
+        }
+        CallError::InvalidInput { tool, .. } => Some(format!("see its parameters with `patter why {tool}`")),
         _ => None,
-    }
+    };
+    let kind = ErrorKind::Named { name: error.kind(), code };
+    CommandError::new(kind, error.to_string()).with_hint_if(hint).with_output(error.detail())
 }
 
 fn show_progress(event: &ToolEvent<'_>) {
     if let ToolEventKind::Progress(progress) = &event.kind {
-        let percent = progress.fraction.map_or_else(String::new, |part| format!("{:>3.0} % ", part * 100.0));
-        // Progress is a courtesy: that it cannot be told is no reason to stop.
-        let _ = diagnostics::say(&format!("{percent}{}", progress.message));
+        let percent = progress.fraction.map_or_else(String::new, |part| format!("{:>3.0}% ", part * 100.0));
+        // Progress that cannot be shown does not stop the call.
+        let _ = ui::status(&format!("{percent}{}", ui::escape(&progress.message)));
     }
 }
 
-/// Tells of arguments that the tool does not take: it would not notice them.
-fn warn_of_unknown(tool: &Tool, arguments: &Json) -> io::Result<()> {
+/// Warns about arguments that the tool does not have, and would ignore.
+fn warn_unknown_arguments(tool: &Tool, arguments: &Json) -> io::Result<()> {
     let parameters = &tool.definition.signature.parameters;
-    let unknown = arguments.as_object().into_iter().flat_map(|object| object.keys());
-    for name in unknown.filter(|name| !parameters.iter().any(|parameter| parameter.name == **name)) {
+    let given = arguments.as_object().into_iter().flat_map(|object| object.keys());
+    for name in given.filter(|name| !parameters.iter().any(|parameter| parameter.name == **name)) {
         let near = patter::text::nearest(name, parameters.iter().map(|parameter| parameter.name.as_str()));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        diagnostics::say(&format!("warning: `{}` takes no `{name}`{near}", tool.name()))?;
+        ui::warning(&format!("`{}` has no parameter `{}`{near}", tool.name(), ui::escape(name)))?;
     }
     Ok(())
 }
 
-/// The most that is read from stdin.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// The maximum length of the arguments, in bytes.
+const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
 
-/// Reads the arguments; the error says what is wrong with them.
-fn read_arguments(text: &str) -> io::Result<Result<Json, String>> {
+fn read_arguments(text: &str) -> Result<Json, CommandError> {
+    let invalid = |message: String| {
+        let kind = ErrorKind::Named { name: "invalid_input", code: 5 };
+        CommandError::new(kind, message).with_hint("pass an object, such as '{\"personName\": \"Ada\"}'")
+    };
     let mut piped = Vec::new();
     let text = if text == "-" {
-        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut piped)?;
+        io::stdin().lock().take(MAX_ARGUMENTS + 1).read_to_end(&mut piped)?;
         piped.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&piped)
     } else {
         text.as_bytes()
     };
-    if text.len() as u64 > MOST_BYTES {
-        return Ok(Err(format!("the arguments have more than {MOST_BYTES} bytes")));
+    if text.len() as u64 > MAX_ARGUMENTS {
+        return Err(invalid(format!("the arguments are longer than {} MiB", MAX_ARGUMENTS >> 20)));
     }
-    Ok(serde_json::from_slice(text).map_err(|error| format!("the arguments are no JSON: {error}")))
+    serde_json::from_slice(text).map_err(|error| invalid(format!("the arguments are not valid JSON: {error}")))
 }

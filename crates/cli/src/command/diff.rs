@@ -1,22 +1,25 @@
-//! `patter diff`: what changed between two versions, and what that means.
+//! `patter diff`: compares two versions of agents and tools by meaning.
 
-use crate::source::Input;
-use crate::{Outcome, diagnostics, print};
-use anstyle::{AnsiColor, Style};
-use clap::{Args, ValueEnum};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::file::check_readable;
+use crate::format::{DataFormat, FormatOption, OutputFormat};
+use crate::ui;
+use crate::ui::style::{BAD, DIM, GOOD};
+use anstyle::Style;
+use clap::Args;
 use patter::diff::{Change, Judgement, Location, diff};
 use patter::gram::{Diagnostic, Dialect};
-use patter::project::{Loaded, Project};
+use patter::project::{LoadedProject, Project};
 use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write;
-use std::io;
 use std::path::{Path, PathBuf};
 
-/// Compare two versions of agents and tools by what they mean
+/// Compare two versions of agents and tools by meaning
 ///
-/// Each change is judged: breaking (what worked may not work any more, or may do what it might not do before),
-/// compatible, or cosmetic. Exits with 1 when a change is breaking.
+/// Each change is breaking (something that worked may fail, or may do what it could not do before), compatible or
+/// cosmetic. Exits with 1 if a change is breaking.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter diff old.gram new.gram\n  \
@@ -25,94 +28,80 @@ use std::path::{Path, PathBuf};
                         echo '*.gram diff=patter' >> .gitattributes\n  \
                         git config diff.patter.command 'patter diff --git'")]
 pub(crate) struct Diff {
-    /// The old version, and the new one: two files or two folders
+    /// Old and new version: two files or two folders
     #[arg(value_name = "OLD NEW", num_args = 1.., required = true)]
     versions: Vec<PathBuf>,
 
-    /// How to report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatOption<DataFormat>,
 
-    /// Take the arguments that git gives a diff driver, and exit with 0
+    /// Accept the arguments of a git diff driver, and exit with 0
     #[arg(long)]
     git: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// One JSON document
-    Json,
-}
+impl Command for Diff {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
 
-impl Diff {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        // Git gives: path, old file, old hash, old mode, new file, new hash, new mode.
+    fn run(&self) -> CommandResult {
+        // Git passes: path, old file, old hash, old mode, new file, new hash, new mode.
         let (old, new, title) = match (self.git, self.versions.as_slice()) {
             (true, [path, old, _, _, new, ..]) => (old, new, Some(path)),
             (false, [old, new]) => (old, new, None),
             _ => {
-                let hint = if self.git { "git gives seven arguments" } else { "name two files, or two folders" };
-                diagnostics::error("two versions are needed to compare", Some(hint))?;
-                return Ok(Outcome::Usage);
+                let hint = if self.git { "git passes seven arguments" } else { "name two files, or two folders" };
+                return Err(CommandError::usage("two versions are required").with_hint(hint));
             }
         };
-        let (Some(before), Some(after)) = (read(old)?, read(new)?) else { return Ok(Outcome::Failure) };
+        let before = read(old)?;
+        let after = read(new)?;
         let changes = diff(&before, &after);
-        match self.format {
-            Format::Text => {
+        match self.format.format {
+            DataFormat::Text => {
                 let title = title.map_or_else(String::new, |path| format!("patter diff {}\n", path.display()));
-                print(&(title + &text(&changes)))?;
+                ui::print(&(title + &text(&changes)))?;
             }
-            Format::Json => print(&format!("{:#}\n", json_of(&changes)))?,
+            DataFormat::Json => ui::print(&format!("{:#}\n", to_json(&changes)))?,
         }
         let is_breaking = changes.iter().any(|change| change.judgement == Judgement::Breaking);
-        // A new version that cannot be read cannot be said to be compatible.
+        // Whether a new version with errors is compatible is unknown.
         let is_broken = after.files().iter().any(|file| file.diagnostics.iter().any(Diagnostic::is_error));
-        Ok(if (is_breaking || is_broken) && !self.git { Outcome::Failure } else { Outcome::Success })
+        Ok(Outcome::from_findings((is_breaking || is_broken) && !self.git))
     }
 }
 
-/// Reads a version. A file that has mistakes is compared as far as it can be read, and git names none as `/dev/null`.
-fn read(path: &Path) -> io::Result<Option<Project>> {
-    let loaded = match Loaded::read(&[path.to_owned()], None, Dialect::Patter) {
-        Ok(loaded) => loaded,
-        Err(error) => return diagnostics::unloaded(&error).map(|_| None),
-    };
-    for (path, error) in &loaded.unreadable {
-        diagnostics::unreadable(&Input::Path(path.clone()), error)?;
-    }
+/// Reads a version. A file with errors is compared as far as it can be parsed. Git passes `/dev/null` for no file.
+fn read(path: &Path) -> Result<Project, CommandError> {
+    let loaded = LoadedProject::read(&[path.to_owned()], None, Dialect::Patter)?;
+    check_readable(&loaded.unreadable)?;
     for file in loaded.project.files() {
         let errors = file.diagnostics.iter().filter(|found| found.is_error()).count();
-        if let Some(errors) = diagnostics::counted(errors, "error") {
-            diagnostics::say(&format!("{} has {errors}; what cannot be read is not compared", file.path))?;
+        if let Some(errors) = ui::nonzero(errors, "error") {
+            ui::status(&format!("{} has {errors}; what cannot be parsed is not compared", file.path))?;
         }
     }
-    Ok(if loaded.unreadable.is_empty() { Some(loaded.project) } else { None })
+    Ok(loaded.project)
 }
 
 fn text(changes: &[Change]) -> String {
     if changes.is_empty() {
-        return "nothing has changed\n".to_owned();
+        return "no changes\n".to_owned();
     }
     let mut out = String::new();
     for change in changes {
         let style = match change.judgement {
-            Judgement::Breaking => AnsiColor::Red.on_default().bold(),
-            Judgement::Compatible => AnsiColor::Green.on_default(),
-            Judgement::Cosmetic => Style::new().dimmed(),
+            Judgement::Breaking => BAD.bold(),
+            Judgement::Compatible => GOOD,
+            Judgement::Cosmetic => DIM,
         };
-        let dim = Style::new().dimmed();
-        let place = change
-            .new
-            .as_ref()
-            .or(change.old.as_ref())
-            .map_or_else(String::new, |place| format!("  {dim}{}{dim:#}", named(place)));
-        let _ =
-            writeln!(out, "{style}{:<10}{style:#}  {} {}{place}", change.judgement.word(), change.subject, change.what);
+        let place = change.new.as_ref().or(change.old.as_ref());
+        let place = place.map_or_else(String::new, |place| format!("  {DIM}{}{DIM:#}", format_place(place)));
+        let judgement = change.judgement.name();
+        let _ = writeln!(out, "{style}{judgement:<10}{style:#}  {change}{place}");
         if let Some((old, new)) = &change.texts {
-            for line in words(old, new).lines() {
+            for line in word_diff(old, new).lines() {
                 let _ = writeln!(out, "              {line}");
             }
         }
@@ -122,15 +111,15 @@ fn text(changes: &[Change]) -> String {
         .map(|judgement| (count(judgement), judgement))
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, judgement)| format!("{count} {}", judgement.word()));
+        .map(|(count, judgement)| format!("{count} {}", judgement.name()));
     let _ = writeln!(out, "{}", counts.collect::<Vec<_>>().join(", "));
     out
 }
 
-/// Writes both versions of a text as one, with what is gone and what is new marked.
-fn words(old: &str, new: &str) -> String {
-    const GONE: Style = AnsiColor::Red.on_default();
-    const NEW: Style = AnsiColor::Green.on_default();
+/// Merges both versions of a text into one, with removed and added words marked.
+fn word_diff(old: &str, new: &str) -> String {
+    const REMOVED: Style = BAD;
+    const ADDED: Style = GOOD;
     let mut out = String::new();
     for change in TextDiff::from_words(old, new).iter_all_changes() {
         let text = change.value();
@@ -140,36 +129,36 @@ fn words(old: &str, new: &str) -> String {
             ChangeTag::Insert if is_blank => out.push_str(text),
             ChangeTag::Delete if is_blank => {}
             ChangeTag::Insert => {
-                let _ = write!(out, "{NEW}{{+{text}+}}{NEW:#}");
+                let _ = write!(out, "{ADDED}{{+{text}+}}{ADDED:#}");
             }
             ChangeTag::Delete => {
-                let _ = write!(out, "{GONE}[-{text}-]{GONE:#}");
+                let _ = write!(out, "{REMOVED}[-{text}-]{REMOVED:#}");
             }
         }
     }
-    // Neighbours are one mark.
-    out.replace(&format!("+}}{NEW:#} {NEW}{{+"), " ").replace(&format!("-]{GONE:#} {GONE}[-"), " ")
+    // Adjacent changes become one mark.
+    out.replace(&format!("+}}{ADDED:#} {ADDED}{{+"), " ").replace(&format!("-]{REMOVED:#} {REMOVED}[-"), " ")
 }
 
-fn json_of(changes: &[Change]) -> Json {
+fn to_json(changes: &[Change]) -> Json {
     let place = |place: &Location| json!({ "file": place.file, "line": place.line, "column": place.column });
     let list: Vec<_> = changes
         .iter()
         .map(|change| {
             json!({
-                "judgement": change.judgement.word(),
+                "judgement": change.judgement.name(),
                 "subject": change.subject,
-                "what": change.what,
+                "what": change.description,
                 "old": change.old.as_ref().map(place),
                 "new": change.new.as_ref().map(place),
                 "texts": change.texts.as_ref().map(|(old, new)| json!({ "old": old, "new": new })),
             })
         })
         .collect();
-    let worst = changes.iter().map(|change| change.judgement).max().map(Judgement::word);
+    let worst = changes.iter().map(|change| change.judgement).max().map(Judgement::name);
     json!({ "version": 1, "worst": worst, "changes": list })
 }
 
-fn named(place: &Location) -> String {
+fn format_place(place: &Location) -> String {
     format!("{}:{}:{}", place.file, place.line, place.column)
 }

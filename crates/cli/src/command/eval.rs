@@ -1,20 +1,21 @@
-//! `patter eval`: holds an agent to what is expected of it.
+//! `patter eval`: measures an agent on test cases.
 
+use super::Command;
+use crate::error::{CommandResult, ErrorFormat, Outcome};
 use crate::experiment::{
     ArmSpec, Detail, ExperimentOptions, OutputOptions, Question, comparison_text, document, eval_text, read_report,
-    say_stopped, write_file,
+    write_report,
 };
-use crate::{Outcome, diagnostics};
+use crate::ui;
 use clap::Args;
-use patter::experiment::{Gate, ReportKind, SeriesEnd, compare_reports};
+use patter::experiment::{Gate, GateError, ReportKind, SeriesEnd, compare_reports};
 use patter::stats::Stopping;
-use std::io;
 use std::path::PathBuf;
 
-/// Run cases with an agent, check what comes of them, and tell how often that is as it should be
+/// Run test cases against an agent, check the results, and report the pass rate
 ///
-/// Each run is kept as it ends. An experiment that was interrupted goes on where it was, when the same command is given
-/// again. The exit code is 1 where a gate fails; without --gate, where a case does.
+/// Each run is stored as it ends. To continue an interrupted experiment, repeat the command. Exits with 1 if a gate
+/// fails; without --gate, if a case does.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter eval examples/hello.gram --cases cases.gram --model demo\n  \
@@ -22,11 +23,12 @@ use std::path::PathBuf;
                         patter eval shop.gram --cases cases.csv --format junit -o report.xml\n  \
                         patter eval shop.gram --cases cases.gram --baseline last.json --save-baseline last.json")]
 pub(crate) struct Eval {
-    /// File with the agent; without a name the one that no other of the file calls
+    /// File containing the agent; by default its top-level agent, which no other agent calls
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
-    /// What must be so: pass, latency_p50, latency_p95, cost, total_cost, tokens, turns or tool_calls, with >= or <=
+    /// Required threshold, e.g. `pass>=0.95`; metrics: pass, latency_p50, latency_p95, cost, total_cost, tokens, turns,
+    /// tool_calls
     #[arg(long, value_name = "GATE", value_parser = gate)]
     gate: Vec<Gate>,
 
@@ -34,7 +36,7 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "FILE|ID")]
     baseline: Option<String>,
 
-    /// Write the report into this file, for --baseline
+    /// Write the report to this file, for --baseline
     #[arg(long, value_name = "FILE")]
     save_baseline: Option<PathBuf>,
 
@@ -45,43 +47,40 @@ pub(crate) struct Eval {
     experiment: ExperimentOptions,
 }
 
-impl Eval {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
+impl Command for Eval {
+    fn error_format(&self) -> ErrorFormat {
+        self.output.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
         let arms = [ArmSpec::base("agent")];
         let question = Question { kind: ReportKind::Eval, agent: &self.agent, arms: &arms, stopping: Stopping::Fixed };
         let detail = if self.save_baseline.is_some() { Detail::Full } else { self.output.detail() };
-        let Some(mut answer) = self.experiment.run(&question, detail)? else { return Ok(Outcome::Failure) };
-        let gates = if self.gate.is_empty() { vec![Gate::ALL_PASS] } else { self.gate };
+        let mut answer = self.experiment.run(&question, detail)?;
+        let gates = if self.gate.is_empty() { vec![Gate::ALL_PASS] } else { self.gate.clone() };
         answer.report.gates = gates.iter().map(|gate| gate.judge(&answer.report.trials)).collect();
         let mut text = eval_text(&answer.report);
         if let Some(named) = &self.baseline {
-            let runtime = &answer.setup.toolset.runtime;
-            let Some(before) = read_report(named, &*answer.store, runtime)? else { return Ok(Outcome::Failure) };
+            let before = read_report(named, &*answer.store, &answer.setup.toolset.runtime)?;
             match compare_reports(&before, &answer.report, &self.experiment.statistics(Stopping::Fixed)) {
                 Ok(comparison) => {
                     text.push_str(&comparison_text(&comparison));
                     answer.report.comparison = Some(comparison);
                 }
-                Err(error) => diagnostics::error(&format!("cannot compare with `{named}`: {error}"), None)?,
+                Err(error) => ui::warning(&format!("cannot compare with `{named}`: {error}"))?,
             }
         }
-        let mut outcome = self.output.write(&answer.report, &text)?;
+        self.output.write(&answer.report, &text)?;
         if answer.end == SeriesEnd::Stopped {
-            return say_stopped(&answer);
+            return answer.report_stopped();
         }
         if let Some(path) = &self.save_baseline {
-            outcome = match write_file(path, &format!("{}\n", document(&answer.report)))? {
-                Outcome::Success => outcome,
-                failed => failed,
-            };
+            write_report(path, &format!("{}\n", document(&answer.report)))?;
         }
-        match answer.report.gates.iter().all(|gate| gate.passed) {
-            true => Ok(outcome),
-            false => Ok(Outcome::Failure),
-        }
+        Ok(Outcome::from_findings(!answer.report.gates.iter().all(|gate| gate.passed)))
     }
 }
 
 fn gate(text: &str) -> Result<Gate, String> {
-    text.parse().map_err(|error: patter::experiment::GateError| format!("{error}; {}", error.hint()))
+    text.parse().map_err(|error: GateError| format!("{error}; {}", error.hint()))
 }

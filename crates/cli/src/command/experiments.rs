@@ -1,31 +1,32 @@
-//! `patter experiments`: lists experiments, and shows what came of them.
+//! `patter experiments`: lists experiments, and reports their results.
 
-use super::sessions::ago;
-use crate::experiment::{OutputOptions, ab_text, eval_text, latest, say_keep_error};
-use crate::talk::{StoreOption, Stores, short};
-use crate::{Outcome, diagnostics, print};
+use super::Command;
+use crate::error::{CommandResult, ErrorFormat, Outcome};
+use crate::experiment::{OutputOptions, ReportFormat, ab_text, eval_text, latest};
+use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, summary_json};
+use crate::ui;
 use clap::Args;
-use patter::drive::now;
+use patter::drive::now_ms;
 use patter::experiment::{ReportKind, StoredTrials, compare_arms};
-use patter::stats::Options;
-use patter::store::{self, SessionState, Summary};
+use patter::stats::CompareOptions;
+use patter::store::{self, SessionState, SessionSummary};
+use serde_json::Value as Json;
 use std::fmt::Write;
-use std::io;
 
-/// List experiments, or show what came of one, in any form
+/// List experiments, or report the result of one
 ///
-/// Experiments are kept in the store of the project, with all their runs. One is named by its id, by the beginning of it,
-/// or as `latest`; `patter sessions rm` removes it.
+/// Experiments are stored with the sessions of the project, with all their runs. An experiment is named by its id, by the
+/// start of it, or as `latest`; remove it with `patter sessions rm`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter experiments\n  \
                         patter experiments latest\n  \
                         patter experiments latest --format html -o report.html")]
 pub(crate) struct Experiments {
-    /// Experiment to show
+    /// Experiment to report
     experiment: Option<String>,
 
-    /// How many are listed
+    /// Maximum number of experiments to list
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
 
@@ -36,60 +37,62 @@ pub(crate) struct Experiments {
     store: StoreOption,
 }
 
-/// Among how many sessions experiments are looked for.
-const AMONG: usize = 1000;
+impl Command for Experiments {
+    fn error_format(&self) -> ErrorFormat {
+        self.output.error_format()
+    }
 
-impl Experiments {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let Some(Stores { runtime, store }) = self.store.open()? else { return Ok(Outcome::Failure) };
+    fn run(&self) -> CommandResult {
+        let OpenStore { runtime, store } = self.store.open()?;
         let Some(named) = &self.experiment else {
-            return match runtime.block_on(store.list(AMONG)) {
-                Ok(sessions) => listed(sessions.into_iter().filter(Summary::is_experiment).take(self.limit)),
-                Err(error) => {
-                    diagnostics::error(&error.to_string(), error.hint().as_deref())?;
-                    Ok(Outcome::Failure)
-                }
-            };
+            let sessions = runtime.block_on(store.list(RECENT_SESSIONS))?;
+            let experiments = sessions.into_iter().filter(SessionSummary::is_experiment).take(self.limit);
+            return self.list(&experiments.collect::<Vec<_>>());
         };
-        let read = runtime.block_on(async {
+        let mut report = runtime.block_on(async {
             let id = match named.as_str() {
                 "latest" => latest(&*store).await?,
                 named => store::find(&*store, named).await?,
             };
             StoredTrials::read(&*store, &id).await
-        });
-        let mut report = match read {
-            Ok(report) => report,
-            Err(error) => {
-                say_keep_error(&error)?;
-                return Ok(Outcome::Failure);
-            }
-        };
+        })?;
         let text = match report.kind {
             ReportKind::Eval => eval_text(&report),
             ReportKind::Ab => {
                 let arms: Vec<_> = report.arms.iter().map(|arm| arm.name.clone()).collect();
-                let options = Options { seed: report.seed, stopping: report.blocks.stopping(), ..Options::default() };
+                let options = CompareOptions {
+                    seed: report.seed,
+                    stopping: report.blocks.stopping(),
+                    ..CompareOptions::default()
+                };
                 report.comparison = compare_arms(&arms, &report.trials, &options).ok();
                 ab_text(&report)
             }
         };
-        self.output.write(&report, &text)
+        self.output.write(&report, &text)?;
+        Ok(Outcome::Success)
     }
 }
 
-fn listed(experiments: impl Iterator<Item = Summary>) -> io::Result<Outcome> {
-    let mut text = String::new();
-    for experiment in experiments {
-        let state = if experiment.state == SessionState::Running { "open" } else { "    " };
-        let age = ago(now().saturating_sub(experiment.changed_ms));
-        let runs = experiment.entries.saturating_sub(1);
-        let (id, title) = (&experiment.id, short(&experiment.title));
-        let _ = writeln!(text, "{id}  {age:>8}  {state}  {runs:>6} runs  {title}");
+impl Experiments {
+    fn list(&self, experiments: &[SessionSummary]) -> CommandResult {
+        self.output.check_list()?;
+        if self.output.format() == ReportFormat::Json {
+            ui::print(&format!("{:#}\n", Json::Array(experiments.iter().map(summary_json).collect())))?;
+            return Ok(Outcome::Success);
+        }
+        let mut text = String::new();
+        for experiment in experiments {
+            let state = if experiment.state == SessionState::Running { "open" } else { "    " };
+            let age = ui::format_age(now_ms().saturating_sub(experiment.changed_ms));
+            let runs = experiment.entries.saturating_sub(1);
+            let title = ui::short(&experiment.title);
+            let _ = writeln!(text, "{}  {age:>8}  {state}  {runs:>6} runs  {title}", experiment.id);
+        }
+        if text.is_empty() {
+            ui::status("no experiments yet; start one with `patter eval` or `patter ab`")?;
+        }
+        ui::print(&text)?;
+        Ok(Outcome::Success)
     }
-    if text.is_empty() {
-        diagnostics::say("there are no experiments yet; `patter eval` and `patter ab` begin one")?;
-    }
-    print(&text)?;
-    Ok(Outcome::Success)
 }

@@ -1,12 +1,16 @@
-//! `patter fmt`: brings gram files into the one canonical layout.
+//! `patter fmt`: formats gram files.
 
-use crate::diagnostics::{self, Limit};
-use crate::source::{Input, Source};
-use crate::{Outcome, print};
-use anstyle::{AnsiColor, Style};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::file::{Input, Source, unreadable, unwritable};
+use crate::format::{DataFormat, FormatOption, OutputFormat};
+use crate::place::Place;
+use crate::ui::style::{ACCENT, BAD, GOOD, PLAIN};
+use crate::ui::{self, Excerpts, Limit};
 use clap::Args;
 use patter::gram::{self, Diagnostic, Dialect};
 use patter::project::gram_files;
+use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,20 +18,20 @@ use std::path::Path;
 
 /// Format gram files in place
 ///
-/// Meaning, comments and fenced text stay as they are. Files with errors are reported and not touched. Folders are
-/// searched for *.gram; hidden files and what .gitignore names are passed over.
+/// Meaning, comments and fenced text are preserved. Files with errors are reported and not changed. Folders are searched
+/// for *.gram; hidden files and files ignored by .gitignore are skipped.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-                        patter fmt                 format all *.gram files here and below\n  \
-                        patter fmt --check         for CI: list files that would change, exit 1 if there are any\n  \
+                        patter fmt                 format all *.gram files in this folder and below\n  \
+                        patter fmt --check         for CI: list files that would change, and exit 1 if there are any\n  \
                         patter fmt --diff agents   show what would change\n  \
-                        patter fmt - < a.gram      from stdin to stdout")]
+                        patter fmt - < a.gram      format stdin to stdout")]
 pub(crate) struct Fmt {
-    /// Files and folders, or - for stdin to stdout
+    /// Files and folders, or - to format stdin to stdout
     #[arg(value_name = "PATH", default_value = ".")]
     inputs: Vec<Input>,
 
-    /// Write nothing; list the files that would change and exit 1 if there are any
+    /// Write nothing; list the files that would change, and exit 1 if there are any
     #[arg(long)]
     check: bool,
 
@@ -36,111 +40,137 @@ pub(crate) struct Fmt {
     diff: bool,
 
     #[command(flatten)]
+    format: FormatOption<DataFormat>,
+
+    #[command(flatten)]
     limit: Limit,
 }
 
-/// What has become of the files.
-#[derive(Default)]
-struct Tally {
-    changed: usize,
-    unchanged: usize,
-    failed: usize,
+/// The result for one file.
+struct FileReport {
+    name: String,
+    state: FileState,
+}
+
+enum FileState {
+    Changed,
+    Unchanged,
+    Failed(CommandError),
+}
+
+impl Command for Fmt {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        if self.is_json() && (self.diff || self.inputs.contains(&Input::Stdin)) {
+            return Err(CommandError::usage(
+                "`--format json` reports on files, and goes neither with --diff nor with -",
+            ));
+        }
+        let mut reports = Vec::new();
+        for input in &self.inputs {
+            match input {
+                Input::Stdin => self.format_one(input, &mut reports)?,
+                Input::Path(path) => self.format_path(path, &mut reports)?,
+            }
+        }
+        let count = |is_state: fn(&FileState) -> bool| reports.iter().filter(|report| is_state(&report.state)).count();
+        let changed = count(|state| matches!(state, FileState::Changed));
+        let failed = count(|state| matches!(state, FileState::Failed(_)));
+        if self.is_json() {
+            let files: Vec<_> = reports.iter().map(FileReport::to_json).collect();
+            ui::print(&format!("{:#}\n", json!({"version": 1, "written": !self.check, "files": files})))?;
+        } else if !self.inputs.contains(&Input::Stdin) {
+            self.summarize(changed, reports.len() - changed - failed, failed)?;
+        }
+        Ok(Outcome::from_findings(failed > 0 || (self.check && changed > 0)))
+    }
 }
 
 impl Fmt {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let mut tally = Tally::default();
-        for input in &self.inputs {
-            match input {
-                Input::Stdin => self.format_one(input, &mut tally)?,
-                Input::Path(path) => self.format_path(path, &mut tally)?,
-            }
-        }
-        if !self.inputs.contains(&Input::Stdin) {
-            self.summarize(&tally)?;
-        }
-        let would_change = self.check && tally.changed > 0;
-        Ok(if tally.failed > 0 || would_change { Outcome::Failure } else { Outcome::Success })
+    fn is_json(&self) -> bool {
+        self.format.format == DataFormat::Json
     }
 
-    fn format_path(&self, path: &Path, tally: &mut Tally) -> io::Result<()> {
-        let mut unreadable = Vec::new();
-        let files = gram_files(path, &mut unreadable);
-        for (folder, error) in &unreadable {
-            tally.failed += 1;
-            diagnostics::unreadable(&Input::Path(folder.clone()), error)?;
+    fn format_path(&self, path: &Path, reports: &mut Vec<FileReport>) -> io::Result<()> {
+        let mut errors = Vec::new();
+        let files = gram_files(path, &mut errors);
+        for (folder, error) in &errors {
+            let input = Input::Path(folder.clone());
+            reports.push(FileReport::failed(&input.to_string(), unreadable(&input, error))?);
         }
-        if files.is_empty() && unreadable.is_empty() {
-            tally.failed += 1;
-            let message = format!("there are no *.gram files in `{}`", path.display());
-            return diagnostics::error(&message, Some("name a file or another folder"));
+        if files.is_empty() && errors.is_empty() {
+            let name = path.display().to_string();
+            let error = CommandError::failure(format!("no *.gram files in `{name}`"));
+            reports.push(FileReport::failed(&name, error.with_hint("name a file or another folder"))?);
         }
-        for file in files {
-            self.format_one(&Input::Path(file), tally)?;
+        files.into_iter().try_for_each(|file| self.format_one(&Input::Path(file), reports))
+    }
+
+    fn format_one(&self, input: &Input, reports: &mut Vec<FileReport>) -> io::Result<()> {
+        let name = input.to_string();
+        match self.format_input(input) {
+            Ok(state) => reports.push(FileReport { name, state }),
+            Err(error) => reports.push(FileReport::failed(&name, error)?),
         }
         Ok(())
     }
 
-    fn format_one(&self, input: &Input, tally: &mut Tally) -> io::Result<()> {
-        let source = match Source::read(input) {
-            Ok(source) => source,
-            Err(error) => {
-                tally.failed += 1;
-                return diagnostics::unreadable(input, &error).map(drop);
-            }
-        };
-        let (old, new) = match formatted(&source) {
-            Ok(texts) => texts,
-            Err((found, text)) => {
-                tally.failed += 1;
-                return diagnostics::show(&found, &text, &source.name, self.limit);
-            }
-        };
+    fn format_input(&self, input: &Input) -> Result<FileState, CommandError> {
+        let source = Source::read(input)?;
+        let (old, new) = formatted(&source).map_err(|(found, text)| {
+            let place = Place::file(&source.name);
+            let error = CommandError::failure(format!("`{}` was not formatted because it has errors", source.name))
+                .with_place(place);
+            error.with_excerpts(Excerpts::new(found, &text, &source.name, self.limit))
+        })?;
         let is_changed = old != new;
-        if let (Input::Path(path), true, false) = (input, is_changed, self.check || self.diff)
-            && let Err(error) = replace(path, &new)
-        {
-            tally.failed += 1;
-            return diagnostics::error(&format!("cannot write `{}`: {error}", source.name), None);
-        }
-        if is_changed {
-            tally.changed += 1;
-        } else {
-            tally.unchanged += 1;
+        if let (Input::Path(path), true, false) = (input, is_changed, self.check || self.diff) {
+            replace(path, &new).map_err(|error| unwritable(path, &error))?;
         }
         if self.diff && is_changed {
-            print(&diff(&source.name, old, &new))?;
+            ui::print(&diff(&source.name, old, &new))?;
         }
         match input {
-            _ if self.diff => Ok(()),
-            _ if self.check && is_changed => print(&format!("{}\n", source.name)),
-            _ if self.check => Ok(()),
-            Input::Stdin => print(&new),
-            Input::Path(_) => Ok(()),
+            _ if self.diff || self.is_json() => {}
+            _ if self.check && is_changed => ui::print(&format!("{}\n", source.name))?,
+            _ if self.check => {}
+            Input::Stdin => ui::print(&new)?,
+            Input::Path(_) => {}
         }
+        Ok(if is_changed { FileState::Changed } else { FileState::Unchanged })
     }
 
-    fn summarize(&self, tally: &Tally) -> io::Result<()> {
-        let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-        let verb = if self.check || self.diff { "would change" } else { "formatted" };
-        let mut parts = Vec::new();
-        if tally.changed > 0 {
-            parts.push(match verb {
-                "formatted" => format!("formatted {}", files(tally.changed)),
-                _ => format!("{} {verb}", files(tally.changed)),
-            });
-        }
-        if tally.unchanged > 0 {
-            parts.push(format!("{} unchanged", files(tally.unchanged)));
-        }
-        if tally.failed > 0 {
-            parts.push(format!("{} failed", tally.failed));
-        }
-        diagnostics::say(&parts.join(", "))
+    fn summarize(&self, changed: usize, unchanged: usize, failed: usize) -> io::Result<()> {
+        let changed = ui::nonzero(changed, "file").map(|files| match self.check || self.diff {
+            true => format!("{files} would change"),
+            false => format!("formatted {files}"),
+        });
+        let unchanged = ui::nonzero(unchanged, "file").map(|files| format!("{files} unchanged"));
+        let failed = (failed > 0).then(|| format!("{failed} failed"));
+        ui::status(&[changed, unchanged, failed].into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 }
 
-/// Returns a text before and after, or what is wrong with it.
+impl FileReport {
+    /// Returns the report of a file that cannot be formatted, after printing why.
+    fn failed(name: &str, mut error: CommandError) -> io::Result<Self> {
+        error.print_problem()?;
+        Ok(Self { name: name.to_owned(), state: FileState::Failed(error) })
+    }
+
+    fn to_json(&self) -> Json {
+        match &self.state {
+            FileState::Changed => json!({"file": self.name, "state": "changed"}),
+            FileState::Unchanged => json!({"file": self.name, "state": "unchanged"}),
+            FileState::Failed(error) => json!({"file": self.name, "state": "failed", "error": error.to_json()}),
+        }
+    }
+}
+
+/// Returns a text before and after formatting, or its errors.
 fn formatted(source: &Source) -> Result<(&str, String), (Vec<Diagnostic>, String)> {
     let not_formatted = || {
         let (tree, found) = gram::parse_bytes(&source.bytes, Dialect::Patter);
@@ -153,7 +183,7 @@ fn formatted(source: &Source) -> Result<(&str, String), (Vec<Diagnostic>, String
     }
 }
 
-/// Replaces a file in one step, so that it is never half written. Permissions and links stay.
+/// Replaces a file in one step, so that it is never half written. Permissions and links are preserved.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -167,18 +197,15 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 /// Returns a unified diff with three lines of context.
 fn diff(name: &str, old: &str, new: &str) -> String {
-    const REMOVED: Style = AnsiColor::Red.on_default();
-    const ADDED: Style = AnsiColor::Green.on_default();
-    const PLACE: Style = AnsiColor::Cyan.on_default();
     let diff = TextDiff::from_lines(old, new);
     let mut out = format!("--- {name}\n+++ {name} (formatted)\n");
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-        let _ = writeln!(out, "{PLACE}{}{PLACE:#}", hunk.header());
+        let _ = writeln!(out, "{ACCENT}{}{ACCENT:#}", hunk.header());
         for change in hunk.iter_changes() {
             let (sign, style) = match change.tag() {
-                ChangeTag::Delete => ('-', REMOVED),
-                ChangeTag::Insert => ('+', ADDED),
-                ChangeTag::Equal => (' ', Style::new()),
+                ChangeTag::Delete => ('-', BAD),
+                ChangeTag::Insert => ('+', GOOD),
+                ChangeTag::Equal => (' ', PLAIN),
             };
             let line = change.value();
             let text = line.strip_suffix('\n').unwrap_or(line);

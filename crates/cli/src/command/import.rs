@@ -1,67 +1,68 @@
-//! `patter import`: toolboxes from what others describe.
+//! `patter import`: creates toolboxes from other descriptions of tools.
 
-use crate::diagnostics::{self, Limit, counted};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorKind, Outcome};
+use crate::file::{Existing, Input, Source, unwritable, write_atomically};
 use crate::setup::{Setup, ToolSources, Toolset, until_stopped};
-use crate::source::{Existing, Input, Source, write_whole};
-use crate::{Outcome, print};
+use crate::ui::{self, Limit};
 use clap::{Args, Subcommand};
-use patter::openapi::{self, Imported, OpenApiError, Options};
-use patter::project::Servers;
+use patter::openapi::{self, ImportOptions, ImportedToolbox, OpenApiError};
+use patter::project::ServerSelection;
 use patter::text::Glob;
 use patter::tool::mcp::declarations;
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
 
-/// Make a toolbox from the description of an interface
+/// Create a toolbox from the description of an API
 #[derive(Args)]
 pub(crate) struct Import {
     #[command(subcommand)]
-    from: From,
+    origin: Origin,
 }
 
 #[derive(Subcommand)]
-enum From {
+enum Origin {
     Openapi(Openapi),
     Mcp(Mcp),
 }
 
-/// Where a toolbox or declarations go.
+/// The file to write.
 #[derive(Args)]
 struct Target {
     /// Write to this file instead of stdout
     #[arg(long, short, value_name = "FILE.gram")]
     output: Option<PathBuf>,
 
-    /// Overwrite the file if there is one
+    /// Overwrite the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
 }
 
-/// Declare the tools of an MCP server, as gram
+/// Declare the tools of an MCP server in gram
 ///
 /// Starts the server NAME of patter.toml, asks for its tools and prints a declaration for each: description and
-/// signature, for agents to refer to and for people to review. The server still does the work; the declarations say
-/// what is relied on, and `patter check --bind` tells when the server no longer keeps to it.
+/// signature, for agents to refer to and for people to review. The server still does the work; the declarations record
+/// what agents rely on, and `patter check --bind` reports when the server no longer matches them.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter import mcp files\n  \
                         patter import mcp files --output tools/files.gram")]
 struct Mcp {
-    /// Server of patter.toml, or of the file that it names as mcp-servers
+    /// Server in patter.toml, or in the file that its mcp-servers names
     name: String,
 
     #[command(flatten)]
     target: Target,
 }
 
-/// Make a toolbox from an OpenAPI document, with a tool for each operation
+/// Create a toolbox from an OpenAPI document, with a tool for each operation
 ///
 /// Reads OpenAPI 3.0 and 3.1, as JSON or YAML, and prints gram. Each operation becomes an HTTP tool; its parameters and
-/// the fields of its JSON body become the parameters of the tool, its answer the result. Objects among the components
-/// become record types. Keys and tokens are read from variables of the environment, which the first lines of the
-/// toolbox name. What a tool cannot say is left out and told on stderr; an operation that cannot be called without it
-/// is skipped.
+/// the fields of its JSON body become the parameters of the tool, its response the result. Object schemas among the
+/// components become record types. Keys and tokens are read from environment variables, which the first lines of the
+/// toolbox name. What a tool cannot express is left out with a warning; an operation that cannot be called without it is
+/// skipped.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter import openapi petstore.yaml\n  \
@@ -69,19 +70,19 @@ struct Mcp {
                         patter import openapi api.json --only 'list*' --only 'GET /orders/*'\n  \
                         curl -s https://api.example.com/openapi.json | patter import openapi - --name shop")]
 struct Openapi {
-    /// File with the document; - for stdin
+    /// OpenAPI document, or - for stdin
     #[arg(value_name = "FILE")]
     file: OsString,
 
-    /// Name of the toolbox; without one the title of the document gives it
+    /// Name of the toolbox; by default from the title of the document
     #[arg(long)]
     name: Option<String>,
 
-    /// Address that the operations are at, in place of the one in the document
+    /// Address of the API, instead of the one in the document
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 
-    /// Take only these operations, by name, path, or method and path; may be given several times
+    /// Import only these operations, by name, path, or method and path; may be repeated
     #[arg(long, value_name = "GLOB")]
     only: Vec<String>,
 
@@ -92,97 +93,89 @@ struct Openapi {
     limit: Limit,
 }
 
-impl Import {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        match self.from {
-            From::Openapi(openapi) => openapi.run(),
-            From::Mcp(mcp) => mcp.run(),
+impl Command for Import {
+    fn run(&self) -> CommandResult {
+        match &self.origin {
+            Origin::Openapi(openapi) => openapi.run(),
+            Origin::Mcp(mcp) => mcp.run(),
         }
     }
 }
 
 impl Mcp {
-    fn run(self) -> io::Result<Outcome> {
-        let Some(setup) = Setup::read(&[], &ToolSources::default(), &Servers::None)? else {
-            return Ok(Outcome::Failure);
-        };
+    fn run(&self) -> CommandResult {
+        let setup = Setup::read(&[], &ToolSources::default(), &ServerSelection::None)?;
         let Toolset { tools, runtime, stop, .. } = &setup.toolset;
         let Some(server) = tools.server(&self.name) else {
             let names: Vec<_> = tools.servers().collect();
             let hint = match patter::text::nearest(&self.name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if names.is_empty() => "add a section [mcp.NAME] to patter.toml".to_owned(),
-                None => format!("there are {}", names.join(", ")),
+                None => format!("the servers are {}", names.join(", ")),
             };
-            return fail(&format!("there is no MCP server `{}`", self.name), Some(&hint));
+            return Err(CommandError::failure(format!("unknown MCP server `{}`", self.name)).with_hint(hint));
         };
-        let server = match server {
-            Ok(server) => server,
-            Err(problem) => return fail(&problem.message, problem.hint().as_deref()),
-        };
-        let Some(declared) = until_stopped(runtime, stop, declarations(server)) else { return Ok(Outcome::Code(130)) };
-        match declared {
-            Ok(text) => self.target.deliver(&text, &format!("the tools of {}", self.name)),
-            Err(failure) => fail(failure.message(), failure.detail()),
-        }
+        let server =
+            server.map_err(|problem| CommandError::failure(problem.message.clone()).with_hint_if(problem.hint()))?;
+        let declared = until_stopped(runtime, stop, declarations(server)).ok_or_else(CommandError::interrupted)?;
+        let text =
+            declared.map_err(|failure| CommandError::failure(failure.message()).with_hint_if(failure.detail()))?;
+        self.target.write(&text, &format!("the tools of {}", self.name))
     }
 }
 
 impl Openapi {
-    fn run(self) -> io::Result<Outcome> {
+    fn run(&self) -> CommandResult {
         let input = Input::from(self.file.clone());
-        let source = match Source::read(&input) {
-            Ok(source) => source,
-            Err(error) => return diagnostics::unreadable(&input, &error),
-        };
-        let document = match openapi::read(&source.bytes) {
-            Ok(document) => document,
-            Err(error) => return fail(&format!("cannot read `{input}`: {error}"), None),
-        };
+        let source = Source::read(&input)?;
+        let document = openapi::read(&source.bytes)
+            .map_err(|error| CommandError::failure(format!("cannot read `{input}`: {error}")))?;
         let only = self.only.iter().map(|glob| Glob::new(glob)).collect();
-        let options = Options { name: self.name.clone(), server: self.server.clone(), only };
-        match openapi::toolbox(&document, &options) {
-            Ok(made) => self.deliver(&made),
-            Err(error) => {
-                if let OpenApiError::NothingLeft { warnings } = &error {
-                    diagnostics::warnings(warnings, self.limit)?;
-                }
-                fail(&format!("cannot import `{input}`: {error}"), error.hint().as_deref())
-            }
-        }
+        let options = ImportOptions { name: self.name.clone(), server: self.server.clone(), only };
+        let imported = match openapi::import(&document, &options) {
+            Ok(imported) => imported,
+            Err(error) => return Err(self.import_error(&input, &error)?),
+        };
+        ui::warnings(&imported.warnings, self.limit)?;
+        self.target.write(&imported.text, &summary(&imported))
     }
 
-    fn deliver(&self, made: &Imported) -> io::Result<Outcome> {
-        diagnostics::warnings(&made.warnings, self.limit)?;
-        let counts = [counted(made.tools, "tool"), counted(made.warnings.len(), "warning")];
-        let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        self.target.deliver(&made.text, &counts)
+    fn import_error(&self, input: &Input, error: &OpenApiError) -> io::Result<CommandError> {
+        if let OpenApiError::NoTools { warnings } = error {
+            ui::warnings(warnings, self.limit)?;
+        }
+        let kind = match error {
+            OpenApiError::InvalidName(name) if self.name.as_ref() == Some(name) => ErrorKind::Usage,
+            OpenApiError::RelativeServer(server) | OpenApiError::UnresolvedServer(server)
+                if self.server.as_ref() == Some(server) =>
+            {
+                ErrorKind::Usage
+            }
+            _ => ErrorKind::Failure,
+        };
+        Ok(CommandError::new(kind, format!("cannot import `{input}`: {error}")).with_hint_if(error.hint()))
     }
+}
+
+fn summary(imported: &ImportedToolbox) -> String {
+    let counts = [ui::nonzero(imported.tools, "tool"), ui::nonzero(imported.warnings.len(), "warning")];
+    counts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 impl Target {
-    /// Prints or writes a text, and says in a few words what it is.
-    fn deliver(&self, text: &str, what: &str) -> io::Result<Outcome> {
+    /// Prints or writes a text, and its summary to stderr.
+    fn write(&self, text: &str, summary: &str) -> CommandResult {
         let Some(path) = &self.output else {
-            print(text)?;
-            diagnostics::say(what)?;
+            ui::print(text)?;
+            ui::status(summary)?;
             return Ok(Outcome::Success);
         };
-        let existing = if self.force { Existing::Replaced } else { Existing::Kept };
-        let Err(error) = write_whole(path, text, existing) else {
-            diagnostics::say(&format!("wrote {}: {what}", path.display()))?;
-            return Ok(Outcome::Success);
-        };
-        let (reason, hint) = match error.kind() {
-            ErrorKind::AlreadyExists => ("it exists already".to_owned(), Some("`--force` overwrites it")),
-            ErrorKind::NotFound => ("its folder does not exist".to_owned(), Some("make the folder first")),
-            _ => (error.to_string(), None),
-        };
-        fail(&format!("cannot write `{}`: {reason}", path.display()), hint)
+        let existing = if self.force { Existing::Replace } else { Existing::Keep };
+        write_atomically(path, text, existing).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => unwritable(path, &error).with_hint("overwrite it with `--force`"),
+            _ => unwritable(path, &error),
+        })?;
+        ui::status(&format!("wrote {}: {summary}", path.display()))?;
+        Ok(Outcome::Success)
     }
-}
-
-fn fail(message: &str, hint: Option<&str>) -> io::Result<Outcome> {
-    diagnostics::error(message, hint)?;
-    Ok(Outcome::Failure)
 }

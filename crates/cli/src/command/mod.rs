@@ -1,9 +1,12 @@
-//! One file for each verb.
+//! The commands, one module each. What several of them need is in the modules beside this one.
+
+use crate::error::{CommandResult, ErrorFormat};
 
 pub(crate) mod ab;
 pub(crate) mod call;
 pub(crate) mod chat;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod eval;
@@ -12,6 +15,7 @@ pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod import;
 pub(crate) mod lock;
+pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod parse;
 pub(crate) mod replay;
@@ -22,3 +26,14 @@ pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod tools;
 pub(crate) mod why;
+
+/// A command with its arguments.
+pub(crate) trait Command {
+    /// Does the work, and prints the results.
+    fn run(&self) -> CommandResult;
+
+    /// Returns how errors are printed.
+    fn error_format(&self) -> ErrorFormat {
+        ErrorFormat::Text
+    }
+}

@@ -1,22 +1,25 @@
-//! `patter new`: starts a project.
+//! `patter new`: creates a project.
 
-use crate::{Outcome, diagnostics};
+use super::Command;
+use crate::error::{CommandError, CommandResult, Outcome};
+use crate::file::unwritable;
+use crate::ui;
 use clap::Args;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Start a project that works at once: an agent, a toolbox and a README
+/// Create a working project: an agent, a toolbox and a README
 ///
-/// Makes the folder NAME; without a name the files go into the current folder. Nothing is ever overwritten.
+/// Creates the folder NAME; without a name the files go into the current folder. Existing files are never overwritten.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  patter new greeter\n  mkdir greeter && cd greeter && patter new")]
 pub(crate) struct New {
-    /// Name of the project, and of its folder
+    /// Name of the project and of its folder
     name: Option<String>,
 }
 
-/// The files of a new project. `{name}` stands for the name of the project.
+/// The files of a new project. `{name}` is replaced by the name of the project.
 const FILES: &[(&str, &str)] = &[
     ("patter.toml", include_str!("new/patter.toml")),
     ("agents/hello.gram", include_str!("new/hello.gram")),
@@ -25,46 +28,42 @@ const FILES: &[(&str, &str)] = &[
     ("README.md", include_str!("new/README.md")),
 ];
 
-/// How long a name may be.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
-impl New {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let (folder, name) = match self.name {
-            Some(name) if !is_name(&name) => {
+impl Command for New {
+    fn run(&self) -> CommandResult {
+        let (folder, name) = match &self.name {
+            Some(name) if !is_name(name) => {
                 let hint = "use letters, digits, `-`, `_` and `.`, and start with a letter or a digit";
-                diagnostics::error(&format!("`{name}` cannot be the name of a project"), Some(hint))?;
-                return Ok(Outcome::Usage);
+                return Err(CommandError::usage(format!("`{name}` is not a valid project name")).with_hint(hint));
             }
-            Some(name) => (PathBuf::from(&name), name),
+            Some(name) => (PathBuf::from(name), name.clone()),
             None => (PathBuf::new(), current_name()),
         };
         if folder.symlink_metadata().is_ok() {
-            let hint = format!("choose another name, or run `patter new` in it: `cd {name} && patter new`");
-            return fail(&format!("`{name}` exists already"), Some(&hint));
+            let hint = format!("choose another name, or create the project inside it: `cd {name} && patter new`");
+            return Err(CommandError::failure(format!("`{name}` already exists")).with_hint(hint));
         }
-        let taken: Vec<_> = FILES.iter().map(|(file, _)| *file).filter(|file| is_taken(&folder, file)).collect();
-        if let [first, ..] = taken.as_slice() {
-            let message = format!("`{first}` is here already, and nothing was written");
-            return fail(&message, Some("start in an empty folder, or name a new one: `patter new NAME`"));
+        if let Some((file, _)) = FILES.iter().find(|(file, _)| is_taken(&folder, file)) {
+            let error = CommandError::failure(format!("`{file}` already exists; no files were written"));
+            return Err(error.with_hint("start in an empty folder, or name a new one: `patter new NAME`"));
         }
         for (file, text) in FILES {
             let path = folder.join(file);
-            if let Err(error) = write(&path, &text.replace("{name}", &name)) {
-                return fail(&format!("cannot write `{}`: {error}", path.display()), None);
-            }
-            diagnostics::say(&format!("made {}", path.display()))?;
+            write(&path, &text.replace("{name}", &name)).map_err(|error| unwritable(&path, &error))?;
+            ui::status(&format!("created {}", path.display()))?;
         }
         let enter = if folder.as_os_str().is_empty() { String::new() } else { format!("  cd {name}\n") };
-        diagnostics::say(&format!(
-            "\nNow try:\n{enter}  patter check\n  patter show agents/hello.gram\n  patter call sayHello '{{\"personName\":\"Ada\"}}'"
+        ui::status(&format!(
+            "\nNext:\n{enter}  patter check\n  patter run agents/hello.gram \"Hello! My name is Ada.\" --model demo\n  \
+             patter chat agents/hello.gram --model demo"
         ))?;
         Ok(Outcome::Success)
     }
 }
 
 fn is_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_NAME_LENGTH
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
@@ -76,22 +75,17 @@ fn current_name() -> String {
     name.unwrap_or_else(|| "A project".to_owned())
 }
 
-/// Tells whether something is where a file would go, or where its folder would.
+/// Returns whether something exists where a file or its folder would go.
 fn is_taken(folder: &Path, file: &str) -> bool {
     let path = folder.join(file);
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     path.symlink_metadata().is_ok() || above.is_some_and(|above| above.symlink_metadata().is_ok() && !above.is_dir())
 }
 
-/// Writes a file that is not there, and the folders above it.
+/// Writes a new file, and creates the folders above it.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
         fs::create_dir_all(above)?;
     }
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
-}
-
-fn fail(message: &str, hint: Option<&str>) -> io::Result<Outcome> {
-    diagnostics::error(message, hint)?;
-    Ok(Outcome::Failure)
 }

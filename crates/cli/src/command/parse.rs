@@ -1,31 +1,31 @@
-//! `patter parse`: shows how a text is read.
+//! `patter parse`: prints the tree of a gram text.
 
-use crate::diagnostics::{self, Limit};
-use crate::source::{Input, Source};
-use crate::{Outcome, print};
+use super::Command;
+use crate::error::{CommandResult, ErrorFormat, Outcome};
+use crate::file::{Input, Source};
+use crate::format::{FormatOption, OutputFormat};
+use crate::ui::{self, Excerpts, Limit};
 use clap::{Args, ValueEnum};
 use patter::gram::{self, Diagnostic, Dialect};
-use std::io;
 
-/// Show how gram text is read, and everything that is wrong with it
+/// Print the tree of a gram text, and report everything that is wrong with it
 ///
-/// The tree is printed even where the text has errors; what could not be read shows as `error`.
+/// The tree is printed even if the text has errors; what could not be parsed appears as `error`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter parse agent.gram\n  \
                         patter parse agent.gram --format json\n  \
                         echo '(a)-->(b)' | patter parse - --format sexp --portable")]
 pub(crate) struct Parse {
-    /// File to read, or - for stdin
+    /// File to parse, or - for stdin
     #[arg(value_name = "FILE")]
     input: Input,
 
-    /// What to print
-    #[arg(long, value_enum, default_value_t = Format::Tree)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatOption<TreeFormat>,
 
-    /// Accept plain gram 0.6.1 only: each use of Patter's extension (empty or nested arrays, nested maps, maps in
-    /// arrays) is an error
+    /// Accept plain gram 0.6.1 only: report each use of Patter's extension (empty or nested arrays, nested maps, maps in
+    /// arrays) as an error
     #[arg(long)]
     portable: bool,
 
@@ -33,9 +33,11 @@ pub(crate) struct Parse {
     limit: Limit,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// An outline with line and column of everything
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum TreeFormat {
+    /// An outline with the line and column of every node
+    #[default]
+    #[value(alias = "text")]
     Tree,
     /// The documented JSON form: what the text means
     Json,
@@ -43,22 +45,34 @@ enum Format {
     Sexp,
 }
 
-impl Parse {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let source = match Source::read(&self.input) {
-            Ok(source) => source,
-            Err(error) => return diagnostics::unreadable(&self.input, &error),
-        };
+impl OutputFormat for TreeFormat {
+    const DEFAULT: &'static str = "tree";
+
+    fn error_format(self) -> ErrorFormat {
+        match self {
+            TreeFormat::Tree | TreeFormat::Sexp => ErrorFormat::Text,
+            TreeFormat::Json => ErrorFormat::Json,
+        }
+    }
+}
+
+impl Command for Parse {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        let source = Source::read(&self.input)?;
         let dialect = if self.portable { Dialect::Portable } else { Dialect::Patter };
         let (tree, found) = gram::parse_bytes(&source.bytes, dialect);
-        let text = match self.format {
-            Format::Tree => gram::outline(&tree),
-            Format::Json => format!("{:#}\n", gram::to_json(&tree)),
-            Format::Sexp => gram::to_sexp(&tree),
+        let text = match self.format.format {
+            TreeFormat::Tree => gram::outline(&tree),
+            TreeFormat::Json => format!("{:#}\n", gram::to_json(&tree)),
+            TreeFormat::Sexp => gram::to_sexp(&tree),
         };
-        print(&text)?;
-        diagnostics::show(&found, tree.source(), &source.name, self.limit)?;
-        let failed = found.iter().any(Diagnostic::is_error);
-        Ok(if failed { Outcome::Failure } else { Outcome::Success })
+        ui::print(&text)?;
+        let has_errors = found.iter().any(Diagnostic::is_error);
+        Excerpts::new(found, tree.source(), &source.name, self.limit).print()?;
+        Ok(Outcome::from_findings(has_errors))
     }
 }

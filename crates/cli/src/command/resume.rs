@@ -1,78 +1,74 @@
-//! `patter resume`: goes on with a run that was ended half way.
+//! `patter resume`: resumes an interrupted run.
 
-use crate::talk::{Format, Opening, TalkOptions, Terminal, listener, say_error};
-use crate::{Outcome, diagnostics};
+use super::Command;
+use crate::error::{CommandResult, ErrorFormat, Outcome};
+use crate::format::{FormatOption, OutputFormat, RunFormat};
+use crate::session::{RunOptions, SessionName, TerminalApprover, listener};
+use crate::ui;
 use clap::Args;
-use std::io;
+use serde_json::json;
 use std::sync::Arc;
 
-/// Go on with a run that was ended half way
+/// Resume an interrupted run
 ///
-/// What has finished is not done again: the replies of the model, and the results of tools, are those that were kept. A
-/// call that was under way is made again if its tool is idempotent; else you are asked, since nobody knows whether it was
-/// made.
+/// Completed steps are not repeated: replies of the model and results of tools come from the session. A call that was in
+/// progress is repeated if its tool is idempotent; otherwise you are asked, since its outcome is unknown.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter resume\n  \
                         patter resume 20261115-1930 --repeat\n  \
                         patter resume --abandon")]
 pub(crate) struct Resume {
-    /// Session, by its id or the beginning of it; without one the last that has a run that has not ended
+    /// Session, by its id or the start of it; by default the last with an unfinished run
     session: Option<String>,
 
-    /// File with the agent, where it is not the one that the session began with
+    /// File containing the agent, if it is not the one that the session was started with
     #[arg(long, value_name = "FILE[#AGENT]")]
     file: Option<String>,
 
-    /// Make calls again that were under way, without asking
+    /// Repeat calls that were in progress, without asking
     #[arg(long, conflicts_with = "abandon")]
     repeat: bool,
 
-    /// Give the run up instead: its open calls are cancelled, and the conversation can go on
+    /// Abandon the run: cancel its open calls, so that the conversation can continue
     #[arg(long)]
     abandon: bool,
 
-    /// How to show what happens
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    output_format: Format,
+    #[command(flatten)]
+    format: FormatOption<RunFormat>,
 
     #[command(flatten)]
-    talk: TalkOptions,
+    options: RunOptions,
 }
 
-impl Resume {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let (format, opening) = (self.output_format, Opening::default());
-        let approver = Terminal { yes: self.talk.yes, repeat: self.repeat };
-        let shown = listener(format, Arc::clone(&opening));
-        let talk = self.talk.reopen(self.session.as_deref(), self.file.as_deref(), shown, approver)?;
-        let Some(mut talk) = talk else { return Ok(Outcome::Failure) };
-        let id = talk.session.id().map(|id| id.to_string());
-        if let Some(id) = &id {
-            let _ = opening.set(id.clone());
-        }
-        let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
+impl Command for Resume {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        let format = self.format.format;
+        let name = SessionName::default();
+        let approver = TerminalApprover { yes: self.options.yes, repeat: self.repeat };
+        let listener = listener(format, Arc::clone(&name));
+        let mut open = self.options.reopen(self.session.as_deref(), self.file.as_deref(), listener, approver)?;
+        let id = open.session.id().map(|id| id.to_string()).unwrap_or_default();
+        let _ = name.set(id.clone());
         if self.abandon {
-            if let Err(error) = runtime.block_on(talk.session.abandon()) {
-                say_error(&error)?;
-                return Ok(Outcome::Failure);
+            open.toolset.runtime.block_on(open.session.abandon())?;
+            match format {
+                RunFormat::Text => ui::status(&format!("abandoned the run of session {id}"))?,
+                RunFormat::Json => ui::print(&format!("{:#}\n", json!({"session": id, "abandoned": true})))?,
+                RunFormat::StreamJson => ui::print(&format!("{}\n", json!({"event": "abandoned", "session": id})))?,
             }
-            diagnostics::say(&format!("the run of session {} is given up", id.unwrap_or_default()))?;
             return Ok(Outcome::Success);
         }
-        let was = talk.session.with_log(|log| log.run().map(|run| run.spec().clone()));
-        let compiled = match talk.session.ready(was.as_ref().map(|was| was.agent.as_str())) {
-            Ok((_, compiled)) => compiled,
-            Err(error) => {
-                say_error(&error)?;
-                return Ok(Outcome::Failure);
-            }
-        };
-        if was.is_some_and(|was| was.hash != compiled.spec().hash) {
-            let message = "the agent changed since the run began; it goes on with what it is now";
-            diagnostics::warning(message)?;
+        let before = open.session.read_log(|log| log.open_run().map(|run| run.spec().clone()));
+        let (_, compiled) = open.session.prepare(before.as_ref().map(|before| before.agent.as_str()))?;
+        if before.is_some_and(|before| before.hash != compiled.spec().hash) {
+            ui::warning("the agent has changed since the run began; it resumes with the current version")?;
         }
-        let done = runtime.block_on(talk.session.resume(stop));
-        talk.end(format, done, &compiled)
+        let run = open.toolset.runtime.block_on(open.session.resume(&open.toolset.stop));
+        open.finish(format, run, &compiled)
     }
 }

@@ -1,7 +1,9 @@
-//! `patter run`: asks an agent.
+//! `patter run`: runs an agent.
 
-use crate::talk::{Format, Opening, SessionOptions, TalkOptions, Terminal, listener, show_nothing};
-use crate::{Outcome, diagnostics};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat};
+use crate::format::{FormatOption, OutputFormat, RunFormat};
+use crate::session::{RunOptions, SessionName, SessionOptions, TerminalApprover, listener};
 use clap::Args;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -9,69 +11,68 @@ use std::sync::Arc;
 /// Run an agent: it answers a prompt, and calls its tools on the way
 ///
 /// The answer streams to stdout; tool calls and a summary go to stderr. Before a token is spent, the tools are bound and
-/// the key is looked for. `--model demo` runs without a key and without a network: it is no language model, but picks
-/// tools by the words of the prompt.
+/// the API key is checked. `--model demo` needs neither a key nor a network: it is not a language model, and picks tools
+/// by the words of the prompt.
 ///
-/// What happens is kept as a session, step by step: --continue goes on with the conversation, and `patter resume` with a
-/// run that was ended half way.
+/// Each step is stored in a session: --continue continues the conversation, and `patter resume` an interrupted run.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter run examples/hello.gram \"Hello! My name is Alice.\" --model demo\n  \
                         patter run examples/hello.gram \"What is my name?\" --continue\n  \
-                        git diff | patter run review.gram - --output-format json\n  \
+                        git diff | patter run review.gram - --format json\n  \
                         patter run shop.gram#clerk \"Refund order 7\" --ask 'shop/refund'")]
 pub(crate) struct Run {
-    /// File with the agent; without a name the one that no other of the file calls
+    /// File containing the agent; by default its top-level agent, which no other agent calls
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
-    /// What to say to it; - reads stdin
+    /// Prompt; - reads stdin
     #[arg(default_value = "-")]
     prompt: String,
 
-    /// How to show what happens
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    output_format: Format,
+    #[command(flatten)]
+    format: FormatOption<RunFormat>,
 
     #[command(flatten)]
     session: SessionOptions,
 
     #[command(flatten)]
-    talk: TalkOptions,
+    options: RunOptions,
 }
 
-/// How much of stdin is read.
-const MOST_INPUT: u64 = 16 * 1024 * 1024;
+/// The maximum length of a prompt from stdin, in bytes.
+const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 
-impl Run {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
+impl Command for Run {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
         let prompt = match self.prompt.as_str() {
-            "-" => {
-                let mut text = String::new();
-                io::stdin().lock().take(MOST_INPUT + 1).read_to_string(&mut text)?;
-                if text.len() as u64 > MOST_INPUT {
-                    let message = format!("stdin has more than {} MiB, which is too much to say", MOST_INPUT >> 20);
-                    diagnostics::error(&message, Some("put it into a file that the agent reads with a tool"))?;
-                    return Ok(Outcome::Failure);
-                }
-                text
-            }
+            "-" => read_prompt()?,
             prompt => prompt.to_owned(),
         };
-        let (format, opening) = (self.output_format, Opening::default());
-        let approver = Terminal { yes: self.talk.yes, repeat: false };
-        let shown = listener(format, Arc::clone(&opening));
-        let Some(mut talk) = self.talk.open(&self.agent, &self.session, shown, approver)? else {
-            return show_nothing(format, "ConfigurationError", "the agent cannot be run; stderr says why");
-        };
-        let Some(compiled) = talk.ready()? else {
-            return show_nothing(format, "ToolError", "the agent is not ready to run; stderr says why");
-        };
-        if let Some(id) = talk.session.id() {
-            let _ = opening.set(id.to_string());
+        let format = self.format.format;
+        let name = SessionName::default();
+        let approver = TerminalApprover { yes: self.options.yes, repeat: false };
+        let listener = listener(format, Arc::clone(&name));
+        let mut open = self.options.open(&self.agent, &self.session, listener, approver)?;
+        let compiled = open.compile()?;
+        if let Some(id) = open.session.id() {
+            let _ = name.set(id.to_string());
         }
-        let (runtime, stop) = (&talk.toolset.runtime, &talk.toolset.stop);
-        let done = runtime.block_on(talk.session.say(&prompt, stop));
-        talk.end(format, done, &compiled)
+        let run = open.toolset.runtime.block_on(open.session.say(&prompt, &open.toolset.stop));
+        open.finish(format, run, &compiled)
     }
+}
+
+fn read_prompt() -> Result<String, CommandError> {
+    let mut text = String::new();
+    io::stdin().lock().take(MAX_PROMPT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_PROMPT {
+        let error = CommandError::failure(format!("stdin is longer than {} MiB", MAX_PROMPT >> 20));
+        return Err(error.with_hint("put it into a file that the agent reads with a tool"));
+    }
+    Ok(text)
 }

@@ -1,169 +1,247 @@
-//! `patter show`: an agent at a glance.
+//! `patter show`: summarizes agents.
 
-use crate::source::Input;
-use crate::{Outcome, diagnostics, print};
-use anstyle::{AnsiColor, Style};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::format::{DataFormat, FormatOption, OutputFormat};
+use crate::inspect::{format_signature, read_file};
+use crate::ui::style::{ACCENT, BOLD, DIM};
+use crate::ui::{self, truncate};
 use clap::Args;
 use patter::declare::{Agent, Element, ToolSpec};
-use patter::gram::{Dialect, Span};
-use patter::project::{Loaded, Project, find_root};
-use patter::types::signature::{Field, Presence, Signature};
+use patter::gram::Span;
+use patter::project::Project;
+use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Show agents at a glance: model, tools with signatures, delegates, and where each is declared
+/// Summarize agents: model, tools with signatures, delegates, and where each is declared
 #[derive(Args)]
 pub(crate) struct Show {
-    /// File with agents
+    /// File containing agents
     #[arg(value_name = "FILE")]
     path: PathBuf,
 
-    /// Agent to show; without one all are shown
+    /// Agent to show; by default all
     #[arg(value_name = "AGENT")]
     agent: Option<String>,
+
+    #[command(flatten)]
+    format: FormatOption<DataFormat>,
 }
 
-const NAME: Style = Style::new().bold();
-const TOOL: Style = AnsiColor::Cyan.on_default();
-const DIM: Style = Style::new().dimmed();
+/// How much of an instruction is shown.
+const INSTRUCTION_WIDTH: usize = 60;
 
-impl Show {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let Some(project) = read_file(&self.path)? else { return Ok(Outcome::Failure) };
+impl Command for Show {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        let project = read_file(&self.path)?;
         let agents: Vec<_> =
             project.agents().filter(|(declaration, _)| declaration.file == 0).map(|(_, agent)| agent).collect();
         let is_wanted = |agent: &&Agent| self.agent.as_deref().is_none_or(|name| agent.name().as_deref() == Some(name));
-        let shown: Vec<_> = agents.iter().filter(is_wanted).map(|agent| glance(&project, agent)).collect();
+        let shown: Vec<_> = agents.iter().filter(is_wanted).map(|agent| AgentView::new(&project, agent)).collect();
         if shown.is_empty() {
-            let names: Vec<_> = agents.iter().filter_map(Agent::name).collect();
-            let message = match &self.agent {
-                Some(name) => format!("`{}` has no agent `{name}`", self.path.display()),
-                None => format!("`{}` has no agents", self.path.display()),
-            };
-            let near =
-                self.agent.as_deref().and_then(|name| patter::text::nearest(name, names.iter().map(AsRef::as_ref)));
-            let hint = match near {
-                Some(near) => Some(format!("did you mean `{near}`?")),
-                None if names.is_empty() => None,
-                None => Some(format!("its agents are {}", names.join(", "))),
-            };
-            diagnostics::error(&message, hint.as_deref())?;
-            return Ok(Outcome::Failure);
+            return Err(self.unknown(&agents));
         }
-        print(&shown.join("\n"))?;
+        match self.format.format {
+            DataFormat::Text => ui::print(&shown.iter().map(AgentView::text).collect::<Vec<_>>().join("\n"))?,
+            DataFormat::Json => {
+                let agents: Vec<_> = shown.iter().map(AgentView::json).collect();
+                ui::print(&format!("{:#}\n", json!({"version": 1, "agents": agents})))?;
+            }
+        }
         Ok(Outcome::Success)
     }
 }
 
-/// Reads a file as the first of its project; says why where it cannot.
-pub(crate) fn read_file(path: &Path) -> io::Result<Option<Project>> {
-    let root = find_root();
-    let loaded = match Loaded::read(&[path.to_owned()], root.as_deref(), Dialect::Patter) {
-        Ok(loaded) => loaded,
-        Err(error) => return diagnostics::unloaded(&error).map(|_| None),
-    };
-    for (path, error) in &loaded.unreadable {
-        diagnostics::unreadable(&Input::Path(path.clone()), error)?;
+impl Show {
+    fn unknown(&self, agents: &[Agent]) -> CommandError {
+        let names: Vec<_> = agents.iter().filter_map(Agent::name).collect();
+        let file = self.path.display();
+        let message = match &self.agent {
+            Some(name) => format!("`{file}` has no agent `{name}`"),
+            None => format!("`{file}` has no agents"),
+        };
+        let near = self.agent.as_deref().and_then(|name| patter::text::nearest(name, names.iter().map(AsRef::as_ref)));
+        let hint = match near {
+            Some(near) => Some(format!("did you mean `{near}`?")),
+            None if names.is_empty() => None,
+            None => Some(format!("its agents are {}", names.join(", "))),
+        };
+        CommandError::failure(message).with_hint_if(hint)
     }
-    let errors = loaded
-        .project
-        .files()
-        .first()
-        .map_or(0, |file| file.diagnostics.iter().filter(|found| found.is_error()).count());
-    if let Some(errors) = diagnostics::counted(errors, "error") {
-        diagnostics::say(&format!("{} has {errors}; `patter check` says more", path.display()))?;
-    }
-    Ok(if loaded.selected.contains(&0) { Some(loaded.project) } else { None })
 }
 
-fn glance(project: &Project, agent: &Agent) -> String {
-    let mut out = String::new();
-    let name = agent.name().unwrap_or("(no name)".into());
-    let place = project.place(0, agent.span());
-    let _ = writeln!(out, "{NAME}{name}{NAME:#}  {DIM}{place}{DIM:#}");
-    if let Some(description) = agent.description() {
-        let _ = writeln!(out, "  {description}");
-    }
-    let model = match agent.model() {
-        Some(Ok(model)) => model.to_string(),
-        Some(Err(error)) => error.to_string(),
-        None => "none".to_owned(),
-    };
-    let _ = writeln!(out, "  model        {model}");
-    if let Some(instruction) = agent.instruction() {
-        let lines = instruction.lines().count();
-        let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
-        let first = instruction.lines().next().unwrap_or_default();
-        let _ = writeln!(out, "  instruction  {lines}: {}", shortened(first, 60));
-    }
-    let (mut tools, mut delegates) = (String::new(), String::new());
-    for element in agent.elements() {
-        match element {
-            Element::Tool(tool) => tool_lines(project, &tool, &project.place(0, tool.span()), &mut tools),
-            Element::Agent(inner) => delegate_line(&inner, &project.place(0, inner.span()), &mut delegates),
-            Element::Reference { name, span } => reference_lines(project, &name, span, &mut tools, &mut delegates),
-        }
-    }
-    for (title, lines) in [("tools", tools), ("delegates", delegates)] {
-        if !lines.is_empty() {
-            let _ = write!(out, "  {title}\n{lines}");
-        }
-    }
-    out
+/// A summary of an agent.
+struct AgentView {
+    name: String,
+    place: String,
+    description: Option<String>,
+    model: String,
+    instruction: Option<String>,
+    tools: Vec<ToolView>,
+    delegates: Vec<DelegateView>,
 }
 
-fn reference_lines(project: &Project, name: &str, span: Span, tools: &mut String, delegates: &mut String) {
-    let found = project.find(name);
-    let pattern = found.first().and_then(|declaration| Some((*declaration, project.pattern(declaration)?)));
-    match pattern {
-        Some((declaration, pattern)) => {
-            let place = project.place(declaration.file, declaration.span);
-            if let Some(agent) = Agent::cast(pattern) {
-                delegate_line(&agent, &place, delegates);
-            } else if let Some(tool) = ToolSpec::cast(pattern) {
-                tool_lines(project, &tool, &place, tools);
+/// A tool that an agent declares or refers to.
+struct ToolView {
+    name: String,
+    /// Nothing for tools of the library.
+    signature: Option<String>,
+    description: Option<String>,
+    place: String,
+    is_declared: bool,
+}
+
+/// An agent that an agent calls.
+struct DelegateView {
+    name: String,
+    description: Option<String>,
+    place: String,
+}
+
+impl AgentView {
+    fn new(project: &Project, agent: &Agent) -> Self {
+        let model = match agent.model() {
+            Some(Ok(model)) => model.to_string(),
+            Some(Err(error)) => error.to_string(),
+            None => "none".to_owned(),
+        };
+        let mut view = Self {
+            name: agent.name().unwrap_or("(no name)".into()).into_owned(),
+            place: project.location(0, agent.span()),
+            description: agent.description().map(|text| text.to_string()),
+            model,
+            instruction: agent.instruction().map(|text| text.to_string()),
+            tools: Vec::new(),
+            delegates: Vec::new(),
+        };
+        for element in agent.elements() {
+            match element {
+                Element::Tool(tool) => view.tools.push(ToolView::new(project, &tool, project.location(0, tool.span()))),
+                Element::Agent(inner) => {
+                    view.delegates.push(DelegateView::new(&inner, project.location(0, inner.span())));
+                }
+                Element::Reference { name, span } => view.add_reference(project, &name, span),
             }
         }
-        None => {
-            let place = project.place(0, span);
-            let _ = writeln!(tools, "    {TOOL}{name}{TOOL:#}  {DIM}from the library, referred to in {place}{DIM:#}");
+        view
+    }
+
+    fn add_reference(&mut self, project: &Project, name: &str, span: Span) {
+        let found = project.find(name);
+        let pattern = found.first().and_then(|declaration| Some((*declaration, project.pattern(declaration)?)));
+        match pattern {
+            Some((declaration, pattern)) => {
+                let place = project.location(declaration.file, declaration.span);
+                if let Some(agent) = Agent::cast(pattern) {
+                    self.delegates.push(DelegateView::new(&agent, place));
+                } else if let Some(tool) = ToolSpec::cast(pattern) {
+                    self.tools.push(ToolView::new(project, &tool, place));
+                }
+            }
+            None => self.tools.push(ToolView {
+                name: name.to_owned(),
+                signature: None,
+                description: None,
+                place: project.location(0, span),
+                is_declared: false,
+            }),
         }
     }
-}
 
-fn delegate_line(agent: &Agent, place: &str, out: &mut String) {
-    let name = agent.name().unwrap_or_default();
-    let description = agent.description().map_or_else(String::new, |text| format!(": {text}"));
-    let _ = writeln!(out, "    {TOOL}{name}{TOOL:#}{description}  {DIM}{place}{DIM:#}");
-}
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "{BOLD}{}{BOLD:#}  {DIM}{}{DIM:#}", self.name, self.place);
+        if let Some(description) = &self.description {
+            let _ = writeln!(out, "  {description}");
+        }
+        let _ = writeln!(out, "  model        {}", self.model);
+        if let Some(instruction) = &self.instruction {
+            let lines = ui::plural(instruction.lines().count(), "line");
+            let first = instruction.lines().next().unwrap_or_default();
+            let _ = writeln!(out, "  instruction  {lines}: {}", truncate(first, INSTRUCTION_WIDTH));
+        }
+        if !self.tools.is_empty() {
+            let _ = writeln!(out, "  tools");
+            self.tools.iter().for_each(|tool| tool.write(&mut out));
+        }
+        if !self.delegates.is_empty() {
+            let _ = writeln!(out, "  delegates");
+            self.delegates.iter().for_each(|delegate| delegate.write(&mut out));
+        }
+        out
+    }
 
-fn tool_lines(project: &Project, tool: &ToolSpec, place: &str, out: &mut String) {
-    let name = tool.name().unwrap_or_default();
-    let signature = match tool.signature(project.records()) {
-        Ok(signature) => readable(&signature),
-        Err(_) => " (its signature has mistakes; see `patter check`)".to_owned(),
-    };
-    let _ = writeln!(out, "    {TOOL}{name}{TOOL:#}{signature}  {DIM}{place}{DIM:#}");
-    if let Some(description) = tool.description().filter(|text| !text.is_empty()) {
-        let _ = writeln!(out, "      {description}");
+    fn json(&self) -> Json {
+        let tools: Vec<_> = self.tools.iter().map(ToolView::json).collect();
+        let delegate =
+            |one: &DelegateView| json!({"name": one.name, "description": one.description, "place": one.place});
+        let delegates: Vec<_> = self.delegates.iter().map(delegate).collect();
+        json!({
+            "name": self.name,
+            "place": self.place,
+            "description": self.description,
+            "model": self.model,
+            "instruction": self.instruction,
+            "tools": tools,
+            "delegates": delegates,
+        })
     }
 }
 
-/// Writes a signature as programmers read them: `(name: Text, age: Int = 18) -> Text`.
-pub(crate) fn readable(signature: &Signature) -> String {
-    let parameter = |field: &Field| match &field.presence {
-        Presence::Required => format!("{}: {}", field.name, field.ty),
-        Presence::Optional => format!("{}?: {}", field.name, field.ty),
-        Presence::Default(default) => format!("{}: {} = {default}", field.name, field.ty),
-    };
-    let parameters: Vec<_> = signature.parameters.iter().map(parameter).collect();
-    format!("({}) -> {}", parameters.join(", "), signature.returns)
+impl ToolView {
+    fn new(project: &Project, tool: &ToolSpec, place: String) -> Self {
+        let signature = match tool.signature(project.records()) {
+            Ok(signature) => format_signature(&signature),
+            Err(_) => " (invalid signature; see `patter check`)".to_owned(),
+        };
+        Self {
+            name: tool.name().unwrap_or_default().into_owned(),
+            signature: Some(signature),
+            description: tool.description().filter(|text| !text.is_empty()).map(|text| text.to_string()),
+            place,
+            is_declared: true,
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        let Self { name, place, .. } = self;
+        let signature = self.signature.as_deref().unwrap_or_default();
+        let _ = match self.is_declared {
+            true => writeln!(out, "    {ACCENT}{name}{ACCENT:#}{signature}  {DIM}{place}{DIM:#}"),
+            false => writeln!(out, "    {ACCENT}{name}{ACCENT:#}  {DIM}from the library, referenced in {place}{DIM:#}"),
+        };
+        if let Some(description) = &self.description {
+            let _ = writeln!(out, "      {description}");
+        }
+    }
+
+    fn json(&self) -> Json {
+        json!({
+            "name": self.name,
+            "signature": self.signature.as_deref().map(str::trim_start),
+            "description": self.description,
+            "place": self.place,
+            "declared": self.is_declared,
+        })
+    }
 }
 
-fn shortened(text: &str, longest: usize) -> String {
-    match text.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),
-        None => text.to_owned(),
+impl DelegateView {
+    fn new(agent: &Agent, place: String) -> Self {
+        Self {
+            name: agent.name().unwrap_or_default().into_owned(),
+            description: agent.description().map(|text| text.to_string()),
+            place,
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        let description = self.description.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+        let _ = writeln!(out, "    {ACCENT}{}{ACCENT:#}{description}  {DIM}{}{DIM:#}", self.name, self.place);
     }
 }

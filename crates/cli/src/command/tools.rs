@@ -1,38 +1,39 @@
-//! `patter tools`: what there is to call.
+//! `patter tools`: lists tools.
 
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::setup::{Setup, ToolSources};
-use crate::{Outcome, diagnostics, print};
-use anstyle::{AnsiColor, Style};
+use crate::ui;
+use crate::ui::style::{ACCENT, BOLD, DIM};
 use clap::{Args, ValueEnum};
 use patter::library::{Entry, Layer};
-use patter::project::Servers;
+use patter::project::ServerSelection;
 use patter::tool::Tool;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use std::io;
 
 /// List the tools of all layers: the standard library, the organisation's, the project's
 ///
-/// Tools come from three layers. Where two have the same full name, the one of the higher layer wins, and the list says
-/// so. MCP servers of the project are started and asked for theirs.
+/// If two layers have a tool with the same full name, the higher layer wins, and the list marks the override. The MCP
+/// servers of the project are started and asked for their tools.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter tools                  all tools\n  \
-                        patter tools fs               those whose names have `fs` in them\n  \
-                        patter tools --layer project  what the project adds\n  \
+                        patter tools fs               tools whose name contains `fs`\n  \
+                        patter tools --layer project  the tools of the project\n  \
                         patter tools --format json    with schemas, for machines")]
 pub(crate) struct Tools {
-    /// Show only tools whose full name has this in it
+    /// List only tools whose full name contains this
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
-    /// Show one layer only
+    /// List one layer only
     #[arg(long, value_enum)]
     layer: Option<LayerName>,
 
-    /// How to show
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatOption<DataFormat>,
 
     #[command(flatten)]
     sources: ToolSources,
@@ -48,21 +49,13 @@ enum LayerName {
     Project,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// One JSON document
-    Json,
-}
+impl Command for Tools {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
 
-const TOOL: Style = AnsiColor::Cyan.on_default();
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-
-impl Tools {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let Some(setup) = Setup::read(&[], &self.sources, &Servers::All)? else { return Ok(Outcome::Failure) };
+    fn run(&self) -> CommandResult {
+        let setup = Setup::read(&[], &self.sources, &ServerSelection::All)?;
         let layer = self.layer.map(|layer| match layer {
             LayerName::Internal => Layer::Internal,
             LayerName::Org => Layer::Org,
@@ -74,18 +67,23 @@ impl Tools {
         };
         let mut entries: Vec<_> = setup.toolset.library.entries().filter(is_shown).collect();
         entries.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
-        match self.format {
-            Format::Json => {
-                let tools: Vec<_> = entries.iter().map(|entry| json_of(&setup, entry)).collect();
-                print(&format!("{:#}\n", json!({"version": 1, "tools": tools})))?;
+        let problems = &setup.toolset.missing_servers;
+        match self.format.format {
+            DataFormat::Json => {
+                let tools: Vec<_> = entries.iter().map(|entry| tool_json(&setup, entry)).collect();
+                let problems: Vec<_> = problems.iter().map(CommandError::to_json).collect();
+                ui::print(&format!("{:#}\n", json!({"version": 1, "tools": tools, "problems": problems})))?;
             }
-            Format::Text if entries.is_empty() => {
-                diagnostics::say("there are no such tools")?;
-                return Ok(Outcome::Failure);
+            DataFormat::Text if entries.is_empty() => {
+                ui::status(&match &self.name {
+                    Some(name) => format!("no tool name contains `{name}`"),
+                    None => "this layer has no tools".to_owned(),
+                })?;
+                return Ok(Outcome::Findings);
             }
-            Format::Text => print(&table(&setup, &entries))?,
+            DataFormat::Text => ui::print(&table(&setup, &entries))?,
         }
-        Ok(if setup.toolset.missing_servers.is_empty() { Outcome::Success } else { Outcome::Failure })
+        Ok(Outcome::from_findings(!problems.is_empty()))
     }
 }
 
@@ -100,10 +98,13 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
             let _ = writeln!(out, "{BOLD}{}{BOLD:#}", first.layer);
         }
         for entry in layer {
-            let (name, tool) = (entry.name.as_str(), &entry.value);
-            let (kind, effect) = (tool.kind.name(), tool.effect.name());
+            let tool = &entry.value;
+            let name = entry.name.as_str();
+            let kind = tool.kind.name();
+            let effect = tool.effect.name();
             let description = tool.definition.description.lines().next().unwrap_or_default();
-            let _ = write!(out, "  {TOOL}{name:<names$}{TOOL:#}  {kind:<kinds$}  {effect:<effects$}  {description}");
+            let _ =
+                write!(out, "  {ACCENT}{name:<names$}{ACCENT:#}  {kind:<kinds$}  {effect:<effects$}  {description}");
             for overridden in setup.toolset.library.overrides().filter(|one| one.winner.name == entry.name) {
                 let _ = write!(out, " {DIM}(overrides the {} layer){DIM:#}", overridden.loser.layer);
             }
@@ -113,7 +114,7 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
     out
 }
 
-fn json_of(setup: &Setup, entry: &Entry<Tool>) -> Json {
+fn tool_json(setup: &Setup, entry: &Entry<Tool>) -> Json {
     let tool = &entry.value;
     let overridden: Vec<_> = setup
         .toolset

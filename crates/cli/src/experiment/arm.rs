@@ -1,38 +1,37 @@
-//! What an arm is made of, and how it is made ready.
+//! Arms, and the judges of their answers.
 
+use super::resolve_beside;
 use super::revision::Revision;
-use super::{beside, unready};
-use crate::diagnostics;
-use crate::setup::{Setup, ToolSources, merged, read_files, say_problems, split_agent};
+use crate::error::CommandError;
+use crate::setup::{Setup, ToolSources, read_files, report_problems, split_agent};
 use patter::case::{Case, Check};
 use patter::drive::Driver;
 use patter::experiment::{Arm, Judge, recorded_replies};
 use patter::library::{Entry, Layer, Library};
-use patter::model::models_with;
-use patter::project::{Config, Project, Servers, Tools};
+use patter::model::model_resolver_with_config;
+use patter::project::{Config, Project, ServerSelection, Tools};
 use patter::provider::ModelRef;
 use patter::session::SessionError;
 use patter::tool::Tool;
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// An arm, as it is given: `NAME=PART,PART…`.
+/// An arm on the command line: `NAME=PART,PART…`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ArmSpec {
     pub(crate) name: String,
-    /// As it was written.
+    /// The parts as written.
     what: String,
-    /// Files with toolboxes, whose tools take the place of others.
+    /// Files with toolboxes whose tools replace others.
     pub(crate) toolboxes: Vec<PathBuf>,
     model: Option<ModelRef>,
     /// Another `FILE#AGENT`.
     agent: Option<String>,
-    /// A revision that git knows.
+    /// A git revision.
     revision: Option<String>,
-    /// A recording, or a folder of them, whose replies take the place of the model's.
+    /// A recording, or a folder of them, whose replies replace those of the model.
     recording: Option<PathBuf>,
 }
 
@@ -43,7 +42,7 @@ impl FromStr for ArmSpec {
         let (name, parts) = text.split_once('=').unwrap_or((text, ""));
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err("write NAME=WHAT; a name has letters, digits, `-`, `_` and `.`".to_owned());
+            return Err("write NAME=WHAT; names consist of letters, digits, `-`, `_` and `.`".to_owned());
         }
         let mut arm = Self { name: name.to_owned(), what: parts.to_owned(), ..Self::default() };
         for part in parts.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "base") {
@@ -60,7 +59,7 @@ impl FromStr for ArmSpec {
                 }
                 _ => {
                     let kinds = "a file with toolboxes, model:NAME, agent:FILE, git:REVISION, recording:PATH, or base";
-                    return Err(format!("`{part}` is none of {kinds}"));
+                    return Err(format!("`{part}` is not {kinds}"));
                 }
             }
         }
@@ -69,26 +68,26 @@ impl FromStr for ArmSpec {
 }
 
 impl ArmSpec {
-    /// Returns the arm that is the file as it is.
+    /// Returns the arm of the unchanged file.
     pub(crate) fn base(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 }
 
-/// What arms are made of.
+/// What arms and judges are built from.
 pub(super) struct Bench<'b> {
     pub(super) setup: &'b Setup,
     pub(super) sources: &'b ToolSources,
     pub(super) file: &'b Path,
     pub(super) agent: Option<&'b str>,
-    /// The files of all arms whose tools take the place of others; they are no part of the project.
+    /// The toolbox files of all arms, which are not part of the project.
     pub(super) toolboxes: &'b [PathBuf],
-    /// Makes a driver fit: its approver and rules.
-    pub(super) fitting: &'b dyn Fn(Driver) -> Driver,
+    /// Sets the approver and the rules of a driver.
+    pub(super) configure: &'b dyn Fn(Driver) -> Driver,
 }
 
-/// The files of a project as they are, or as they were.
-struct Place {
+/// The project that an arm runs in.
+struct ArmProject {
     project: Arc<Project>,
     library: Arc<Library<Tool>>,
     config: Config,
@@ -96,187 +95,151 @@ struct Place {
 }
 
 impl Bench<'_> {
-    /// Makes an arm ready, with the revision that its files are of. Says why where it cannot.
-    pub(super) fn arm(&self, spec: &ArmSpec, model: Option<&ModelRef>) -> io::Result<Option<(Arm, Option<Revision>)>> {
-        let (mut file, mut agent) = (self.file.to_owned(), self.agent);
-        if let Some(other) = &spec.agent {
-            (file, agent) = split_agent(other);
-        }
+    /// Builds an arm, with the checked-out revision that it uses, if any.
+    pub(super) fn arm(
+        &self,
+        spec: &ArmSpec,
+        model: Option<&ModelRef>,
+    ) -> Result<(Arm, Option<Revision>), CommandError> {
+        let (file, agent) = match &spec.agent {
+            Some(other) => split_agent(other),
+            None => (self.file.to_owned(), self.agent),
+        };
         let mut shown = file.display().to_string();
-        let mut put = None;
-        let found = match (&spec.revision, &spec.agent) {
+        let mut checkout = None;
+        let mut place = match (&spec.revision, &spec.agent) {
             (Some(revision), _) => {
                 shown = format!("{shown} of {revision}");
-                let Some(there) = Revision::checkout(revision, &file)? else { return Ok(None) };
-                let without: Vec<_> = self.toolboxes.iter().map(|path| there.path(path)).collect();
+                let there = Revision::checkout(revision, &file)?;
+                let excluded: Vec<_> = self.toolboxes.iter().map(|path| there.path(path)).collect();
                 let root = self.setup.root.as_deref().map(|root| there.path(root));
-                let place = self.place_of(root, &there.path(&file), &without)?;
-                put = Some(there);
+                let place = self.read_project(root, &there.path(&file), &excluded)?;
+                checkout = Some(there);
                 place
             }
-            (None, Some(_)) => self.place_of(self.setup.root.clone(), &file, self.toolboxes)?,
-            (None, None) => Some(Place {
+            (None, Some(_)) => self.read_project(self.setup.root.clone(), &file, self.toolboxes)?,
+            (None, None) => ArmProject {
                 project: Arc::new(self.setup.loaded.project.clone()),
                 library: Arc::clone(&self.setup.toolset.library),
                 config: self.setup.config.clone(),
                 root: self.setup.root.clone(),
-            }),
+            },
         };
-        let Some(mut place) = found else { return Ok(None) };
         for path in &spec.toolboxes {
-            let Some(library) = self.replaced(&place, path)? else { return Ok(None) };
-            place.library = library;
+            place.library = self.replace_tools(&place, path)?;
         }
         let environment = &self.setup.toolset.environment;
-        let models = models_with(environment, &place.config.models);
+        let models = model_resolver_with_config(environment, &place.config.models);
         let driver = Driver::new(Arc::clone(&place.project), Arc::clone(&place.library), Arc::clone(&models));
-        let mut driver = (self.fitting)(driver);
+        let mut driver = (self.configure)(driver);
         if let Some(model) = spec.model.as_ref().or(model) {
             driver = driver.with_model(model.clone());
         }
-        let name = match place.project.main_agent(agent) {
-            Ok(agent) => agent.name().unwrap_or_default().into_owned(),
-            Err(error) => return unready(error),
-        };
-        let compiled = match driver.ready(&name) {
-            Some(Ok(compiled)) => compiled,
-            Some(Err(error)) => return unready(error),
-            None => return unready(SessionError::Gone(name)),
-        };
-        if spec.recording.is_none()
-            && let Err(error) = models(compiled.model())
-        {
-            return unready(error);
+        let name = place.project.main_agent(agent)?.name().unwrap_or_default().into_owned();
+        let compiled = driver.compile_named(&name).ok_or_else(|| SessionError::AgentNotFound(name))??;
+        if spec.recording.is_none() {
+            models(compiled.model())?;
         }
         let what = if spec.what.is_empty() { "base" } else { &spec.what };
-        let arm = Arm::new(&spec.name, driver, compiled, place.config.prices()).described(&shown, what);
+        let arm = Arm::new(&spec.name, driver, compiled, place.config.prices()).with_description(&shown, what);
         let arm = match &spec.recording {
             Some(path) if !path.exists() => {
-                diagnostics::error(&format!("there is no recording `{}`", path.display()), None)?;
-                return Ok(None);
+                return Err(CommandError::failure(format!("no recording at `{}`", path.display())));
             }
             Some(path) if path.is_dir() && !has_recordings(path) => {
-                let hint = "`--record` writes a folder for each arm; name one of those";
-                diagnostics::error(&format!("there are no recordings in `{}`", path.display()), Some(hint))?;
-                return Ok(None);
+                let error = CommandError::failure(format!("no recordings in `{}`", path.display()));
+                return Err(error.with_hint("`--record` writes a folder for each arm; name one of those"));
             }
             Some(path) => arm.with_replies(recorded_replies(path)),
             None => arm,
         };
-        Ok(Some((arm, put)))
+        Ok((arm, checkout))
     }
 
-    /// Reads another file with the project around it. Says why where it cannot.
-    fn place_of(&self, root: Option<PathBuf>, file: &Path, without: &[PathBuf]) -> io::Result<Option<Place>> {
+    /// Reads a file with a project, which may be another one.
+    fn read_project(
+        &self,
+        root: Option<PathBuf>,
+        file: &Path,
+        excluded: &[PathBuf],
+    ) -> Result<ArmProject, CommandError> {
         let is_here = root == self.setup.root;
         let paths: Vec<_> = std::iter::once(file.to_owned()).chain(self.sources.files().cloned()).collect();
-        let Some(loaded) = read_files(&paths, root.as_deref(), without)? else { return Ok(None) };
-        let (config, environment) = match is_here {
-            true => (self.setup.config.clone(), &self.setup.toolset.environment),
-            false => match Config::read(root.as_deref()) {
-                Ok(config) => (config, &self.setup.toolset.environment),
-                Err(error) => return diagnostics::unloaded(&error).map(|_| None),
-            },
+        let loaded = read_files(&paths, root.as_deref(), excluded)?;
+        let environment = &self.setup.toolset.environment;
+        let config = if is_here { self.setup.config.clone() } else { Config::read(root.as_deref())? };
+        let mut tools = match is_here {
+            // The servers that already run are used.
+            true => self.setup.toolset.tools.reread(&loaded.project, root.as_deref(), &config, environment)?,
+            false => Tools::read(&loaded.project, root.as_deref(), &config, environment)?,
         };
-        let tools = match is_here {
-            // The servers are those that run already.
-            true => self.setup.toolset.tools.reread(&loaded.project, root.as_deref(), &config, environment),
-            false => Tools::read(&loaded.project, root.as_deref(), &config, environment),
-        };
-        let mut tools = match tools {
-            Ok(tools) => tools,
-            Err(error) => {
-                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
-                return Ok(None);
-            }
-        };
-        say_problems(&tools)?;
+        report_problems(&tools)?;
         if !is_here {
-            let report = self.setup.toolset.runtime.block_on(tools.add_servers(&Servers::All));
+            let report = self.setup.toolset.runtime.block_on(tools.add_servers(&ServerSelection::All));
             for problem in &report.problems {
-                diagnostics::error(&problem.to_string(), problem.hint().as_deref())?;
+                CommandError::from(problem).print_problem()?;
             }
         }
-        let Some(library) = merged(tools.library())? else { return Ok(None) };
-        Ok(Some(Place { project: Arc::new(loaded.project), library, config, root }))
+        let library = Arc::new(tools.library()?);
+        Ok(ArmProject { project: Arc::new(loaded.project), library, config, root })
     }
 
-    /// Returns a library in which the tools of a file take the place of those of the same name. Says why where it cannot.
-    fn replaced(&self, place: &Place, path: &Path) -> io::Result<Option<Arc<Library<Tool>>>> {
-        let Some(loaded) = read_files(&[path.to_owned()], None, &[])? else { return Ok(None) };
+    /// Returns a library in which the tools of a file replace those of the same name.
+    fn replace_tools(&self, place: &ArmProject, path: &Path) -> Result<Arc<Library<Tool>>, CommandError> {
+        let loaded = read_files(&[path.to_owned()], None, &[])?;
         let environment = &self.setup.toolset.environment;
         let root = place.root.as_deref();
-        let tools = match Tools::read(&loaded.project, root, &place.config, environment) {
-            Ok(tools) => tools,
-            Err(error) => {
-                diagnostics::error(&error.to_string(), error.hint().as_deref())?;
-                return Ok(None);
-            }
-        };
-        say_problems(&tools)?;
-        let Some(given) = merged(tools.library())? else { return Ok(None) };
+        let tools = Tools::read(&loaded.project, root, &place.config, environment)?;
+        report_problems(&tools)?;
+        let given = tools.library()?;
         let ours: Vec<Entry<Tool>> = given.entries().filter(|entry| entry.layer == Layer::Project).cloned().collect();
         if ours.is_empty() {
-            let message = format!("`{}` has no toolbox", path.display());
-            diagnostics::error(&message, Some("write `[mine:Toolbox | [sayHello:Command {…} | …]]`"))?;
-            return Ok(None);
+            let error = CommandError::failure(format!("`{}` has no toolbox", path.display()));
+            return Err(error.with_hint("write `[mine:Toolbox | [sayHello:Command {…} | …]]`"));
         }
-        let names: HashSet<_> = ours.iter().map(|entry| entry.name.own().to_owned()).collect();
-        let is_replaced = |entry: &&Entry<Tool>| entry.layer == Layer::Project && names.contains(entry.name.own());
+        let names: HashSet<_> = ours.iter().map(|entry| entry.name.tool_name().to_owned()).collect();
+        let is_replaced =
+            |entry: &&Entry<Tool>| entry.layer == Layer::Project && names.contains(entry.name.tool_name());
         let others = place.library.entries().filter(|entry| !is_replaced(entry)).cloned();
-        merged(Library::merge(others.chain(ours.clone())))
+        Ok(Arc::new(Library::merge(others.chain(ours.clone()))?))
     }
 
-    /// Makes the agents ready that judge. Says why where it cannot.
-    pub(super) fn judges(&self, cases: &[Case], files: &[PathBuf]) -> io::Result<Option<Vec<Judge>>> {
+    /// Compiles the agents that judge answers.
+    pub(super) fn judges(&self, cases: &[Case], files: &[PathBuf]) -> Result<Vec<Judge>, CommandError> {
         let mut judges: Vec<Judge> = Vec::new();
         for check in cases.iter().flat_map(|case| &case.checks) {
             let Check::Judge { agent, .. } = check else { continue };
             if judges.iter().any(|judge| judge.name() == agent) {
                 continue;
             }
-            let Some(judge) = self.judge(agent, files)? else { return Ok(None) };
-            judges.push(judge);
+            judges.push(self.judge(agent, files)?);
         }
-        Ok(Some(judges))
+        Ok(judges)
     }
 
-    fn judge(&self, named: &str, files: &[PathBuf]) -> io::Result<Option<Judge>> {
+    fn judge(&self, named: &str, files: &[PathBuf]) -> Result<Judge, CommandError> {
         let (file, agent) = split_agent(named);
         let is_file = file.extension().is_some_and(|ending| ending == "gram");
         let (project, library) = if is_file {
-            let path = beside(&file.display().to_string(), files);
-            let Some(place) = self.place_of(self.setup.root.clone(), &path, self.toolboxes)? else { return Ok(None) };
+            let path = resolve_beside(&file.display().to_string(), files);
+            let place = self.read_project(self.setup.root.clone(), &path, self.toolboxes)?;
             (place.project, place.library)
         } else {
             (Arc::new(self.setup.loaded.project.clone()), Arc::clone(&self.setup.toolset.library))
         };
-        let name = match (is_file, project.main_agent(agent)) {
-            (false, _) => named.to_owned(),
-            (true, Ok(agent)) => agent.name().unwrap_or_default().into_owned(),
-            (true, Err(error)) => return unready(error),
+        let name = match is_file {
+            true => project.main_agent(agent)?.name().unwrap_or_default().into_owned(),
+            false => named.to_owned(),
         };
-        let models = models_with(&self.setup.toolset.environment, &self.setup.config.models);
-        let driver = (self.fitting)(Driver::new(project, library, Arc::clone(&models)));
-        let compiled = match driver.ready(&name) {
-            Some(Ok(compiled)) => compiled,
-            Some(Err(error)) => return unready(error),
-            None => {
-                let message = format!("there is no agent `{name}` to judge");
-                diagnostics::error(&message, Some("name an agent of the project, or a file: `judge.gram`"))?;
-                return Ok(None);
-            }
-        };
-        if let Err(error) = models(compiled.model()) {
-            return unready(error);
-        }
-        match Judge::new(named, driver, compiled) {
-            Ok(judge) => Ok(Some(judge)),
-            Err(error) => {
-                diagnostics::error(&error.to_string(), Some(error.hint()))?;
-                Ok(None)
-            }
-        }
+        let models = model_resolver_with_config(&self.setup.toolset.environment, &self.setup.config.models);
+        let driver = (self.configure)(Driver::new(project, library, Arc::clone(&models)));
+        let compiled = driver.compile_named(&name).ok_or_else(|| {
+            let error = CommandError::failure(format!("unknown judge `{name}`"));
+            error.with_hint("name an agent of the project, or a file: `judge.gram`")
+        })??;
+        models(compiled.model())?;
+        Judge::new(named, driver, compiled)
+            .map_err(|error| CommandError::failure(error.to_string()).with_hint(error.hint()))
     }
 }
 

@@ -1,88 +1,111 @@
-//! Where a report goes, and in which form.
+//! Writing and reading reports.
 
-use super::{Detail, say_keep_error};
-use crate::source::{Existing, write_whole};
-use crate::{Outcome, diagnostics, print, print_as_is};
+use super::Detail;
+use crate::error::{CommandError, ErrorFormat};
+use crate::file::{Existing, unwritable, write_atomically};
+use crate::format::{FormatOption, OutputFormat};
+use crate::ui;
 use clap::{Args, ValueEnum};
-use patter::experiment::{Report, StoredTrials, junit, summary};
+use patter::experiment::{Report, StoredTrials, junit, summarize};
 use patter::report::html;
 use patter::store::{self, Store};
 use serde_json::{Value as Json, json};
-use std::io;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
-/// What becomes of a report.
+/// Where a report is written.
 #[derive(Args, Clone)]
 pub(crate) struct OutputOptions {
-    /// In which form
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    pub(crate) format: Form,
+    #[command(flatten)]
+    format: FormatOption<ReportFormat>,
 
-    /// Into this file instead of stdout
+    /// Write to this file instead of stdout
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write a page to look at and to share into this file too
+    /// Also write an HTML report to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ReportFormat {
     /// A summary for people
+    #[default]
     Text,
-    /// All of it, with the conversations
+    /// The full report with the conversations, as one JSON document
     Json,
-    /// JUnit XML, for systems of continuous integration
+    /// JUnit XML, for continuous integration
     Junit,
-    /// A page to look at and to share
+    /// A self-contained HTML page
     Html,
 }
 
-impl OutputOptions {
-    /// Returns how much of the runs is wanted.
-    pub(crate) fn detail(&self) -> Detail {
-        match self.format {
-            Form::Text if self.report.is_none() => Detail::Brief,
-            Form::Text | Form::Json | Form::Junit | Form::Html => Detail::Full,
-        }
-    }
-
-    /// Writes a report, which as text is what is given.
-    pub(crate) fn write(&self, report: &Report, text: &str) -> io::Result<Outcome> {
-        let text = match self.format {
-            Form::Text => text.to_owned(),
-            Form::Json => format!("{:#}\n", document(report)),
-            Form::Junit => junit(report),
-            Form::Html => html(report),
-        };
-        if let Some(path) = &self.report
-            && write_file(path, &html(report))? == Outcome::Failure
-        {
-            return Ok(Outcome::Failure);
-        }
-        match &self.output {
-            None if self.format == Form::Text => print(&text).map(|()| Outcome::Success),
-            None => print_as_is(&text).map(|()| Outcome::Success),
-            Some(path) => write_file(path, &text),
+impl OutputFormat for ReportFormat {
+    fn error_format(self) -> ErrorFormat {
+        match self {
+            ReportFormat::Text | ReportFormat::Junit | ReportFormat::Html => ErrorFormat::Text,
+            ReportFormat::Json => ErrorFormat::Json,
         }
     }
 }
 
-/// Writes a file, whatever was there. Says why where it cannot.
-pub(crate) fn write_file(path: &Path, text: &str) -> io::Result<Outcome> {
-    if let Err(error) = write_whole(path, text, Existing::Replaced) {
-        diagnostics::error(&format!("cannot write `{}`: {error}", path.display()), None)?;
-        return Ok(Outcome::Failure);
+impl OutputOptions {
+    pub(crate) fn format(&self) -> ReportFormat {
+        self.format.format
     }
-    Ok(Outcome::Success)
+
+    pub(crate) fn error_format(&self) -> ErrorFormat {
+        self.format().error_format()
+    }
+
+    /// Returns how much of the runs the report needs.
+    pub(crate) fn detail(&self) -> Detail {
+        match self.format() {
+            ReportFormat::Text if self.report.is_none() => Detail::Brief,
+            ReportFormat::Text | ReportFormat::Json | ReportFormat::Junit | ReportFormat::Html => Detail::Full,
+        }
+    }
+
+    /// Returns an error for options that do not apply to a list of experiments.
+    pub(crate) fn check_list(&self) -> Result<(), CommandError> {
+        let is_report = matches!(self.format(), ReportFormat::Junit | ReportFormat::Html);
+        if is_report || self.output.is_some() || self.report.is_some() {
+            let error = CommandError::usage("a list of experiments can only be printed as text or JSON");
+            return Err(error.with_hint("name an experiment, such as `latest`"));
+        }
+        Ok(())
+    }
+
+    /// Writes a report in its format; `text` is the report as text.
+    pub(crate) fn write(&self, report: &Report, text: &str) -> Result<(), CommandError> {
+        let text = match self.format() {
+            ReportFormat::Text => text.to_owned(),
+            ReportFormat::Json => format!("{:#}\n", document(report)),
+            ReportFormat::Junit => junit(report),
+            ReportFormat::Html => html(report),
+        };
+        if let Some(path) = &self.report {
+            write_report(path, &html(report))?;
+        }
+        match &self.output {
+            None if self.format() == ReportFormat::Text => ui::print(&text)?,
+            None => ui::print_raw(&text)?,
+            Some(path) => write_report(path, &text)?,
+        }
+        Ok(())
+    }
+}
+
+/// Writes a report to a file, replacing any earlier one.
+pub(crate) fn write_report(path: &Path, text: &str) -> Result<(), CommandError> {
+    write_atomically(path, text, Existing::Replace).map_err(|error| unwritable(path, &error))
 }
 
 /// Returns a report as JSON, with a summary of each arm.
 pub(crate) fn document(report: &Report) -> Json {
     let summaries = report.arms.iter().map(|arm| {
-        let mut of_arm = json!(summary(report.of_arm(&arm.name)));
+        let mut of_arm = json!(summarize(report.arm_trials(&arm.name)));
         if let Json::Object(fields) = &mut of_arm {
             fields.insert("arm".to_owned(), json!(arm.name));
         }
@@ -96,29 +119,18 @@ pub(crate) fn document(report: &Report) -> Json {
     document
 }
 
-/// Reads an earlier report: a file, or an experiment of the store. Says why where it cannot.
-pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> io::Result<Option<Report>> {
+/// Reads an earlier report: a file, or a stored experiment.
+pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> Result<Report, CommandError> {
     if Path::new(named).is_file() {
-        let read = std::fs::read(named).map_err(|error| error.to_string());
-        let report = read.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
-        return match report {
-            Ok(report) => Ok(Some(report)),
-            Err(message) => {
-                let hint = "--save-baseline and --format json write reports";
-                diagnostics::error(&format!("`{named}` is no report: {message}"), Some(hint))?;
-                Ok(None)
-            }
-        };
+        let bytes = std::fs::read(named)?;
+        return serde_json::from_slice(&bytes).map_err(|error| {
+            let error = CommandError::failure(format!("`{named}` is not a report: {error}"));
+            error.with_hint("write reports with --save-baseline or --format json")
+        });
     }
-    let read = runtime.block_on(async {
+    let report = runtime.block_on(async {
         let id = store::find(store, named).await?;
         StoredTrials::read(store, &id).await
-    });
-    match read {
-        Ok(report) => Ok(Some(report)),
-        Err(error) => {
-            say_keep_error(&error)?;
-            Ok(None)
-        }
-    }
+    })?;
+    Ok(report)
 }

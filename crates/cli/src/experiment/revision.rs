@@ -1,45 +1,42 @@
-//! Files as a revision has them.
+//! Files of a git revision.
 
-use crate::diagnostics;
-use std::io;
+use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files of a revision, in a folder that goes away with it.
+/// The files of a revision, in a temporary folder.
 pub(super) struct Revision {
     _folder: tempfile::TempDir,
-    /// Where the files are now.
+    /// The temporary folder.
     tree: PathBuf,
-    /// Where they are in the repository.
+    /// The top folder of the repository.
     top: PathBuf,
 }
 
 impl Revision {
-    /// Puts the files of a revision of the repository around a file into a folder. The repository stays as it is, its index
-    /// too. Says why where it cannot.
-    pub(super) fn checkout(revision: &str, file: &Path) -> io::Result<Option<Self>> {
+    /// Checks out a revision of the repository around a file into a temporary folder. Neither the work tree nor the index
+    /// of the repository changes.
+    pub(super) fn checkout(revision: &str, file: &Path) -> Result<Self, CommandError> {
         let folder = tempfile::tempdir()?;
-        let (index, tree) = (folder.path().join("index"), folder.path().join("tree"));
+        let index = folder.path().join("index");
+        let tree = folder.path().join("tree");
         let prefix = format!("--prefix={}/", tree.display());
-        let steps = || {
+        let check_out = || {
             let top = PathBuf::from(git(around(file), &index, &["rev-parse", "--show-toplevel"])?);
             git(&top, &index, &["read-tree", revision])?;
             git(&top, &index, &["checkout-index", "--all", &prefix])?;
             top.canonicalize().map_err(|error| error.to_string())
         };
-        match steps() {
-            Ok(top) => Ok(Some(Self { _folder: folder, tree, top })),
-            Err(message) => {
-                let message = message.lines().next().unwrap_or("git failed").to_owned();
-                diagnostics::error(&format!("the revision `{revision}` cannot be read: {message}"), None)?;
-                Ok(None)
-            }
-        }
+        let top = check_out().map_err(|message: String| {
+            let message = message.lines().next().unwrap_or("git failed");
+            CommandError::failure(format!("cannot read the revision `{revision}`: {message}"))
+        })?;
+        Ok(Self { _folder: folder, tree, top })
     }
 
-    /// Returns where a file of the repository is in the revision; others are where they are.
+    /// Returns the path of a file of the repository in the revision. Other paths stay the same.
     pub(super) fn path(&self, path: &Path) -> PathBuf {
-        // A file that is not there any more may still be in the revision.
+        // A deleted file may still be in the revision.
         let folder =
             || around(path).canonicalize().ok().map(|folder| folder.join(path.file_name().unwrap_or_default()));
         let Some(full) = path.canonicalize().ok().or_else(folder) else { return path.to_owned() };

@@ -1,4 +1,4 @@
-//! Conversations, from a pipe and at a terminal.
+//! `patter chat`, from a pipe and at a terminal.
 
 use crate::folder::Folder;
 use crate::terminal::{Terminal, timeless};
@@ -21,14 +21,14 @@ fn hello(name: &str) -> Json {
 }
 
 #[test]
-fn lines_of_a_pipe_are_messages() {
+fn each_line_of_a_pipe_is_a_message() {
     let folder = project(&json!([hello("Ada"), {"text": "**Ada** was\ngreeted."}, {"text": "Twice."}]));
-    let said = folder.run_with(&["chat", "a.gram"], "Greet Ada\n\n\"\"\"\nand\nagain\n\"\"\"\n/messages\n");
-    insta::assert_snapshot!("pipe", timeless(&said));
+    let printed = folder.run_with(&["chat", "a.gram"], "Greet Ada\n\n\"\"\"\nand\nagain\n\"\"\"\n/messages\n");
+    insta::assert_snapshot!("pipe", timeless(&printed));
 }
 
 #[test]
-fn commands_of_a_conversation() {
+fn slash_commands() {
     let folder = project(&json!([hello("Ada"), {"text": "Ada was greeted."}, {"text": "Bob is unknown."}]));
     folder.write("there.md", "mine");
     let lines = [
@@ -49,8 +49,8 @@ fn commands_of_a_conversation() {
         "/undo",
         "/undo",
     ];
-    let said = folder.run_with(&["chat", "a.gram", "--ask", "sayHello", "--yes"], &lines.join("\n"));
-    insta::assert_snapshot!("commands", timeless(&said));
+    let printed = folder.run_with(&["chat", "a.gram", "--ask", "sayHello", "--yes"], &lines.join("\n"));
+    insta::assert_snapshot!("commands", timeless(&printed));
     insta::assert_snapshot!("saved", folder.read("talk.md"));
     let saved: Json = serde_json::from_str(&folder.read("talk.json")).unwrap();
     assert_eq!((&saved["agent"], saved["conversation"].as_array().unwrap().len()), (&json!("greeter"), 4));
@@ -58,38 +58,43 @@ fn commands_of_a_conversation() {
 }
 
 #[test]
-fn what_goes_wrong() {
+fn errors_are_reported() {
     let folder =
         project(&json!([hello("Ada"), {"text": "Ada was not greeted."}, {"error": {"message": "overloaded"}}]));
-    let said = folder.run_with(&["chat", "a.gram", "--ask", "sayHello"], "Greet Ada\nAgain\n");
-    for expected in
-        ["exit 1", "nobody to ask", "Ada was not greeted.", "LLMAPIError: ", "overloaded", "/undo takes back"]
-    {
-        assert!(said.contains(expected), "no {expected}\n{said}");
+    let printed = folder.run_with(&["chat", "a.gram", "--ask", "sayHello"], "Greet Ada\nAgain\n");
+    for expected in [
+        "exit 1",
+        "nobody is available to approve it",
+        "Ada was not greeted.",
+        "LLMAPIError: ",
+        "overloaded",
+        "/undo removes your message",
+    ] {
+        assert!(printed.contains(expected), "no {expected}\n{printed}");
     }
     let table = [
-        (["chat", "b.gram", "--model", "demo"], "there is no such file"),
+        (["chat", "b.gram", "--model", "demo"], "no such file"),
         (["chat", "a.gram", "--model", "OpenAI/x"], "there is no key for OpenAI"),
-        (["chat", "a.gram", "--session", "none"], "there is no store of sessions"),
+        (["chat", "a.gram", "--session", "none"], "sessions are disabled"),
     ];
     for (arguments, expected) in table {
-        let said = folder.run_with(&arguments, "hi\n");
-        assert!(said.starts_with("exit 1") && said.contains(expected), "{arguments:?}\n{said}");
+        let printed = folder.run_with(&arguments, "hi\n");
+        assert!(printed.starts_with("exit 1") && printed.contains(expected), "{arguments:?}\n{printed}");
     }
 }
 
 #[test]
-fn conversations_go_on() {
+fn conversations_continue() {
     let folder = project(&json!([{"text": "First."}, {"text": "Second.", "expect": {"user": ["two"]}}]));
     let store = ["--store", "s.db"];
     assert!(folder.run_with(&[&["chat", "a.gram"][..], &store].concat(), "one\n").contains("First."));
-    let said = folder.run_with(&[&["chat", "a.gram", "--continue"][..], &store].concat(), "two\n/fork\n/messages\n");
-    assert!(said.contains("Second.") && said.contains("now in session 20"), "{said}");
-    assert!(said.contains("   4  agent  Second."), "{said}");
+    let printed = folder.run_with(&[&["chat", "a.gram", "--continue"][..], &store].concat(), "two\n/fork\n/messages\n");
+    assert!(printed.contains("Second.") && printed.contains("now in session 20"), "{printed}");
+    assert!(printed.contains("   4  agent  Second."), "{printed}");
 }
 
 #[test]
-fn a_terminal() {
+fn a_turn_at_a_terminal() {
     let text = "# Done\n\n**Ada** was greeted, which is *nice* of you, and takes more than one line here: `ok`.\n\n- one\n- two";
     let folder = project(&json!([hello("Ada"), {"text": text, "usage": {"inputTokens": 10, "outputTokens": 2}}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none", "--ask", "sayHello"], 60);
@@ -99,12 +104,12 @@ fn a_terminal() {
 }
 
 #[test]
-fn lines_are_edited_and_remembered() {
+fn lines_are_edited_and_stored_in_the_history() {
     let folder =
         project(&json!([{"text": "1.", "expect": {"user": ["hello"]}}, {"text": "2.", "expect": {"user": ["hello"]}}]));
     let arguments = ["chat", "a.gram", "--store", "none"];
     let mut terminal = Terminal::start(&folder, &arguments, 80);
-    // The left arrow, and a letter that was forgotten.
+    // The left arrow, and a missing letter.
     terminal.prompts("").keys("helo\u{1b}[Dl\r").shows("1.").prompts("").keys("\u{1b}[A").prompts("hello");
     terminal.keys("\r").shows("2.").prompts("").keys("/too\t").prompts("/tools").keys("\r").shows("internal layer");
     assert_eq!(terminal.prompts("").keys("/quit\r").ends(), Some(0));
@@ -116,32 +121,32 @@ fn lines_are_edited_and_remembered() {
 }
 
 #[test]
-fn messages_of_several_lines() {
-    let heard = |text: &str| json!({"text": "Heard.", "expect": {"user": [text]}});
-    let said = ["one\ntwo", "a\nb", "x\ny", "curl \\\n  -v"];
-    let folder = project(&said.map(heard).into_iter().collect());
+fn messages_with_several_lines() {
+    let expect = |text: &str| json!({"text": "Received.", "expect": {"user": [text]}});
+    let messages = ["one\ntwo", "a\nb", "x\ny", "curl \\\n  -v"];
+    let folder = project(&messages.map(expect).into_iter().collect());
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     let typed = ["one\\\rtwo\r", "a\u{1b}\rb\r", "\"\"\"\rx\ry\r\"\"\"\r", "\u{1b}[200~curl \\\n  -v\u{1b}[201~\r"];
     for (index, typed) in typed.into_iter().enumerate() {
-        let count = |screen: &vt100::Screen| screen.contents().matches("Heard.").count() > index;
+        let count = |screen: &vt100::Screen| screen.contents().matches("Received.").count() > index;
         terminal.prompts("").keys(typed).until("answer", count);
     }
 }
 
 #[test]
-fn a_turn_is_stopped_and_taken_back() {
+fn a_turn_is_stopped_and_undone() {
     let folder = project(&json!([{"text": "Never.", "delayMs": 100_000}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
-    terminal.prompts("").keys("are you there?\r").shows("thinking").keys("\u{3}").shows("stopped:").prompts("");
+    terminal.prompts("").keys("are you there?\r").shows("thinking").keys("\u{3}").shows("stopped;").prompts("");
     terminal.keys("/undo\r").prompts("are you there?").keys("\u{3}").prompts("");
-    // On an empty line once is not enough.
-    terminal.keys("\u{3}").shows("Ctrl-C again ends").prompts("").keys("\u{3}");
+    // On an empty line, the first Ctrl-C only warns.
+    terminal.keys("\u{3}").shows("Ctrl-C again to quit").prompts("").keys("\u{3}");
     assert_eq!(terminal.ends(), Some(0));
     assert!(!terminal.screen().contains("thinking"), "{}", terminal.screen());
 }
 
 #[test]
-fn calls_are_approved_in_place() {
+fn calls_are_approved_in_the_conversation() {
     let script = json!([hello("Ada"), hello("Bob"), hello("Cleo"), {"text": "Done."}]);
     let folder = project(&script);
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none", "--ask", "sayHello"], 80);
@@ -151,19 +156,19 @@ fn calls_are_approved_in_place() {
 }
 
 #[test]
-fn an_edited_agent() {
+fn the_next_turn_uses_the_edited_agent() {
     let folder = project(&json!([{"text": "One."}, {"text": "Two.", "expect": {"instruction": ["politely"]}}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("1\r").shows("One.").prompts("");
     folder.write("a.gram", agent("Greet politely with `sayHello`.").replace("| sayHello", "| sayHelo"));
-    // What cannot be said is not lost.
+    // A message that cannot be sent is offered for editing.
     terminal.keys("2\r").shows("nothing implements the tool `sayHelo`").prompts("2");
     folder.write("a.gram", agent("Greet politely with `sayHello`."));
     terminal.keys("\r").shows("the agent changed").shows("Two.");
 }
 
 #[test]
-fn a_run_that_has_not_ended() {
+fn an_unfinished_run_is_resumed_or_dropped() {
     let folder = project(&json!([{"text": "Never.", "delayMs": 100_000}]));
     let begin = || {
         let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "s.db"], 80);
@@ -173,18 +178,18 @@ fn a_run_that_has_not_ended() {
     };
     let again = ["chat", "a.gram", "--store", "s.db", "--continue"];
     begin();
-    assert!(folder.run_with(&again, "hi\n").contains("the last run of this session has not ended"));
+    assert!(folder.run_with(&again, "hi\n").contains("the last run of this session has not finished"));
     let mut terminal = Terminal::start(&folder, &again, 80);
-    terminal.shows("has not ended").shows("q quit:").keys("g").shows("At last.").prompts("");
+    terminal.shows("has not finished").shows("q quit:").keys("r").shows("At last.").prompts("");
     drop(terminal);
     folder.write("script.json", json!([{"text": "Never.", "delayMs": 100_000}]).to_string());
     begin();
     let mut terminal = Terminal::start(&folder, &again, 80);
-    terminal.shows("q quit:").keys("d").shows("dropped:").prompts("").keys("/messages\r").shows("1  you");
+    terminal.shows("q quit:").keys("d").shows("dropped;").prompts("").keys("/messages\r").shows("1  you");
 }
 
 #[test]
-fn told_to_stop_it_ends() {
+fn a_signal_ends_the_chat() {
     let folder = project(&json!([]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("half a li").prompts("half a li");
@@ -194,16 +199,16 @@ fn told_to_stop_it_ends() {
 }
 
 #[test]
-fn what_is_there_is_replaced_only_if_wanted() {
+fn an_existing_file_is_replaced_only_after_confirmation() {
     let folder = project(&json!([{"text": "One."}]));
     folder.write("there.md", "mine");
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);
     terminal.prompts("").keys("1\r").shows("One.").prompts("");
-    terminal.keys("/save there.md\r").shows("k keep it:").keys("k").shows("k keep it: keep it").prompts("");
+    terminal.keys("/save there.md\r").shows("n no:").keys("n").shows("n no: no").prompts("");
     assert_eq!(folder.read("there.md"), "mine");
     terminal
         .keys("/save there.md\r")
-        .until("second question", |screen| screen.contents().matches("k keep it:").count() == 2);
-    terminal.keys("r").shows("written to `there.md`");
+        .until("second question", |screen| screen.contents().matches("n no:").count() == 2);
+    terminal.keys("y").shows("saved to `there.md`");
     assert!(folder.read("there.md").contains("One."));
 }

@@ -17,12 +17,12 @@ macro_rules! snapshot {
 }
 
 #[test]
-fn check_says_what_is_wrong_and_fails() {
+fn check_reports_findings_and_fails() {
     let folder = Folder::new();
     folder.write("hello.gram", HELLO);
     assert_eq!(
         folder.run(&["check"]),
-        "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent, 1 tool: all is well\n"
+        "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent, 1 tool: no problems found\n"
     );
     folder.write("broken.gram", BROKEN);
     snapshot!("check_text", folder.run(&["check"]));
@@ -31,7 +31,7 @@ fn check_says_what_is_wrong_and_fails() {
 }
 
 #[test]
-fn check_takes_warnings_for_errors_where_asked() {
+fn check_can_deny_warnings() {
     let folder = Folder::new();
     folder.write("a.gram", "[hi:Agent { instruction: 'Greet.', model: 'demo' } | sayHello]\n");
     assert!(folder.run(&["check"]).starts_with("exit 0"));
@@ -43,7 +43,7 @@ fn check_takes_warnings_for_errors_where_asked() {
 }
 
 #[test]
-fn check_reads_the_whole_project_and_reports_what_was_asked_for() {
+fn check_reads_the_whole_project_and_reports_the_named_files() {
     let folder = Folder::new();
     folder.write("agents/a.gram", "[hi:Agent { instruction: 'Use greetAll.', model: 'demo' } | greetAll]\n");
     folder.write("tools/t.gram", "[greetAll:Tool { description: 'Greets' } | (name::Text)==>(::Text)]\n[x:Tool]\n");
@@ -51,20 +51,20 @@ fn check_reads_the_whole_project_and_reports_what_was_asked_for() {
     assert!(alone.contains("`greetAll` is not declared in this project"), "{alone}");
     folder.write("patter.toml", "");
     let together = folder.run(&["check", "agents", "--deny-warnings"]);
-    assert_eq!(together, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent: all is well\n");
+    assert_eq!(together, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent: no problems found\n");
 }
 
 #[test]
-fn a_file_that_is_named_twice_is_one_file() {
+fn a_file_named_twice_is_checked_once() {
     let folder = Folder::new();
     folder.write("hello.gram", HELLO);
     std::os::unix::fs::symlink("hello.gram", folder.path().join("link.gram")).unwrap();
     let found = folder.run(&["check", "hello.gram", ".", "./hello.gram"]);
-    assert_eq!(found, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent, 1 tool: all is well\n");
+    assert_eq!(found, "exit 0\n--- stdout\n--- stderr\nchecked 1 file, 1 agent, 1 tool: no problems found\n");
 }
 
 #[test]
-fn check_portable_points_at_the_extension() {
+fn check_portable_reports_the_extension() {
     let folder = Folder::new();
     folder.write(
         "a.gram",
@@ -75,7 +75,7 @@ fn check_portable_points_at_the_extension() {
 }
 
 #[test]
-fn check_says_what_it_cannot_read() {
+fn check_reports_unreadable_input() {
     let folder = Folder::new();
     snapshot!("check_missing", folder.run(&["check", "missing.gram"]));
     snapshot!("check_empty", folder.run(&["check"]));
@@ -84,13 +84,13 @@ fn check_says_what_it_cannot_read() {
 }
 
 #[test]
-fn sarif_is_what_its_schema_says() {
+fn sarif_matches_its_schema() {
     let folder = Folder::new();
     folder.write("broken.gram", BROKEN);
     let output = folder.output(&["check", "--format", "sarif"], "");
     let sarif: Json = serde_json::from_slice(&output.stdout).unwrap();
     let schema = std::fs::read_to_string(sarif_schema()).unwrap();
-    // The published schema has a pattern for languages that is no regular expression.
+    // The pattern for languages in the published schema is not a valid regular expression.
     let schema = schema.replace("^[a-zA-Z]{2}|^[a-zA-Z]{2}-[a-zA-Z]{2}]?$", "^[a-zA-Z]{2}(-[a-zA-Z]{2})?$");
     let schema: Json = serde_json::from_str(&schema).unwrap();
     let errors: Vec<_> =
@@ -99,9 +99,9 @@ fn sarif_is_what_its_schema_says() {
     assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 3);
 }
 
-/// Returns the published schema of SARIF 2.1.0, which comes with a crate that the tests depend on.
+/// Returns the published schema of SARIF 2.1.0, which is part of a dev-dependency.
 fn sarif_schema() -> std::path::PathBuf {
-    // Only what this machine builds has been fetched.
+    // Only the dependencies of this platform have been fetched.
     let version = std::process::Command::new("rustc").arg("-vV").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
@@ -118,7 +118,7 @@ fn sarif_schema() -> std::path::PathBuf {
 }
 
 #[test]
-fn show_is_an_agent_at_a_glance() {
+fn show_summarizes_agents() {
     let folder = Folder::new();
     folder.write("hello.gram", HELLO);
     snapshot!("show_hello", folder.run(&["show", "hello.gram"]));
@@ -134,7 +134,7 @@ fn show_is_an_agent_at_a_glance() {
 }
 
 #[test]
-fn schema_prints_what_a_tool_takes_or_gives() {
+fn schema_prints_inputs_or_outputs() {
     let folder = Folder::new();
     folder.write("hello.gram", HELLO);
     snapshot!("schema_all", folder.run(&["schema", "hello.gram"]));
@@ -146,7 +146,7 @@ fn schema_prints_what_a_tool_takes_or_gives() {
 }
 
 #[test]
-fn the_examples_pass_without_a_warning() {
+fn the_examples_have_no_warnings() {
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let folder = Folder::new();
     let checked = folder.run(&["check", "--deny-warnings", examples.to_str().unwrap()]);
@@ -156,13 +156,13 @@ fn the_examples_pass_without_a_warning() {
 }
 
 #[test]
-fn explain_says_more_about_a_rule() {
+fn explain_documents_rules() {
     let folder = Folder::new();
     snapshot!("explain", folder.run(&["explain", "P026"]));
     assert_eq!(folder.run(&["explain", "g021"]), folder.run(&["explain", "G021"]));
     snapshot!("explain_wrong", folder.run(&["explain", "P2"]));
     let all = folder.run(&["explain"]);
-    assert!(all.contains("P020  error    a type that does not exist\n"), "{all}");
+    assert!(all.contains("P020  error    an unknown type\n"), "{all}");
 }
 
 const CHANGED: &str = "// The smallest agent with a tool.
@@ -180,13 +180,13 @@ const CHANGED: &str = "// The smallest agent with a tool.
 ";
 
 #[test]
-fn diff_judges_what_has_changed() {
+fn diff_judges_changes() {
     let folder = Folder::new();
     folder.write("old.gram", HELLO);
     folder.write("new.gram", CHANGED);
     snapshot!("diff_text", folder.run(&["diff", "old.gram", "new.gram"]));
     snapshot!("diff_json", folder.run(&["diff", "old.gram", "new.gram", "--format", "json"]));
-    assert_eq!(folder.run(&["diff", "old.gram", "old.gram"]), "exit 0\n--- stdout\nnothing has changed\n--- stderr\n");
+    assert_eq!(folder.run(&["diff", "old.gram", "old.gram"]), "exit 0\n--- stdout\nno changes\n--- stderr\n");
     snapshot!("diff_usage", folder.run(&["diff", "old.gram"]));
     snapshot!("diff_missing", folder.run(&["diff", "old.gram", "missing.gram"]));
 }
@@ -198,11 +198,11 @@ fn diff_compares_folders() {
     folder.write("new/b.gram", "[a:Agent { instruction: 'x', model: 'demo' }]\n");
     folder.write("new/c.gram", "[c:Agent { instruction: 'x', model: 'demo' }]\n");
     let found = folder.run(&["diff", "old", "new"]);
-    assert_eq!(found, "exit 0\n--- stdout\ncompatible  agent `c` is new  new/c.gram:1:1\n1 compatible\n--- stderr\n");
+    assert_eq!(found, "exit 0\n--- stdout\ncompatible  agent `c`: added  new/c.gram:1:1\n1 compatible\n--- stderr\n");
 }
 
 #[test]
-fn diff_drives_git() {
+fn diff_is_a_git_diff_driver() {
     let folder = Folder::new();
     let git = |arguments: &[&str]| {
         let output = std::process::Command::new("git")
@@ -224,8 +224,8 @@ fn diff_drives_git() {
     folder.write("hello.gram", CHANGED);
     let shown = git(&["diff"]);
     assert!(shown.starts_with("patter diff hello.gram\n"), "{shown}");
-    assert!(shown.contains("takes the new parameter `language`, which is required"), "{shown}");
-    // A file that is new or gone has `/dev/null` for its other version.
+    assert!(shown.contains("required parameter `language` added"), "{shown}");
+    // The other version of an added or deleted file is `/dev/null`.
     std::fs::remove_file(folder.path().join("hello.gram")).unwrap();
-    assert!(git(&["diff"]).contains("agent `hello_world_agent` is gone"));
+    assert!(git(&["diff"]).contains("agent `hello_world_agent`: removed"));
 }

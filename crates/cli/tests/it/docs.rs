@@ -60,7 +60,8 @@ fn type_commands(folder: &Folder, text: &str) -> Vec<Mismatch> {
             .unwrap();
         let found = String::from_utf8(output.stdout).unwrap();
         if found.trim_end() != shown.trim_end() {
-            let (command, shown, found) = (command.to_owned(), shown.trim_end().to_owned(), found.trim_end().to_owned());
+            let (command, shown, found) =
+                (command.to_owned(), shown.trim_end().to_owned(), found.trim_end().to_owned());
             mismatches.push(Mismatch { command, shown, found });
         }
     }

@@ -1,11 +1,11 @@
-//! `patter doctor`, in projects that are well and in projects that are not, with a real server on this machine.
+//! `patter doctor`, in healthy and in broken projects, with a real local server.
 
 use crate::folder::Folder;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
-/// A server of MCP with one tool, for a shell.
+/// A shell script that is an MCP server with one tool.
 const MCP: &str = r#"while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
@@ -18,7 +18,7 @@ const MCP: &str = r#"while IFS= read -r line; do
 done
 "#;
 
-/// Starts a server that takes the key `g00d` and refuses all others, for the life of the test. Returns its address.
+/// Starts a server that accepts only the key `g00d`, for the duration of the test, and returns its address.
 fn provider() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -42,7 +42,7 @@ fn provider() -> String {
     format!("http://{address}/v1")
 }
 
-/// Runs the doctor, and returns what it says with the address of the server taken out.
+/// Runs the doctor, and returns its output with the address of the server replaced.
 fn doctor(folder: &Folder, arguments: &[&str], base: &str) -> String {
     folder.run(&[&["doctor"], arguments].concat()).replace(base, "http://SERVER/v1")
 }
@@ -68,7 +68,7 @@ fn healthy(base: &str) -> Folder {
 }
 
 #[test]
-fn a_project_that_is_well() {
+fn a_healthy_project() {
     let base = provider();
     let folder = healthy(&base);
     insta::assert_snapshot!("well", doctor(&folder, &[], &base));
@@ -81,7 +81,7 @@ fn a_project_that_is_well() {
 }
 
 #[test]
-fn a_project_in_which_all_is_broken() {
+fn a_project_where_everything_is_broken() {
     let base = provider();
     let folder = healthy(&base);
     folder.write(".env", "OPENAI_API_KEY=b4d-s3cret\nnonsense\nOLLAMA_HOST=http://127.0.0.1:1\n");
@@ -90,42 +90,46 @@ fn a_project_in_which_all_is_broken() {
     folder.write("c.gram", agent("e", "scripted/none.json") + "[f:Agent { instruction: \"Use.\", modle: \"demo\" }]\n");
     folder.write("tools.gram", folder.read("tools.gram").replace("\"cat\"", "\"no-such-program\""));
     folder.write(".patter", "a file");
-    let said = doctor(&folder, &[], &base);
-    assert!(!said.contains("b4d-s3cret"), "{said}");
-    insta::assert_snapshot!("broken", said);
+    let printed = doctor(&folder, &[], &base);
+    assert!(!printed.contains("b4d-s3cret"), "{printed}");
+    insta::assert_snapshot!("broken", printed);
     let output = folder.output(&["doctor", "--format", "json"], "");
     let report: Json = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
-    let unhelped = checks.iter().filter(|check| check["state"] == "broken" && check["hint"].as_str().is_none());
-    assert_eq!((output.status.code(), &report["ok"], unhelped.count()), (Some(1), &json!(false), 0));
+    let without_hint = checks.iter().filter(|check| check["state"] == "broken" && check["hint"].as_str().is_none());
+    assert_eq!((output.status.code(), &report["ok"], without_hint.count()), (Some(1), &json!(false), 0));
 }
 
 #[test]
-fn an_address_of_something_else() {
+fn an_address_of_another_service() {
     let base = provider();
-    for (from, to, expected) in [
-        ("/v1", "/v2", "✗ OpenAI: `http://SERVER/v1` answered 404: it lists no models there"),
-        ("/v1", "/page", "✗ OpenAI answered with text/x, which is no reply of a model: <html>hello"),
+    let missing = "✗ OpenAI: `http://SERVER/v1` answered 404 instead of a list of models";
+    let page = "✗ the response of OpenAI is not a model reply (text/x): <html>hello";
+    for (path, expected, hint) in [
+        ("/v2", missing, "help: check the address of OpenAI in `patter.toml`"),
+        ("/page", page, "help: check the address of OpenAI in `patter.toml`"),
     ] {
-        let base = base.replace(from, to);
-        let said = doctor(&healthy(&base), &[], &base);
-        let hint = "help: is the address right that `patter.toml` has for OpenAI?";
-        assert!(said.starts_with("exit 1") && said.contains(expected) && said.contains(hint), "{said}");
+        let base = base.replace("/v1", path);
+        let printed = doctor(&healthy(&base), &[], &base);
+        assert!(printed.starts_with("exit 1") && printed.contains(expected) && printed.contains(hint), "{printed}");
     }
 }
 
 #[test]
-fn settings_that_cannot_be_read() {
+fn invalid_settings() {
     let folder = healthy("http://127.0.0.1:1/v1");
     folder.write("patter.toml", "[models.OpenAI]\napi = \"cht\"\n");
     insta::assert_snapshot!("settings", folder.run(&["doctor", "--offline"]));
     folder.write("patter.toml", "");
     folder.write(".env", "OPENAI_API_KEY=k\nPATTER_OPENAI_API=cht\n");
-    let said = folder.run(&["doctor", "--offline"]);
+    let printed = folder.run(&["doctor", "--offline"]);
     folder.write(".env", "OPENAI_API_KEY=k\nOPENAI_BASE_URL=http://me:s3cret@here/v1?key=s3cret\n");
     let guarded = folder.run(&["doctor", "--offline"]);
-    assert!(guarded.contains("– OpenAI: `http://here/v1` was not asked"), "{guarded}");
-    assert!(said.contains("✗ `PATTER_OPENAI_API` is `cht`") && said.contains("help: the APIs are chat,"), "{said}");
+    assert!(guarded.contains("– OpenAI: `http://here/v1` was not contacted"), "{guarded}");
+    assert!(
+        printed.contains("✗ `PATTER_OPENAI_API` is `cht`") && printed.contains("help: the supported APIs are chat,"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Cases run under one or more arms, with the models that need no network.
+//! `patter eval`, `patter ab` and `patter experiments`, with models that need no network.
 
 use crate::folder::{Folder, PATTER};
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A greeter, cases that pass and one that does not, and two implementations of its tool.
+/// An agent, passing and failing cases, and two implementations of its tool.
 fn project() -> Folder {
     let folder = Folder::new();
     folder.write(
@@ -43,44 +43,50 @@ fn json_of(folder: &Folder, arguments: &[&str]) -> Json {
 fn exit_codes_and_gates() {
     let folder = project();
     let check = |arguments: &[&str], code: u8, expected: &str| {
-        let said = folder.run(&[&["eval", "a.gram", "--store", "none"], arguments].concat());
-        assert!(said.starts_with(&format!("exit {code}\n")) && said.contains(expected), "{arguments:?}\n{said}");
+        let printed = folder.run(&[&["eval", "a.gram", "--store", "none"], arguments].concat());
+        assert!(
+            printed.starts_with(&format!("exit {code}\n")) && printed.contains(expected),
+            "{arguments:?}\n{printed}"
+        );
     };
-    check(&["-c", "good.jsonl"], 0, "ann  ✓\nbob  ✓\neve  ✓\n\npassed 3 of 3, 100.0 % (95 % sure: 43.9–100.0 %)\n");
+    check(&["-c", "good.jsonl"], 0, "ann  ✓\nbob  ✓\neve  ✓\n\npassed 3 of 3, 100.0% (95% CI 43.9–100.0%)\n");
     check(&["-c", "good.jsonl", "--repeats", "3"], 0, "ann  ✓✓✓\n");
     check(&["-c", "bad.jsonl"], 1, "wrong  ✗  the answer does not contain `Zoe`");
-    check(&["-c", "bad.jsonl"], 1, "gate pass>=1 fails: pass is 0.75\n");
-    check(&["-c", "bad.jsonl", "--gate", "pass>=75%"], 0, "gate pass>=0.75 holds: pass is 0.75\n");
-    check(&["-c", "bad.jsonl", "--gate", "pass>=0.5", "--gate", "turns<=1"], 1, "gate turns<=1 fails: turns is 2\n");
+    check(&["-c", "bad.jsonl"], 1, "gate pass>=1 failed: pass is 0.75\n");
+    check(&["-c", "bad.jsonl", "--gate", "pass>=75%"], 0, "gate pass>=0.75 passed: pass is 0.75\n");
+    check(&["-c", "bad.jsonl", "--gate", "pass>=0.5", "--gate", "turns<=1"], 1, "gate turns<=1 failed: turns is 2\n");
     check(&["-c", "bad.jsonl", "--tag", "eve", "--tag", "bob"], 0, "passed 2 of 2");
     check(&["-c", "good.jsonl", "--rate", "6000/min", "--concurrency", "1"], 0, "passed 3 of 3");
     check(&["-c", "bad.jsonl", "--tag", "none"], 1, "no case has the tag `none`");
-    check(&["-c", "good.jsonl", "-c", "bad.jsonl"], 1, "bad.jsonl:1: there is a case `ann` in another file");
-    check(&["-c", "none.jsonl"], 1, "there is no such file");
-    check(&["-c", "a.txt"], 1, "`a.txt` has not the ending of a file with cases");
-    check(&["-c", "good.jsonl", "--gate", "speed>=1"], 2, "there is no metric `speed`; there are pass,");
-    check(&["-c", "good.jsonl", "--rate", "fast"], 2, "write a number and a time, as in 60/min");
+    check(&["-c", "good.jsonl", "-c", "bad.jsonl"], 1, "bad.jsonl:1: another file also has a case `ann`");
+    check(&["-c", "none.jsonl"], 1, "no such file");
+    check(&["-c", "a.txt"], 2, "`a.txt` is not a supported cases file");
+    check(&["-c", "good.jsonl", "--gate", "speed>=1"], 2, "unknown metric `speed`; available metrics: pass,");
+    check(&["-c", "good.jsonl", "--rate", "fast"], 2, "write a number and a unit of time, as in 60/min");
     check(&["-c", "good.jsonl", "--model", "scripted/no.json"], 1, "cannot read `no.json`");
 }
 
 #[test]
-fn a_run_that_fails_is_no_pass() {
+fn a_failed_run_does_not_pass() {
     let folder = project();
     folder.write("fails.json", json!([{"error": {"message": "out of order"}}]).to_string());
-    let said = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--model", "scripted/fails.json"]);
-    assert!(said.starts_with("exit 1\n") && said.contains("ann  !  ") && said.contains("out of order"), "{said}");
-    assert!(said.contains("passed 0 of 3, 0.0 %") && said.contains(", 3 without an answer\n"), "{said}");
+    let printed = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--model", "scripted/fails.json"]);
+    assert!(
+        printed.starts_with("exit 1\n") && printed.contains("ann  !  ") && printed.contains("out of order"),
+        "{printed}"
+    );
+    assert!(printed.contains("passed 0 of 3, 0.0%") && printed.contains(", 3 without an answer\n"), "{printed}");
 }
 
 #[test]
-fn junit_is_read_by_others() {
+fn junit_is_valid_xml() {
     let folder = project();
     folder.write(
         "odd.jsonl",
         json!({"id": "a<b", "input": "Hello! My name is Ann.", "checks": [{"contains": "\"&<>"}]}).to_string(),
     );
-    let said = folder.output(&["eval", "a.gram", "-c", "bad.jsonl", "-c", "odd.jsonl", "--format", "junit"], "");
-    let text = String::from_utf8(said.stdout).unwrap();
+    let output = folder.output(&["eval", "a.gram", "-c", "bad.jsonl", "-c", "odd.jsonl", "--format", "junit"], "");
+    let text = String::from_utf8(output.stdout).unwrap();
     let xml = roxmltree::Document::parse(&text).unwrap();
     let suites = xml.root_element();
     assert_eq!((suites.attribute("tests"), suites.attribute("failures")), (Some("5"), Some("2")));
@@ -92,7 +98,7 @@ fn junit_is_read_by_others() {
 }
 
 #[test]
-fn judges_and_programs() {
+fn cases_are_judged_by_agents_and_programs() {
     let folder = project();
     folder.write(
         "cases/judge.gram",
@@ -120,18 +126,21 @@ fn judges_and_programs() {
     };
     assert_eq!(judged("judged"), (false, "it is too short".to_owned()));
     assert_eq!(judged("runs"), (true, "fine".to_owned()));
-    assert_eq!(judged("fails"), (false, "the program `sh` ended with exit status: 3".to_owned()));
-    assert!(judged("missing").1.starts_with("the program `./none` could not be started"), "{report}");
+    assert_eq!(judged("fails"), (false, "`sh` ended with exit status: 3".to_owned()));
+    assert!(judged("missing").1.starts_with("cannot start `./none`"), "{report}");
     let judge = &report["judges"][0];
     assert_eq!((&judge["model"], &judge["instruction"]), (&json!("scripted/verdict.json"), &json!("Judge.")));
     folder.write("cases/judge.gram", "[judge:Agent { instruction: \"Judge.\", model: \"demo\" }]\n");
-    let said = folder.run(&["eval", "a.gram", "-c", "cases/all.jsonl"]);
-    assert!(said.contains("the agent `judge` cannot judge") && said.contains("returns: \"Verdict\""), "{said}");
+    let printed = folder.run(&["eval", "a.gram", "-c", "cases/all.jsonl"]);
+    assert!(
+        printed.contains("the agent `judge` cannot judge") && printed.contains("returns: \"Verdict\""),
+        "{printed}"
+    );
 }
 
-/// Each run writes its case into a pipe, so that it is known which runs were made.
+/// Each run writes its case to a pipe, so that the test knows which cases were run.
 #[test]
-fn killed_in_the_middle_and_resumed() {
+fn a_killed_experiment_is_resumed() {
     const CASES: usize = 30;
     let folder = project();
     let pipe = folder.path().join("pipe");
@@ -143,11 +152,11 @@ fn killed_in_the_middle_and_resumed() {
     let cases: Vec<_> = (0..CASES).map(|number| case(number).to_string()).collect();
     folder.write("cases.jsonl", cases.join("\n"));
     let command = ["eval", "a.gram", "-c", "cases.jsonl", "--store", "x.db", "--concurrency", "2", "--format", "json"];
-    // Open at both ends, so that neither waits for the other to be there.
-    let mut made = BufReader::new(OpenOptions::new().read(true).write(true).open(&pipe).unwrap());
+    // Opened for both reading and writing, so that opening does not block.
+    let mut runs = BufReader::new(OpenOptions::new().read(true).write(true).open(&pipe).unwrap());
     let mut next = || {
         let mut line = String::new();
-        made.read_line(&mut line).unwrap();
+        runs.read_line(&mut line).unwrap();
         line.trim().to_owned()
     };
     let mut killed = folder.command().args(command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -156,16 +165,16 @@ fn killed_in_the_middle_and_resumed() {
     killed.wait().unwrap();
 
     let changed = folder.run(&[&command[..], &["--seed", "7", "--resume", "latest"]].concat());
-    assert!(changed.contains("cannot go on: the seed is another"), "{changed}");
+    assert!(changed.contains(": the seed changed"), "{changed}");
     assert!(folder.run(&["experiments", "--store", "x.db"]).contains("  open  "));
 
     let output = folder.output(&command, "");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     let report: Json = serde_json::from_slice(&output.stdout).unwrap();
     let ids: HashSet<_> = report["trials"].as_array().unwrap().iter().map(|trial| trial["case"].to_string()).collect();
-    assert_eq!((report["trials"].as_array().unwrap().len(), ids.len()), (CASES, CASES), "{said}");
-    let kept: usize = said
-        .split("going on with ")
+    assert_eq!((report["trials"].as_array().unwrap().len(), ids.len()), (CASES, CASES), "{printed}");
+    let stored: usize = printed
+        .split("resuming ")
         .nth(1)
         .unwrap()
         .split(": ")
@@ -176,11 +185,11 @@ fn killed_in_the_middle_and_resumed() {
         .unwrap()
         .parse()
         .unwrap();
-    // Two are under way at a time while one is written: all others that were made are kept, and not made again.
-    assert!(kept + 3 >= before.len() && kept < CASES, "{said}");
+    // Two runs are in progress while one is stored: all others that finished are stored, and not repeated.
+    assert!(stored + 3 >= before.len() && stored < CASES, "{printed}");
     let again = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--store", "x.db"]);
-    assert!(!again.contains("going on"), "{again}");
-    assert!(folder.run(&["sessions", "--store", "x.db"]).contains("there are no sessions yet"));
+    assert!(!again.contains("resuming"), "{again}");
+    assert!(folder.run(&["sessions", "--store", "x.db"]).contains("no sessions yet"));
     let listed = folder.run(&["experiments", "--store", "x.db"]);
     assert!(listed.contains("    30 runs  greeter\n") && !listed.contains("open"), "{listed}");
 }
@@ -189,7 +198,7 @@ fn killed_in_the_middle_and_resumed() {
 fn arms_of_all_kinds() {
     let folder = project();
     folder.write("b.gram", "[terse:Agent { instruction: \"Say nothing.\", model: \"demo\" }]\n");
-    folder.write("says.json", json!([{"text": "Ann, Bob, Eve"}]).to_string());
+    folder.write("reply.json", json!([{"text": "Ann, Bob, Eve"}]).to_string());
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
         command.arg("-C").arg(folder.path()).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
@@ -216,7 +225,7 @@ fn arms_of_all_kinds() {
             "--arm",
             "other=agent:b.gram",
             "--arm",
-            "said=model:scripted/says.json",
+            "reply=model:scripted/reply.json",
             "--arm",
             "old=git:HEAD",
         ],
@@ -227,27 +236,27 @@ fn arms_of_all_kinds() {
         let summaries = report["summaries"].as_array().unwrap();
         summaries.iter().find(|summary| summary["arm"] == name).unwrap()["pass_rate"].as_f64().unwrap()
     };
-    assert_eq!(["base", "loud", "mute", "other", "said", "old"].map(rate), [1.0, 1.0, 0.0, 0.0, 0.0, 1.0], "{report}");
+    assert_eq!(["base", "loud", "mute", "other", "reply", "old"].map(rate), [1.0, 1.0, 0.0, 0.0, 0.0, 1.0], "{report}");
     let contents: HashSet<_> =
         report["trials"].as_array().unwrap().iter().map(|trial| trial["content"].as_str().unwrap()).collect();
     assert!(contents.contains("HELLO, Ann!") && contents.contains("Hello!"), "{contents:?}");
     assert_ne!(arm("base")["agent_hash"], arm("old")["agent_hash"]);
     assert_ne!(arm("base")["bindings_hash"], arm("loud")["bindings_hash"]);
-    assert_eq!((&arm("other")["agent"], &arm("said")["model"]), (&json!("terse"), &json!("scripted/says.json")));
+    assert_eq!((&arm("other")["agent"], &arm("reply")["model"]), (&json!("terse"), &json!("scripted/reply.json")));
     let passes = |contrast: &&Json| contrast["metric"]["kind"] == "pass";
     assert_eq!(report["comparison"]["contrasts"].as_array().unwrap().iter().filter(passes).count(), 5);
     let check = |arms: &[&str], code: u8, expected: &str| {
-        let said = folder.run(&[&["ab", "a.gram", "-c", "good.jsonl"], arms].concat());
-        assert!(said.starts_with(&format!("exit {code}\n")) && said.contains(expected), "{arms:?}\n{said}");
+        let printed = folder.run(&[&["ab", "a.gram", "-c", "good.jsonl"], arms].concat());
+        assert!(printed.starts_with(&format!("exit {code}\n")) && printed.contains(expected), "{arms:?}\n{printed}");
     };
     check(&["--arm", "a"], 2, "a comparison needs two arms");
-    check(&["--arm", "a", "--arm", "a=b.gram"], 2, "there are two arms `a`");
-    check(&["--arm", "a", "--arm", "b=what"], 2, "`what` is none of a file with toolboxes, model:NAME");
+    check(&["--arm", "a", "--arm", "a=b.gram"], 2, "the arm `a` is given twice");
+    check(&["--arm", "a", "--arm", "b=what"], 2, "`what` is not a file with toolboxes, model:NAME");
     check(&["--arm", "a", "--arm", "b=b.gram"], 1, "`b.gram` has no toolbox");
-    check(&["--arm", "a", "--arm", "b=git:none"], 1, "the revision `none` cannot be read: ");
-    check(&["--arm", "a", "--arm", "b=recording:none"], 1, "there is no recording `none`");
+    check(&["--arm", "a", "--arm", "b=git:none"], 1, "cannot read the revision `none`: ");
+    check(&["--arm", "a", "--arm", "b=recording:none"], 1, "no recording at `none`");
     std::fs::create_dir(folder.path().join("empty")).unwrap();
-    check(&["--arm", "a", "--arm", "b=recording:empty"], 1, "there are no recordings in `empty`");
+    check(&["--arm", "a", "--arm", "b=recording:empty"], 1, "no recordings in `empty`");
 }
 
 #[test]
@@ -260,7 +269,7 @@ fn recorded_arms_need_no_model() {
     let report = json_of(&folder, &[&["ab", "a.gram", "-c", "good.jsonl", "--repeats", "2"], &arms[..]].concat());
     let trials = report["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 12);
-    // The replies are those of then; only what the tool gives is another.
+    // The replies are the recorded ones; only the results of the tool differ.
     assert!(trials.iter().all(|trial| trial["passed"] == true), "{report}");
     let results: HashSet<_> = trials
         .iter()
@@ -271,20 +280,20 @@ fn recorded_arms_need_no_model() {
 }
 
 #[test]
-fn baselines_and_pages() {
+fn baselines_and_html_reports() {
     let folder = project();
     let saved =
         folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--save-baseline", "then.json", "--report", "a.html"]);
     assert!(saved.starts_with("exit 0"), "{saved}");
     assert!(folder.read("a.html").starts_with("<!doctype html>"));
     let arguments = ["eval", "a.gram", "-c", "bad.jsonl", "--baseline", "then.json", "--tools", "arms/mute.gram"];
-    let said = folder.run(&arguments);
-    assert!(said.contains("now against before\n  pass rate   100.0 % → 0.0 %"), "{said}");
+    let printed = folder.run(&arguments);
+    assert!(printed.contains("now against before\n  pass rate   100.0% → 0.0%"), "{printed}");
     let wrong = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--baseline", "a.html"]);
-    assert!(wrong.starts_with("exit 1") && wrong.contains("`a.html` is no report"), "{wrong}");
+    assert!(wrong.starts_with("exit 1") && wrong.contains("`a.html` is not a report"), "{wrong}");
 }
 
-/// The example runs offline, and finds what is there to find.
+/// The example runs offline, and finds the difference.
 #[test]
 fn the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -302,9 +311,9 @@ fn the_example() {
     command.args(["--arm", "a=examples/ab/sayHelloA.gram", "--arm", "b=examples/ab/sayHelloB.gram"]);
     let output =
         command.current_dir(root).env_clear().env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("`b` is less correct by 17–61 points"), "{said}");
-    assert!(said.contains("├───●────┤··│"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("`b` is less correct by 17–61 points"), "{printed}");
+    assert!(printed.contains("├───●────┤··│"), "{printed}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the program run in it.
+//! A temporary folder for each test, in which the program runs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 pub(crate) const PATTER: &str = env!("CARGO_BIN_EXE_patter");
 
-/// An empty folder that goes away with the test.
+/// An empty folder that is removed after the test.
 pub(crate) struct Folder {
     folder: tempfile::TempDir,
 }
@@ -20,7 +20,7 @@ impl Folder {
         self.folder.path()
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file, and creates the folders above it.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -32,7 +32,7 @@ impl Folder {
         std::fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// Runs `patter` and returns everything it said, in a form for snapshots.
+    /// Runs `patter` and returns its exit code and output, for snapshots.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         self.run_with(arguments, "")
     }
@@ -41,7 +41,8 @@ impl Folder {
     pub(crate) fn run_with(&self, arguments: &[&str], stdin: &str) -> String {
         let output = self.output(arguments, stdin);
         let code = output.status.code().unwrap();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let stdout = text(&output.stdout);
+        let stderr = text(&output.stderr);
         format!("exit {code}\n--- stdout\n{stdout}--- stderr\n{stderr}")
     }
 
@@ -51,7 +52,7 @@ impl Folder {
         child.wait_with_output().unwrap()
     }
 
-    /// Returns the program, ready to run here and free of what the environment says.
+    /// Returns the command that runs the program in this folder, with an empty environment.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(PATTER);
         command.current_dir(self.path()).env_clear();

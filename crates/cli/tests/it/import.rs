@@ -34,7 +34,7 @@ macro_rules! snapshot {
 }
 
 #[test]
-fn openapi_prints_a_toolbox_and_tells_what_it_leaves_out() {
+fn openapi_prints_a_toolbox_and_warns_about_what_is_left_out() {
     let folder = Folder::new();
     folder.write("shop.yaml", SHOP);
     let printed = folder.run(&["import", "openapi", "shop.yaml"]);
@@ -45,7 +45,7 @@ fn openapi_prints_a_toolbox_and_tells_what_it_leaves_out() {
 }
 
 #[test]
-fn openapi_writes_a_file_that_passes_the_check() {
+fn openapi_writes_a_valid_file() {
     let folder = Folder::new();
     folder.write("shop.yaml", SHOP);
     let import = |more: &[&str]| {
@@ -58,8 +58,8 @@ fn openapi_writes_a_file_that_passes_the_check() {
     assert_eq!(import(&[]), "exit 0\n--- stdout\n--- stderr\nwrote shop.gram: 1 tool\n");
     assert!(folder.run(&["fmt", "--check"]).starts_with("exit 0"));
     let checked = folder.run(&["check", "--deny-warnings"]);
-    assert_eq!(checked, "exit 0\n--- stdout\n--- stderr\nchecked 1 file: all is well\n");
-    // It is never overwritten by accident, and never half written.
+    assert_eq!(checked, "exit 0\n--- stdout\n--- stderr\nchecked 1 file: no problems found\n");
+    // An existing file is not overwritten without --force, and never half written.
     folder.write("shop.gram", "mine");
     snapshot!("import_openapi_exists", import(&[]));
     assert_eq!(folder.read("shop.gram"), "mine");
@@ -70,7 +70,7 @@ fn openapi_writes_a_file_that_passes_the_check() {
 }
 
 #[test]
-fn openapi_says_why_it_cannot() {
+fn openapi_reports_errors() {
     let folder = Folder::new();
     let check = |text: &str, arguments: &[&str], expected: &str| {
         folder.write("a.json", text);
@@ -80,42 +80,42 @@ fn openapi_says_why_it_cannot() {
     check(
         "{\"swagger\": \"2.0\"}",
         &[],
-        "error: cannot import `a.json`: this is a Swagger 2.0 document, and only OpenAPI 3 can be read\n  \
-         help: convert it to OpenAPI 3 first, with swagger2openapi for example",
+        "error: cannot import `a.json`: Swagger 2.0 is not supported, only OpenAPI 3\n  \
+         help: convert the document to OpenAPI 3 first, for example with swagger2openapi",
     );
     check(
         &SHOP.replace("https://shop.example.com", ""),
         &[],
-        "error: cannot import `a.json`: the address `/v1` is not a whole one\n  \
-         help: say the address: `--server https://api.example.com/v1`",
+        "error: cannot import `a.json`: the server address `/v1` is not absolute\n  \
+         help: pass the server address: `--server https://api.example.com/v1`",
     );
     check(
         SHOP,
         &["--only", "list*", "--output", "no/such/shop.gram"],
-        "error: cannot write `no/such/shop.gram`: its folder does not exist\n  help: make the folder first",
+        "error: cannot write `no/such/shop.gram`: its folder does not exist\n  help: create the folder first",
     );
     let broken = folder.run_with(&["import", "openapi", "-"], "a: [");
     assert!(
         broken.starts_with(
-            "exit 1\n--- stdout\n--- stderr\nerror: cannot read `<stdin>`: this is neither JSON nor YAML: "
+            "exit 1\n--- stdout\n--- stderr\nerror: cannot read `<stdin>`: the document is neither JSON nor YAML: "
         ),
         "{broken}"
     );
     let missing = folder.run(&["import", "openapi", "no.yaml"]);
-    assert_eq!(missing, "exit 1\n--- stdout\n--- stderr\nerror: cannot read `no.yaml`: there is no such file\n");
+    assert_eq!(missing, "exit 1\n--- stdout\n--- stderr\nerror: cannot read `no.yaml`: no such file\n");
     assert!(folder.run(&["import", "openapi", "a.json", "--force"]).starts_with("exit 2"));
     assert!(folder.run(&["import"]).starts_with("exit 2"));
 }
 
 #[test]
-fn openapi_shows_so_many_warnings_as_asked() {
+fn openapi_limits_the_number_of_warnings() {
     let folder = Folder::new();
     let paths: String = (0..60).map(|index| format!("  /p{index}: {{trace: {{}}}}\n")).collect();
     let text = SHOP.replace("components:", &format!("{paths}components:"));
     let shown = |more: &[&str]| {
         let all: Vec<_> = ["import", "openapi", "-"].into_iter().chain(more.iter().copied()).collect();
         let printed = folder.run_with(&all, &text);
-        (printed.matches("warning: ").count(), printed.contains("… and 11 more, which --max-errors 0 shows\n"))
+        (printed.matches("warning: ").count(), printed.contains("… and 11 more (--max-errors 0 shows all)\n"))
     };
     assert_eq!(shown(&[]), (50, true));
     assert_eq!(shown(&["--max-errors", "0"]), (61, false));

@@ -13,7 +13,7 @@ macro_rules! snapshot {
 }
 
 #[test]
-fn help_is_worth_reading() {
+fn help_describes_the_commands() {
     let folder = Folder::new();
     snapshot!("help", folder.run(&["--help"]));
     snapshot!("help_parse", folder.run(&["parse", "--help"]));
@@ -22,7 +22,7 @@ fn help_is_worth_reading() {
 }
 
 #[test]
-fn parse_prints_the_tree_in_three_forms() {
+fn parse_prints_the_tree_in_three_formats() {
     let folder = Folder::new();
     folder.write("agent.gram", AGENT);
     snapshot!("parse_tree", folder.run(&["parse", "agent.gram"]));
@@ -53,7 +53,7 @@ fn parse_portable_refuses_the_extension() {
 }
 
 #[test]
-fn parse_says_what_it_cannot_read() {
+fn parse_reports_unreadable_input() {
     let folder = Folder::new();
     folder.write("folder/x.gram", "(a)");
     folder.write("latin1.gram", b"(a) // caf\xe9\n");
@@ -64,7 +64,7 @@ fn parse_says_what_it_cannot_read() {
 }
 
 #[test]
-fn colours_come_only_where_they_are_wanted() {
+fn colours_are_used_only_where_enabled() {
     let folder = Folder::new();
     let stderr = |arguments: &[&str]| String::from_utf8(folder.output(arguments, "(a").stderr).unwrap();
     assert!(!stderr(&["parse", "-"]).contains('\u{1b}'));
@@ -113,14 +113,14 @@ fn fmt_reads_stdin_and_writes_stdout() {
 }
 
 #[test]
-fn fmt_says_what_it_cannot_format() {
+fn fmt_reports_what_it_cannot_format() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     snapshot!("fmt_missing", folder.run(&["fmt", "missing", "empty"]));
 }
 
 #[test]
-fn fmt_keeps_permissions_and_links() {
+fn fmt_preserves_permissions_and_links() {
     let folder = Folder::new();
     let path = folder.write("real.gram", "( a )");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
@@ -132,7 +132,7 @@ fn fmt_keeps_permissions_and_links() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
     folder.write("large.gram", "(a)\n".repeat(100_000));
     let mut child = folder.command().args(["parse", "large.gram"]).spawn().unwrap();
@@ -140,7 +140,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    // But what is wrong is still told, and the exit code is that of the work.
+    // Errors are still reported, and the exit code does not change.
     folder.write("broken.gram", "(a\n".repeat(10_000));
     let mut child = folder.command().args(["parse", "broken.gram"]).spawn().unwrap();
     drop(child.stdout.take());
@@ -153,7 +153,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 fn a_pipe_with_the_name_of_a_file_does_not_hang() {
     let folder = Folder::new();
     folder.write("a.gram", "(a)\n");
-    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe.gram")).status().unwrap();
-    assert!(made.success());
+    let status = std::process::Command::new("mkfifo").arg(folder.path().join("pipe.gram")).status().unwrap();
+    assert!(status.success());
     assert_eq!(folder.run(&["fmt"]), "exit 0\n--- stdout\n--- stderr\n1 file unchanged\n");
 }

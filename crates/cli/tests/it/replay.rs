@@ -1,7 +1,7 @@
-//! Recorded runs, shown again and compared with agents as they are now.
+//! `patter replay`: replaying recordings, and comparing them with current agents.
 //!
-//! The recordings in `recordings/` were made once, by `patter run --record`. That they still give the same output shows that
-//! neither their form nor what is shown of runs changed by accident.
+//! The recordings in `recordings/` were made once with `patter run --record`. Their snapshots show that neither the format
+//! of recordings nor the output of runs changes by accident.
 
 use crate::folder::{Folder, PATTER};
 use serde_json::json;
@@ -25,16 +25,16 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn recordings_are_shown_as_they_were() {
+fn recordings_are_replayed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/recordings");
     let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names.len(), 5);
     for name in names.iter().map(|name| name.to_str().unwrap()) {
         let shown = FORMATS.map(|format| {
-            let output = patter(&folder, &["replay", name, "--output-format", format]);
+            let output = patter(&folder, &["replay", name, "--format", format]);
             let code = output.status.code().unwrap();
-            // What people see of a run is on stderr; the other forms have it on stdout.
+            // In text format the tool calls are on stderr; the other formats have them on stdout.
             let stderr = if format == "text" { text(&output.stderr) } else { String::new() };
             format!("--- {format}: exit {code}\n{}{stderr}", text(&output.stdout))
         });
@@ -43,7 +43,7 @@ fn recordings_are_shown_as_they_were() {
 }
 
 #[test]
-fn examples_are_recorded_and_shown_again() {
+fn examples_are_recorded_and_replayed() {
     let folder = Folder::new();
     let examples = [
         ("hello.gram", "Hello! My name is Alice."),
@@ -55,24 +55,24 @@ fn examples_are_recorded_and_shown_again() {
     ];
     for (index, (agent, prompt)) in examples.into_iter().enumerate() {
         let agent = format!("examples/{agent}");
-        // In one form without a store, in the others with one: then the session is part of the output.
+        // One format without a store, the others with one, where the session is part of the output.
         for (format, store) in FORMATS.into_iter().zip(["none", "sessions.db", "sessions.db"]) {
             let file = folder.path().join(format!("{index}-{format}.jsonl")).display().to_string();
             let store =
                 if store == "none" { store.to_owned() } else { folder.path().join(store).display().to_string() };
-            let options = ["--model", "demo", "--output-format", format, "--record", &file, "--store", &store];
+            let options = ["--model", "demo", "--format", format, "--record", &file, "--store", &store];
             let live = patter(&root(), &[&["run", &agent, prompt], options.as_slice()].concat());
-            let again = patter(folder.path(), &["replay", &file, "--output-format", format]);
+            let again = patter(folder.path(), &["replay", &file, "--format", format]);
             assert_eq!(text(&again.stdout), text(&live.stdout), "{agent} {format}\n{}", text(&live.stderr));
             assert_eq!(again.status, live.status, "{agent} {format}");
             let compared = patter(&root(), &["replay", &file, "--agent", &agent]);
-            let said = text(&compared.stdout);
-            assert!(compared.status.success() && said.starts_with("the same: "), "{agent}\n{said}");
+            let printed = text(&compared.stdout);
+            assert!(compared.status.success() && printed.starts_with("identical: "), "{agent}\n{printed}");
         }
     }
 }
 
-/// A project whose agent has a tool with a secret, and one that asks.
+/// A project whose agent has a tool with a secret, and one that needs an approval.
 fn project() -> Folder {
     let folder = Folder::new();
     folder.write(".env", "TOKEN=hush-hush-7\n");
@@ -90,7 +90,7 @@ fn project() -> Folder {
 }
 
 #[test]
-fn secrets_stay_out_and_files_stay_as_they_are() {
+fn recordings_have_no_secrets_and_are_not_overwritten() {
     let folder = project();
     let run = |file: &str| {
         let model = ["--model", "scripted/script.json", "--record", file, "--store", "none"];
@@ -103,13 +103,13 @@ fn secrets_stay_out_and_files_stay_as_they_are() {
     let second = run("a.jsonl");
     assert!(text(&second.stderr).contains("remove the file, or name another"), "{second:?}");
     assert_eq!(folder.read("a.jsonl"), recorded);
-    // A run that never begins leaves no file behind, which would be in the way of the next.
+    // A run that never starts leaves no file behind, which would block the next recording.
     patter(folder.path(), &["run", "a.gram", " ", "--model", "demo", "--record", "none.jsonl", "--store", "none"]);
     assert!(!folder.path().join("none.jsonl").exists());
 }
 
 #[test]
-fn what_differs() {
+fn differences_are_reported() {
     let folder = project();
     let model = ["--model", "scripted/script.json", "--record", "a.jsonl", "--store", "none"];
     patter(folder.path(), &[&["run", "a.gram", "Go"], model.as_slice()].concat());
@@ -124,54 +124,58 @@ fn what_differs() {
     ];
     for (from, to, options) in edits {
         folder.write("a.gram", agent.replacen(from, to, 1));
-        let said = patter(folder.path(), &[&["replay", "a.jsonl", "--agent", "a.gram"], options].concat());
-        let code = said.status.code().unwrap();
-        shown +=
-            &format!("--- {from:?} → {to:?} {options:?}: exit {code}\n{}{}\n", text(&said.stdout), text(&said.stderr));
+        let output = patter(folder.path(), &[&["replay", "a.jsonl", "--agent", "a.gram"], options].concat());
+        let code = output.status.code().unwrap();
+        shown += &format!(
+            "--- {from:?} → {to:?} {options:?}: exit {code}\n{}{}\n",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
     }
     insta::assert_snapshot!("replay_differences", shown);
 }
 
 #[test]
-fn what_ends_too_early_is_not_the_same() {
+fn truncated_recordings_are_not_identical() {
     let folder = project();
     let model = ["--model", "scripted/script.json", "--record", "a.jsonl", "--store", "none"];
     patter(folder.path(), &[&["run", "a.gram", "Go"], model.as_slice()].concat());
     let recorded = folder.read("a.jsonl");
     let lines: Vec<&str> = recorded.lines().collect();
     let head = |count: usize| lines[..count].join("\n") + "\n";
-    let is_same = |text: String| {
+    let compare = |text: String| {
         folder.write("cut.jsonl", text);
-        let said = patter(folder.path(), &["replay", "cut.jsonl", "--agent", "a.gram"]);
-        (said.status.code(), self::text(&said.stderr))
+        let output = patter(folder.path(), &["replay", "cut.jsonl", "--agent", "a.gram"]);
+        (output.status.code(), self::text(&output.stderr))
     };
-    assert_eq!(is_same(recorded.clone()), (Some(0), String::new()));
+    assert_eq!(compare(recorded.clone()), (Some(0), String::new()));
     let began = lines.iter().position(|line| line.contains("began")).unwrap();
-    assert_eq!(is_same(head(began)), (Some(1), "error: nothing happens in this recording\n".to_owned()));
-    let cut = "error: the recording ends before the run does\n  help: nothing is known of the rest\n".to_owned();
+    assert_eq!(compare(head(began)), (Some(1), "error: the recording contains no run\n".to_owned()));
+    let cut =
+        "error: the recording ends before the run does\n  help: the rest of the run could not be compared\n".to_owned();
     for text in [head(began + 1), recorded[..recorded.len() - 10].to_owned()] {
-        assert_eq!(is_same(text), (Some(1), cut.clone()));
+        assert_eq!(compare(text), (Some(1), cut.clone()));
     }
 }
 
 #[test]
-fn what_is_no_recording() {
+fn invalid_recordings_are_rejected() {
     let folder = Folder::new();
     let check = |text: &str, expected: &str| {
         folder.write("a.jsonl", text);
-        let said = folder.run(&["replay", "a.jsonl"]);
-        assert!(said.starts_with("exit 1") && said.contains(expected), "{said}");
+        let printed = folder.run(&["replay", "a.jsonl"]);
+        assert!(printed.starts_with("exit 1") && printed.contains(expected), "{printed}");
     };
     check(
         "",
-        "error: this is no recording: its first line does not say so\n  help: `patter run --record FILE` makes one",
+        "error: not a Patter recording: the header line is missing\n  help: record a run with `patter run --record FILE`",
     );
-    check("{\"patter_recording\":7}\n", "error: the recording has version 7, and only version 1 can be read");
-    check("{\"patter_recording\":1}\n{\"entry\":\"x\"}\n", "error: line 2 of the recording cannot be read: ");
-    check("{\"patter_recording\":1}\n", "error: nothing happens in this recording");
+    check("{\"patter_recording\":7}\n", "error: the recording has version 7, but only version 1 is supported");
+    check("{\"patter_recording\":1}\n{\"entry\":\"x\"}\n", "error: line 2 of the recording is damaged: ");
+    check("{\"patter_recording\":1}\n", "error: the recording contains no run");
     check("{\"patter_recording\":1}\n{\"entry\":\"op", "error: the recording ends before the run does");
     let told = json!({"entry": "told", "told": {"what": "cancelled", "at": 5}});
-    check(&format!("{{\"patter_recording\":1}}\n{told}\n"), "error: the recording is damaged: entry 1 of the log");
+    check(&format!("{{\"patter_recording\":1}}\n{told}\n"), "error: the recording is damaged: log entry 1");
     let missing = folder.run(&["replay", "none.jsonl"]);
     assert!(missing.contains("error: cannot read `none.jsonl`: "), "{missing}");
 }

@@ -1,4 +1,4 @@
-//! The program at a terminal that is not there: keys go in, and a screen comes out.
+//! A pseudo-terminal for tests: keys go in, and a screen comes out.
 
 use crate::folder::{Folder, PATTER};
 use pty_process::blocking::{Command, Pty, open};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// After this long a test has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time after which a test fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
     pty: Arc<Pty>,
@@ -19,18 +19,19 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `patter` in a folder, at a terminal of so many columns. What it keeps of people is kept in the folder.
+    /// Starts `patter` in a folder, at a terminal of this width. Its state, such as the history, is in the folder too.
     pub(crate) fn start(folder: &Folder, arguments: &[&str], columns: u16) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(pty_process::Size::new(ROWS, columns)).unwrap();
         let command = Command::new(PATTER).args(arguments).current_dir(folder.path()).env_clear();
         let state = folder.path().join("state");
         let child = command.env("TERM", "xterm-256color").env("XDG_STATE_HOME", state).spawn(pts).unwrap();
-        let (pty, (sender, pieces)) = (Arc::new(pty), channel());
+        let pty = Arc::new(pty);
+        let (sender, pieces) = channel();
         let reader = Arc::clone(&pty);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // The end of the program is an error of the terminal.
+            // The terminal returns an error when the program ends.
             while let Ok(read @ 1..) = (&*reader).read(&mut buffer) {
                 if sender.send(buffer[..read].to_vec()).is_err() {
                     break;
@@ -47,11 +48,11 @@ impl Terminal {
         self
     }
 
-    /// Waits until the screen is as wanted.
-    pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&vt100::Screen) -> bool) -> &mut Self {
+    /// Waits until the screen matches.
+    pub(crate) fn until(&mut self, what: &str, matches: impl Fn(&vt100::Screen) -> bool) -> &mut Self {
         let begin = Instant::now();
-        while !is_so(self.parser.screen()) {
-            match self.pieces.recv_timeout(PATIENCE.saturating_sub(begin.elapsed())) {
+        while !matches(self.parser.screen()) {
+            match self.pieces.recv_timeout(TIMEOUT.saturating_sub(begin.elapsed())) {
                 Ok(piece) => self.parser.process(&piece),
                 Err(error) => panic!("{error}, and no {what} on the screen\n{}", self.screen()),
             }
@@ -75,7 +76,7 @@ impl Terminal {
         })
     }
 
-    /// Returns what is on the screen, without times.
+    /// Returns the contents of the screen, without times.
     pub(crate) fn screen(&self) -> String {
         timeless(self.parser.screen().contents().trim_end())
     }
@@ -84,7 +85,7 @@ impl Terminal {
         self.child.id()
     }
 
-    /// Ends the program at once, as a crash would.
+    /// Kills the program.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -93,11 +94,11 @@ impl Terminal {
     /// Waits for the end of the program, and returns its exit code.
     pub(crate) fn ends(&mut self) -> Option<i32> {
         let begin = Instant::now();
-        // What it says last must be read, or it waits for that.
-        while let Ok(piece) = self.pieces.recv_timeout(PATIENCE.saturating_sub(begin.elapsed())) {
+        // The last output must be read, or the program blocks.
+        while let Ok(piece) = self.pieces.recv_timeout(TIMEOUT.saturating_sub(begin.elapsed())) {
             self.parser.process(&piece);
         }
-        assert!(begin.elapsed() < PATIENCE, "it does not end\n{}", self.screen());
+        assert!(begin.elapsed() < TIMEOUT, "it does not end\n{}", self.screen());
         self.child.wait().unwrap().code()
     }
 }
@@ -111,7 +112,7 @@ impl Drop for Terminal {
 
 const ROWS: u16 = 50;
 
-/// Returns a text with `N` for how long something took.
+/// Replaces durations in a text by `N`.
 pub(crate) fn timeless(text: &str) -> String {
     let line = |line: &str| {
         let words: Vec<_> = line.split(' ').collect();

@@ -1,9 +1,9 @@
-//! Tools from the terminal: what there is, what a name stands for, and calls.
+//! `patter tools`, `why`, `call` and `lock`.
 
 use crate::folder::Folder;
 use serde_json::{Value as Json, json};
 
-/// A project with an agent, toolboxes of its own and of its organisation, and rules.
+/// A project with agents, its own toolbox and one of its organisation, and rules.
 fn project() -> Folder {
     let folder = Folder::new();
     folder.write(
@@ -47,7 +47,7 @@ fn json(folder: &Folder, arguments: &[&str]) -> Json {
 }
 
 #[test]
-fn the_tools_of_all_layers() {
+fn tools_of_all_layers_are_listed() {
     let folder = project();
     insta::assert_snapshot!("project", folder.run(&["tools", "--layer", "project"]));
     insta::assert_snapshot!("org", folder.run(&["tools", "--layer", "org"]));
@@ -64,18 +64,24 @@ fn the_tools_of_all_layers() {
 }
 
 #[test]
-fn rules_that_decide_nothing_are_told() {
+fn rules_without_effect_are_reported() {
     let folder = project();
     folder.write("patter.toml", "[permissions]\ndeny = [\"fecth\", \"fetch when urll is 'x'\", \"fs/*\"]\n");
     folder.write("agent.gram", "[a:Agent { instruction: \"Use `sayHello`.\", model: \"demo\", deny: [\"nosuch/*\", \"sayHello\"] } | sayHello]\n");
-    let said = folder.run(&["check", "--bind"]);
-    assert!(said.starts_with("exit 0") && said.contains("warning[P046]: `deny nosuch/*` names no tool"), "{said}");
-    assert!(said.contains("in patter.toml `deny fecth` names no tool; did you mean `fetch`?"), "{said}");
-    assert!(said.contains("takes `urll`; did you mean `url`?") && !said.contains("fs/*`"), "{said}");
+    let printed = folder.run(&["check", "--bind"]);
+    assert!(
+        printed.starts_with("exit 0") && printed.contains("warning[P046]: `deny nosuch/*` matches no tool"),
+        "{printed}"
+    );
+    assert!(printed.contains("patter.toml: `deny fecth` matches no tool; did you mean `fetch`?"), "{printed}");
+    assert!(
+        printed.contains("has the parameter `urll`; did you mean `url`?") && !printed.contains("fs/*`"),
+        "{printed}"
+    );
 }
 
 #[test]
-fn an_override_is_told() {
+fn overrides_are_reported() {
     let folder = project();
     folder.write(
         "ours.gram",
@@ -87,7 +93,7 @@ fn an_override_is_told() {
 }
 
 #[test]
-fn what_is_sealed_stays() {
+fn sealed_tools_are_not_overridden() {
     let folder = project();
     folder.write(
         "ours.gram",
@@ -97,7 +103,7 @@ fn what_is_sealed_stays() {
 }
 
 #[test]
-fn why() {
+fn why_explains_names() {
     let folder = project();
     insta::assert_snapshot!("why_a_bare_name", folder.run(&["why", "sayHello"]));
     insta::assert_snapshot!("why_for_an_agent", folder.run(&["why", "shout", "--agent", "agent.gram#greeter"]));
@@ -108,7 +114,7 @@ fn why() {
 }
 
 #[test]
-fn calls() {
+fn calls_and_their_exit_codes() {
     let folder = project();
     let check = |arguments: &[&str], code: i32, expected: &str| {
         let shown = folder.run(&[&["call"], arguments].concat());
@@ -119,7 +125,7 @@ fn calls() {
     check(&["fails"], 1, "No such file or directory");
     check(&["office/nothing"], 3, "there is no tool `office/nothing`");
     check(&["calclator"], 3, "did you mean `calculator`?");
-    check(&["shout", r#"{"text": "hi"}"#], 4, "--yes approves it");
+    check(&["shout", r#"{"text": "hi"}"#], 4, "approve it with --yes");
     check(&["shout", r#"{"text": "hi"}"#, "--yes"], 0, "HI\n");
     check(
         &["shout", r#"{"text": "a secret"}"#, "--yes"],
@@ -128,16 +134,16 @@ fn calls() {
     );
     check(&["sayHello", r#"{"personName": "x"}"#, "--deny", "office/*"], 4, "`deny office/*` in --deny");
     check(&["sayHello", "{}"], 5, "`personName`: expected a Text, found nothing");
-    check(&["lies"], 6, "gave something else than it promises");
-    check(&["sleeps"], 7, "did not end within 0.1 s");
-    check(&["sayHello", "{"], 5, "the arguments are no JSON");
+    check(&["lies"], 6, "returned a result that does not match its declaration");
+    check(&["sleeps"], 7, "did not finish within 100 ms");
+    check(&["sayHello", "{"], 5, "the arguments are not valid JSON");
     check(&["sayHello", "{", "--format", "json"], 5, r#""kind": "invalid_input""#);
     check(
         &["calculator", r#"{"expression": "1", "expresion": "2"}"#],
         0,
-        "warning: `calculator` takes no `expresion`; did you mean `expression`?",
+        "warning: `calculator` has no parameter `expresion`; did you mean `expression`?",
     );
-    check(&["sayHello", "{}", "--allow", "a//b"], 2, "`a//b` names no tools");
+    check(&["sayHello", "{}", "--allow", "a//b"], 2, "`a//b` is not a tool name or pattern");
     let piped = folder.run_with(&["call", "sayHello", "-"], r#"{"personName": "Grace"}"#);
     assert!(piped.contains("Hi, Grace!"), "{piped}");
     let error = json(&folder, &["call", "fails", "--format", "json"]);
@@ -146,7 +152,7 @@ fn calls() {
 }
 
 #[test]
-fn tools_of_another_file() {
+fn tools_of_other_files() {
     let folder = Folder::new();
     folder.write("my.gram", "[my:Toolbox | [id:Command { description: 'Echoes', run: ['cat'], stdin: '{a}', effect: 'pure' } | (a::Text)==>(::Text)]]\n");
     let shown = folder.run(&["call", "my/id", r#"{"a": "x"}"#, "--tools", "my.gram"]);
@@ -155,7 +161,7 @@ fn tools_of_another_file() {
 }
 
 #[test]
-fn locking() {
+fn lock_records_bindings() {
     let folder = project();
     let bad = folder.run(&["lock"]);
     assert!(bad.starts_with("exit 1") && bad.contains("patter.lock was not written"), "{bad}");
@@ -167,7 +173,7 @@ fn locking() {
     insta::assert_snapshot!("lock", folder.read("patter.lock"));
     assert!(folder.run(&["lock"]).contains("up to date"));
     assert!(folder.run(&["check", "--locked"]).starts_with("exit 0"));
-    // Another line is no change; another program, another schema or another layer is one.
+    // Moving a tool to another line changes nothing; another program, schema or layer does.
     let tools = folder.read("tools.gram");
     folder.write("tools.gram", format!("// moved\n{tools}"));
     assert!(folder.run(&["check", "--locked"]).starts_with("exit 0"));
@@ -179,7 +185,7 @@ fn locking() {
     assert!(folder.run(&["check", "--locked"]).contains("version 9"));
 }
 
-/// A program that is told to stop ends what it started.
+/// A signal also ends the processes that the program started.
 #[test]
 fn a_signal_ends_the_children_too() {
     let folder = Folder::new();
@@ -202,24 +208,24 @@ fn a_signal_ends_the_children_too() {
     }
 }
 
-/// Waits until something is there, but not for ever.
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is a value, for up to 30 seconds.
+fn wait_for<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     for _ in 0..600 {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("waited in vain");
+    panic!("timed out");
 }
 
 #[test]
-fn a_server_that_does_not_start_is_told() {
+fn servers_that_do_not_start_are_reported() {
     let folder = Folder::new();
     folder.write("patter.toml", "[mcp.broken]\ncommand = \"/no/such/program\"\n");
     let shown = folder.run(&["tools", "sayHello"]);
     assert!(shown.starts_with("exit 1") && shown.contains("so its tools are missing"), "{shown}");
-    assert!(shown.contains("sayHello"), "the others are listed all the same");
+    assert!(shown.contains("sayHello"), "the other tools are listed");
     assert!(folder.run(&["tools", "sayHello", "--no-mcp"]).starts_with("exit 0"));
     let shown = folder.run(&["import", "mcp", "brokn"]);
     assert!(shown.contains("did you mean `broken`?"), "{shown}");
@@ -227,25 +233,25 @@ fn a_server_that_does_not_start_is_told() {
     assert!(folder.run(&["tools"]).contains("neither `command` nor `url`"));
 }
 
-/// What is wrong with one server is told where it is asked for, and nowhere else.
+/// A misconfigured server is reported when it is needed, and only then.
 #[test]
-fn a_server_that_is_set_up_wrongly_is_told() {
+fn misconfigured_servers_are_reported() {
     let folder = Folder::new();
     let needs = "the MCP server `x` needs the variable `NO_SUCH_VARIABLE`, which is not set";
     let files = [
         ("[mcp.x]\ncommand = 'true'\nenv = {A = '${NO_SUCH_VARIABLE}'}\n", needs),
         ("mcp-servers = 'none.json'\n", "cannot read `none.json`"),
     ];
-    for (text, told) in files {
+    for (text, problem) in files {
         folder.write("patter.toml", text);
         let shown = folder.run(&["tools", "sayHello"]);
-        assert!(shown.starts_with("exit 1") && shown.contains(told) && shown.contains("greeting"), "{shown}");
+        assert!(shown.starts_with("exit 1") && shown.contains(problem) && shown.contains("greeting"), "{shown}");
         let shown = folder.run(&["tools", "sayHello", "--no-mcp"]);
-        assert!(shown.starts_with("exit 0") && !shown.contains(told), "{shown}");
+        assert!(shown.starts_with("exit 0") && !shown.contains(problem), "{shown}");
         let shown = folder.run(&["call", "sayHello", "{\"personName\": \"Ada\"}", "--no-mcp"]);
-        assert!(shown.starts_with("exit 0") && !shown.contains(told), "{shown}");
+        assert!(shown.starts_with("exit 0") && !shown.contains(problem), "{shown}");
         let shown = folder.run(&["call", "x/anything", "{}"]);
-        assert!(shown.starts_with("exit 3") && shown.contains(told), "{shown}");
+        assert!(shown.starts_with("exit 3") && shown.contains(problem), "{shown}");
     }
     folder.write("patter.toml", files[0].0);
     let shown = folder.run(&["import", "mcp", "x"]);
@@ -253,7 +259,7 @@ fn a_server_that_is_set_up_wrongly_is_told() {
 }
 
 #[test]
-fn a_file_of_variables_that_cannot_be_read_is_told() {
+fn unreadable_env_files_are_reported() {
     let folder = project();
     let call = ["call", "office/shout", "{\"text\": \"a\"}", "--yes"];
     folder.write(".env/x", "");

@@ -1,20 +1,19 @@
-//! What a check asks, and how that is said.
+//! Checks, and their descriptions.
 
-use super::show::{brief, duration, excerpt, shown, times};
+use super::show::{excerpt, format_duration, format_json, format_times, quote_excerpt};
 use crate::provider::price::Cost;
 use jsonschema::Validator;
 use regex::Regex;
 use serde_json::Value as Json;
-
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-/// What must be true of what comes of a case. Shown, it says so in words.
+/// A check of the result of a case. Its `Display` describes it in words.
 ///
 /// ```
-/// use patter_core::case::{Check, Times};
+/// use patter_core::case::{Check, CallCount};
 /// let with = serde_json::json!({"personName": "Alice"});
-/// let check = Check::Called { tool: "sayHello".to_owned(), with: Some(with), times: Times::SOME };
+/// let check = Check::Called { tool: "sayHello".to_owned(), with: Some(with), times: CallCount::AT_LEAST_ONCE };
 /// assert_eq!(check.to_string(), r#"calls sayHello with {"personName":"Alice"}"#);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -23,107 +22,107 @@ pub enum Check {
     Contains {
         /// The text.
         text: String,
-        /// Whether capital and small letters are different.
-        letters: Letters,
+        /// Whether case matters.
+        sensitivity: CaseSensitivity,
     },
-    /// The answer is a text, apart from blanks around it.
+    /// The answer equals a text, ignoring surrounding white space.
     Equals {
         /// The text.
         text: String,
-        /// Whether capital and small letters are different.
-        letters: Letters,
+        /// Whether case matters.
+        sensitivity: CaseSensitivity,
     },
-    /// A regular expression is found in the answer.
+    /// The answer contains a match of a regular expression.
     Matches(Expression),
-    /// The answer is JSON that a schema allows.
+    /// The answer is JSON that matches a schema.
     Schema(SchemaCheck),
-    /// All that a path finds in the answer, which is JSON, is a value; it finds something.
+    /// The answer is JSON, and all values found at a path, at least one, equal a value.
     JsonPath {
         /// The path.
         path: JsonPath,
-        /// The value; anything where there is none.
+        /// The expected value; any value if `None`.
         equals: Option<Json>,
     },
-    /// A check of the answer that must fail.
+    /// A check of the answer must fail.
     Not(Box<Check>),
     /// A tool is called.
     Called {
-        /// The tool, by the name that the agent has for it.
+        /// The tool, under the agent's name for it.
         tool: String,
-        /// What the arguments must have; others may stand beside.
+        /// The expected arguments; a call may have others as well.
         with: Option<Json>,
-        /// How often.
-        times: Times,
+        /// The number of matching calls.
+        times: CallCount,
     },
     /// A tool is not called.
     NotCalled {
-        /// The tool, by the name that the agent has for it.
+        /// The tool, under the agent's name for it.
         tool: String,
-        /// Only calls that have these among their arguments.
+        /// Restricts the check to calls with these arguments.
         with: Option<Json>,
     },
-    /// Tools are called one after the other; other calls may stand between.
+    /// Tools are called in this order; other calls may come in between.
     Order {
         /// The tools.
         tools: Vec<String>,
     },
-    /// The model is called at most so often.
+    /// The number of model calls is limited.
     Turns {
-        /// How often.
-        most: u32,
+        /// The maximum number of model calls.
+        max: u32,
     },
-    /// It takes at most so long.
+    /// The duration is limited.
     Latency {
-        /// How many milliseconds.
-        most_ms: u64,
+        /// The maximum duration in milliseconds.
+        max_ms: u64,
     },
-    /// It costs at most so much.
+    /// The cost is limited.
     Cost {
-        /// How much.
-        most: Cost,
+        /// The maximum cost.
+        max: Cost,
     },
-    /// An agent finds that criteria are met. Needs an effect.
+    /// A judge agent finds that criteria are met. Has an effect.
     Judge {
-        /// The agent: a file, or a name.
+        /// The agent: a file or a name.
         agent: String,
-        /// What must be so, in words for the agent.
+        /// The criteria, in words for the agent.
         criteria: String,
     },
-    /// A program ends well. Needs an effect.
+    /// A program exits successfully. Has an effect.
     Command {
         /// The program and its arguments.
         run: Vec<String>,
-        /// How long it may take, in milliseconds, where that is said.
+        /// The time limit in milliseconds, if given.
         timeout_ms: Option<u64>,
     },
 }
 
-/// Whether capital and small letters are different.
+/// Whether a comparison of texts is case-sensitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Letters {
-    /// They are.
+pub enum CaseSensitivity {
+    /// Upper and lower case differ.
     #[default]
-    Exact,
-    /// They are not.
-    AnyCase,
+    Sensitive,
+    /// Upper and lower case are equal.
+    Insensitive,
 }
 
-/// How often a tool is called.
+/// A range of numbers of calls.
 ///
 /// ```
-/// use patter_core::case::Times;
-/// assert!(Times::SOME.allows(2) && !Times::SOME.allows(0));
-/// assert_eq!(Times { least: 1, most: Some(3) }.to_string(), "1 to 3 times");
+/// use patter_core::case::CallCount;
+/// assert!(CallCount::AT_LEAST_ONCE.allows(2) && !CallCount::AT_LEAST_ONCE.allows(0));
+/// assert_eq!(CallCount { min: 1, max: Some(3) }.to_string(), "1 to 3 times");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Times {
-    /// The least number of calls.
-    pub least: u32,
-    /// The most, where there is one.
-    pub most: Option<u32>,
+pub struct CallCount {
+    /// The minimum.
+    pub min: u32,
+    /// The maximum, if there is one.
+    pub max: Option<u32>,
 }
 
-/// A regular expression that has been read. Takes time in proportion to the text it is looked for in.
+/// A compiled regular expression. Searching takes time linear in the text.
 ///
 /// ```
 /// use patter_core::case::Expression;
@@ -133,14 +132,14 @@ pub struct Times {
 #[derive(Debug, Clone)]
 pub struct Expression(Regex);
 
-/// A JSON Schema that has been read.
+/// A compiled JSON Schema.
 ///
 /// ```
 /// use patter_core::case::SchemaCheck;
 /// use serde_json::json;
 /// let schema = SchemaCheck::parse(json!({"type": "object", "required": ["name"]})).unwrap();
-/// assert_eq!(schema.wrong(&json!({"name": "Ada"})), None);
-/// assert_eq!(schema.wrong(&json!({})).unwrap(), "\"name\" is a required property");
+/// assert_eq!(schema.first_error(&json!({"name": "Ada"})), None);
+/// assert_eq!(schema.first_error(&json!({})).unwrap(), "\"name\" is a required property");
 /// ```
 #[derive(Debug, Clone)]
 pub struct SchemaCheck {
@@ -148,13 +147,13 @@ pub struct SchemaCheck {
     validator: Arc<Validator>,
 }
 
-/// A JSON path (RFC 9535) that has been read.
+/// A parsed JSON path (RFC 9535).
 ///
 /// ```
 /// use patter_core::case::JsonPath;
 /// let path = JsonPath::parse("$.items[*].id").unwrap();
 /// assert_eq!(path.find(&serde_json::json!({"items": [{"id": 1}, {"id": 2}]})), [1, 2]);
-/// assert_eq!(JsonPath::parse("items").unwrap_err(), "a path begins with `$`");
+/// assert_eq!(JsonPath::parse("items").unwrap_err(), "a path must start with `$`");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath {
@@ -162,43 +161,43 @@ pub struct JsonPath {
     path: serde_json_path::JsonPath,
 }
 
-impl Times {
-    /// Once or more.
-    pub const SOME: Self = Self { least: 1, most: None };
+impl CallCount {
+    /// One or more calls.
+    pub const AT_LEAST_ONCE: Self = Self { min: 1, max: None };
 
-    /// Tells whether a number of calls is right.
+    /// Returns whether a number of calls is within the range.
     pub fn allows(self, calls: usize) -> bool {
-        let is_most = |most: u32| calls as u64 <= u64::from(most);
-        calls as u64 >= u64::from(self.least) && self.most.is_none_or(is_most)
+        let calls = calls as u64;
+        calls >= u64::from(self.min) && self.max.is_none_or(|max| calls <= u64::from(max))
     }
 }
 
 impl Expression {
-    /// Reads an expression, or tells what is wrong with it.
+    /// Compiles an expression, or describes what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         Regex::new(text).map(Self).map_err(|error| match &error {
-            // The message draws the expression over several lines; the last says what is wrong.
-            regex::Error::Syntax(drawn) => {
-                let last = drawn.lines().last().unwrap_or_default();
+            // The message shows the expression on several lines; the last line has the error.
+            regex::Error::Syntax(message) => {
+                let last = message.lines().last().unwrap_or_default();
                 last.trim_start_matches("error: ").to_owned()
             }
             _ => "it is too large".to_owned(),
         })
     }
 
-    /// Returns the expression as it was written.
+    /// Returns the source of the expression.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Tells whether a text has something that the expression describes.
+    /// Returns whether a text contains a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
 
 impl SchemaCheck {
-    /// Reads a schema, or tells what is wrong with it.
+    /// Compiles a schema, or describes what is wrong with it.
     pub fn parse(schema: Json) -> Result<Self, String> {
         match jsonschema::validator_for(&schema) {
             Ok(validator) => Ok(Self { schema, validator: Arc::new(validator) }),
@@ -212,8 +211,8 @@ impl SchemaCheck {
         &self.schema
     }
 
-    /// Tells what is wrong with a value, if anything is: the first thing.
-    pub fn wrong(&self, value: &Json) -> Option<String> {
+    /// Returns the first error of a value, if it does not match.
+    pub fn first_error(&self, value: &Json) -> Option<String> {
         let error = self.validator.iter_errors(value).next()?;
         let at = error.instance_path().as_str();
         Some(if at.is_empty() { error.to_string() } else { format!("at {at}, {error}") })
@@ -221,23 +220,23 @@ impl SchemaCheck {
 }
 
 impl JsonPath {
-    /// How long a path may be, in bytes.
-    const LONGEST: usize = 500;
-    /// How often a path may have a sign. Each filter in a filter doubles the time that it takes to read the path, and each
-    /// `..` may look at everything again.
-    const MOST: [(&'static str, usize); 3] = [("?", 4), ("(", 20), ("..", 2)];
+    /// The maximum length of a path in bytes.
+    const MAX_LENGTH: usize = 500;
+    /// The maximum number of certain operators. Each nested filter doubles the time to parse a path, and each `..` may
+    /// visit the whole value again.
+    const MAX_OPERATORS: [(&'static str, usize); 3] = [("?", 4), ("(", 20), ("..", 2)];
 
-    /// Reads a path, or tells what is wrong with it.
+    /// Parses a path, or describes what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         if !text.starts_with('$') {
-            return Err("a path begins with `$`".to_owned());
+            return Err("a path must start with `$`".to_owned());
         }
-        if text.len() > Self::LONGEST {
-            return Err(format!("it is longer than {} bytes", Self::LONGEST));
+        if text.len() > Self::MAX_LENGTH {
+            return Err(format!("it is longer than {} bytes", Self::MAX_LENGTH));
         }
-        for (sign, most) in Self::MOST {
-            if text.matches(sign).count() > most {
-                return Err(format!("it has more than {most} of `{sign}`"));
+        for (operator, max) in Self::MAX_OPERATORS {
+            if text.matches(operator).count() > max {
+                return Err(format!("it contains `{operator}` more than {max} times"));
             }
         }
         let path = serde_json_path::JsonPath::parse(text).map_err(|error| {
@@ -247,12 +246,12 @@ impl JsonPath {
         Ok(Self { source: text.to_owned(), path })
     }
 
-    /// Returns the path as it was written.
+    /// Returns the source of the path.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// Returns all that the path finds.
+    /// Returns all values at the path.
     pub fn find<'v>(&self, value: &'v Json) -> Vec<&'v Json> {
         self.path.query(value).all()
     }
@@ -270,13 +269,13 @@ impl PartialEq for SchemaCheck {
     }
 }
 
-impl Display for Times {
+impl Display for CallCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.least, self.most) {
-            (least, Some(most)) if least == most => f.write_str(&times(least as usize)),
-            (0, Some(most)) => write!(f, "at most {}", times(most as usize)),
-            (least, Some(most)) => write!(f, "{least} to {}", times(most as usize)),
-            (least, None) => write!(f, "at least {}", times(least as usize)),
+        match (self.min, self.max) {
+            (min, Some(max)) if min == max => f.write_str(&format_times(min as usize)),
+            (0, Some(max)) => write!(f, "at most {}", format_times(max as usize)),
+            (min, Some(max)) => write!(f, "{min} to {}", format_times(max as usize)),
+            (min, None) => write!(f, "at least {}", format_times(min as usize)),
         }
     }
 }
@@ -284,53 +283,61 @@ impl Display for Times {
 impl Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Check::Not(check) => check.negated(f),
-            Check::Contains { text, letters } => write!(f, "contains {}{}", shown(text), suffix(*letters)),
-            Check::Equals { text, letters } => write!(f, "equals {}{}", shown(text), suffix(*letters)),
-            Check::Matches(expression) => write!(f, "matches {}", shown(expression.as_str())),
-            Check::Schema(schema) => write!(f, "fits the schema {}", brief(schema.schema())),
-            Check::JsonPath { path, equals: Some(equals) } => write!(f, "has {} at {}", brief(equals), path.as_str()),
-            Check::JsonPath { path, equals: None } => write!(f, "has something at {}", path.as_str()),
+            Check::Not(check) => check.fmt_negated(f),
+            Check::Contains { text, sensitivity } => {
+                write!(f, "contains {}{}", quote_excerpt(text), suffix(*sensitivity))
+            }
+            Check::Equals { text, sensitivity } => write!(f, "equals {}{}", quote_excerpt(text), suffix(*sensitivity)),
+            Check::Matches(expression) => write!(f, "matches {}", quote_excerpt(expression.as_str())),
+            Check::Schema(schema) => write!(f, "matches the schema {}", format_json(schema.schema())),
+            Check::JsonPath { path, equals: Some(equals) } => {
+                write!(f, "has {} at {}", format_json(equals), path.as_str())
+            }
+            Check::JsonPath { path, equals: None } => write!(f, "has a value at {}", path.as_str()),
             Check::Called { tool, with, times } => {
                 write!(f, "calls {tool}{}", arguments(with.as_ref()))?;
-                if *times == Times::SOME { Ok(()) } else { write!(f, " {times}") }
+                if *times == CallCount::AT_LEAST_ONCE { Ok(()) } else { write!(f, " {times}") }
             }
             Check::NotCalled { tool, with } => write!(f, "does not call {tool}{}", arguments(with.as_ref())),
             Check::Order { tools } => write!(f, "calls {}", tools.join(", then ")),
-            Check::Turns { most: 1 } => f.write_str("takes one turn"),
-            Check::Turns { most } => write!(f, "takes at most {most} turns"),
-            Check::Latency { most_ms } => write!(f, "takes at most {}", duration(*most_ms)),
-            Check::Cost { most } => write!(f, "costs at most {most}"),
+            Check::Turns { max: 1 } => f.write_str("takes at most 1 turn"),
+            Check::Turns { max } => write!(f, "takes at most {max} turns"),
+            Check::Latency { max_ms } => write!(f, "takes at most {}", format_duration(*max_ms)),
+            Check::Cost { max } => write!(f, "costs at most {max}"),
             Check::Judge { agent, criteria } => write!(f, "{agent} agrees: {}", excerpt(criteria)),
-            Check::Command { run, .. } => write!(f, "passes {}", excerpt(&run.join(" "))),
+            Check::Command { run, .. } => write!(f, "command succeeds: {}", excerpt(&run.join(" "))),
         }
     }
 }
 
 impl Check {
-    fn negated(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt_negated(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Check::Contains { text, letters } => write!(f, "does not contain {}{}", shown(text), suffix(*letters)),
-            Check::Equals { text, letters } => write!(f, "does not equal {}{}", shown(text), suffix(*letters)),
-            Check::Matches(expression) => write!(f, "does not match {}", shown(expression.as_str())),
-            Check::Schema(schema) => write!(f, "does not fit the schema {}", brief(schema.schema())),
-            Check::JsonPath { path, equals: Some(equals) } => {
-                write!(f, "does not have {} at {}", brief(equals), path.as_str())
+            Check::Contains { text, sensitivity } => {
+                write!(f, "does not contain {}{}", quote_excerpt(text), suffix(*sensitivity))
             }
-            Check::JsonPath { path, equals: None } => write!(f, "has nothing at {}", path.as_str()),
+            Check::Equals { text, sensitivity } => {
+                write!(f, "does not equal {}{}", quote_excerpt(text), suffix(*sensitivity))
+            }
+            Check::Matches(expression) => write!(f, "does not match {}", quote_excerpt(expression.as_str())),
+            Check::Schema(schema) => write!(f, "does not match the schema {}", format_json(schema.schema())),
+            Check::JsonPath { path, equals: Some(equals) } => {
+                write!(f, "does not have {} at {}", format_json(equals), path.as_str())
+            }
+            Check::JsonPath { path, equals: None } => write!(f, "has no value at {}", path.as_str()),
             other => write!(f, "not: {other}"),
         }
     }
 
-    /// Tells whether the check is of what the agent answered, and not of how it came to that.
-    pub(super) fn is_of_answer(&self) -> bool {
+    /// Returns whether the check is about the answer, not about calls, time or cost.
+    pub(super) fn is_about_answer(&self) -> bool {
         match self {
             Check::Contains { .. }
             | Check::Equals { .. }
             | Check::Matches(_)
             | Check::Schema(_)
             | Check::JsonPath { .. } => true,
-            Check::Not(check) => check.is_of_answer(),
+            Check::Not(check) => check.is_about_answer(),
             Check::Called { .. }
             | Check::NotCalled { .. }
             | Check::Order { .. }
@@ -343,13 +350,13 @@ impl Check {
     }
 }
 
-fn suffix(letters: Letters) -> &'static str {
-    match letters {
-        Letters::Exact => "",
-        Letters::AnyCase => " in capital or small letters",
+fn suffix(sensitivity: CaseSensitivity) -> &'static str {
+    match sensitivity {
+        CaseSensitivity::Sensitive => "",
+        CaseSensitivity::Insensitive => " (ignoring case)",
     }
 }
 
 fn arguments(with: Option<&Json>) -> String {
-    with.map(|with| format!(" with {}", brief(with))).unwrap_or_default()
+    with.map(|with| format!(" with {}", format_json(with))).unwrap_or_default()
 }

@@ -1,79 +1,80 @@
-//! Whether a value has what is expected, and if not, where they differ.
+//! Comparison of found values with expected ones.
 
-use super::show::brief;
+use super::show::format_json;
 use serde_json::{Number, Value as Json};
 use std::fmt::Write;
 
-/// Tells where a value lacks what is expected, if it does: objects may have more fields, arrays may not have more items.
-pub(super) fn lacking(expected: &Json, found: &Json) -> Option<String> {
-    let mut at = Vec::new();
-    compare(expected, found, &mut at)
+/// Describes the first mismatch between a value and the expected one. Objects may have additional fields, but arrays no
+/// additional items.
+pub(super) fn find_mismatch(expected: &Json, found: &Json) -> Option<String> {
+    let mut path = Vec::new();
+    compare(expected, found, &mut path)
 }
 
-/// Tells whether two values are the same, numbers by what they are and not by how they are written.
-pub(super) fn same(one: &Json, other: &Json) -> bool {
+/// Returns whether two values are equal, comparing numbers by value: `1` equals `1.0`.
+pub(super) fn is_equal(one: &Json, other: &Json) -> bool {
     match (one, other) {
-        (Json::Number(one), Json::Number(other)) => same_number(one, other),
+        (Json::Number(one), Json::Number(other)) => is_equal_number(one, other),
         (Json::Array(one), Json::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
         }
         (Json::Object(one), Json::Object(other)) => {
-            let has = |(key, value): (&String, &Json)| other.get(key).is_some_and(|other| same(value, other));
+            let has = |(key, value): (&String, &Json)| other.get(key).is_some_and(|other| is_equal(value, other));
             one.len() == other.len() && one.iter().all(has)
         }
         _ => one == other,
     }
 }
 
-/// A step on the way into a value.
-enum Step<'v> {
+/// A segment of a path into a value.
+enum Segment<'v> {
     Field(&'v str),
     Item(usize),
 }
 
-fn compare<'v>(expected: &'v Json, found: &'v Json, at: &mut Vec<Step<'v>>) -> Option<String> {
+fn compare<'v>(expected: &'v Json, found: &'v Json, path: &mut Vec<Segment<'v>>) -> Option<String> {
     match (expected, found) {
         (Json::Object(expected), Json::Object(found)) => expected.iter().find_map(|(key, expected)| {
-            at.push(Step::Field(key));
-            let lacks = match found.get(key) {
-                Some(found) => compare(expected, found, at),
-                None => Some(format!("{} is missing", name(at))),
+            path.push(Segment::Field(key));
+            let mismatch = match found.get(key) {
+                Some(found) => compare(expected, found, path),
+                None => Some(format!("{} is missing", format_path(path))),
             };
-            at.pop();
-            lacks
+            path.pop();
+            mismatch
         }),
         (Json::Array(expected), Json::Array(found)) if expected.len() == found.len() => {
             expected.iter().zip(found).enumerate().find_map(|(index, (expected, found))| {
-                at.push(Step::Item(index));
-                let lacks = compare(expected, found, at);
-                at.pop();
-                lacks
+                path.push(Segment::Item(index));
+                let mismatch = compare(expected, found, path);
+                path.pop();
+                mismatch
             })
         }
         (Json::Array(expected), Json::Array(found)) => {
             let items = if found.len() == 1 { "1 item".to_owned() } else { format!("{} items", found.len()) };
-            Some(format!("{} has {items}, not {}", name(at), expected.len()))
+            Some(format!("{} has {items}, not {}", format_path(path), expected.len()))
         }
-        _ if same(expected, found) => None,
-        _ => Some(format!("{} is {}, not {}", name(at), brief(found), brief(expected))),
+        _ if is_equal(expected, found) => None,
+        _ => Some(format!("{} is {}, not {}", format_path(path), format_json(found), format_json(expected))),
     }
 }
 
-/// Names a place in the arguments of a call: `filter.tags[0]`.
-fn name(at: &[Step<'_>]) -> String {
-    let mut way = String::new();
-    for step in at {
+/// Formats a path into the arguments of a call: `filter.tags[0]`.
+fn format_path(segments: &[Segment<'_>]) -> String {
+    let mut path = String::new();
+    for segment in segments {
         // Writing to a string cannot fail.
-        let _ = match step {
-            Step::Field(field) if way.is_empty() => write!(way, "{field}"),
-            Step::Field(field) => write!(way, ".{field}"),
-            Step::Item(index) => write!(way, "[{index}]"),
+        let _ = match segment {
+            Segment::Field(field) if path.is_empty() => write!(path, "{field}"),
+            Segment::Field(field) => write!(path, ".{field}"),
+            Segment::Item(index) => write!(path, "[{index}]"),
         };
     }
-    if way.is_empty() { "the whole".to_owned() } else { format!("`{way}`") }
+    if path.is_empty() { "the value".to_owned() } else { format!("`{path}`") }
 }
 
-fn same_number(one: &Number, other: &Number) -> bool {
+fn is_equal_number(one: &Number, other: &Number) -> bool {
     match (whole(one), whole(other)) {
         (Some(one), Some(other)) => one == other,
         (None, None) => one.as_f64() == other.as_f64(),
@@ -81,7 +82,7 @@ fn same_number(one: &Number, other: &Number) -> bool {
     }
 }
 
-/// Returns a number as a whole one, if it is.
+/// Returns a number as an integer, if it is one.
 fn whole(number: &Number) -> Option<i128> {
     let exact = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     exact.or_else(|| {

@@ -1,13 +1,13 @@
-//! Cases as patterns.
+//! Cases in gram notation.
 
 use super::check::Check;
 use super::fields::{Field, Fields};
-use super::lines::{said, wrong_id};
-use super::option::Sort;
-use super::{Case, Reading};
-use crate::declare::Declares;
+use super::lines::{check_id, read_input_and_tags};
+use super::option::CheckKind;
+use super::{Case, CaseReader};
+use crate::declare::DeclarationKind;
 use crate::declare::head_span;
-use crate::types::signature::json_of;
+use crate::types::signature::value_to_json;
 use crate::{rule, text::nearest};
 use patter_gram::{
     Diagnostic, Dialect, Kind, LineIndex, Number, Pattern, PatternKind, Span, Syntax, Value, parse_bytes,
@@ -15,8 +15,8 @@ use patter_gram::{
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// A case without mistakes, and the patterns of its checks.
-pub(crate) struct ReadCase<'t> {
+/// A valid case, with the patterns of its checks.
+pub(crate) struct ParsedCase<'t> {
     pub(crate) pattern: Pattern<'t>,
     pub(crate) id: String,
     pub(crate) turns: Vec<String>,
@@ -24,168 +24,169 @@ pub(crate) struct ReadCase<'t> {
     pub(crate) checks: Vec<(Check, Pattern<'t>)>,
 }
 
-pub(super) fn read(reading: &mut Reading<'_>, bytes: &[u8]) {
+pub(super) fn read(reader: &mut CaseReader<'_>, bytes: &[u8]) {
     let (tree, diagnostics) = parse_bytes(bytes, Dialect::Patter);
     let index = LineIndex::new(tree.source());
     let is_broken = diagnostics.iter().any(Diagnostic::is_error);
-    for found in diagnostics.into_iter().filter(Diagnostic::is_error) {
-        reading.found(index.line(found.span.start), vec![found]);
+    for error in diagnostics.into_iter().filter(Diagnostic::is_error) {
+        reader.report(index.line(error.span.start), vec![error]);
     }
     let mut ids = HashMap::new();
     for pattern in tree.patterns() {
-        let (cases, found) = match Declares::of(pattern) {
-            Some(Declares::Cases) => read_list(pattern, &mut ids),
-            Some(Declares::Case) => (Vec::new(), vec![alone(pattern)]),
+        let (cases, problems) = match DeclarationKind::from_pattern(pattern) {
+            Some(DeclarationKind::Cases) => read_cases(pattern, &mut ids),
+            Some(DeclarationKind::Case) => (Vec::new(), vec![misplaced_case(pattern)]),
             _ => continue,
         };
-        // What is broken may have all that seems to be missing.
-        for found in found.into_iter().filter(|_| !is_broken) {
-            reading.found(index.line(found.span.start), vec![found]);
+        // After a syntax error, properties may seem to be missing that are not.
+        for problem in problems.into_iter().filter(|_| !is_broken) {
+            reader.report(index.line(problem.span.start), vec![problem]);
         }
-        for ReadCase { pattern, id, turns, tags, checks } in cases {
+        for ParsedCase { pattern, id, turns, tags, checks } in cases {
             let line = index.line(pattern.span().start);
             let checks = checks.into_iter().map(|(check, _)| check).collect();
-            let place = reading.place(line);
-            reading.case(line, Case { id, turns, tags, checks, place });
+            let location = reader.location(line);
+            reader.add_case(line, Case { id, turns, tags, checks, location });
         }
     }
 }
 
-/// Reads a list of cases. The names of those that were read before are not free.
-pub(crate) fn read_list<'t>(
+/// Reads a list of cases. `ids` holds the names of cases read before.
+pub(crate) fn read_cases<'t>(
     pattern: Pattern<'t>,
     ids: &mut HashMap<String, Span>,
-) -> (Vec<ReadCase<'t>>, Vec<Diagnostic>) {
+) -> (Vec<ParsedCase<'t>>, Vec<Diagnostic>) {
     let mut cases = Vec::new();
-    let mut found = match fields(pattern, "a list of cases") {
+    let mut problems = match read_fields(pattern, "a list of cases") {
         Ok(mut fields) => {
-            fields.known(&[]);
-            fields.found
+            fields.reject_unknown(&[]);
+            fields.problems
         }
-        Err(found) => found,
+        Err(problems) => problems,
     };
     for element in pattern.elements() {
-        if Declares::of(element) != Some(Declares::Case) {
-            found.push(misplaced(element));
+        if DeclarationKind::from_pattern(element) != Some(DeclarationKind::Case) {
+            problems.push(misplaced_element(element));
             continue;
         }
         let name = element.name().unwrap_or_default().into_owned();
         let span = element.identifier().map_or(element.span(), Syntax::span);
         if !name.is_empty() {
             if let Some(first) = ids.get(&name) {
-                let message = format!("there are two cases `{name}`");
-                let diagnostic = rule::DUPLICATE_CASE.at(span, message).with_related(*first, "the first one");
-                found.push(diagnostic.with_hint("give one of the two another name"));
+                let message = format!("duplicate case `{name}`");
+                let problem = rule::DUPLICATE_CASE.at(span, message).with_related(*first, "first defined here");
+                problems.push(problem.with_hint("rename one of the two"));
                 continue;
             }
             ids.insert(name.clone(), span);
         }
-        match case(element, name) {
+        match read_case(element, name) {
             Ok(case) => cases.push(case),
-            Err(wrong) => found.extend(wrong),
+            Err(found) => problems.extend(found),
         }
     }
-    (cases, found)
+    (cases, problems)
 }
 
-/// Reports a case that stands alone.
-pub(crate) fn alone(pattern: Pattern<'_>) -> Diagnostic {
-    let found = rule::MISPLACED.at(head_span(pattern), "a case stands in a list of cases");
-    found.with_hint("write `[:Cases | [name:Case {…} | …]]` around it")
+/// Reports a case outside of a list of cases.
+pub(crate) fn misplaced_case(pattern: Pattern<'_>) -> Diagnostic {
+    let problem = rule::MISPLACED.at(head_span(pattern), "a case must be inside a list of cases");
+    problem.with_hint("wrap it in `[:Cases | [name:Case {…} | …]]`")
 }
 
-fn misplaced(element: Pattern<'_>) -> Diagnostic {
-    let found = rule::MISPLACED.at(head_span(element), "the elements of a list of cases are cases");
+fn misplaced_element(element: Pattern<'_>) -> Diagnostic {
+    let problem = rule::MISPLACED.at(head_span(element), "a list of cases may only contain cases");
     let is_near = element.labels().any(|label| nearest(&label, ["Case"]).is_some());
-    found.with_hint(if is_near && element.kind() == PatternKind::Bracket {
+    problem.with_hint(if is_near && element.kind() == PatternKind::Bracket {
         "did you mean the label `Case`?"
     } else {
         "write `[name:Case { input: \"…\" } | …]`"
     })
 }
 
-fn case(pattern: Pattern<'_>, id: String) -> Result<ReadCase<'_>, Vec<Diagnostic>> {
-    let mut fields = fields(pattern, "a case")?;
-    name(pattern, &mut fields);
-    fields.known(&["input", "tags"]);
-    let (turns, tags) = said(&mut fields);
-    let mut found = fields.found;
+fn read_case(pattern: Pattern<'_>, id: String) -> Result<ParsedCase<'_>, Vec<Diagnostic>> {
+    let mut fields = read_fields(pattern, "a case")?;
+    check_name(pattern, &mut fields);
+    fields.reject_unknown(&["input", "tags"]);
+    let (turns, tags) = read_input_and_tags(&mut fields);
+    let mut problems = fields.problems;
     let mut checks = Vec::new();
     for element in pattern.elements() {
-        match check(element) {
+        match read_check(element) {
             Ok(check) => checks.push((check, element)),
-            Err(wrong) => found.extend(wrong),
+            Err(found) => problems.extend(found),
         }
     }
     match turns {
-        Some(turns) if found.is_empty() => Ok(ReadCase { pattern, id, turns, tags, checks }),
-        _ => Err(found),
+        Some(turns) if problems.is_empty() => Ok(ParsedCase { pattern, id, turns, tags, checks }),
+        _ => Err(problems),
     }
 }
 
-/// Reports a case without a name, or with one among its properties.
-fn name(pattern: Pattern<'_>, fields: &mut Fields) {
+/// Reports a case without a name, or with a name among its properties.
+fn check_name(pattern: Pattern<'_>, fields: &mut Fields) {
     let is_name = |field: &Field| matches!(field.key.as_str(), "name" | "id");
     let as_property = fields.fields.iter().find(|field| is_name(field)).map(|field| field.key_span);
     fields.fields.retain(|field| !is_name(field));
     let id = pattern.name().unwrap_or_default();
-    fields.found.extend(match as_property {
+    fields.problems.extend(match as_property {
         Some(span) => {
-            let found = rule::NAME_PROPERTY.at(span, "the name of a case is not a property");
-            Some(found.with_hint("write it before the label, as in `[greets:Case …`, and remove this"))
+            let problem = rule::NAME_PROPERTY.at(span, "the name of a case is not a property");
+            Some(problem.with_hint("write it before the label, as in `[greets:Case …`, and remove this property"))
         }
         None if id.trim().is_empty() => {
-            let found = rule::UNNAMED.at(head_span(pattern), "this case has no name");
-            Some(found.with_hint("write the name before the label: `[name:Case …`"))
+            let problem = rule::MISSING_NAME.at(head_span(pattern), "this case has no name");
+            Some(problem.with_hint("write the name before the label: `[name:Case …`"))
         }
-        None => wrong_id(&id, head_span(pattern)),
+        None => check_id(&id, head_span(pattern)),
     });
 }
 
-fn check(element: Pattern<'_>) -> Result<Check, Vec<Diagnostic>> {
+fn read_check(element: Pattern<'_>) -> Result<Check, Vec<Diagnostic>> {
     let labels: Vec<_> = element.labels().collect();
     let ([label], PatternKind::Node) = (labels.as_slice(), element.kind()) else {
-        let found = rule::BAD_CHECK.at(element.span(), "a check is a node with one label");
-        return Err(vec![found.with_hint("write `(:Contains { text: \"…\" })`")]);
+        let problem = rule::BAD_CHECK.at(element.span(), "a check is a node with one label");
+        return Err(vec![problem.with_hint("write `(:Contains { text: \"…\" })`")]);
     };
     let span = element.syntax().child(Kind::Label).map_or(element.span(), Syntax::span);
-    let sort = Sort::of_label(label, span).map_err(|found| vec![found])?;
-    let mut fields = fields(element, &format!("`{label}`"))?;
-    sort.check(&mut fields).ok_or(fields.found)
+    let kind = CheckKind::from_label(label, span).map_err(|problem| vec![problem])?;
+    let mut fields = read_fields(element, &format!("`{label}`"))?;
+    kind.read_check(&mut fields).ok_or(fields.problems)
 }
 
-/// Reads the properties of a pattern, all or none.
-fn fields(pattern: Pattern<'_>, what: &str) -> Result<Fields, Vec<Diagnostic>> {
-    let (mut fields, mut found) = (Vec::new(), Vec::new());
+/// Reads the properties of a pattern, or returns the problems in them.
+fn read_fields(pattern: Pattern<'_>, owner: &str) -> Result<Fields, Vec<Diagnostic>> {
+    let mut fields = Vec::new();
+    let mut problems = Vec::new();
     for property in pattern.properties() {
         let Some(value) = property.value() else { continue };
         let key = property.key().into_owned();
         let key_span = property.key_syntax().map_or(property.syntax().span(), Syntax::span);
-        match json(value) {
+        match read_json(value) {
             Ok(json) => fields.push(Field { key, key_span, value: json, span: value.span() }),
-            Err(wrong) => found.push(wrong),
+            Err(problem) => problems.push(problem),
         }
     }
     let span = if pattern.kind() == PatternKind::Bracket { head_span(pattern) } else { pattern.span() };
-    if found.is_empty() { Ok(Fields { what: what.to_owned(), span, fields, found }) } else { Err(found) }
+    if problems.is_empty() { Ok(Fields { owner: owner.to_owned(), span, fields, problems }) } else { Err(problems) }
 }
 
-/// Reads a value as JSON: `null` and texts with the tag `json` for what they are, measurements as text, ranges as two ends.
-fn json(syntax: Syntax<'_>) -> Result<Json, Diagnostic> {
-    let wrong = || rule::WRONG_VALUE.at(syntax.span(), "this value has no JSON");
+/// Converts a value to JSON. Texts tagged `json` are parsed, measurements become texts, and ranges become lists of two.
+fn read_json(syntax: Syntax<'_>) -> Result<Json, Diagnostic> {
+    let wrong = || rule::WRONG_VALUE.at(syntax.span(), "this value cannot be converted to JSON");
     match syntax.kind() {
         Kind::Tagged if syntax.child(Kind::Tag).is_some_and(|tag| tag.text() == "json") => {
             let text = syntax.read_text().unwrap_or_default();
             serde_json::from_str(&text)
-                .map_err(|error| rule::BAD_EXPRESSION.at(syntax.span(), format!("this is no JSON: {error}")))
+                .map_err(|error| rule::BAD_EXPRESSION.at(syntax.span(), format!("invalid JSON: {error}")))
         }
         Kind::String | Kind::Fence | Kind::Tagged => syntax.read_text().map(Json::from).ok_or_else(wrong),
         Kind::Symbol if syntax.text() == "null" => Ok(Json::Null),
         Kind::Measurement => Ok(Json::from(syntax.text())),
-        Kind::Array => syntax.children().map(json).collect(),
+        Kind::Array => syntax.children().map(read_json).collect(),
         Kind::Map => {
             let entries = syntax.properties().filter_map(|property| Some((property.key(), property.value()?)));
-            let entries = entries.map(|(key, value)| Ok((key.into_owned(), json(value)?)));
+            let entries = entries.map(|(key, value)| Ok((key.into_owned(), read_json(value)?)));
             entries.collect::<Result<_, _>>().map(Json::Object)
         }
         Kind::Range => {
@@ -197,6 +198,6 @@ fn json(syntax: Syntax<'_>) -> Result<Json, Diagnostic> {
             };
             Ok(Json::Array(vec![end(lower).ok_or_else(wrong)?, end(upper).ok_or_else(wrong)?]))
         }
-        _ => Value::read(syntax).and_then(|value| json_of(&value)).ok_or_else(wrong),
+        _ => Value::read(syntax).and_then(|value| value_to_json(&value)).ok_or_else(wrong),
     }
 }

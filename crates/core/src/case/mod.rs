@@ -1,33 +1,32 @@
-//! Cases: what a person says to an agent, and checks of what comes of it.
+//! Test cases: user messages for an agent, and checks of the result.
 //!
-//! Cases are written in gram, as JSON Lines or as CSV, and all three mean the same. [`read`] reads them; [`Check::judge`]
-//! judges what was observed. Two sorts of checks need an effect, another agent or a program; whoever runs the cases
-//! performs those.
+//! Cases are written in gram, JSON Lines or CSV, which are equivalent. [`read`] reads them; [`Check::judge`] judges an
+//! [`Observation`]. Two kinds of checks have effects, since they run an agent or a program; the caller performs those.
 
-mod answer;
-mod check;
-mod difference;
-mod fields;
-mod gram;
-mod judge;
-mod lines;
-mod option;
 mod show;
+mod check;
+mod fields;
+mod option;
+mod lines;
 mod table;
+mod gram;
 mod write;
+mod answer;
+mod difference;
+mod judge;
 
-pub use answer::json_in;
-pub use check::{Check, Expression, JsonPath, Letters, SchemaCheck, Times};
-pub use judge::{Judged, Observed};
+pub use answer::extract_json;
+pub use check::{CallCount, CaseSensitivity, Check, Expression, JsonPath, SchemaCheck};
+pub use judge::{CheckResult, Observation};
 
-pub(crate) use gram::{alone, read_list};
+pub(crate) use gram::{misplaced_case, read_cases};
 
 use patter_gram::Diagnostic;
 use std::collections::HashSet;
 
-/// A case: what a person says, and what must be true of what comes of it.
+/// A test case: user messages, and checks of the result.
 ///
-/// A case without checks passes when it is answered.
+/// A case without checks passes if the agent answers.
 ///
 /// ```
 /// use patter_core::case::{CaseFormat, read};
@@ -39,62 +38,62 @@ use std::collections::HashSet;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What it is called; no two cases of a file have the same.
+    /// The name of the case, unique within a file.
     pub id: String,
-    /// What the person says, one after the other, each once the one before is answered.
+    /// The user messages in order. Each is sent once the previous one is answered.
     pub turns: Vec<String>,
-    /// What it belongs to.
+    /// The tags, to select cases by.
     pub tags: Vec<String>,
-    /// What must be true of what comes of it.
+    /// The checks of the result.
     pub checks: Vec<Check>,
-    /// Where it stands: `file:line`.
-    pub place: String,
+    /// The location of the case: `file:line`.
+    pub location: String,
 }
 
-/// How cases are written.
+/// The format of a file with cases.
 ///
 /// ```
 /// use patter_core::case::CaseFormat;
-/// assert_eq!(CaseFormat::of("tests/hello.jsonl"), Some(CaseFormat::JsonLines));
-/// assert_eq!(CaseFormat::of("hello.txt"), None);
+/// assert_eq!(CaseFormat::from_path("tests/hello.jsonl"), Some(CaseFormat::JsonLines));
+/// assert_eq!(CaseFormat::from_path("hello.txt"), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CaseFormat {
-    /// As patterns.
+    /// Patterns in gram notation.
     Gram,
-    /// As JSON, a case in each line.
+    /// One JSON object per line.
     JsonLines,
-    /// As a table with a header, a case in each row.
+    /// A table with a header row and one case per row.
     Csv,
 }
 
-/// Something in a file of cases that cannot be read.
+/// A problem in a file with cases.
 ///
 /// ```
 /// use patter_core::case::{CaseFormat, read};
 /// let (cases, problems) = read("a.jsonl", CaseFormat::JsonLines, b"{\"inptu\": \"Hi\"}\n{\"input\": \"Hello\"}");
 /// assert_eq!(cases.len(), 1);
-/// assert_eq!(problems[0].to_string(), "a.jsonl:1: a case has no `inptu`");
+/// assert_eq!(problems[0].to_string(), "a.jsonl:1: a case has no property `inptu`");
 /// assert_eq!(problems[0].hint.as_deref(), Some("did you mean `input`?"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseProblem {
-    /// Where: `file:line`.
-    pub place: String,
+    /// The location: `file:line`.
+    pub location: String,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl CaseFormat {
-    /// The endings of files with cases.
-    pub const ENDINGS: [&'static str; 4] = ["gram", "jsonl", "ndjson", "csv"];
+    /// The file name extensions of supported formats.
+    pub const EXTENSIONS: [&'static str; 4] = ["gram", "jsonl", "ndjson", "csv"];
 
-    /// Tells the format of a file by the ending of its name.
-    pub fn of(path: &str) -> Option<Self> {
-        let (_, ending) = path.rsplit_once('.')?;
-        match ending.to_ascii_lowercase().as_str() {
+    /// Returns the format of a file by its extension.
+    pub fn from_path(path: &str) -> Option<Self> {
+        let (_, extension) = path.rsplit_once('.')?;
+        match extension.to_ascii_lowercase().as_str() {
             "gram" => Some(CaseFormat::Gram),
             "jsonl" | "ndjson" => Some(CaseFormat::JsonLines),
             "csv" => Some(CaseFormat::Csv),
@@ -103,68 +102,70 @@ impl CaseFormat {
     }
 }
 
-/// Reads the cases of a file. What cannot be read is told, and the rest is read: a case with a mistake is left out.
+/// Reads the cases of a file. Cases with mistakes are reported and left out; the rest is returned.
 pub fn read(path_for_messages: &str, format: CaseFormat, bytes: &[u8]) -> (Vec<Case>, Vec<CaseProblem>) {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut reading = Reading { path: path_for_messages, cases: Vec::new(), ids: HashSet::new(), problems: Vec::new() };
+    let mut reader =
+        CaseReader { path: path_for_messages, cases: Vec::new(), ids: HashSet::new(), problems: Vec::new() };
     match format {
-        CaseFormat::Gram => gram::read(&mut reading, bytes),
-        CaseFormat::JsonLines => lines::read(&mut reading, bytes),
-        CaseFormat::Csv => table::read(&mut reading, bytes),
+        CaseFormat::Gram => gram::read(&mut reader, bytes),
+        CaseFormat::JsonLines => lines::read(&mut reader, bytes),
+        CaseFormat::Csv => table::read(&mut reader, bytes),
     }
-    let Reading { cases, mut problems, .. } = reading;
+    let CaseReader { cases, mut problems, .. } = reader;
     if cases.is_empty() && problems.is_empty() {
         let hint = match format {
             CaseFormat::Gram => {
                 "write `[:Cases | [greets:Case { input: \"Hello!\" } | (:Contains { text: \"Hello\" })]]`"
             }
             CaseFormat::JsonLines => {
-                r#"write a case in each line: `{"input": "Hello!", "checks": [{"contains": "Hello"}]}`"#
+                r#"write one case per line: `{"input": "Hello!", "checks": [{"contains": "Hello"}]}`"#
             }
-            CaseFormat::Csv => "write a row for each case, after a first row with the names of the columns",
+            CaseFormat::Csv => "write a header row with the column names, then one row per case",
         };
-        let message = "there are no cases".to_owned();
-        problems.push(CaseProblem { place: path_for_messages.to_owned(), message, hint: Some(hint.to_owned()) });
+        let message = "no cases found".to_owned();
+        problems.push(CaseProblem { location: path_for_messages.to_owned(), message, hint: Some(hint.to_owned()) });
     }
     (cases, problems)
 }
 
 impl std::fmt::Display for CaseProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)
+        write!(f, "{}: {}", self.location, self.message)
     }
 }
 
-/// A file that is being read.
-struct Reading<'p> {
+/// The cases and problems of a file while it is read.
+struct CaseReader<'p> {
     path: &'p str,
     cases: Vec<Case>,
     ids: HashSet<String>,
     problems: Vec<CaseProblem>,
 }
 
-impl Reading<'_> {
-    fn place(&self, line: usize) -> String {
+impl CaseReader<'_> {
+    fn location(&self, line: usize) -> String {
         format!("{}:{line}", self.path)
     }
 
     fn problem(&mut self, line: usize, message: impl Into<String>, hint: Option<String>) {
-        self.problems.push(CaseProblem { place: self.place(line), message: message.into(), hint });
+        self.problems.push(CaseProblem { location: self.location(line), message: message.into(), hint });
     }
 
-    fn found(&mut self, line: usize, diagnostics: Vec<Diagnostic>) {
-        for found in diagnostics {
-            self.problem(line, found.message.into_owned(), found.hint.map(std::borrow::Cow::into_owned));
+    fn report(&mut self, line: usize, diagnostics: Vec<Diagnostic>) {
+        for diagnostic in diagnostics {
+            let hint = diagnostic.hint.map(std::borrow::Cow::into_owned);
+            self.problem(line, diagnostic.message.into_owned(), hint);
         }
     }
 
-    /// Takes a case, unless its id is taken.
-    fn case(&mut self, line: usize, case: Case) {
+    /// Adds a case, unless its id is taken.
+    fn add_case(&mut self, line: usize, case: Case) {
         if self.ids.insert(case.id.clone()) {
             self.cases.push(case);
         } else {
-            let message = format!("there are two cases `{}`", case.id);
-            self.problem(line, message, Some("give one of the two another name".to_owned()));
+            let message = format!("duplicate case `{}`", case.id);
+            self.problem(line, message, Some("rename one of the two".to_owned()));
         }
     }
 }

@@ -1,39 +1,39 @@
-//! Texts, values and times as checks and judgements show them.
+//! Formatting of texts, values and durations for checks and judgements.
 
 use serde_json::Value as Json;
 use std::fmt::{self, Write};
 
-/// How much of a text or a value is shown, in characters.
-const LONGEST: usize = 80;
+/// The maximum length of an excerpt, in characters.
+const MAX_LENGTH: usize = 80;
 
-/// Shows the beginning of a text in one line.
+/// Returns the start of a text, on one line.
 pub(super) fn excerpt(text: &str) -> String {
-    let mut shown = String::new();
-    let mut left = LONGEST;
+    let mut excerpt = String::new();
+    let mut left = MAX_LENGTH;
     let words = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     for c in words {
         if left == 0 {
-            shown.push('…');
+            excerpt.push('…');
             break;
         }
-        if c == ' ' && shown.ends_with(' ') {
+        if c == ' ' && excerpt.ends_with(' ') {
             continue;
         }
-        shown.push(c);
+        excerpt.push(c);
         left -= 1;
     }
-    shown
+    excerpt
 }
 
-/// Shows the beginning of a text in quotes.
-pub(super) fn shown(text: &str) -> String {
+/// Returns the start of a text, in quotes.
+pub(super) fn quote_excerpt(text: &str) -> String {
     patter_gram::quote(&excerpt(text))
 }
 
-/// Shows the beginning of a value as JSON, without making the rest of it.
-pub(super) fn brief(value: &Json) -> String {
-    struct Short(String, usize);
-    impl Write for Short {
+/// Returns the start of a value as JSON, without formatting the rest of it.
+pub(super) fn format_json(value: &Json) -> String {
+    struct Truncated(String, usize);
+    impl Write for Truncated {
         fn write_str(&mut self, text: &str) -> fmt::Result {
             for c in text.chars() {
                 if self.1 == 0 {
@@ -46,15 +46,16 @@ pub(super) fn brief(value: &Json) -> String {
             Ok(())
         }
     }
-    let mut short = Short(String::new(), LONGEST);
-    // An error only says that there is more.
-    let _ = write!(short, "{value}");
-    short.0
+    let mut truncated = Truncated(String::new(), MAX_LENGTH);
+    // An error only means that the value was truncated.
+    let _ = write!(truncated, "{value}");
+    truncated.0
 }
 
-/// Shows a time.
-pub(super) fn duration(milliseconds: u64) -> String {
-    let (seconds, rest) = (milliseconds / 1_000, milliseconds % 1_000);
+/// Formats a duration.
+pub(super) fn format_duration(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1_000;
+    let rest = milliseconds % 1_000;
     match (seconds, rest) {
         (0, _) => format!("{rest} ms"),
         (_, 0) => format!("{seconds} s"),
@@ -62,8 +63,8 @@ pub(super) fn duration(milliseconds: u64) -> String {
     }
 }
 
-/// Counts times in words.
-pub(super) fn times(count: usize) -> String {
+/// Formats a number of times.
+pub(super) fn format_times(count: usize) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),

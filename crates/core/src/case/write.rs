@@ -1,11 +1,11 @@
-//! Cases as JSON, as they are read from a line.
+//! Conversion of cases to JSON.
 
 use super::Case;
-use super::check::{Check, Letters, Times};
+use super::check::{CallCount, CaseSensitivity, Check};
 use serde_json::{Map, Value as Json, json};
 
 impl Case {
-    /// Returns the case as a line of JSON Lines has it, without its place.
+    /// Returns the case as in JSON Lines, without its location.
     ///
     /// ```
     /// use patter_core::case::{CaseFormat, read};
@@ -34,11 +34,11 @@ impl Case {
 }
 
 impl Check {
-    /// Returns the check as JSON, in the shortest form that [`Check::parse`] reads.
+    /// Returns the check as JSON, in the shortest form that [`Check::parse`] accepts.
     pub fn to_json(&self) -> Json {
         let (key, options) = self.options();
         let is_short = |value: &Json| match value {
-            // An object would be taken for the options; a schema is, where it has that key.
+            // An object would be read as the options; a schema only if it has that key.
             Json::Object(object) => key == "schema" && !object.contains_key("schema"),
             _ => true,
         };
@@ -51,53 +51,55 @@ impl Check {
         }
     }
 
-    /// Returns the key of the sort, and the options that are not left out.
+    /// Returns the key of the kind, and the options that differ from their defaults.
     fn options(&self) -> (&'static str, Vec<(&'static str, Json)>) {
         match self {
-            Check::Contains { text, letters } => ("contains", texts(text, *letters)),
-            Check::Equals { text, letters } => ("equals", texts(text, *letters)),
+            Check::Contains { text, sensitivity } => ("contains", text_options(text, *sensitivity)),
+            Check::Equals { text, sensitivity } => ("equals", text_options(text, *sensitivity)),
             Check::Matches(expression) => ("matches", vec![("pattern", expression.as_str().into())]),
             Check::Schema(schema) => ("schema", vec![("schema", schema.schema().clone())]),
-            Check::JsonPath { path, equals } => ("jsonPath", with("path", path.as_str(), "equals", equals.as_ref())),
+            Check::JsonPath { path, equals } => {
+                ("jsonPath", with_optional("path", path.as_str(), "equals", equals.as_ref()))
+            }
             Check::Not(check) => {
                 let (key, mut options) = check.options();
                 options.push(("not", true.into()));
                 (key, options)
             }
             Check::Called { tool, with: arguments, times } => {
-                let mut options = with("tool", tool.as_str(), "with", arguments.as_ref());
-                match (times.least, times.most) {
-                    _ if *times == Times::SOME => {}
-                    (least, Some(most)) if least == most => options.push(("times", least.into())),
-                    (least, most) => options.push(("times", json!([least, most]))),
+                let mut options = with_optional("tool", tool.as_str(), "with", arguments.as_ref());
+                match (times.min, times.max) {
+                    _ if *times == CallCount::AT_LEAST_ONCE => {}
+                    (min, Some(max)) if min == max => options.push(("times", min.into())),
+                    (min, max) => options.push(("times", json!([min, max]))),
                 }
                 ("called", options)
             }
             Check::NotCalled { tool, with: arguments } => {
-                ("notCalled", with("tool", tool.as_str(), "with", arguments.as_ref()))
+                ("notCalled", with_optional("tool", tool.as_str(), "with", arguments.as_ref()))
             }
             Check::Order { tools } => ("order", vec![("tools", tools.as_slice().into())]),
-            Check::Turns { most } => ("turns", vec![("most", (*most).into())]),
-            Check::Latency { most_ms } => ("latency", vec![("most", time(*most_ms))]),
-            Check::Cost { most } => ("cost", vec![("most", most.dollars().into())]),
+            Check::Turns { max } => ("turns", vec![("most", (*max).into())]),
+            Check::Latency { max_ms } => ("latency", vec![("most", duration(*max_ms))]),
+            Check::Cost { max } => ("cost", vec![("most", max.dollars().into())]),
             Check::Judge { agent, criteria } => {
                 ("judge", vec![("agent", agent.as_str().into()), ("criteria", criteria.as_str().into())])
             }
             Check::Command { run, timeout_ms } => {
-                let timeout = timeout_ms.map(|most| ("timeout", time(most)));
+                let timeout = timeout_ms.map(|timeout| ("timeout", duration(timeout)));
                 ("command", std::iter::once(("run", run.as_slice().into())).chain(timeout).collect())
             }
         }
     }
 }
 
-fn texts(text: &str, letters: Letters) -> Vec<(&'static str, Json)> {
-    let any_case = (letters == Letters::AnyCase).then_some(("ignoreCase", true.into()));
-    std::iter::once(("text", text.into())).chain(any_case).collect()
+fn text_options(text: &str, sensitivity: CaseSensitivity) -> Vec<(&'static str, Json)> {
+    let ignore_case = (sensitivity == CaseSensitivity::Insensitive).then_some(("ignoreCase", true.into()));
+    std::iter::once(("text", text.into())).chain(ignore_case).collect()
 }
 
-/// Returns the main option, and another where there is one.
-fn with(
+/// Returns the main option, and another one if it is set.
+fn with_optional(
     main: &'static str,
     value: impl Into<Json>,
     other: &'static str,
@@ -107,7 +109,7 @@ fn with(
     std::iter::once((main, value.into())).chain(other).collect()
 }
 
-fn time(milliseconds: u64) -> Json {
+fn duration(milliseconds: u64) -> Json {
     let is_whole = milliseconds.is_multiple_of(1_000);
     if is_whole { format!("{}s", milliseconds / 1_000) } else { format!("{milliseconds}ms") }.into()
 }

@@ -1,52 +1,53 @@
-//! Agents: what they must have, and what they may call.
+//! Checks of agents.
 
-use super::{Checker, Takes, the};
-use crate::declare::head_span;
-use crate::declare::{Agent, Declares};
+use super::{Checker, describe_declaration};
+use crate::declare::property::ValueKind;
+use crate::declare::{Agent, DeclarationKind, head_span};
 use crate::provider::ModelRefError;
-use crate::{rule, text::nearest};
+use crate::rule;
+use crate::text::nearest;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
 
 /// The properties of an agent.
-pub(super) const PROPERTIES: &[(&str, Takes)] = &[
-    ("description", Takes::Text),
-    ("instruction", Takes::Text),
-    ("model", Takes::Text),
-    ("temperature", Takes::Number { least: 0.0, most: 2.0 }),
-    ("topP", Takes::Number { least: 0.0, most: 1.0 }),
-    ("topK", Takes::Integer { least: 1 }),
-    ("maxTokens", Takes::Integer { least: 1 }),
-    ("stop", Takes::Texts),
-    ("seed", Takes::Integer { least: 0 }),
-    ("reasoningEffort", Takes::Word(&["none", "minimal", "low", "medium", "high"])),
-    ("returns", Takes::Text),
-    ("maxTurns", Takes::Integer { least: 1 }),
-    ("maxToolCalls", Takes::Integer { least: 1 }),
-    ("timeout", Takes::Duration),
-    ("allow", Takes::Texts),
-    ("ask", Takes::Texts),
-    ("deny", Takes::Texts),
+pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
+    ("description", ValueKind::String),
+    ("instruction", ValueKind::String),
+    ("model", ValueKind::String),
+    ("temperature", ValueKind::Number { min: 0.0, max: 2.0 }),
+    ("topP", ValueKind::Number { min: 0.0, max: 1.0 }),
+    ("topK", ValueKind::Integer { min: 1 }),
+    ("maxTokens", ValueKind::Integer { min: 1 }),
+    ("stop", ValueKind::StringOrList),
+    ("seed", ValueKind::Integer { min: 0 }),
+    ("reasoningEffort", ValueKind::OneOf(&["none", "minimal", "low", "medium", "high"])),
+    ("returns", ValueKind::String),
+    ("maxTurns", ValueKind::Integer { min: 1 }),
+    ("maxToolCalls", ValueKind::Integer { min: 1 }),
+    ("timeout", ValueKind::Duration),
+    ("allow", ValueKind::StringOrList),
+    ("ask", ValueKind::StringOrList),
+    ("deny", ValueKind::StringOrList),
 ];
 
 impl<'p> Checker<'p> {
-    pub(super) fn agent(&mut self, pattern: Pattern<'p>) {
-        self.name(pattern, "agent");
-        self.required_text(pattern, "agent", "instruction");
-        self.required_text(pattern, "agent", "model");
-        self.properties(pattern, "agent", PROPERTIES);
+    pub(super) fn check_agent(&mut self, pattern: Pattern<'p>) {
+        self.check_name(pattern, "agent");
+        self.check_required_text(pattern, "agent", "instruction");
+        self.check_required_text(pattern, "agent", "model");
+        self.check_properties(pattern, "agent", PROPERTIES);
         let Some(agent) = Agent::cast(pattern) else { return };
-        self.model(pattern, &agent);
-        self.returns(pattern);
-        for wrong in agent.rules("").1 {
-            self.report(wrong);
+        self.check_model(pattern, &agent);
+        self.check_returns(pattern);
+        for error in agent.rules("").1 {
+            self.report(error);
         }
-        self.elements(pattern);
-        self.instruction(pattern, &agent);
-        self.expressible(pattern, &agent);
+        self.check_elements(pattern);
+        self.check_instruction(pattern, &agent);
+        self.check_provider_schemas(pattern, &agent);
     }
 
-    fn model(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+    fn check_model(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let (Some(Err(error)), Some(value)) = (agent.model(), pattern.get("model")) else { return };
         let is_empty = value.read_text().is_some_and(|text| text.trim().is_empty());
         let rule = match &error {
@@ -59,18 +60,18 @@ impl<'p> Checker<'p> {
         self.report(found);
     }
 
-    fn elements(&mut self, pattern: Pattern<'p>) {
+    fn check_elements(&mut self, pattern: Pattern<'p>) {
         let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
         for element in pattern.elements() {
-            match (element.kind(), Declares::of(element)) {
-                (PatternKind::Reference, _) => self.delegate_name(element),
-                (_, Some(Declares::Agent)) => {
-                    self.wire_name(element, "");
-                    self.agent(element);
+            match (element.kind(), DeclarationKind::from_pattern(element)) {
+                (PatternKind::Reference, _) => self.check_delegate_name(element),
+                (_, Some(DeclarationKind::Agent)) => {
+                    self.check_wire_name(element, "");
+                    self.check_agent(element);
                 }
-                (_, Some(Declares::Tool)) => self.tool(element),
+                (_, Some(DeclarationKind::Tool)) => self.check_tool(element),
                 _ => {
-                    self.misplaced_element(element);
+                    self.report_misplaced_element(element);
                     continue;
                 }
             }
@@ -78,19 +79,17 @@ impl<'p> Checker<'p> {
             let span = element.identifier().map_or(element.span(), Syntax::span);
             if let Some(first) = names.get(name.as_ref()) {
                 let first = first.identifier().map_or(first.span(), Syntax::span);
-                let message = format!("{} has two tools `{name}`", the("agent", pattern));
-                let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "the first one");
-                self.report(
-                    found.with_hint("a model can tell tools apart only by their names; rename one or remove it"),
-                );
+                let message = format!("{} has two tools named `{name}`", describe_declaration("agent", pattern));
+                let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "first declared here");
+                self.report(found.with_hint("models tell tools apart by name; rename or remove one of them"));
             } else {
                 names.insert(name.into_owned(), element);
             }
         }
     }
 
-    /// Reports a type of the answer that cannot be read.
-    fn returns(&mut self, pattern: Pattern<'p>) {
+    /// Reports an invalid type of the answer.
+    fn check_returns(&mut self, pattern: Pattern<'p>) {
         let Some(value) = pattern.get("returns") else { return };
         let Some(text) = value.read_text() else { return };
         let records = self.project.records();
@@ -100,22 +99,22 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Reports an agent that is called as a tool, and has a name that no tool may have.
-    fn delegate_name(&mut self, reference: Pattern<'p>) {
+    /// Reports an agent that is called like a tool, but has a name that tools cannot have.
+    fn check_delegate_name(&mut self, reference: Pattern<'p>) {
         let found = self.project.find(&reference.name().unwrap_or_default());
-        if found.iter().any(|declaration| declaration.declares == Declares::Agent) {
-            self.wire_name(reference, "");
+        if found.iter().any(|declaration| declaration.kind == DeclarationKind::Agent) {
+            self.check_wire_name(reference, "");
         }
     }
 
-    fn misplaced_element(&mut self, element: Pattern<'p>) {
+    fn report_misplaced_element(&mut self, element: Pattern<'p>) {
         let labels = element.labels().filter(|_| element.kind() == PatternKind::Bracket);
         let near = labels.into_iter().find_map(|label| nearest(&label, ["Tool", "Agent"]));
-        let found = rule::MISPLACED.at(head_span(element), "the elements of an agent are tools and other agents");
+        let found = rule::MISPLACED.at(head_span(element), "an agent can contain only tools and other agents");
         self.report(found.with_hint(match (near, element.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Path) => {
-                "a signature stands in a tool: `[name:Tool {description: \"…\"} | (a::Text)==>(::Text)]`".to_owned()
+                "put the signature into a tool: `[name:Tool {description: \"…\"} | (a::Text)==>(::Text)]`".to_owned()
             }
             _ => "write `[name:Tool {…} | …]`, or the name of a tool".to_owned(),
         }));

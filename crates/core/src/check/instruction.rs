@@ -1,44 +1,47 @@
-//! Instructions: whether they speak of the tools that the agent has.
+//! Checks that instructions mention the tools of their agent.
 
 use super::Checker;
-use crate::declare::{Agent, Declares};
-use crate::{rule, text::nearest};
+use crate::declare::{Agent, DeclarationKind};
+use crate::rule;
+use crate::text::nearest;
 use patter_gram::{Pattern, PatternKind, Span, Syntax};
 
 impl<'p> Checker<'p> {
-    pub(super) fn instruction(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+    pub(super) fn check_instruction(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let Some(instruction) = agent.instruction() else { return };
         let Some(value) = pattern.get("instruction") else { return };
         let elements: Vec<_> = pattern.elements().filter(|element| element.name().is_some()).collect();
         let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
-        // What is misspelt, among the elements or in the instruction, is reported once.
-        let meant: Vec<_> = elements.iter().zip(&names).map(|(element, name)| self.meant_by(*element, name)).collect();
+        // A misspelt name, among the elements or in the instruction, is reported only once.
+        let intended: Vec<_> =
+            elements.iter().zip(&names).map(|(element, name)| self.intended_name(*element, name)).collect();
         let mut misspelt: Vec<&str> = Vec::new();
         let mut findings = Vec::new();
         for word in quoted_words(&instruction) {
-            if names.iter().any(|name| name == word) || meant.contains(&Some(word)) {
+            if names.iter().any(|name| name == word) || intended.contains(&Some(word)) {
                 continue;
             }
-            // An agent with more tools than this has other troubles than a misspelt one.
+            // Suggestions for an agent with more tools than this would take too long.
             let near = nearest(word, names.iter().take(500).map(AsRef::as_ref));
             let is_declared = !self.project.find(word).is_empty() || self.options.library.contains(&word);
             if near.is_none() && !is_declared && !is_called_tool(&instruction, word) {
                 continue;
             }
             misspelt.extend(near);
-            let message = format!("the instruction names `{word}`, which the agent does not have");
-            findings.push(rule::MISSING_TOOL.at(place_of(word, value), message).with_hint(match near {
+            let message = format!("the instruction mentions `{word}`, which the agent does not have");
+            findings.push(rule::MISSING_TOOL.at(span_of(word, value), message).with_hint(match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `{word}` to the elements of the agent"),
             }));
         }
         let lowercase = instruction.to_lowercase();
         let is_mentioned = |name: &str| mentions(&lowercase, &name.to_lowercase());
-        for ((element, name), meant) in elements.iter().zip(&names).zip(&meant) {
-            let is_callable = element.kind() == PatternKind::Reference || Declares::of(*element).is_some();
+        for ((element, name), intended) in elements.iter().zip(&names).zip(&intended) {
+            let is_callable =
+                element.kind() == PatternKind::Reference || DeclarationKind::from_pattern(*element).is_some();
             if !is_callable
                 || is_mentioned(name)
-                || meant.is_some_and(is_mentioned)
+                || intended.is_some_and(is_mentioned)
                 || misspelt.contains(&name.as_ref())
             {
                 continue;
@@ -50,14 +53,14 @@ impl<'p> Checker<'p> {
         findings.into_iter().for_each(|found| self.report(found));
     }
 
-    /// Returns the name that a reference to nothing most likely means.
-    fn meant_by(&self, element: Pattern<'p>, name: &str) -> Option<&'p str> {
-        if element.kind() == PatternKind::Reference { self.meant(name) } else { None }
+    /// Returns the name that an undefined reference is most likely a misspelling of.
+    fn intended_name(&self, element: Pattern<'p>, name: &str) -> Option<&'p str> {
+        if element.kind() == PatternKind::Reference { self.suggest(name) } else { None }
     }
 }
 
-/// Returns where a word in backticks stands in a value; the whole value where its text is written otherwise.
-fn place_of(word: &str, value: Syntax<'_>) -> Span {
+/// Returns the span of a word in backticks within a value, or of the whole value if the word is written differently there.
+fn span_of(word: &str, value: Syntax<'_>) -> Span {
     let span = value.span();
     let found = value.text().find(&format!("`{word}`")).and_then(|at| u32::try_from(at + 1).ok());
     let length = u32::try_from(word.len()).ok();
@@ -67,7 +70,7 @@ fn place_of(word: &str, value: Syntax<'_>) -> Span {
     }
 }
 
-/// Tells whether a text has a name as a word of its own.
+/// Returns whether a text contains a name as a whole word.
 fn mentions(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {
@@ -87,7 +90,7 @@ fn quoted_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Tells whether a text calls a word in backticks a tool: "the `x` tool", "the tool `x`".
+/// Returns whether a text calls a word in backticks a tool: "the `x` tool", "the tool `x`".
 fn is_called_tool(text: &str, word: &str) -> bool {
     text.contains(&format!("`{word}` tool")) || text.contains(&format!("tool `{word}`"))
 }

@@ -1,35 +1,32 @@
-//! The static check: everything that can be known of a project before a token is spent.
+//! The static check, which finds mistakes in a project before a model is called.
 
-mod agent;
-mod broken;
-mod case;
-mod expressible;
-mod instruction;
+mod broken_spans;
 mod property;
-mod reference;
 mod tool;
+mod agent;
+mod instruction;
+mod provider_schema;
+mod reference;
+mod case;
 
-use crate::declare::Declares;
-use crate::declare::head_span;
 use crate::declare::project::{Declaration, Finding, Project};
-use crate::declare::property::Takes;
-use crate::text::with_article;
+use crate::declare::{DeclarationKind, head_span};
+use crate::rule;
+use crate::text::{nearest, with_article};
 use crate::types::signature::Signature;
-use crate::{rule, text::nearest};
-use broken::Broken;
+use broken_spans::BrokenSpans;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
-pub(crate) use reference::endless as endless_records;
+pub(crate) use reference::infinite_records;
 use std::collections::{HashMap, HashSet};
 
-/// What a check should know beyond the files.
+/// Options of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Options<'o> {
-    /// Tools that the library has, so that agents may refer to them: by name, or all of a toolbox as in `files/*`.
+    /// The tools in the library, which agents may refer to: names, or whole toolboxes such as `files/*`.
     pub library: &'o [&'o str],
 }
 
-/// Checks a project. Findings come in the order of files and places. Text that cannot be read as gram is reported as
-/// such, and nothing more is said of it.
+/// Checks a project. Findings are sorted by file and position. Nothing more is reported about text with syntax errors.
 ///
 /// ```
 /// use patter_core::{check::{Options, check}, declare::project::Project};
@@ -40,20 +37,20 @@ pub struct Options<'o> {
 /// assert_eq!(findings[0].diagnostic.hint.as_deref(), Some("did you mean `model`?"));
 /// ```
 pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
-    let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
+    let broken = project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect();
     let findings = project.record_findings().to_vec();
-    let endless = reference::endless(project.records());
-    let mut checker = Checker { project, options, broken, findings, file: 0, signatures: HashMap::new(), endless };
+    let infinite = infinite_records(project.records());
+    let mut checker = Checker { project, options, broken, findings, file: 0, signatures: HashMap::new(), infinite };
     for (file, source) in project.files().iter().enumerate() {
         checker.file = file;
         for pattern in source.tree.patterns() {
-            checker.top_level(pattern);
+            checker.check_declaration(pattern);
         }
     }
-    checker.duplicates();
-    checker.references();
-    checker.cases();
-    checker.parameter_types();
+    checker.check_duplicates();
+    checker.check_references();
+    checker.check_cases();
+    checker.check_parameter_types();
     let Checker { mut findings, broken, .. } = checker;
     findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
     for (file, source) in project.files().iter().enumerate() {
@@ -64,41 +61,39 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds what is wrong with one file by itself, so that nothing in it should be run: mistakes, and keys that are given
-/// twice, of which only one would count.
-pub fn errors_in(project: &Project, file: usize) -> Vec<Finding> {
+/// Returns the findings that prevent a file from being run: errors, and duplicate keys, of which only one would count.
+pub fn file_errors(project: &Project, file: usize) -> Vec<Finding> {
     let Some(source) = project.files().get(file) else { return Vec::new() };
-    let broken = project.files().iter().map(|file| Broken::of(&file.diagnostics)).collect();
-    let endless = reference::endless(project.records());
-    let (options, findings) = (&Options::default(), project.record_findings().to_vec());
-    let mut checker = Checker { project, options, broken, findings, file, signatures: HashMap::new(), endless };
+    let broken = project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect();
+    let infinite = infinite_records(project.records());
+    let options = &Options::default();
+    let findings = project.record_findings().to_vec();
+    let mut checker = Checker { project, options, broken, findings, file, signatures: HashMap::new(), infinite };
     for pattern in source.tree.patterns() {
-        checker.top_level(pattern);
+        checker.check_declaration(pattern);
     }
     let mut findings = checker.findings;
     findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
-    findings
-        .retain(|found| found.file == file && (found.diagnostic.is_error() || found.diagnostic.code == DUPLICATE_KEY));
+    findings.retain(|found| {
+        found.file == file && (found.diagnostic.is_error() || found.diagnostic.code == patter_gram::code::DUPLICATE_KEY)
+    });
     findings.sort_by_key(|finding| (finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
     findings
 }
 
-/// The code of keys that are given twice.
-const DUPLICATE_KEY: &str = "G033";
-
 struct Checker<'p> {
     project: &'p Project,
     options: &'p Options<'p>,
-    /// What could not be read, for each file.
-    broken: Vec<Broken>,
+    /// The syntax errors of each file.
+    broken: Vec<BrokenSpans>,
     findings: Vec<Finding>,
     /// The file that is being checked.
     file: usize,
-    /// The signatures without mistakes that have been read, by the file and the place of their path.
+    /// The valid signatures read so far, by the file and the id of their path.
     signatures: HashMap<(usize, SyntaxId), Signature>,
-    /// The record types that no value can have.
-    endless: HashSet<String>,
+    /// The infinitely recursive record types.
+    infinite: HashSet<String>,
 }
 
 impl<'p> Checker<'p> {
@@ -110,42 +105,42 @@ impl<'p> Checker<'p> {
         self.findings.push(Finding { file: declaration.file, diagnostic });
     }
 
-    /// Tells whether a piece of the file could not be read, so that what it lacks may be there.
+    /// Returns whether a part of the file has syntax errors, so that what seems to be missing may be there.
     fn is_broken(&self, span: Span) -> bool {
         self.broken.get(self.file).is_some_and(|broken| broken.overlaps(span))
     }
 
-    fn top_level(&mut self, pattern: Pattern<'p>) {
-        match Declares::of(pattern) {
-            Some(Declares::Agent) => self.agent(pattern),
-            Some(Declares::Tool) => self.tool(pattern),
-            Some(Declares::Toolbox) => self.toolbox(pattern),
-            Some(Declares::Record) => self.record(pattern),
-            Some(Declares::Implementation) => self.implementation(pattern, ""),
-            // They are read file by file.
-            Some(Declares::Cases | Declares::Case) => {}
-            None => self.declares_nothing(pattern),
+    fn check_declaration(&mut self, pattern: Pattern<'p>) {
+        match DeclarationKind::from_pattern(pattern) {
+            Some(DeclarationKind::Agent) => self.check_agent(pattern),
+            Some(DeclarationKind::Tool) => self.check_tool(pattern),
+            Some(DeclarationKind::Toolbox) => self.check_toolbox(pattern),
+            Some(DeclarationKind::Record) => self.check_record(pattern),
+            Some(DeclarationKind::Implementation) => self.check_implementation(pattern, ""),
+            // Cases are checked file by file.
+            Some(DeclarationKind::Cases | DeclarationKind::Case) => {}
+            None => self.report_unknown_declaration(pattern),
         }
     }
 
-    fn declares_nothing(&mut self, pattern: Pattern<'p>) {
+    fn report_unknown_declaration(&mut self, pattern: Pattern<'p>) {
         if self.is_broken(pattern.span()) {
             return;
         }
         let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
-        let near = labels.into_iter().find_map(|label| nearest(&label, Declares::LABELS));
+        let near = labels.into_iter().find_map(|label| nearest(&label, DeclarationKind::LABELS));
         let found = rule::UNKNOWN_DECLARATION.at(head_span(pattern), "this pattern declares nothing");
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Bracket) => {
-                "declarations have the label Agent, Tool, Toolbox, Object or Cases".to_owned()
+                "declarations need one of the labels Agent, Tool, Toolbox, Object and Cases".to_owned()
             }
             (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
         }));
     }
 
-    /// Reports a declaration without a name, or with one that is not allowed.
-    fn name(&mut self, pattern: Pattern<'p>, noun: &str) {
+    /// Reports a declaration without a name, or with a `name` property.
+    fn check_name(&mut self, pattern: Pattern<'p>, noun: &str) {
         let is_named = pattern.name().is_some_and(|name| !name.trim().is_empty());
         let label = label_of(pattern);
         if let Some(property) = pattern.property("name") {
@@ -153,45 +148,44 @@ impl<'p> Checker<'p> {
             let name = quote_name(name.as_deref().unwrap_or("name"));
             let message = format!("the name of {} is not a property", with_article(noun));
             self.report(rule::NAME_PROPERTY.at(property.syntax().span(), message).with_hint(if is_named {
-                "the name stands before the label; remove this".to_owned()
+                "the name is already before the label; remove this property".to_owned()
             } else {
-                format!("write it before the label, `[{name}:{label} …`, and remove this")
+                format!("write it before the label, `[{name}:{label} …`, and remove this property")
             }));
         } else if !is_named {
-            let found = rule::UNNAMED.at(head_span(pattern), format!("this {noun} has no name"));
+            let found = rule::MISSING_NAME.at(head_span(pattern), format!("this {noun} has no name"));
             self.report(found.with_hint(format!("write the name before the label: `[name:{label} …`")));
         }
     }
 
-    fn record(&mut self, pattern: Pattern<'p>) {
-        self.name(pattern, "record type");
-        self.known_properties(pattern, "record type", &["description"]);
+    fn check_record(&mut self, pattern: Pattern<'p>) {
+        self.check_name(pattern, "record type");
+        self.report_unknown_properties(pattern, "record type", &["description"]);
         let name = pattern.name().unwrap_or_default();
         if crate::types::signature::is_built_in(&name) {
-            let found = rule::DUPLICATE_DECLARATION
-                .at(head_span(pattern), format!("`{name}` is a type that needs no declaration"));
-            self.report(found.with_hint("give the record type another name"));
+            let found = rule::DUPLICATE_DECLARATION.at(head_span(pattern), format!("`{name}` is a built-in type"));
+            self.report(found.with_hint("rename the record type"));
         }
-        if self.endless.contains(name.as_ref()) {
-            let found = rule::ENDLESS_RECORD
-                .at(head_span(pattern), format!("no value can be {}: it always holds another", with_article(&name)));
-            self.report(found.with_hint("make a field that leads back to it optional, or an array"));
+        if self.infinite.contains(name.as_ref()) {
+            let found = rule::INFINITE_RECORD
+                .at(head_span(pattern), format!("no value can have the type `{name}`: it always contains another"));
+            self.report(found.with_hint("make the recursive field optional, or an array"));
         }
         if let Some(record) = self.project.records().get(&name) {
-            self.record_defaults(pattern, &record.fields);
+            self.check_record_defaults(pattern, &record.fields);
         }
     }
 
-    /// Reports names that are declared twice, among agents and tools, and among record types.
-    fn duplicates(&mut self) {
+    /// Reports duplicate names, among agents and tools, and among record types.
+    fn check_duplicates(&mut self) {
         let mut first: HashMap<(bool, &str), &Declaration> = HashMap::new();
         let project = self.project;
         for declaration in project.declarations().iter().filter(|declaration| !declaration.name.is_empty()) {
-            // Nothing refers to cases, so their lists may be called anything.
-            if matches!(declaration.declares, Declares::Cases | Declares::Case) {
+            // Nothing refers to lists of cases, so they may have any name.
+            if matches!(declaration.kind, DeclarationKind::Cases | DeclarationKind::Case) {
                 continue;
             }
-            let is_type = declaration.declares == Declares::Record;
+            let is_type = declaration.kind == DeclarationKind::Record;
             let key = (is_type, declaration.name.as_str());
             let Some(earlier) = first.get(&key) else {
                 first.insert(key, declaration);
@@ -203,19 +197,18 @@ impl<'p> Checker<'p> {
             let mut found = rule::DUPLICATE_DECLARATION.at(span, message);
             if earlier.file == declaration.file {
                 let span = project.pattern(earlier).and_then(Pattern::identifier).map_or(earlier.span, Syntax::span);
-                found =
-                    found.with_related(span, "first declared here").with_hint("rename one of the two, or remove it");
+                found = found.with_related(span, "first declared here").with_hint("rename or remove one of them");
             } else {
-                let place = project.place(earlier.file, earlier.span);
-                found = found.with_hint(format!("the other one is in {place}; rename one of the two, or remove it"));
+                let location = project.location(earlier.file, earlier.span);
+                found = found.with_hint(format!("it is also declared in {location}; rename or remove one of them"));
             }
             self.report_at(declaration, found);
         }
     }
 }
 
-/// Names a declaration for messages.
-fn the(noun: &str, pattern: Pattern<'_>) -> String {
+/// Describes a declaration for messages.
+fn describe_declaration(noun: &str, pattern: Pattern<'_>) -> String {
     match pattern.name() {
         Some(name) => format!("the {noun} `{name}`"),
         None => format!("this {noun}"),

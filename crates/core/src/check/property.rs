@@ -1,49 +1,51 @@
-//! The properties of declarations.
+//! Checks of properties.
 
-use super::{Checker, the};
+use super::{Checker, describe_declaration};
 use crate::declare::head_span;
-use crate::declare::property::{self, Takes};
-use crate::{rule, text::nearest};
+use crate::declare::property::{self, ValueKind};
+use crate::rule;
+use crate::text::nearest;
 use patter_gram::{Pattern, Span, Syntax};
 
 impl<'p> Checker<'p> {
-    /// Checks all properties against what there is.
-    pub(super) fn properties(&mut self, pattern: Pattern<'p>, noun: &str, known: &[(&'static str, Takes)]) {
+    /// Checks that all properties are known and have the right kind of value.
+    pub(super) fn check_properties(&mut self, pattern: Pattern<'p>, noun: &str, known: &[(&'static str, ValueKind)]) {
         let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
-        self.known_properties(pattern, noun, &names);
-        for (name, takes) in known {
-            if let Some(found) = pattern.property(name).and_then(|property| property::wrong(property, *takes)) {
+        self.report_unknown_properties(pattern, noun, &names);
+        for (name, kind) in known {
+            if let Some(found) = pattern.property(name).and_then(|property| property::check_value(property, *kind)) {
                 self.report(found);
             }
         }
     }
 
-    /// Reports properties that nothing reads.
-    pub(super) fn known_properties(&mut self, pattern: Pattern<'p>, noun: &str, known: &[&str]) {
-        for found in property::unknown(pattern, noun, known) {
+    /// Reports unknown properties.
+    pub(super) fn report_unknown_properties(&mut self, pattern: Pattern<'p>, noun: &str, known: &[&str]) {
+        for found in property::unknown_properties(pattern, noun, known) {
             self.report(found);
         }
     }
 
     /// Reports a required text that is missing or empty.
-    pub(super) fn required_text(&mut self, pattern: Pattern<'p>, noun: &str, key: &str) {
+    pub(super) fn check_required_text(&mut self, pattern: Pattern<'p>, noun: &str, key: &str) {
         let Some(property) = pattern.property(key) else {
-            // A misspelt key, or a subject that cannot be read, is reported as what it is.
+            // A misspelt key and a syntax error have their own diagnostics.
             let end = pattern.elements().next().map_or(pattern.span().end, |first| first.span().start);
             let is_misspelt = pattern.properties().any(|other| nearest(&other.key(), [key]).is_some());
             if is_misspelt || self.is_broken(Span::new(pattern.span().start, end)) {
                 return;
             }
-            let found = rule::MISSING_PROPERTY.at(head_span(pattern), format!("{} has no `{key}`", the(noun, pattern)));
+            let found = rule::MISSING_PROPERTY
+                .at(head_span(pattern), format!("{} has no `{key}`", describe_declaration(noun, pattern)));
             return self.report(found.with_hint(format!("add `{key}: \"…\"` to its record")));
         };
         let text = property.value().and_then(Syntax::read_text);
         if text.is_some_and(|text| text.trim().is_empty()) {
-            let message = format!("the `{key}` of {} is empty", the(noun, pattern));
+            let message = format!("the `{key}` of {} is empty", describe_declaration(noun, pattern));
             self.report(rule::EMPTY_PROPERTY.at(property.syntax().span(), message).with_hint(match key {
-                "model" => "write a provider and a model, as in `OpenAI/gpt-4o-mini`",
-                "instruction" => "say what the agent should do",
-                _ => "say what the tool does; a model knows nothing else of it",
+                "model" => "write a provider and a model, such as `OpenAI/gpt-4o-mini`",
+                "instruction" => "describe what the agent should do",
+                _ => "describe what the tool does, because the model knows nothing else about it",
             }));
         }
     }

@@ -1,13 +1,13 @@
-//! Agents.
+//! Declarations of agents.
 
-use super::{Declares, Place, ToolSpec, written};
+use super::{DeclarationKind, OwnedPattern, ToolSpec, format_text};
 use crate::permission::{Decision, Rule};
 use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
 use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;
 
-/// The declaration of an agent: a name, an instruction, a model, and what it may call.
+/// The declaration of an agent: its name, instruction and model, and the tools and agents it may call.
 ///
 /// ```
 /// use patter_core::{declare::Agent, gram::parse};
@@ -22,36 +22,36 @@ use std::borrow::Cow;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    place: Place,
+    pattern: OwnedPattern,
 }
 
-/// What an agent is made of, to declare one in Rust.
+/// The parts of an agent, to declare one in Rust.
 #[derive(Debug, Clone, Default)]
 pub struct AgentParts<'p> {
     /// The name.
     pub name: &'p str,
-    /// What it is for.
+    /// The description.
     pub description: Option<&'p str>,
-    /// What it is told.
+    /// The instruction for the model.
     pub instruction: &'p str,
     /// The model, such as `OpenAI/gpt-4o-mini`.
     pub model: &'p str,
-    /// Its tools.
+    /// The tools.
     pub tools: &'p [ToolSpec],
 }
 
-/// What an agent may call.
+/// A tool or agent that an agent may call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Element {
-    /// A tool, declared in place.
+    /// A tool that is declared in place.
     Tool(ToolSpec),
-    /// An agent, declared in place.
+    /// An agent that is declared in place.
     Agent(Agent),
-    /// A tool or an agent, declared elsewhere.
+    /// A tool or agent that is declared elsewhere.
     Reference {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Where it is referred to.
+        /// The span of the reference.
         span: Span,
     },
 }
@@ -59,7 +59,7 @@ pub enum Element {
 declaration!(Agent);
 
 impl Agent {
-    /// Declares an agent from its parts.
+    /// DeclarationKind an agent from its parts.
     ///
     /// ```
     /// use patter_core::declare::{Agent, AgentParts, ToolSpec};
@@ -72,33 +72,34 @@ impl Agent {
     pub fn new(parts: &AgentParts<'_>) -> Self {
         let mut properties = Vec::new();
         if let Some(description) = parts.description {
-            properties.push(format!("description: {}", written(description, "  ")));
+            properties.push(format!("description: {}", format_text(description, "  ")));
         }
-        properties.push(format!("instruction: {}", written(parts.instruction, "  ")));
+        properties.push(format!("instruction: {}", format_text(parts.instruction, "  ")));
         properties.push(format!("model: {}", Value::from(parts.model)));
         let tools: Vec<_> = parts.tools.iter().map(ToString::to_string).collect();
         let elements = if tools.is_empty() { String::new() } else { format!(" | {}", tools.join(", ")) };
         let text = format!("[{}:Agent {{ {} }}{elements}]", quote_name(parts.name), properties.join(", "));
         let (tree, _) = parse(&format(&text).unwrap_or(text));
-        Self { place: Place::first_of(tree) }
+        Self { pattern: OwnedPattern::first_in(tree) }
     }
 
-    /// Views a pattern as an agent, if it has the label.
+    /// Views a pattern as an agent, if it has the right label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
-        (Declares::of(pattern) == Some(Declares::Agent)).then(|| Self { place: Place::of(pattern) })
+        (DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent))
+            .then(|| Self { pattern: OwnedPattern::new(pattern) })
     }
 
     /// Returns the instruction.
     pub fn instruction(&self) -> Option<Cow<'_, str>> {
-        self.place.text("instruction")
+        self.pattern.text("instruction")
     }
 
-    /// Reads the model; `None` where there is none.
+    /// Parses the model, if there is one.
     pub fn model(&self) -> Option<Result<ModelRef, ModelRefError>> {
-        self.place.text("model").map(|model| model.parse())
+        self.pattern.text("model").map(|model| model.parse())
     }
 
-    /// Iterates over what it may call, in order.
+    /// Iterates over the tools and agents that it may call, in order.
     pub fn elements(&self) -> impl Iterator<Item = Element> {
         let elements: Vec<_> =
             self.pattern().into_iter().flat_map(Pattern::elements).filter_map(Element::cast).collect();
@@ -110,18 +111,20 @@ impl Agent {
         self.elements().filter_map(|element| if let Element::Tool(tool) = element { Some(tool) } else { None })
     }
 
-    /// Reads the rules of `allow`, `ask` and `deny`, with what is wrong with others. The origin is the file, for people.
+    /// Parses the permission rules in `allow`, `ask` and `deny`, and returns diagnostics for invalid ones. The origin is
+    /// the file, for people.
     ///
     /// ```
     /// use patter_core::{declare::Agent, gram::parse};
     /// let (tree, _) = parse("[a:Agent {ask: 'fs/*', deny: ['shop/refund when amount > 100', 'fs//']}]");
     /// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
-    /// let (rules, wrong) = agent.rules("a.gram");
+    /// let (rules, errors) = agent.rules("a.gram");
     /// assert_eq!(rules[1].to_string(), "deny shop/refund when amount > 100");
-    /// assert_eq!(wrong[0].message, "`fs//` names no tools");
+    /// assert_eq!(errors[0].message, "`fs//` is not a tool name or pattern");
     /// ```
     pub fn rules(&self, origin: &str) -> (Vec<Rule>, Vec<Diagnostic>) {
-        let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+        let mut rules = Vec::new();
+        let mut errors = Vec::new();
         for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
             let Some(property) = self.pattern().and_then(|pattern| pattern.get(decision.name())) else { continue };
             let texts = match Value::read(property) {
@@ -136,52 +139,54 @@ impl Agent {
                 _ => Vec::new(),
             };
             for text in texts {
-                match Rule::of(decision, &text, origin) {
+                match Rule::with_decision(decision, &text, origin) {
                     Ok(rule) => rules.push(rule),
                     Err(error) => {
                         let found = rule::BAD_PERMISSION.at(property.span(), error.to_string());
-                        wrong.push(found.with_hint(error.hint()));
+                        errors.push(found.with_hint(error.hint()));
                     }
                 }
             }
         }
-        (rules, wrong)
+        (rules, errors)
     }
 
-    /// Returns the agent with another instruction.
+    /// Returns the agent with a different instruction.
     #[must_use]
     pub fn with_instruction(&self, instruction: &str) -> Self {
-        Self { place: self.place.with_text("instruction", instruction) }
+        Self { pattern: self.pattern.with_text("instruction", instruction) }
     }
 
-    /// Returns the agent with another model.
+    /// Returns the agent with a different model.
     #[must_use]
     pub fn with_model(&self, model: &str) -> Self {
-        Self { place: self.place.with_text("model", model) }
+        Self { pattern: self.pattern.with_text("model", model) }
     }
 
-    /// Returns the agent with one tool more.
+    /// Returns the agent with another tool.
     #[must_use]
     pub fn with_tool(&self, tool: &ToolSpec) -> Self {
-        Self { place: self.place.with_element(&tool.to_string()) }
+        Self { pattern: self.pattern.with_element(&tool.to_string()) }
     }
 
-    /// Returns the agent without the tools and references of a name.
+    /// Returns the agent without the elements with a name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
-        Self { place: self.place.without_element(name) }
+        Self { pattern: self.pattern.without_element(name) }
     }
 }
 
 impl Element {
-    /// Views an element of an agent; `None` for what cannot be called.
+    /// Views a pattern as an element of an agent, if it can be called.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
-        match (pattern.kind(), Declares::of(pattern)) {
+        match (pattern.kind(), DeclarationKind::from_pattern(pattern)) {
             (PatternKind::Reference, _) => {
                 Some(Element::Reference { name: pattern.name()?.into_owned(), span: pattern.span() })
             }
-            (_, Some(Declares::Agent)) => Agent::cast(pattern).map(Element::Agent),
-            (_, Some(Declares::Tool | Declares::Implementation)) => ToolSpec::cast(pattern).map(Element::Tool),
+            (_, Some(DeclarationKind::Agent)) => Agent::cast(pattern).map(Element::Agent),
+            (_, Some(DeclarationKind::Tool | DeclarationKind::Implementation)) => {
+                ToolSpec::cast(pattern).map(Element::Tool)
+            }
             _ => None,
         }
     }
@@ -195,7 +200,7 @@ impl Element {
         }
     }
 
-    /// Returns where it stands in its file.
+    /// Returns the span in the file.
     pub fn span(&self) -> Span {
         match self {
             Element::Tool(tool) => tool.span(),

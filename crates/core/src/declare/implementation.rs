@@ -1,61 +1,61 @@
-//! What all tools with an implementation may say of their calls.
+//! Options that all tools with an implementation have in common.
 
-use crate::declare::property::{self, Takes};
+use crate::declare::property::{self, ValueKind};
 use crate::types::signature::Signature;
 use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Pattern, Span, Value};
 use std::time::Duration;
 
-/// What a tool with an implementation says of its calls, whatever the implementation.
+/// The options of a tool that do not depend on the kind of implementation.
 ///
 /// ```
-/// use patter_core::declare::{Conduct, Effect};
+/// use patter_core::declare::{Effect, ToolOptions};
 /// let (tree, _) = patter_core::gram::parse("[a:Http {timeout: 5s, effect: 'reads', concurrency: 2}]");
-/// let conduct = Conduct::read(tree.patterns().next().unwrap()).unwrap();
-/// assert_eq!(conduct.timeout, Some(std::time::Duration::from_secs(5)));
-/// assert_eq!((conduct.effect, conduct.concurrency), (Some(Effect::Reads), Some(2)));
+/// let options = ToolOptions::read(tree.patterns().next().unwrap()).unwrap();
+/// assert_eq!(options.timeout, Some(std::time::Duration::from_secs(5)));
+/// assert_eq!((options.effect, options.concurrency), (Some(Effect::Reads), Some(2)));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conduct {
-    /// How long a call may take.
+pub struct ToolOptions {
+    /// The maximum duration of a call.
     pub timeout: Option<Duration>,
-    /// What a call touches.
+    /// The effect of a call.
     pub effect: Option<Effect>,
-    /// Whether a call may be made again when it is not known how the first ended.
+    /// Whether a call may be repeated if its outcome is unknown.
     pub idempotent: Option<bool>,
-    /// Whether no other layer may put a tool in its place.
+    /// Whether higher layers may not override the tool.
     pub sealed: bool,
-    /// How many calls may run at once.
+    /// The maximum number of concurrent calls.
     pub concurrency: Option<usize>,
 }
 
-/// What a call touches, from the most harmless on.
+/// The effect of a call, from the most harmless on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Effect {
-    /// Nothing: it computes.
+    /// It only computes.
     Pure,
     /// It reads from this machine.
     Reads,
-    /// It goes out to the network.
+    /// It uses the network.
     Network,
     /// It changes something.
     Writes,
 }
 
-impl Conduct {
-    /// The properties, with what they take.
-    pub(crate) const PROPERTIES: [(&'static str, Takes); 5] = [
-        ("timeout", Takes::Duration),
-        ("effect", Takes::Word(&["pure", "reads", "network", "writes"])),
-        ("idempotent", Takes::Boolean),
-        ("sealed", Takes::Boolean),
-        ("concurrency", Takes::Integer { least: 1 }),
+impl ToolOptions {
+    /// The properties and the kinds of their values.
+    pub(crate) const PROPERTIES: [(&'static str, ValueKind); 5] = [
+        ("timeout", ValueKind::Duration),
+        ("effect", ValueKind::OneOf(&["pure", "reads", "network", "writes"])),
+        ("idempotent", ValueKind::Boolean),
+        ("sealed", ValueKind::Boolean),
+        ("concurrency", ValueKind::Integer { min: 1 }),
     ];
 
-    /// Reads what a declaration says.
+    /// Reads the options of a declaration.
     pub fn read(pattern: Pattern<'_>) -> Result<Self, Vec<Diagnostic>> {
-        let wrong = |(name, takes): (&str, Takes)| property::wrong(pattern.property(name)?, takes);
-        let found: Vec<_> = Self::PROPERTIES.into_iter().filter_map(wrong).collect();
+        let check = |(name, kind): (&str, ValueKind)| property::check_value(pattern.property(name)?, kind);
+        let found: Vec<_> = Self::PROPERTIES.into_iter().filter_map(check).collect();
         if !found.is_empty() {
             return Err(found);
         }
@@ -79,24 +79,26 @@ impl Conduct {
     }
 }
 
-/// Reports a hole that names no parameter.
-pub(crate) fn unknown_hole(name: &str, span: Span, signature: &Signature) -> Diagnostic {
+/// Returns the diagnostic for a placeholder that is not a parameter.
+pub(crate) fn unknown_placeholder(name: &str, span: Span, signature: &Signature) -> Diagnostic {
     let names: Vec<_> = signature.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-    let found = rule::UNKNOWN_HOLE.at(span, format!("`{{{name}}}` is no parameter of this tool"));
+    let found = rule::UNKNOWN_PLACEHOLDER.at(span, format!("`{{{name}}}` is not a parameter of this tool"));
     found.with_hint(match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean `{{{near}}}`?"),
-        None if names.is_empty() => "it has none; write `${NAME}` for a variable of the environment".to_owned(),
-        None => format!("it has {}", names.join(", ")),
+        None if names.is_empty() => {
+            "the tool has no parameters; write `${NAME}` for an environment variable".to_owned()
+        }
+        None => format!("parameters: {}; write `{{{{` and `}}}}` for literal braces", names.join(", ")),
     })
 }
 
 impl Effect {
-    /// Reads a name.
+    /// Parses the name of an effect.
     pub fn parse(name: &str) -> Option<Self> {
         [Effect::Pure, Effect::Reads, Effect::Network, Effect::Writes].into_iter().find(|effect| effect.name() == name)
     }
 
-    /// Returns the name as it is written.
+    /// Returns the name of the effect.
     pub const fn name(self) -> &'static str {
         match self {
             Effect::Pure => "pure",

@@ -1,24 +1,24 @@
 //! Declarations: typed views over patterns.
 //!
-//! The pattern is the only truth. A getter reads it each time; a setter returns a changed declaration and keeps all that
-//! it does not touch, comments and the rest of the file included. Declarations made in Rust are patterns too: they are
-//! written and read like those in files.
+//! The pattern is the only source of truth. Getters read it on each call; setters return a changed declaration and leave
+//! everything else unchanged, including comments and the rest of the file. Declarations created in Rust are patterns
+//! too: they are formatted and parsed like those in files.
 
-/// Gives a view what all declarations have in common.
+/// Implements what all declarations have in common.
 macro_rules! declaration {
     ($view:ident) => {
         impl $view {
             /// Returns the pattern.
             pub fn pattern(&self) -> Option<patter_gram::Pattern<'_>> {
-                self.place.pattern()
+                self.pattern.get()
             }
 
-            /// Returns the file that it stands in.
+            /// Returns the tree of the file that contains the declaration.
             pub fn tree(&self) -> &patter_gram::Tree {
-                self.place.tree()
+                self.pattern.tree()
             }
 
-            /// Returns where it stands in its file.
+            /// Returns the span in the file.
             pub fn span(&self) -> patter_gram::Span {
                 self.pattern().map_or(patter_gram::Span::at(0), patter_gram::Pattern::span)
             }
@@ -30,19 +30,19 @@ macro_rules! declaration {
 
             /// Returns the description.
             pub fn description(&self) -> Option<std::borrow::Cow<'_, str>> {
-                self.place.text("description")
+                self.pattern.text("description")
             }
 
-            /// Returns the same with another name.
+            /// Returns the declaration with a different name.
             #[must_use]
             pub fn with_name(&self, name: &str) -> Self {
-                Self { place: self.place.renamed(name) }
+                Self { pattern: self.pattern.with_name(name) }
             }
 
-            /// Returns the same with another description.
+            /// Returns the declaration with a different description.
             #[must_use]
             pub fn with_description(&self, description: &str) -> Self {
-                Self { place: self.place.with_text("description", description) }
+                Self { pattern: self.pattern.with_text("description", description) }
             }
         }
 
@@ -56,9 +56,9 @@ macro_rules! declaration {
 
 pub(crate) mod property;
 pub mod template;
+mod tool;
 mod agent;
 mod setting;
-mod tool;
 mod toolbox;
 mod implementation;
 pub mod http;
@@ -68,9 +68,9 @@ pub mod project;
 pub use agent::{Agent, AgentParts, Element};
 pub use command::CommandSpec;
 pub use http::HttpSpec;
-use implementation::unknown_hole;
-pub use implementation::{Conduct, Effect};
-pub use setting::Bounds;
+use implementation::unknown_placeholder;
+pub use implementation::{Effect, ToolOptions};
+pub use setting::DeclaredLimits;
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
 
@@ -79,14 +79,14 @@ pub(crate) use tool::no_signature;
 use patter_gram::{Pattern, PatternKind, Span, Syntax, SyntaxId, Tree};
 use std::borrow::Cow;
 
-/// What a pattern declares.
+/// The kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Declares {
+pub enum DeclarationKind {
     /// An agent.
     Agent,
-    /// A tool, to be bound.
+    /// A tool without an implementation.
     Tool,
-    /// A tool with an implementation, as a toolbox holds them.
+    /// A tool with an implementation, as in a toolbox.
     Implementation,
     /// A namespace of tools.
     Toolbox,
@@ -94,72 +94,72 @@ pub enum Declares {
     Record,
     /// A list of cases.
     Cases,
-    /// A case, as a list holds them.
+    /// A case in a list.
     Case,
 }
 
-impl Declares {
-    /// The labels that declare something.
+impl DeclarationKind {
+    /// The labels of declarations.
     pub const LABELS: [&'static str; 9] =
         ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Object", "Cases", "Case"];
 
-    /// Tells what a pattern declares, by its labels.
+    /// Returns the kind of declaration that a pattern is, judged by its labels.
     ///
     /// ```
-    /// use patter_core::{declare::Declares, gram::parse};
+    /// use patter_core::{declare::DeclarationKind, gram::parse};
     /// let (tree, _) = parse("[a:Agent] [b]");
-    /// let found: Vec<_> = tree.patterns().map(Declares::of).collect();
-    /// assert_eq!(found, [Some(Declares::Agent), None]);
+    /// let kinds: Vec<_> = tree.patterns().map(DeclarationKind::from_pattern).collect();
+    /// assert_eq!(kinds, [Some(DeclarationKind::Agent), None]);
     /// ```
-    pub fn of(pattern: Pattern<'_>) -> Option<Self> {
+    pub fn from_pattern(pattern: Pattern<'_>) -> Option<Self> {
         if pattern.kind() != PatternKind::Bracket {
             return None;
         }
         pattern.labels().find_map(|label| match label.as_ref() {
-            "Agent" => Some(Declares::Agent),
-            "Tool" | "ToolSpecification" => Some(Declares::Tool),
-            "Http" | "Command" => Some(Declares::Implementation),
-            "Toolbox" => Some(Declares::Toolbox),
-            "Object" => Some(Declares::Record),
-            "Cases" => Some(Declares::Cases),
-            "Case" => Some(Declares::Case),
+            "Agent" => Some(DeclarationKind::Agent),
+            "Tool" | "ToolSpecification" => Some(DeclarationKind::Tool),
+            "Http" | "Command" => Some(DeclarationKind::Implementation),
+            "Toolbox" => Some(DeclarationKind::Toolbox),
+            "Object" => Some(DeclarationKind::Record),
+            "Cases" => Some(DeclarationKind::Cases),
+            "Case" => Some(DeclarationKind::Case),
             _ => None,
         })
     }
 
-    /// Names the sort of declaration, for messages.
+    /// Returns the noun for the kind, for messages.
     pub const fn noun(self) -> &'static str {
         match self {
-            Declares::Agent => "agent",
-            Declares::Tool | Declares::Implementation => "tool",
-            Declares::Toolbox => "toolbox",
-            Declares::Record => "record type",
-            Declares::Cases => "list of cases",
-            Declares::Case => "case",
+            DeclarationKind::Agent => "agent",
+            DeclarationKind::Tool | DeclarationKind::Implementation => "tool",
+            DeclarationKind::Toolbox => "toolbox",
+            DeclarationKind::Record => "record type",
+            DeclarationKind::Cases => "list of cases",
+            DeclarationKind::Case => "case",
         }
     }
 }
 
-/// A pattern in a tree that it keeps alive.
+/// A pattern that owns its tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct OwnedPattern {
     tree: Tree,
     id: SyntaxId,
 }
 
-impl Place {
-    pub(crate) fn of(pattern: Pattern<'_>) -> Self {
+impl OwnedPattern {
+    pub(crate) fn new(pattern: Pattern<'_>) -> Self {
         Self { tree: pattern.syntax().tree().clone(), id: pattern.syntax().id() }
     }
 
-    /// Returns the place of the first pattern of a tree.
-    pub(crate) fn first_of(tree: Tree) -> Self {
+    /// Returns the first pattern of a tree.
+    pub(crate) fn first_in(tree: Tree) -> Self {
         let id = tree.patterns().next().map_or(tree.root().id(), |pattern| pattern.syntax().id());
         Self { tree, id }
     }
 
-    /// Returns the pattern, if the tree has it; a place made by [`Place::of`] always has.
-    pub(crate) fn pattern(&self) -> Option<Pattern<'_>> {
+    /// Returns the pattern. This is `None` only if [`OwnedPattern::first_in`] was given a tree without patterns.
+    pub(crate) fn get(&self) -> Option<Pattern<'_>> {
         self.tree.get(self.id).and_then(Pattern::cast)
     }
 
@@ -167,14 +167,14 @@ impl Place {
         &self.tree
     }
 
-    /// Returns the property of the pattern as a text.
+    /// Returns the text of a property.
     pub(crate) fn text(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.pattern()?.get(key).and_then(Syntax::read_text)
+        self.get()?.get(key).and_then(Syntax::read_text)
     }
 
-    /// Changes the pattern, and finds it again: a change does not move it among the patterns of the file.
-    pub(crate) fn edited(&self, change: impl FnOnce(&mut patter_gram::Edit<'_>, Pattern<'_>)) -> Self {
-        let Some(pattern) = self.pattern() else { return self.clone() };
+    /// Edits the pattern, and finds it again in the new tree, where it has the same position among the patterns.
+    pub(crate) fn edit(&self, change: impl FnOnce(&mut patter_gram::Edit<'_>, Pattern<'_>)) -> Self {
+        let Some(pattern) = self.get() else { return self.clone() };
         let ordinal = self.tree.walk().position(|other| other.syntax().id() == self.id);
         let mut edit = self.tree.edit();
         change(&mut edit, pattern);
@@ -187,32 +187,32 @@ impl Place {
     }
 }
 
-impl Place {
-    /// Gives the pattern another name.
-    pub(crate) fn renamed(&self, name: &str) -> Self {
-        self.edited(|edit, pattern| {
+impl OwnedPattern {
+    /// Returns the pattern with a different name.
+    pub(crate) fn with_name(&self, name: &str) -> Self {
+        self.edit(|edit, pattern| {
             edit.rename(pattern, name);
         })
     }
 
-    /// Sets a property to a text, fenced where it has several lines.
+    /// Returns the pattern with a property set to a text.
     pub(crate) fn with_text(&self, key: &str, text: &str) -> Self {
-        let value = written(text, "  ");
-        self.edited(|edit, pattern| {
+        let value = format_text(text, "  ");
+        self.edit(|edit, pattern| {
             edit.set_property_text(pattern, key, &value);
         })
     }
 
-    /// Adds an element after the others.
+    /// Returns the pattern with another element at the end.
     pub(crate) fn with_element(&self, element: &str) -> Self {
-        self.edited(|edit, pattern| {
+        self.edit(|edit, pattern| {
             edit.push_element(pattern, element);
         })
     }
 
-    /// Removes the elements of a name.
+    /// Returns the pattern without the elements with a name.
     pub(crate) fn without_element(&self, name: &str) -> Self {
-        self.edited(|edit, pattern| {
+        self.edit(|edit, pattern| {
             for element in pattern.elements().filter(|element| element.name().as_deref() == Some(name)) {
                 edit.remove_element(pattern, element);
             }
@@ -220,15 +220,15 @@ impl Place {
     }
 }
 
-/// Semantic equality of the patterns, wherever they stand.
-impl PartialEq for Place {
+/// Semantic equality of the patterns, regardless of their position.
+impl PartialEq for OwnedPattern {
     fn eq(&self, other: &Self) -> bool {
-        self.pattern() == other.pattern()
+        self.get() == other.get()
     }
 }
 
-/// Writes a text as a value: fenced where it has several lines, else in quotes.
-pub(crate) fn written(text: &str, indent: &str) -> String {
+/// Formats a text as a value: fenced if it has several lines, otherwise quoted.
+pub(crate) fn format_text(text: &str, indent: &str) -> String {
     if !text.contains('\n') || text.contains("```") || text.ends_with('`') || text != patter_gram::dedent(text) {
         return patter_gram::quote(text);
     }
@@ -237,7 +237,7 @@ pub(crate) fn written(text: &str, indent: &str) -> String {
     format!("```\n{}\n{indent}```", lines.join("\n"))
 }
 
-/// Returns the span that stands for a whole declaration in a diagnostic: its name and labels.
+/// Returns the span that marks a whole declaration in a diagnostic: its name and labels.
 pub(crate) fn head_span(pattern: Pattern<'_>) -> Span {
     let span = pattern.syntax().span();
     if pattern.kind() != PatternKind::Bracket {

@@ -1,4 +1,4 @@
-//! How an agent wants its model to work, and what bounds its runs.
+//! The model settings and run limits of an agent.
 
 use super::Agent;
 use crate::declare::property;
@@ -7,19 +7,19 @@ use crate::types::signature::{Records, SignatureError, Type};
 use patter_gram::Value;
 use std::time::Duration;
 
-/// What bounds the runs of an agent. What it does not say is left to who runs it.
+/// The limits that an agent declares for its runs. The caller decides about limits that are not declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bounds {
-    /// How often the model is called.
+pub struct DeclaredLimits {
+    /// The maximum number of model calls.
     pub max_turns: Option<u64>,
-    /// How many tools are called.
+    /// The maximum number of tool calls.
     pub max_tool_calls: Option<u64>,
-    /// How long a run takes.
+    /// The maximum duration of a run.
     pub timeout: Option<Duration>,
 }
 
 impl Agent {
-    /// Reads how the model should work.
+    /// Reads the model settings.
     ///
     /// ```
     /// use patter_core::{declare::Agent, gram::parse};
@@ -27,7 +27,7 @@ impl Agent {
     /// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
     /// let settings = agent.settings();
     /// assert_eq!((settings.temperature, settings.max_tokens, settings.stop.len()), (Some(0.3), Some(500), 1));
-    /// assert_eq!(agent.bounds().timeout, Some(std::time::Duration::from_secs(120)));
+    /// assert_eq!(agent.declared_limits().timeout, Some(std::time::Duration::from_secs(120)));
     /// ```
     pub fn settings(&self) -> Settings {
         Settings {
@@ -45,16 +45,16 @@ impl Agent {
         }
     }
 
-    /// Reads what bounds a run.
-    pub fn bounds(&self) -> Bounds {
-        Bounds {
+    /// Reads the limits of a run.
+    pub fn declared_limits(&self) -> DeclaredLimits {
+        DeclaredLimits {
             max_turns: self.count("maxTurns"),
             max_tool_calls: self.count("maxToolCalls"),
             timeout: self.value("timeout").and_then(|value| property::duration(&value)),
         }
     }
 
-    /// Reads the type of the answer; `None` where it is free.
+    /// Parses the type of the answer, if one is declared.
     pub fn returns(&self, records: &Records) -> Option<Result<Type, SignatureError>> {
         let text = self.pattern()?.get("returns")?.read_text()?;
         Some(Type::parse(&text, records))

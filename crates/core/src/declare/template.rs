@@ -1,13 +1,13 @@
-//! Texts with holes: `https://api.example.com/{city}`.
+//! Templates with placeholders, such as `https://api.example.com/{city}`.
 //!
-//! `{name}` stands for an argument, `${NAME}` for a variable of the environment; `{{` and `}}` stand for the braces.
+//! `{name}` is replaced with an argument and `${NAME}` with an environment variable; `{{` and `}}` are literal braces.
 
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
-/// A text with holes.
+/// A text with placeholders.
 ///
 /// ```
 /// use patter_core::declare::template::{Part, Template};
@@ -16,7 +16,7 @@ use thiserror::Error;
 /// assert_eq!(template.parameters().collect::<Vec<_>>(), ["city"]);
 /// assert_eq!(template.variables().collect::<Vec<_>>(), ["KEY"]);
 /// assert_eq!(template.parts().last(), Some(&Part::Text("&style={x}".to_owned())));
-/// assert_eq!(Template::parse("{city").unwrap_err().to_string(), "`{` has no `}`");
+/// assert_eq!(Template::parse("{city").unwrap_err().to_string(), "`{` is not closed");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
@@ -26,42 +26,42 @@ pub struct Template {
 /// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Text that stands for itself.
+    /// Literal text.
     Text(String),
     /// An argument of the call.
     Parameter(String),
-    /// A variable of the environment. What it holds is a secret.
+    /// An environment variable. Its value is a secret.
     Variable(String),
 }
 
-/// Why a text is no template.
+/// An error in a template.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    /// A hole does not end.
-    #[error("`{0}` has no `}}`")]
-    Open(&'static str),
-    /// A hole does not begin.
-    #[error("`}}` has no `{{` before it")]
-    Close,
-    /// A hole names nothing.
-    #[error("`{0}` is not a name")]
+    /// A placeholder is not closed.
+    #[error("`{0}` is not closed")]
+    Unclosed(&'static str),
+    /// A closing brace does not close a placeholder.
+    #[error("unmatched `}}`")]
+    Unmatched,
+    /// The name of a placeholder is invalid.
+    #[error("`{0}` is not a valid placeholder name")]
     Name(String),
 }
 
 impl TemplateError {
-    /// Returns what to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn hint(&self) -> &'static str {
         match self {
-            TemplateError::Open(_) | TemplateError::Close => "write `{{` and `}}` for braces that stand for themselves",
+            TemplateError::Unclosed(_) | TemplateError::Unmatched => "write `{{` and `}}` for literal braces",
             TemplateError::Name(_) => {
-                "write the name of a parameter, as in `{city}`, or of a variable, as in `${TOKEN}`"
+                "use the name of a parameter, as in `{city}`, or of an environment variable, as in `${TOKEN}`"
             }
         }
     }
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -75,9 +75,9 @@ impl Template {
                 continue;
             }
             let is_variable = before.ends_with('$');
-            let Some(inside) = from.strip_prefix('{') else { return Err(TemplateError::Close) };
+            let Some(inside) = from.strip_prefix('{') else { return Err(TemplateError::Unmatched) };
             let Some((name, after)) = inside.split_once('}') else {
-                return Err(TemplateError::Open(if is_variable { "${" } else { "{" }));
+                return Err(TemplateError::Unclosed(if is_variable { "${" } else { "{" }));
             };
             if name.is_empty() || name.contains(|c: char| c == '{' || c.is_whitespace() || c.is_control()) {
                 return Err(TemplateError::Name(name.to_owned()));
@@ -97,7 +97,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Puts parts together.
+    /// Creates a template from its parts.
     pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
         Self { parts: parts.into_iter().collect() }
     }
@@ -115,7 +115,7 @@ impl Template {
         })
     }
 
-    /// Iterates over the names of the variables of the environment, in order.
+    /// Iterates over the names of the environment variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Variable(name) => Some(name.as_str()),
@@ -123,8 +123,8 @@ impl Template {
         })
     }
 
-    /// Returns the parameter that is all of the template, if it is one: `{tags}` is the value itself, not text of it.
-    pub fn whole_parameter(&self) -> Option<&str> {
+    /// Returns the parameter that makes up the whole template, if there is one: `{tags}` is the value itself, not its text.
+    pub fn sole_parameter(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Parameter(name)] => Some(name),
             _ => None,
@@ -132,7 +132,7 @@ impl Template {
     }
 }
 
-/// Writes the template as it is read.
+/// Formats the template in the form in which it is parsed.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {
@@ -143,7 +143,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// Writes an argument as text: text as it is, other values as JSON. What is not there, or null, is nothing.
+/// Returns the text of an argument: strings unchanged, other values as JSON. Returns `None` if it is missing or null.
 pub fn argument_text<'a>(arguments: &'a Map<String, Json>, name: &str) -> Option<Cow<'a, str>> {
     match arguments.get(name)? {
         Json::Null => None,

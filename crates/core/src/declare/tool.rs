@@ -1,6 +1,6 @@
-//! Tools as agents declare them.
+//! Declarations of tools.
 
-use super::Place;
+use super::OwnedPattern;
 use crate::rule;
 use crate::types::definition::{Definition, DefinitionError};
 use crate::types::schema::input_schema;
@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The declaration of a tool: a name, a description and a signature.
+/// The declaration of a tool: its name, description and signature.
 ///
 /// ```
 /// use patter_core::declare::ToolSpec;
@@ -21,10 +21,10 @@ use thiserror::Error;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    place: Place,
+    pattern: OwnedPattern,
 }
 
-/// Why parts make no tool.
+/// An error when declaring a tool.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ToolSpecError {
     /// The name is empty.
@@ -33,23 +33,23 @@ pub enum ToolSpecError {
     /// The description is empty.
     #[error("the tool `{0}` needs a description")]
     Undescribed(String),
-    /// The signature is none.
-    #[error("the tool `{name}` has no signature: {error}")]
+    /// The signature is invalid.
+    #[error("tool `{name}`: {error}")]
     Signature {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// What is wrong with its signature.
+        /// The error in the signature.
         error: SignatureError,
     },
-    /// The JSON form lacks something.
-    #[error("a tool in JSON has `name`, `description` and `typeSignature`, all text")]
+    /// The JSON form is incomplete.
+    #[error("the JSON form of a tool must have the strings `name`, `description` and `typeSignature`")]
     Json,
 }
 
 declaration!(ToolSpec);
 
 impl ToolSpec {
-    /// Declares a tool from its parts.
+    /// DeclarationKind a tool from its parts.
     pub fn new(name: &str, description: &str, signature: &str) -> Result<Self, ToolSpecError> {
         if name.trim().is_empty() {
             return Err(ToolSpecError::Unnamed);
@@ -63,18 +63,18 @@ impl ToolSpec {
             format!("[{}:Tool {{ description: {} }} | {}]", quote_name(name), quote(description), signature.trim());
         let (tree, _) = parse(&text);
         match tree.patterns().next() {
-            Some(pattern) => Ok(Self { place: Place::of(pattern) }),
+            Some(pattern) => Ok(Self { pattern: OwnedPattern::new(pattern) }),
             None => Err(ToolSpecError::Unnamed),
         }
     }
 
-    /// Views a pattern as the declaration of a tool, if it has the label of one.
+    /// Views a pattern as the declaration of a tool, if it has the right label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
         let is_tool = pattern.kind() == PatternKind::Bracket
             && pattern
                 .labels()
                 .any(|label| matches!(label.as_ref(), "Tool" | "ToolSpecification" | "Http" | "Command"));
-        is_tool.then(|| Self { place: Place::of(pattern) })
+        is_tool.then(|| Self { pattern: OwnedPattern::new(pattern) })
     }
 
     /// Reads the signature.
@@ -90,7 +90,7 @@ impl ToolSpec {
         self.pattern()?.elements().next()
     }
 
-    /// Tells whether a tool must be exactly what is declared to serve it.
+    /// Returns whether only a tool that matches exactly may implement the declaration.
     pub fn is_exact(&self) -> bool {
         let exact = self.pattern().and_then(|pattern| pattern.get("exact"));
         exact.and_then(patter_gram::Value::read) == Some(patter_gram::Value::Boolean(true))
@@ -101,7 +101,7 @@ impl ToolSpec {
         Ok(input_schema(&self.signature(records)?, records))
     }
 
-    /// Returns the tool that is declared.
+    /// Returns the definition of the tool.
     pub fn definition(&self, records: &Arc<Records>) -> Result<Definition, DefinitionError> {
         let name = self.name().filter(|name| !name.is_empty()).ok_or(DefinitionError::Unnamed)?.into_owned();
         let Some(description) = self.description().filter(|text| !text.trim().is_empty()) else {
@@ -115,11 +115,11 @@ impl ToolSpec {
         }
     }
 
-    /// Returns the tool with another signature.
+    /// Returns the tool with a different signature.
     pub fn with_signature(&self, signature: &str) -> Result<Self, SignatureError> {
         Signature::parse(signature)?;
         Ok(Self {
-            place: self.place.edited(|edit, pattern| match pattern.elements().next() {
+            pattern: self.pattern.edit(|edit, pattern| match pattern.elements().next() {
                 Some(old) => {
                     edit.replace(old, signature.trim());
                 }
@@ -130,7 +130,7 @@ impl ToolSpec {
         })
     }
 
-    /// Returns the JSON form. The schema is derived; `typeSignature` is the truth.
+    /// Returns the JSON form. The schema is derived from `typeSignature` and is only informative.
     ///
     /// ```
     /// use patter_core::{declare::ToolSpec, types::signature::Records};
@@ -151,16 +151,16 @@ impl ToolSpec {
         }))
     }
 
-    /// Declares a tool from its JSON form.
+    /// DeclarationKind a tool from its JSON form.
     pub fn from_json(json: &Json) -> Result<Self, ToolSpecError> {
         let text = |key: &str| json.get(key).and_then(Json::as_str).ok_or(ToolSpecError::Json);
         Self::new(text("name")?, text("description")?, text("typeSignature")?)
     }
 }
 
-/// Reports that a tool has no signature.
+/// Returns the diagnostic for a tool without a signature.
 pub(crate) fn no_signature(span: Span) -> Diagnostic {
     rule::NO_SIGNATURE
         .at(span, "this tool has no signature")
-        .with_hint("write what it takes and gives after a bar: `| (name::Text)==>(::Text)`")
+        .with_hint("add the signature after a bar: `| (name::Text)==>(::Text)`")
 }

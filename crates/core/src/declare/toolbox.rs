@@ -1,6 +1,6 @@
-//! Toolboxes and record types.
+//! Declarations of toolboxes and record types.
 
-use super::{Declares, Place, ToolSpec};
+use super::{DeclarationKind, OwnedPattern, ToolSpec};
 use crate::types::signature::{Record, Records, SignatureError};
 use patter_gram::Pattern;
 
@@ -16,15 +16,16 @@ use patter_gram::Pattern;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Toolbox {
-    place: Place,
+    pattern: OwnedPattern,
 }
 
 declaration!(Toolbox);
 
 impl Toolbox {
-    /// Views a pattern as a toolbox, if it has the label.
+    /// Views a pattern as a toolbox, if it has the right label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
-        (Declares::of(pattern) == Some(Declares::Toolbox)).then(|| Self { place: Place::of(pattern) })
+        (DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Toolbox))
+            .then(|| Self { pattern: OwnedPattern::new(pattern) })
     }
 
     /// Iterates over the tools, in order.
@@ -33,16 +34,16 @@ impl Toolbox {
         tools.into_iter()
     }
 
-    /// Returns the toolbox with one tool more.
+    /// Returns the toolbox with another tool.
     #[must_use]
     pub fn with_tool(&self, tool: &ToolSpec) -> Self {
-        Self { place: self.place.with_element(&tool.to_string()) }
+        Self { pattern: self.pattern.with_element(&tool.to_string()) }
     }
 
-    /// Returns the toolbox without the tools of a name.
+    /// Returns the toolbox without the tools with a name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
-        Self { place: self.place.without_element(name) }
+        Self { pattern: self.pattern.without_element(name) }
     }
 }
 
@@ -58,15 +59,16 @@ impl Toolbox {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordType {
-    place: Place,
+    pattern: OwnedPattern,
 }
 
 declaration!(RecordType);
 
 impl RecordType {
-    /// Views a pattern as a record type, if it has the label.
+    /// Views a pattern as a record type, if it has the right label.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
-        (Declares::of(pattern) == Some(Declares::Record)).then(|| Self { place: Place::of(pattern) })
+        (DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Record))
+            .then(|| Self { pattern: OwnedPattern::new(pattern) })
     }
 
     /// Reads the fields.
@@ -77,15 +79,15 @@ impl RecordType {
         }
     }
 
-    /// Returns the record type with one field more, written as a node.
+    /// Returns the record type with another field, which is given as a node.
     #[must_use]
     pub fn with_field(&self, field: &str) -> Self {
-        Self { place: self.place.with_element(field) }
+        Self { pattern: self.pattern.with_element(field) }
     }
 
-    /// Returns the record type without the fields of a name.
+    /// Returns the record type without the fields with a name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
-        Self { place: self.place.without_element(name) }
+        Self { pattern: self.pattern.without_element(name) }
     }
 }

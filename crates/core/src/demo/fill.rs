@@ -1,39 +1,39 @@
-//! The arguments of a call, from the words of a message.
+//! Extraction of the arguments of a call from a message.
 //!
-//! What is said about a parameter by name comes first, then what can only be meant for one (an address, a date, one of
-//! the values that are allowed), then people and places, and at last numbers and texts in their order. Nothing is made up:
-//! what is not found is left out, and a required parameter that is not found is asked for.
+//! Labelled values come first, then values with a recognizable format (an address, a date, one of the allowed values), then
+//! people and places, and finally numbers and texts in order. Nothing is invented: optional parameters that are not found
+//! are left out, and the model asks for required ones.
 
 use super::find;
-use super::label::labelled;
+use super::label::find_labelled;
 use super::person;
-use super::schema::{Kind, Parameter, kind, parameters, resolved, value_of};
+use super::schema::{Parameter, ValueKind, kind, parameters, parse_value, resolve};
 use super::word::{Word, words};
 use serde_json::{Map, Value as Json};
 
-/// How deep objects are filled.
-const DEEPEST: usize = 4;
+/// The maximum nesting depth of objects.
+const MAX_DEPTH: usize = 4;
 
-/// What the arguments of a call are taken from.
+/// The source of the arguments of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source<'s> {
+pub(super) struct ArgumentSource<'s> {
     /// The message, or the part of it that is about this call.
     pub(super) text: &'s str,
     pub(super) words: &'s [Word<'s>],
-    /// Who speaks, if they said so.
+    /// The name of the user, if known.
     pub(super) speaker: Option<&'s str>,
-    /// Who the call is about, where there is one call for each.
+    /// The person that the call is about, if there is one call per person.
     pub(super) person: Option<&'s str>,
-    /// What was said when a parameter was asked for.
-    pub(super) given: &'s [(String, &'s str)],
+    /// The answers to questions about parameters.
+    pub(super) answers: &'s [(String, &'s str)],
 }
 
-/// Fills in the arguments of a tool; or tells the first required parameter that was not found.
-pub(super) fn fill(schema: &Json, source: Source<'_>) -> Result<Map<String, Json>, String> {
-    Filler { root: schema, source, used: vec![false; source.words.len()], depth: 0 }.object(schema)
+/// Extracts the arguments of a tool. The error is the first required parameter that was not found.
+pub(super) fn fill(schema: &Json, source: ArgumentSource<'_>) -> Result<Map<String, Json>, String> {
+    Filler { root: schema, source, used: vec![false; source.words.len()], depth: 0 }.fill_object(schema)
 }
 
-/// Tells whether a parameter is about a person.
+/// Returns whether a parameter is about a person.
 pub(super) fn is_person(parameter: &Parameter<'_>) -> bool {
     const PEOPLE: [&str; 9] = ["person", "who", "recipient", "guest", "friend", "visitor", "people", "first", "full"];
     let is_about = |word: &String| PEOPLE.contains(&word.as_str());
@@ -51,29 +51,29 @@ fn is_place(parameter: &Parameter<'_>) -> bool {
     parameter.words.iter().any(|word| PLACES.contains(&word.as_str()))
 }
 
-/// A text in quotes may be anything but what has a form of its own.
+/// Returns whether a quoted text can be the value of a parameter. Other formats are recognized by themselves.
 fn may_be_quoted(parameter: &Parameter<'_>) -> bool {
-    find::Form::of(parameter).is_none_or(|form| form == find::Form::Path)
+    find::ValueFormat::from_parameter(parameter).is_none_or(|format| format == find::ValueFormat::Path)
 }
 
 struct Filler<'s> {
     root: &'s Json,
-    source: Source<'s>,
-    /// Which words were taken.
+    source: ArgumentSource<'s>,
+    /// The words that have been used.
     used: Vec<bool>,
     depth: usize,
 }
 
 impl<'s> Filler<'s> {
-    fn object(&mut self, schema: &'s Json) -> Result<Map<String, Json>, String> {
+    fn fill_object(&mut self, schema: &'s Json) -> Result<Map<String, Json>, String> {
         let parameters = parameters(self.root, schema);
-        let mut found: Vec<Option<Json>> = parameters.iter().map(|parameter| self.given(parameter)).collect();
-        self.pass(&parameters, &mut found, |_| true, Self::by_name);
-        self.pass(&parameters, &mut found, |_| true, Self::by_form);
-        self.pass(&parameters, &mut found, |_| true, Self::by_person_or_place);
-        self.pass(&parameters, &mut found, |parameter| parameter.is_required, Self::by_order);
-        self.pass(&parameters, &mut found, |parameter| !parameter.is_required, Self::by_order);
-        self.pass(&parameters, &mut found, |parameter| parameter.is_required, Self::by_rest);
+        let mut found: Vec<Option<Json>> = parameters.iter().map(|parameter| self.by_answer(parameter)).collect();
+        self.apply(&parameters, &mut found, |_| true, Self::by_name);
+        self.apply(&parameters, &mut found, |_| true, Self::by_format);
+        self.apply(&parameters, &mut found, |_| true, Self::by_person_or_place);
+        self.apply(&parameters, &mut found, |parameter| parameter.is_required, Self::by_order);
+        self.apply(&parameters, &mut found, |parameter| !parameter.is_required, Self::by_order);
+        self.apply(&parameters, &mut found, |parameter| parameter.is_required, Self::by_rest);
         let mut arguments = Map::new();
         for (parameter, value) in parameters.iter().zip(found) {
             match value {
@@ -87,81 +87,83 @@ impl<'s> Filler<'s> {
         Ok(arguments)
     }
 
-    fn pass(
+    fn apply(
         &mut self,
         parameters: &[Parameter<'s>],
         found: &mut [Option<Json>],
-        is_meant: impl Fn(&Parameter<'s>) -> bool,
+        is_eligible: impl Fn(&Parameter<'s>) -> bool,
         find: impl Fn(&mut Self, &Parameter<'s>) -> Option<Json>,
     ) {
         for (parameter, value) in parameters.iter().zip(found) {
-            if value.is_none() && is_meant(parameter) {
+            if value.is_none() && is_eligible(parameter) {
                 *value = find(self, parameter);
             }
         }
     }
 
-    /// What was said when it was asked for is the value, however it is written.
-    fn given(&self, parameter: &Parameter<'s>) -> Option<Json> {
-        let (_, answer) = self.source.given.iter().rfind(|(name, _)| name == parameter.name)?;
+    /// Takes the answer to a question about the parameter, in whatever form it is written.
+    fn by_answer(&self, parameter: &Parameter<'s>) -> Option<Json> {
+        let (_, answer) = self.source.answers.iter().rfind(|(name, _)| name == parameter.name)?;
         let words = words(answer);
-        let source = Source { text: answer, words: &words, speaker: None, person: None, given: &[] };
+        let source = ArgumentSource { text: answer, words: &words, speaker: None, person: None, answers: &[] };
         let mut filler = Filler { root: self.root, source, used: vec![false; words.len()], depth: self.depth };
         let whole = answer.trim().trim_end_matches(['.', '!', '?']);
         let introduced = || is_person(parameter).then(|| person::introduced(&words)).flatten().map(Json::from);
         introduced()
             .or_else(|| filler.by_name(parameter))
-            .or_else(|| filler.by_form(parameter))
-            .or_else(|| words.iter().find(|word| word.is_quoted).and_then(|word| value_of(parameter.schema, word.text)))
-            .or_else(|| value_of(parameter.schema, whole))
+            .or_else(|| filler.by_format(parameter))
+            .or_else(|| {
+                words.iter().find(|word| word.is_quoted).and_then(|word| parse_value(parameter.schema, word.text))
+            })
+            .or_else(|| parse_value(parameter.schema, whole))
             .or_else(|| filler.by_order(parameter))
     }
 
-    /// `amount 20`, `city: Paris`, `orderId=AB1`.
+    /// Finds a labelled value: `amount 20`, `city: Paris`, `orderId=AB1`.
     fn by_name(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
-        let (value, taken) = labelled(parameter, self.source.words, &self.used)?;
+        let (value, taken) = find_labelled(parameter, self.source.words, &self.used)?;
         self.take(taken);
         Some(value)
     }
 
-    /// What can be meant for few parameters: addresses, dates, allowed values, what a pattern matches.
-    fn by_form(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
+    /// Finds a value with a recognizable format: addresses, dates, allowed values, matches of a pattern.
+    fn by_format(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
         let schema = parameter.schema;
         let free = |used: &[bool], at: usize| !used.get(at).copied().unwrap_or(true);
         match kind(schema) {
-            Kind::Text | Kind::Any => {
+            ValueKind::Text | ValueKind::Any => {
                 if parameter.is_required && find::is_task(parameter) {
-                    return value_of(schema, self.source.text.trim());
+                    return parse_value(schema, self.source.text.trim());
                 }
                 if find::is_expression(parameter) {
-                    return find::expression(self.source.text).map(Json::from);
+                    return find::find_expression(self.source.text).map(Json::from);
                 }
                 if schema.get("enum").is_some() {
-                    return find::allowed(schema, self.source.words).into_iter().next();
+                    return find::enum_values(schema, self.source.words).into_iter().next();
                 }
-                let form = find::Form::of(parameter);
-                if form.is_none() && schema.get("pattern").is_none() {
+                let format = find::ValueFormat::from_parameter(parameter);
+                if format.is_none() && schema.get("pattern").is_none() {
                     return None;
                 }
                 let words = self.source.words.iter().enumerate();
-                let mut fitting = words.filter(|(at, word)| {
-                    let has_form = form.map_or(word.looks_like_a_value(), |form| form.is(word.text));
-                    free(&self.used, *at) && has_form && value_of(schema, word.text).is_some()
+                let mut matching = words.filter(|(at, word)| {
+                    let has_format = format.map_or(word.looks_like_a_value(), |format| format.matches(word.text));
+                    free(&self.used, *at) && has_format && parse_value(schema, word.text).is_some()
                 });
-                let (at, word) = fitting.next()?;
-                let value = value_of(schema, word.text);
+                let (at, word) = matching.next()?;
+                let value = parse_value(schema, word.text);
                 self.take(at..at + 1);
                 value
             }
-            Kind::Boolean => find::mentioned(parameter, self.source.words).map(Json::from),
-            Kind::Array => self.list(schema),
-            Kind::Object => self.record(schema),
-            Kind::Integer | Kind::Number => None,
+            ValueKind::Boolean => find::mentioned_bool(parameter, self.source.words).map(Json::from),
+            ValueKind::Array => self.fill_list(schema),
+            ValueKind::Object => self.fill_record(schema),
+            ValueKind::Integer | ValueKind::Number => None,
         }
     }
 
     fn by_person_or_place(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
-        if kind(parameter.schema) != Kind::Text || parameter.schema.get("enum").is_some() {
+        if kind(parameter.schema) != ValueKind::Text || parameter.schema.get("enum").is_some() {
             return None;
         }
         let words = self.source.words;
@@ -171,7 +173,7 @@ impl<'s> Filler<'s> {
                 None => {
                     let mut people = person::addressed(words);
                     people.extend(person::introduced(words));
-                    // Who speaks is meant where nobody else is.
+                    // Defaults to the user.
                     if people.is_empty() {
                         people.extend(self.source.speaker.map(str::to_owned));
                     }
@@ -187,81 +189,82 @@ impl<'s> Filler<'s> {
             let parts: Vec<&str> = name.split_whitespace().collect();
             let is_part = |word: &Word<'_>| parts.contains(&word.text);
             let taken = |at: &usize| self.used.get(*at).copied().unwrap_or(false);
-            let places: Vec<usize> =
+            let positions: Vec<usize> =
                 words.iter().enumerate().filter(|(_, word)| is_part(word)).map(|(at, _)| at).collect();
-            let value = value_of(parameter.schema, &name).filter(|_| places.is_empty() || !places.iter().all(taken))?;
-            places.into_iter().for_each(|at| self.take(at..at + 1));
+            let value = parse_value(parameter.schema, &name)
+                .filter(|_| positions.is_empty() || !positions.iter().all(taken))?;
+            positions.into_iter().for_each(|at| self.take(at..at + 1));
             Some(value)
         })
     }
 
-    /// The next number or quoted text that nothing else took.
+    /// Finds the next unused number or quoted text.
     fn by_order(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
         let schema = parameter.schema;
         let is_number = match kind(schema) {
-            Kind::Integer | Kind::Number => true,
-            Kind::Text | Kind::Any if schema.get("enum").is_none() && may_be_quoted(parameter) => false,
+            ValueKind::Integer | ValueKind::Number => true,
+            ValueKind::Text | ValueKind::Any if schema.get("enum").is_none() && may_be_quoted(parameter) => false,
             _ => return None,
         };
         let words = self.source.words.iter().enumerate();
         let mut free = words.filter(|(at, _)| !self.used.get(*at).copied().unwrap_or(true));
         let (at, value) = free.find_map(|(at, word)| {
-            let value = if word.is_quoted == is_number { None } else { value_of(schema, word.text) };
+            let value = if word.is_quoted == is_number { None } else { parse_value(schema, word.text) };
             Some((at, value?))
         })?;
         self.take(at..at + 1);
         Some(value)
     }
 
-    /// Words of the message that are no name and no number: what is looked for, or all that was said.
+    /// Finds a free text, such as a search query.
     fn by_rest(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
-        if !matches!(kind(parameter.schema), Kind::Text | Kind::Any) {
+        if !matches!(kind(parameter.schema), ValueKind::Text | ValueKind::Any) {
             return None;
         }
-        let text = find::rest(parameter, self.source.text, self.source.words)?;
-        value_of(parameter.schema, &text)
+        let text = find::free_text(parameter, self.source.text, self.source.words)?;
+        parse_value(parameter.schema, &text)
     }
 
-    fn list(&mut self, schema: &'s Json) -> Option<Json> {
-        if let Some(list) = find::json(self.source.text, '[') {
+    fn fill_list(&mut self, schema: &'s Json) -> Option<Json> {
+        if let Some(list) = find::find_json(self.source.text, '[') {
             return Some(list);
         }
-        let items = resolved(self.root, schema.get("items").unwrap_or(&Json::Null));
+        let items = resolve(self.root, schema.get("items").unwrap_or(&Json::Null));
         if items.get("enum").is_some() {
-            let allowed = find::allowed(items, self.source.words);
+            let allowed = find::enum_values(items, self.source.words);
             return (!allowed.is_empty()).then_some(Json::Array(allowed));
         }
-        let wants_numbers = matches!(kind(items), Kind::Integer | Kind::Number);
+        let is_numeric = matches!(kind(items), ValueKind::Integer | ValueKind::Number);
         let mut list = Vec::new();
         for (at, word) in self.source.words.iter().enumerate() {
             let is_free = !self.used.get(at).copied().unwrap_or(true);
-            let value = value_of(items, word.text).filter(|_| is_free && wants_numbers != word.is_quoted);
+            let value = parse_value(items, word.text).filter(|_| is_free && is_numeric != word.is_quoted);
             if let Some(value) = value {
                 self.take(at..at + 1);
                 list.push(value);
             }
         }
-        if list.is_empty() && kind(items) == Kind::Text {
-            list.extend(find::enumeration(self.source.text).into_iter().filter_map(|text| value_of(items, text)));
+        if list.is_empty() && kind(items) == ValueKind::Text {
+            list.extend(find::enumeration(self.source.text).into_iter().filter_map(|text| parse_value(items, text)));
         }
         (!list.is_empty()).then_some(Json::Array(list))
     }
 
-    fn record(&mut self, schema: &'s Json) -> Option<Json> {
-        if let Some(object) = find::json(self.source.text, '{') {
+    fn fill_record(&mut self, schema: &'s Json) -> Option<Json> {
+        if let Some(object) = find::find_json(self.source.text, '{') {
             return Some(object);
         }
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             return None;
         }
         self.depth += 1;
-        let fields = self.object(schema);
+        let fields = self.fill_object(schema);
         self.depth -= 1;
         fields.ok().filter(|fields| !fields.is_empty()).map(Json::Object)
     }
 
-    fn take(&mut self, places: std::ops::Range<usize>) {
-        for used in self.used.get_mut(places).unwrap_or_default() {
+    fn take(&mut self, range: std::ops::Range<usize>) {
+        for used in self.used.get_mut(range).unwrap_or_default() {
             *used = true;
         }
     }

@@ -1,31 +1,35 @@
-//! Values that a message gives by the names of parameters: `amount 20`, `city: Paris`, `5 days`.
+//! Values that a message labels with the names of parameters: `amount 20`, `city: Paris`, `5 days`.
 
-use super::find::spoken;
-use super::schema::{Kind, Parameter, kind, value_of};
+use super::find::source_text;
+use super::schema::{Parameter, ValueKind, kind, parse_value};
 use super::word::{Word, is_function_word};
 use serde_json::Value as Json;
 use std::ops::Range;
 
-/// Returns the value that is said to be that of a parameter, and the words that say it.
-pub(super) fn labelled(parameter: &Parameter<'_>, words: &[Word<'_>], used: &[bool]) -> Option<(Json, Range<usize>)> {
+/// Returns the labelled value of a parameter, and the range of its words.
+pub(super) fn find_labelled(
+    parameter: &Parameter<'_>,
+    words: &[Word<'_>],
+    used: &[bool],
+) -> Option<(Json, Range<usize>)> {
     let labels = labels(&parameter.words);
     labels.iter().enumerate().find_map(|(rank, label)| {
-        let places = (0..words.len()).filter(|at| {
+        let positions = (0..words.len()).filter(|at| {
             let here = words.iter().skip(*at).map(|word| &word.stem);
             !label.is_empty() && here.take(label.len()).eq(label.iter())
         });
         let label_is_name = rank == 0;
-        places.into_iter().find_map(|at| {
+        positions.into_iter().find_map(|at| {
             let after = at + label.len();
-            explicit(parameter, words, after)
-                .or_else(|| before(parameter, words, at))
-                .or_else(|| plain(parameter, words, after, label_is_name))
+            explicit_value(parameter, words, after)
+                .or_else(|| value_before(parameter, words, at))
+                .or_else(|| value_after(parameter, words, after, label_is_name))
                 .filter(|(_, taken)| !used.get(taken.clone()).unwrap_or_default().contains(&true))
         })
     })
 }
 
-/// Returns what a parameter may be called in a message: its name, its name without `id`, and what people say instead.
+/// Returns the labels of a parameter in messages: its name, its name without `id`, and common synonyms.
 fn labels(name: &[String]) -> Vec<Vec<String>> {
     let mut labels = vec![name.to_vec()];
     if let Some((last, rest @ [_, ..])) = name.split_last()
@@ -33,7 +37,7 @@ fn labels(name: &[String]) -> Vec<Vec<String>> {
     {
         labels.push(rest.to_vec());
     }
-    let instead: &[&str] = match name {
+    let synonyms: &[&str] = match name {
         [one] => match one.as_str() {
             "origin" | "start" => &["from"],
             "destination" | "target" => &["to"],
@@ -44,50 +48,51 @@ fn labels(name: &[String]) -> Vec<Vec<String>> {
         },
         _ => &[],
     };
-    labels.extend(instead.iter().map(|word| vec![(*word).to_owned()]));
+    labels.extend(synonyms.iter().map(|word| vec![(*word).to_owned()]));
     labels
 }
 
-/// `city: New York`, `city = Paris`, `the city is Paris`.
-fn explicit(parameter: &Parameter<'_>, words: &[Word<'_>], at: usize) -> Option<(Json, Range<usize>)> {
+/// Matches `city: New York`, `city = Paris`, `the city is Paris`.
+fn explicit_value(parameter: &Parameter<'_>, words: &[Word<'_>], at: usize) -> Option<(Json, Range<usize>)> {
     let word = words.get(at)?;
     if word.gap.contains(':') {
         let more = words.iter().skip(at + 1);
-        let more = more.take_while(|word| word.gap.trim().is_empty() && !word.begins_clause()).count();
-        // The longest part that is a value is meant: all of a name, the first word of a number and its unit.
+        let more = more.take_while(|word| word.gap.trim().is_empty() && !word.starts_clause()).count();
+        // Takes the longest part that is a value: all of a name, but only the number of a number with a unit.
         return (at + 1..=at + 1 + more).rev().find_map(|end| value_from(parameter, words, at..end));
     }
     if word.gap.contains(['=', '#']) {
         return value_from(parameter, words, at..at + 1);
     }
-    let is_said = matches!(word.stem.as_str(), "is" | "are" | "nam" | "call" | "number");
-    let value = words.get(at + 1).filter(|value| is_said && !value.begins_sentence())?;
+    let is_stated = matches!(word.stem.as_str(), "is" | "are" | "nam" | "call" | "number");
+    let value = words.get(at + 1).filter(|value| is_stated && !value.starts_sentence())?;
     let is_value = value.looks_like_a_value() || !is_function_word(&value.stem);
     is_value.then(|| value_from(parameter, words, at + 1..name_end(words, at + 1))).flatten()
 }
 
-/// `5 days`.
-fn before(parameter: &Parameter<'_>, words: &[Word<'_>], at: usize) -> Option<(Json, Range<usize>)> {
-    let place = at.checked_sub(1).filter(|_| matches!(kind(parameter.schema), Kind::Integer | Kind::Number))?;
-    value_from(parameter, words, place..at)
+/// Matches `5 days`.
+fn value_before(parameter: &Parameter<'_>, words: &[Word<'_>], at: usize) -> Option<(Json, Range<usize>)> {
+    let previous =
+        at.checked_sub(1).filter(|_| matches!(kind(parameter.schema), ValueKind::Integer | ValueKind::Number))?;
+    value_from(parameter, words, previous..at)
 }
 
-/// `amount 20`, `order AB123456`, `word serendipity`.
-fn plain(
+/// Matches `amount 20`, `order AB123456`, `word serendipity`.
+fn value_after(
     parameter: &Parameter<'_>,
     words: &[Word<'_>],
     at: usize,
     label_is_name: bool,
 ) -> Option<(Json, Range<usize>)> {
-    let is_text = matches!(kind(parameter.schema), Kind::Text | Kind::Any);
+    let is_text = matches!(kind(parameter.schema), ValueKind::Text | ValueKind::Any);
     let at = if !is_text && words.get(at).is_some_and(|word| matches!(word.stem.as_str(), "of" | "to" | "at")) {
         at + 1
     } else {
         at
     };
-    let word = words.get(at).filter(|word| !word.begins_clause())?;
-    let ends = words.get(at + 1).is_none_or(Word::begins_clause);
-    // "in Paris" is no text, and "in 'Paris'" may be one.
+    let word = words.get(at).filter(|word| !word.starts_clause())?;
+    let ends = words.get(at + 1).is_none_or(Word::starts_clause);
+    // "in Paris" is a place rather than a text, but "in 'Paris'" may be a text.
     let is_in = at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|label| label.stem == "in");
     let is_value = match is_text {
         true if is_in && !label_is_name => word.is_quoted,
@@ -97,7 +102,7 @@ fn plain(
     is_value.then(|| value_from(parameter, words, at..name_end(words, at))).flatten()
 }
 
-/// Returns where a name of several words ends.
+/// Returns the end of a name of several words.
 fn name_end(words: &[Word<'_>], at: usize) -> usize {
     let is_name = |word: &&Word<'_>| word.is_capitalised() && word.gap.trim().is_empty();
     match words.get(at) {
@@ -108,6 +113,6 @@ fn name_end(words: &[Word<'_>], at: usize) -> usize {
 
 fn value_from(parameter: &Parameter<'_>, words: &[Word<'_>], range: Range<usize>) -> Option<(Json, Range<usize>)> {
     let found = words.get(range.clone())?;
-    let text = spoken(found.iter());
-    Some((value_of(parameter.schema, &text)?, range))
+    let text = source_text(found.iter());
+    Some((parse_value(parameter.schema, &text)?, range))
 }

@@ -1,37 +1,39 @@
-//! The built-in offline model: deterministic, instant, and no language model.
+//! The built-in offline model: deterministic and instant, but not a language model.
 //!
-//! It makes it possible to try an agent without a key. It picks tools by matching the words of the last message with the
-//! names, descriptions and parameters of the tools; fills arguments in from names, numbers, quoted texts, addresses and
-//! dates in the message; remembers the name of who speaks; answers with what the tools return; asks for what it does not
-//! find; and says what it can do where nothing fits. It speaks English only, and pays no heed to the instruction or to
-//! the settings.
+//! It allows trying an agent without an API key. It selects tools by matching the words of the last message against the
+//! names, descriptions and parameters of the tools; extracts arguments from names, numbers, quoted texts, addresses and
+//! dates in the message; remembers the user's name; answers with the results of the tools; asks for missing arguments; and
+//! describes its tools if none matches. It supports English only, and ignores the instruction and the settings.
 //!
-//! Usage is counted in words, as white space divides them: of the instruction, the conversation and the descriptions of
-//! the tools on the way in, of the text and the arguments on the way out.
+//! Usage is counted in words separated by white space: input is the instruction, the conversation and the descriptions of
+//! the tools; output is the text and the arguments.
 
-mod fill;
+mod word;
+mod schema;
+mod person;
 mod find;
 mod label;
-mod person;
+mod fill;
 mod pick;
 mod say;
-mod schema;
-mod word;
 
-use crate::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
-use crate::message::request::{Finish, OfferedTool, Reply, Request};
-use fill::{Source, fill, is_person};
-use pick::{Picked, pick};
-use serde_json::{Map, Value as Json};
+use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::request::{FinishReason, OfferedTool, Reply, Request};
+use fill::{ArgumentSource, fill, is_person};
+use pick::{ToolMatch, pick};
+use serde_json::{Map, Value as Json, json};
 use word::{Word, words};
 
-/// What people should know before they use it.
-pub const NOTICE: &str = "the demo model is no language model: it matches words with tools";
+/// A notice to show before the model is used.
+pub const NOTICE: &str = "the demo model is not a language model; it matches words in your prompt to tools";
 
-/// How many calls one reply makes at most.
+/// The maximum number of calls in one reply.
 pub const MAX_CALLS: usize = 8;
 
-/// Returns the reply of the model to a request. Once what a person said has led to calls, the next reply is an answer.
+/// The owner of the model's opaque data.
+const WIRE: &str = "demo";
+
+/// Returns the reply of the model to a request. After the calls for a message, the next reply is an answer.
 ///
 /// ```
 /// use patter_core::message::conversation::Message;
@@ -39,7 +41,7 @@ pub const MAX_CALLS: usize = 8;
 /// use patter_core::name::WireName;
 /// use patter_core::message::request::{OfferedTool, Request, Settings};
 /// let tools = [OfferedTool {
-///     name: WireName::of("sayHello").unwrap(),
+///     name: WireName::from_full_name("sayHello").unwrap(),
 ///     description: "Returns a friendly greeting".into(),
 ///     schema: serde_json::json!({"type": "object", "properties": {"personName": {"type": "string"}}}).into(),
 ///     is_strict: false,
@@ -57,47 +59,63 @@ pub const MAX_CALLS: usize = 8;
 /// assert_eq!(reply.calls[0].arguments, r#"{"personName":"Alice"}"#);
 /// ```
 pub fn reply(request: &Request<'_>) -> Reply {
-    let conversation = Conversation::of(request.messages);
-    let (text, calls) = match conversation.outcomes() {
-        Some(outcomes) => (answer(&outcomes, request.returns), Vec::new()),
+    let conversation = Conversation::new(request.messages);
+    let response = match conversation.outcomes() {
+        Some(outcomes) => Response::Text(answer(&outcomes, request.returns)),
         None => respond(&conversation, request.tools),
     };
-    let made = request.messages.iter().map(|message| match message {
-        Message::Assistant { calls, .. } => calls.len(),
-        _ => 0,
-    });
-    let made: usize = made.sum();
+    let (text, calls, opaque) = match response {
+        Response::Text(text) => (text, Vec::new(), None),
+        Response::Question { text, tool, parameter } => {
+            let data = json!({ "asks": { "tool": tool, "parameter": parameter } });
+            (text, Vec::new(), Some(Opaque { wire: WIRE.to_owned(), data }))
+        }
+        Response::Calls(calls) => (String::new(), calls, None),
+    };
+    let previous: usize = request.messages.iter().map(|message| message.calls().len()).sum();
     let calls: Vec<ToolCall> = calls
         .into_iter()
         .enumerate()
         .map(|(index, (tool, arguments))| ToolCall {
-            id: format!("demo_{}", made + index + 1),
+            id: format!("demo_{}", previous + index + 1),
             tool,
             arguments: Json::Object(arguments).to_string(),
         })
         .collect();
     let usage = usage(request, &text, &calls);
-    Reply { text, calls, finish: Finish::Stop, usage, opaque: None }
+    Reply { text, calls, finish: FinishReason::Stop, usage, opaque }
 }
 
-/// The conversation, from the last message of a person on and before.
+/// What the model does about a message.
+enum Response {
+    Text(String),
+    /// It asks for an argument, and recognizes the answer by the opaque data of the question.
+    Question {
+        text: String,
+        tool: String,
+        parameter: String,
+    },
+    Calls(Calls),
+}
+
+/// The conversation, split at the last user message.
 struct Conversation<'m> {
     before: &'m [Message],
-    said: &'m str,
+    message: &'m str,
     after: &'m [Message],
 }
 
 impl<'m> Conversation<'m> {
-    fn of(messages: &'m [Message]) -> Self {
+    fn new(messages: &'m [Message]) -> Self {
         let last = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
         let (before, rest) = messages.split_at(last.unwrap_or(0));
         match rest.split_first() {
-            Some((Message::User { text }, after)) => Self { before, said: text, after },
-            _ => Self { before, said: "", after: rest },
+            Some((Message::User { text }, after)) => Self { before, message: text, after },
+            _ => Self { before, message: "", after: rest },
         }
     }
 
-    /// Returns what came of the calls since a person spoke, if there were any.
+    /// Returns the outcomes of the calls since the last user message, if there were any.
     fn outcomes(&self) -> Option<Vec<(&'m str, &'m ToolOutcome)>> {
         let has_called = |message: &Message| matches!(message, Message::Assistant { calls, .. } if !calls.is_empty());
         let outcome = |message: &'m Message| match message {
@@ -108,98 +126,105 @@ impl<'m> Conversation<'m> {
         (!outcomes.is_empty() || self.after.iter().any(has_called)).then_some(outcomes)
     }
 
-    /// Returns who speaks, by what they said last about it.
+    /// Returns the user's name, from their latest introduction.
     fn speaker(&self) -> Option<String> {
-        let said = self.before.iter().rev().filter_map(|message| match message {
+        let earlier = self.before.iter().rev().filter_map(|message| match message {
             Message::User { text } => Some(text.as_str()),
             _ => None,
         });
-        std::iter::once(self.said).chain(said).find_map(|text| person::introduced(&words(text)))
+        std::iter::once(self.message).chain(earlier).find_map(|text| person::introduced(&words(text)))
     }
 
-    /// Returns the tool that arguments were asked for, with what was said at first and the answers since.
-    fn pending(&self) -> Option<Pending<'m>> {
-        let mut pending: Option<Pending<'m>> = None;
-        let mut answer = self.said;
+    /// Returns the tool that the model asked arguments for, with the original message and the answers since.
+    fn pending(&self) -> Option<PendingCall<'m>> {
+        let mut pending: Option<PendingCall<'m>> = None;
+        let mut answer = self.message;
         for pair in self.before.rchunks_exact(2) {
-            let [Message::User { text: said }, Message::Assistant { text, .. }] = pair else { break };
-            let Some((tool, parameter)) = say::asked(text) else { break };
-            let open = pending.get_or_insert_with(|| Pending { tool, said, given: Vec::new() });
+            let [Message::User { text }, Message::Assistant { opaque: Some(opaque), .. }] = pair else { break };
+            let Some((tool, parameter)) = asked_argument(opaque) else { break };
+            let open = pending.get_or_insert_with(|| PendingCall { tool, message: text, answers: Vec::new() });
             if open.tool != tool {
                 break;
             }
-            open.said = said;
-            open.given.push((parameter.to_owned(), answer));
-            answer = said;
+            open.message = text;
+            open.answers.push((parameter.to_owned(), answer));
+            answer = text;
         }
         pending
     }
 }
 
-/// A call that arguments were asked for.
-struct Pending<'m> {
+/// A call that the model asked arguments for.
+struct PendingCall<'m> {
     tool: &'m str,
-    said: &'m str,
-    given: Vec<(String, &'m str)>,
+    message: &'m str,
+    answers: Vec<(String, &'m str)>,
+}
+
+/// Returns the tool and the parameter that a message of the model asked for.
+fn asked_argument(opaque: &Opaque) -> Option<(&str, &str)> {
+    let asks = opaque.data.get("asks").filter(|_| opaque.wire == WIRE)?;
+    Some((asks.get("tool")?.as_str()?, asks.get("parameter")?.as_str()?))
 }
 
 type Calls = Vec<(String, Map<String, Json>)>;
 
-/// Says what came of calls: as JSON where the answer has a form, and one result is all there is.
+/// Describes the outcomes of calls, or returns a single result as JSON if the answer is structured.
 fn answer(outcomes: &[(&str, &ToolOutcome)], returns: Option<&Json>) -> String {
     match (outcomes, returns) {
-        ([], _) => "Nothing came of that.".to_owned(),
-        ([(_, ToolOutcome::Value { value })], Some(schema)) if schema::kind(schema) != schema::Kind::Text => {
+        ([], _) => "There are no results.".to_owned(),
+        ([(_, ToolOutcome::Value { value })], Some(schema)) if schema::kind(schema) != schema::ValueKind::Text => {
             value.to_string()
         }
-        _ => say::outcomes(outcomes),
+        _ => say::describe_outcomes(outcomes),
     }
 }
 
-/// Decides what to do about what a person said.
-fn respond(conversation: &Conversation<'_>, tools: &[OfferedTool]) -> (String, Calls) {
-    let said = conversation.said;
-    let words = words(said);
+/// Decides what to do about a user message.
+fn respond(conversation: &Conversation<'_>, tools: &[OfferedTool]) -> Response {
+    let message = conversation.message;
+    let words = words(message);
     let speaker = conversation.speaker();
-    let source = Source { text: said, words: &words, speaker: speaker.as_deref(), person: None, given: &[] };
+    let source =
+        ArgumentSource { text: message, words: &words, speaker: speaker.as_deref(), person: None, answers: &[] };
     if asks_for_name(&words) {
-        return (say::remembered(speaker.as_deref()), Vec::new());
+        return Response::Text(say::recall_name(speaker.as_deref()));
     }
     let can_call = |tool: &OfferedTool| fill(&tool.schema, source).is_ok();
-    let mut picked = pick(said, &words, tools, can_call);
+    let mut picked = pick(message, &words, tools, can_call);
     if let Some(pending) = conversation.pending() {
         let tool = tools.iter().find(|tool| tool.name.full_name() == pending.tool);
-        // Who names another tool has changed the subject.
+        // A message that clearly refers to another tool changes the subject.
         let has_changed =
             picked.iter().any(|picked| picked.tool.name.full_name() != pending.tool && can_call(picked.tool));
         if let Some(tool) = tool.filter(|_| !has_changed) {
-            let words = word::words(pending.said);
-            let source = Source { text: pending.said, words: &words, given: &pending.given, ..source };
+            let words = word::words(pending.message);
+            let source = ArgumentSource { text: pending.message, words: &words, answers: &pending.answers, ..source };
             return match fill(&tool.schema, source) {
-                Ok(arguments) => (String::new(), vec![(tool.name.full_name(), arguments)]),
-                Err(parameter) => (say::question(tool, &parameter), Vec::new()),
+                Ok(arguments) => Response::Calls(vec![(tool.name.full_name(), arguments)]),
+                Err(parameter) => ask(tool, parameter),
             };
         }
     }
     if picked.is_empty() && person::introduced(&words).is_some() {
-        // Who introduces themselves is greeted, where a tool can.
+        // An introduction is answered with a greeting, if there is a tool for that.
         let hello = word::words("hello");
         let whole = 0..words.len();
         picked = pick("hello", &hello, tools, can_call);
         picked.iter_mut().for_each(|picked| picked.part = whole.clone());
     }
     let mut calls: Calls = Vec::new();
-    for Picked { tool, part } in &picked {
-        let is_all = picked.len() == 1;
+    for ToolMatch { tool, part } in &picked {
+        let is_only = picked.len() == 1;
         let words = words.get(part.clone()).unwrap_or_default();
-        let text = if is_all { said } else { text_of(said, words) };
-        match arguments(tool, Source { text, words, ..source }) {
+        let text = if is_only { message } else { spanned_text(message, words) };
+        match arguments(tool, ArgumentSource { text, words, ..source }) {
             Ok(all) => calls.extend(all.into_iter().map(|arguments| (tool.name.full_name(), arguments))),
-            // One of several tools may be said more about elsewhere.
+            // The arguments of one of several tools may be in another part of the message.
             Err(parameter) => match fill(&tool.schema, source) {
                 Ok(arguments) => calls.push((tool.name.full_name(), arguments)),
-                Err(_) if !is_all => {}
-                Err(_) => return (say::question(tool, &parameter), Vec::new()),
+                Err(_) if !is_only => {}
+                Err(_) => return ask(tool, parameter),
             },
         }
     }
@@ -210,31 +235,35 @@ fn respond(conversation: &Conversation<'_>, tools: &[OfferedTool]) -> (String, C
         }
     }
     if !distinct.is_empty() {
-        return (String::new(), distinct);
+        return Response::Calls(distinct);
     }
     let greets = words.iter().any(|word| word.stem == "hello") || person::introduced(&words).is_some();
     let greeting = greets.then(|| speaker.map_or_else(|| "Hello!".to_owned(), |name| format!("Hello, {name}!")));
-    (say::abilities(tools, greeting), Vec::new())
+    Response::Text(say::list_tools(tools, greeting))
 }
 
-/// Returns the arguments of the calls of one tool: one call for each person, where it is about one.
-fn arguments(tool: &OfferedTool, source: Source<'_>) -> Result<Vec<Map<String, Json>>, String> {
+fn ask(tool: &OfferedTool, parameter: String) -> Response {
+    Response::Question { text: say::ask_argument(tool, &parameter), tool: tool.name.full_name(), parameter }
+}
+
+/// Returns the arguments of the calls to one tool: one call per person, if the tool is about a person.
+fn arguments(tool: &OfferedTool, source: ArgumentSource<'_>) -> Result<Vec<Map<String, Json>>, String> {
     let parameters = schema::parameters(&tool.schema, &tool.schema);
     let about_people = parameters.iter().filter(|parameter| is_person(parameter)).count();
     let people = if about_people == 1 { person::addressed(source.words) } else { Vec::new() };
     if people.len() < 2 {
         return Ok(vec![fill(&tool.schema, source)?]);
     }
-    people.iter().map(|person| fill(&tool.schema, Source { person: Some(person), ..source })).collect()
+    people.iter().map(|person| fill(&tool.schema, ArgumentSource { person: Some(person), ..source })).collect()
 }
 
-/// Returns the part of a text that words span.
-fn text_of<'t>(text: &'t str, words: &[Word<'_>]) -> &'t str {
+/// Returns the part of a text that the words span.
+fn spanned_text<'t>(text: &'t str, words: &[Word<'_>]) -> &'t str {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return "" };
     text.get(first.start..last.end).unwrap_or_default()
 }
 
-/// "What is my name?"
+/// Returns whether the user asks for their own name: "What is my name?"
 fn asks_for_name(words: &[Word<'_>]) -> bool {
     let has = |stems: &[&str]| words.iter().any(|word| stems.contains(&word.stem.as_str()));
     let pairs = || words.iter().zip(words.iter().skip(1)).map(|(a, b)| (a.stem.as_str(), b.stem.as_str()));

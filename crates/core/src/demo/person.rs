@@ -1,28 +1,28 @@
-//! The names of people and places in a message.
+//! Names of people and places in a message.
 
 use super::word::{Word, is_function_word};
 
-/// Returns the name that someone introduces themselves with: "My name is Alice", "I'm Bob", "call me Dr. Ng".
+/// Returns the name that users introduce themselves with: "My name is Alice", "I'm Bob", "call me Dr. Ng".
 pub(super) fn introduced(words: &[Word<'_>]) -> Option<String> {
     (0..words.len()).find_map(|at| {
         let before = |steps: usize| at.checked_sub(steps).and_then(|at| words.get(at)).map_or("", |word| &word.stem);
         let last = [before(3), before(2), before(1)];
         match last {
-            ["my", "nam", "is"] | [_, "call", "me"] => name_at(words, at, Case::Any),
-            [_, "i", "am"] | [_, _, "i'm" | "im"] | [_, "this", "is"] => name_at(words, at, Case::Capital),
-            _ if is_my_names(words, at) => name_at(words, at, Case::Any),
+            ["my", "nam", "is"] | [_, "call", "me"] => name_at(words, at, Capitalisation::Any),
+            [_, "i", "am"] | [_, _, "i'm" | "im"] | [_, "this", "is"] => name_at(words, at, Capitalisation::Required),
+            _ if follows_my_names(words, at) => name_at(words, at, Capitalisation::Any),
             _ => None,
         }
     })
 }
 
-/// Tells whether "my name's" stands before.
-fn is_my_names(words: &[Word<'_>], at: usize) -> bool {
+/// Returns whether the preceding words are "my name's".
+fn follows_my_names(words: &[Word<'_>], at: usize) -> bool {
     let before = |steps: usize| at.checked_sub(steps).and_then(|at| words.get(at)).map(|word| word.text.to_lowercase());
     before(2).as_deref() == Some("my") && matches!(before(1).as_deref(), Some("name's" | "name’s"))
 }
 
-/// Returns the people that a message is about, other than who speaks: "say hello to Ann and Bob".
+/// Returns the people that a message is about, other than the user: "say hello to Ann and Bob".
 pub(super) fn addressed(words: &[Word<'_>]) -> Vec<String> {
     let own = introduced(words);
     let mut people = Vec::new();
@@ -30,14 +30,16 @@ pub(super) fn addressed(words: &[Word<'_>]) -> Vec<String> {
     while let Some(word) = words.get(at) {
         at += 1;
         let case = match word.stem.as_str() {
-            "to" if at >= 2 && words.get(at - 2).is_some_and(is_greeting) => Case::Any,
-            "hello" if word.text.to_lowercase().starts_with("greet") => Case::Any,
-            // "Hi Ann, I'm Bob" is said to Ann, by someone who waits for an answer.
+            "to" if at >= 2 && words.get(at - 2).is_some_and(is_greeting) => Capitalisation::Any,
+            "hello" if word.text.to_lowercase().starts_with("greet") => Capitalisation::Any,
+            // "Hi Ann, I'm Bob" addresses the model as Ann.
             "hello" | "goodbye" if own.is_some() => continue,
-            "hello" | "goodbye" | "to" | "for" | "meet" | "tell" | "ask" | "nam" | "call" | "person" => Case::Capital,
+            "hello" | "goodbye" | "to" | "for" | "meet" | "tell" | "ask" | "nam" | "call" | "person" => {
+                Capitalisation::Required
+            }
             _ => continue,
         };
-        // After these words come the names of one or several people.
+        // One or more names follow these words.
         while let Some((name, next)) = name_and_next(words, at, case) {
             if !people.contains(&name) {
                 people.push(name);
@@ -53,25 +55,26 @@ pub(super) fn addressed(words: &[Word<'_>]) -> Vec<String> {
     }
     people.retain(|name| Some(name) != own.as_ref());
     if people.is_empty() && own.is_none() {
-        people.extend(capitalised(words, |before| !matches!(before, "in" | "from" | "at" | "on" | "near")));
+        people.extend(capitalised_names(words, |before| !matches!(before, "in" | "from" | "at" | "on" | "near")));
     }
     people
 }
 
 /// Returns the places in a message: "in Paris", "from New York".
 pub(super) fn places(words: &[Word<'_>]) -> Vec<String> {
-    let after = capitalised(words, |before| matches!(before, "in" | "at" | "for" | "of" | "to" | "from" | "near"));
-    if after.is_empty() { capitalised(words, |_| true) } else { after }
+    let after =
+        capitalised_names(words, |before| matches!(before, "in" | "at" | "for" | "of" | "to" | "from" | "near"));
+    if after.is_empty() { capitalised_names(words, |_| true) } else { after }
 }
 
-/// Returns what is written as a name within a sentence, depending on the word before.
-fn capitalised(words: &[Word<'_>], accepts: impl Fn(&str) -> bool) -> Vec<String> {
+/// Returns the capitalised names within sentences whose preceding word is accepted.
+fn capitalised_names(words: &[Word<'_>], accepts: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut at = 1;
     while at < words.len() {
-        let begins = words.get(at).is_none_or(Word::begins_sentence);
+        let starts_sentence = words.get(at).is_none_or(Word::starts_sentence);
         let before = words.get(at - 1).map_or("", |word| &word.stem);
-        match name_and_next(words, at, Case::Capital).filter(|_| !begins && accepts(before)) {
+        match name_and_next(words, at, Capitalisation::Required).filter(|_| !starts_sentence && accepts(before)) {
             Some((name, next)) => {
                 found.push(name);
                 at = next;
@@ -82,32 +85,32 @@ fn capitalised(words: &[Word<'_>], accepts: impl Fn(&str) -> bool) -> Vec<String
     found
 }
 
-/// Returns the longest name that is written as one from here on.
-pub(super) fn name_at(words: &[Word<'_>], at: usize, case: Case) -> Option<String> {
+/// Returns the longest name that starts at a word.
+pub(super) fn name_at(words: &[Word<'_>], at: usize, case: Capitalisation) -> Option<String> {
     name_and_next(words, at, case).map(|(name, _)| name)
 }
 
-/// How a name has to be written.
+/// The required capitalisation of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
-    /// With a capital letter.
-    Capital,
-    /// In any way, where other words show that it is one.
+pub(super) enum Capitalisation {
+    /// It must start with a capital letter.
+    Required,
+    /// Any, because the context identifies it as a name.
     Any,
 }
 
-fn name_and_next(words: &[Word<'_>], mut at: usize, case: Case) -> Option<(String, usize)> {
-    const NOBODY: [&str; 9] = ["it", "him", "her", "them", "this", "that", "someone", "somebody", "anyone"];
+fn name_and_next(words: &[Word<'_>], mut at: usize, case: Capitalisation) -> Option<(String, usize)> {
+    const PRONOUNS: [&str; 9] = ["it", "him", "her", "them", "this", "that", "someone", "somebody", "anyone"];
     // "to the world"
-    if case == Case::Any && words.get(at).is_some_and(|word| matches!(word.stem.as_str(), "the" | "our")) {
+    if case == Capitalisation::Any && words.get(at).is_some_and(|word| matches!(word.stem.as_str(), "the" | "our")) {
         at += 1;
     }
     let first = words.get(at).filter(|word| !word.gap.contains(['.', '!', '?', '\n']))?;
     if first.is_quoted {
         return Some((first.text.to_owned(), at + 1));
     }
-    let is_word = is_function_word(&first.stem) || NOBODY.contains(&first.stem.as_str()) || is_of_the_calendar(first);
-    let is_name = first.is_capitalised() || case == Case::Any && first.text.starts_with(char::is_alphabetic);
+    let is_word = is_function_word(&first.stem) || PRONOUNS.contains(&first.stem.as_str()) || is_calendar_name(first);
+    let is_name = first.is_capitalised() || case == Capitalisation::Any && first.text.starts_with(char::is_alphabetic);
     if is_word || !is_name {
         return None;
     }
@@ -126,7 +129,7 @@ fn name_and_next(words: &[Word<'_>], mut at: usize, case: Case) -> Option<(Strin
         name.push_str(word.text);
         next += 1;
     }
-    // "Ann's" is about Ann.
+    // "Ann's" refers to Ann.
     let name = name.strip_suffix("'s").or_else(|| name.strip_suffix("’s")).unwrap_or(&name).to_owned();
     Some((name, next))
 }
@@ -135,7 +138,7 @@ fn is_greeting(word: &Word<'_>) -> bool {
     matches!(word.stem.as_str(), "hello" | "goodbye")
 }
 
-fn is_of_the_calendar(word: &Word<'_>) -> bool {
+fn is_calendar_name(word: &Word<'_>) -> bool {
     const NAMES: &str = " monday tuesday wednesday thursday friday saturday sunday january february march april may june \
         july august september october november december ";
     word.text.len() > 2 && NAMES.contains(&format!(" {} ", word.text.to_lowercase()))

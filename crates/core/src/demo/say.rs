@@ -1,24 +1,22 @@
-//! What the model says.
+//! The texts of the model.
 
 use crate::message::conversation::ToolOutcome;
 use crate::message::request::OfferedTool;
 use serde_json::Value as Json;
 use std::fmt::Write;
 
-/// How deep a result is laid out; what is deeper is JSON.
-const DEEPEST: usize = 4;
-/// How many tools are listed.
-const MOST_TOOLS: usize = 30;
+/// The nesting depth up to which a result is formatted as lists. Deeper values are JSON.
+const MAX_DEPTH: usize = 4;
+/// The maximum number of tools to list.
+const MAX_LISTED_TOOLS: usize = 30;
 
-const ASKS: (&str, &str) = ("I can use `", "` for that, but I need its `");
-
-/// Says what came of calls.
-pub(super) fn outcomes(outcomes: &[(&str, &ToolOutcome)]) -> String {
-    let texts: Vec<String> = outcomes.iter().map(|(tool, outcome)| self::outcome(tool, outcome)).collect();
+/// Describes the outcomes of calls.
+pub(super) fn describe_outcomes(outcomes: &[(&str, &ToolOutcome)]) -> String {
+    let texts: Vec<String> = outcomes.iter().map(|(tool, outcome)| describe_outcome(tool, outcome)).collect();
     texts.join("\n\n")
 }
 
-fn outcome(tool: &str, outcome: &ToolOutcome) -> String {
+fn describe_outcome(tool: &str, outcome: &ToolOutcome) -> String {
     match outcome {
         ToolOutcome::Value { value } => match value {
             Json::String(text) if text.trim().is_empty() => format!("`{tool}` returned an empty text."),
@@ -28,24 +26,24 @@ fn outcome(tool: &str, outcome: &ToolOutcome) -> String {
             Json::Object(fields) if fields.is_empty() => format!("`{tool}` returned an empty object."),
             Json::Array(_) | Json::Object(_) => {
                 let mut text = format!("`{tool}` returned:");
-                lay_out(value, 0, &mut text);
+                format_list(value, 0, &mut text);
                 text
             }
             scalar => format!("`{tool}` returned {scalar}."),
         },
         ToolOutcome::Error { message } => format!("That did not work: {message}"),
-        ToolOutcome::Denied { message } => format!("I may not do that: {message}"),
-        ToolOutcome::Cancelled => format!("The call of `{tool}` was cancelled."),
+        ToolOutcome::Denied { message } => format!("I am not allowed to do that: {message}"),
+        ToolOutcome::Cancelled => format!("The call to `{tool}` was cancelled."),
     }
 }
 
-/// Writes a list or an object, one line for each value.
-fn lay_out(value: &Json, depth: usize, text: &mut String) {
+/// Formats a list or an object, one value per line.
+fn format_list(value: &Json, depth: usize, text: &mut String) {
     let line = |text: &mut String, key: &str, value: &Json| {
         let _ = write!(text, "\n{:indent$}- {key}", "", indent = depth * 2);
         match value {
-            Json::Array(items) if !items.is_empty() && depth < DEEPEST => lay_out(value, depth + 1, text),
-            Json::Object(fields) if !fields.is_empty() && depth < DEEPEST => lay_out(value, depth + 1, text),
+            Json::Array(items) if !items.is_empty() && depth < MAX_DEPTH => format_list(value, depth + 1, text),
+            Json::Object(fields) if !fields.is_empty() && depth < MAX_DEPTH => format_list(value, depth + 1, text),
             Json::String(value) => text.push_str(value),
             value => {
                 let _ = write!(text, "{value}");
@@ -63,46 +61,43 @@ fn lay_out(value: &Json, depth: usize, text: &mut String) {
 }
 
 /// Asks for an argument.
-pub(super) fn question(tool: &OfferedTool, parameter: &str) -> String {
+pub(super) fn ask_argument(tool: &OfferedTool, parameter: &str) -> String {
     let description =
         tool.schema.pointer("/properties").and_then(|all| all.get(parameter)?.get("description")?.as_str());
     let description = description.map(|text| format!(" ({text})")).unwrap_or_default();
-    format!("{}{}{}{parameter}`{description}. What is it?", ASKS.0, tool.name.full_name(), ASKS.1)
+    let tool = tool.name.full_name();
+    format!("I can use `{tool}` for that, but I need its `{parameter}`{description}. What is it?")
 }
 
-/// Returns the tool and the parameter that a text asks for, if it is a question from here.
-pub(super) fn asked(text: &str) -> Option<(&str, &str)> {
-    let (tool, rest) = text.strip_prefix(ASKS.0)?.split_once(ASKS.1)?;
-    Some((tool, rest.split_once('`')?.0))
-}
-
-/// Says whose name is remembered.
-pub(super) fn remembered(name: Option<&str>) -> String {
+/// States the user's name, if it is known.
+pub(super) fn recall_name(name: Option<&str>) -> String {
     match name {
         Some(name) => format!("Your name is {name}."),
         None => "You have not told me your name.".to_owned(),
     }
 }
 
-/// Says what it is and what it can do, after a greeting where one was said.
-pub(super) fn abilities(tools: &[OfferedTool], greeting: Option<String>) -> String {
+/// Introduces the model and lists its tools, after a greeting if the user greeted.
+pub(super) fn list_tools(tools: &[OfferedTool], greeting: Option<String>) -> String {
     let is_greeting = greeting.is_some();
     let mut text = greeting.map(|greeting| format!("{greeting} ")).unwrap_or_default();
     if tools.is_empty() {
         text.push_str(
-            "I am the demo model of Patter, not a language model: I match words with tools, and this agent has none.",
+            "I am Patter's demo model, not a language model: I match words in your message to tools, and this agent has none.",
         );
         return text;
     }
     if !is_greeting {
-        text.push_str("None of my tools fits that. ");
+        text.push_str("None of my tools matches that. ");
     }
-    text.push_str("I am the demo model of Patter, not a language model: I match words with tools. These I can use:");
-    for tool in tools.iter().take(MOST_TOOLS) {
+    text.push_str(
+        "I am Patter's demo model, not a language model: I match words in your message to tools. Available tools:",
+    );
+    for tool in tools.iter().take(MAX_LISTED_TOOLS) {
         let line = tool.description.lines().next().unwrap_or_default();
         let _ = write!(text, "\n- `{}`: {line}", tool.name.full_name());
     }
-    if let Some(more) = tools.len().checked_sub(MOST_TOOLS).filter(|more| *more > 0) {
+    if let Some(more) = tools.len().checked_sub(MAX_LISTED_TOOLS).filter(|more| *more > 0) {
         let _ = write!(text, "\n- and {more} more");
     }
     text

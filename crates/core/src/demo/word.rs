@@ -1,41 +1,41 @@
-//! The words of a message, and what single words mean.
+//! The words of a message, and their meaning.
 
-/// How much of a message is looked at, in characters. What a person types is far below.
-const MOST: usize = 10_000;
+/// The maximum number of characters of a message to examine, far beyond what people type.
+const MAX_CHARACTERS: usize = 10_000;
 
-/// A word of a message, or a text in quotes, which counts as one.
+/// A word or a quoted text of a message.
 #[derive(Debug, Clone)]
 pub(super) struct Word<'t> {
-    /// As it is written, without the marks around it.
+    /// The word without surrounding punctuation.
     pub(super) text: &'t str,
-    /// What it is compared by; empty for a text in quotes.
+    /// The normalized word for comparison; empty for a quoted text.
     pub(super) stem: String,
-    /// The marks between the word before and this one.
+    /// The text between the previous word and this one.
     pub(super) gap: &'t str,
-    /// Where it stands in the message, quotes included.
+    /// The byte range in the message, including quotes.
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) is_quoted: bool,
 }
 
 impl Word<'_> {
-    /// Tells whether a sentence begins here, so that a capital letter says nothing.
-    pub(super) fn begins_sentence(&self) -> bool {
+    /// Returns whether a sentence starts here, so that a capital letter is not significant.
+    pub(super) fn starts_sentence(&self) -> bool {
         self.start == 0 || self.gap.contains(['.', '!', '?', '\n', ';'])
     }
 
-    /// Tells whether another part of a sentence begins here.
-    pub(super) fn begins_clause(&self) -> bool {
-        self.begins_sentence() || self.gap.contains([',', ':']) || matches!(self.stem.as_str(), "and" | "then" | "or")
+    /// Returns whether another clause starts here.
+    pub(super) fn starts_clause(&self) -> bool {
+        self.starts_sentence() || self.gap.contains([',', ':']) || matches!(self.stem.as_str(), "and" | "then" | "or")
     }
 
-    /// Tells whether it is written as names are.
+    /// Returns whether the word is capitalised like a name.
     pub(super) fn is_capitalised(&self) -> bool {
         let first = self.text.chars().next();
         !self.is_quoted && first.is_some_and(|c| c.is_alphabetic() && !c.is_lowercase()) && self.text != "I"
     }
 
-    /// Tells whether it looks like a value and not like a word of a sentence.
+    /// Returns whether the word looks like a value rather than a word of a sentence.
     pub(super) fn looks_like_a_value(&self) -> bool {
         self.is_quoted || self.is_capitalised() || self.text.contains(|c: char| c.is_numeric() || "@/_.~\\".contains(c))
     }
@@ -43,7 +43,7 @@ impl Word<'_> {
 
 /// Splits a message into words.
 pub(super) fn words(message: &str) -> Vec<Word<'_>> {
-    let end = message.char_indices().nth(MOST).map_or(message.len(), |(at, _)| at);
+    let end = message.char_indices().nth(MAX_CHARACTERS).map_or(message.len(), |(at, _)| at);
     let message = message.get(..end).unwrap_or_default();
     let mut words = Vec::new();
     let mut from = 0;
@@ -59,7 +59,7 @@ pub(super) fn words(message: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Finds the texts in quotes: where each begins and ends, and what is inside.
+/// Finds quoted texts: start, end and content.
 fn quotes(message: &str) -> Vec<(usize, usize, &str)> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -73,7 +73,7 @@ fn quotes(message: &str) -> Vec<(usize, usize, &str)> {
             '"' | '`' => c,
             '“' | '„' => '”',
             '«' => '»',
-            // Between letters it is an apostrophe.
+            // Between letters, it is an apostrophe.
             '\'' if !previous.is_alphanumeric() => '\'',
             '‘' => '’',
             _ => continue,
@@ -94,12 +94,12 @@ fn quotes(message: &str) -> Vec<(usize, usize, &str)> {
 
 fn plain_words<'t>(message: &'t str, from: usize, to: usize, words: &mut Vec<Word<'t>>) {
     let part = message.get(from..to).unwrap_or_default();
-    for piece in part.split(char::is_whitespace).flat_map(split_marks) {
-        let text = trimmed(piece);
+    for piece in part.split(char::is_whitespace).flat_map(split_labels) {
+        let text = trim_punctuation(piece);
         if text.is_empty() {
             continue;
         }
-        // A piece lies in the message, so the difference of the addresses is its place.
+        // The piece is a slice of the message, so the difference of the addresses is its offset.
         let start = text.as_ptr() as usize - message.as_ptr() as usize;
         let gap_from = words.last().map_or(0, |word| word.end);
         let gap = message.get(gap_from..start).unwrap_or_default();
@@ -107,8 +107,8 @@ fn plain_words<'t>(message: &'t str, from: usize, to: usize, words: &mut Vec<Wor
     }
 }
 
-/// Splits `city=Paris` and `name:Bob`, and neither `https://…` nor `12:30`.
-fn split_marks(piece: &str) -> impl Iterator<Item = &str> {
+/// Splits `city=Paris` and `name:Bob`, but not `https://…` or `12:30`.
+fn split_labels(piece: &str) -> impl Iterator<Item = &str> {
     let is_address = piece.contains("://");
     let is_time = piece.split(':').all(|part| part.starts_with(|c: char| c.is_ascii_digit()));
     let mark = move |c: char| !is_address && (c == '=' || c == ':' && !is_time || c == ',' && !is_number(piece));
@@ -116,13 +116,13 @@ fn split_marks(piece: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_number(piece: &str) -> bool {
-    number(piece.trim_end_matches([',', '.', '?', '!', ';'])).is_some()
+    parse_number(piece.trim_end_matches([',', '.', '?', '!', ';'])).is_some()
 }
 
-fn trimmed(piece: &str) -> &str {
+fn trim_punctuation(piece: &str) -> &str {
     let text = piece.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '/');
     let mut text = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !"+-/~.".contains(c));
-    // A sign belongs to a number, and a dot or a slash to a path.
+    // A sign is part of a number, and a dot or a slash is part of a path.
     while let Some(rest) = text.strip_prefix(['+', '-', '.', '~', '/']) {
         let belongs = match text.chars().next() {
             Some('+' | '-') => rest.starts_with(|c: char| c.is_ascii_digit()),
@@ -137,7 +137,7 @@ fn trimmed(piece: &str) -> &str {
     text
 }
 
-/// "Good morning" greets, and "good night" takes leave.
+/// Treats "good morning" as a greeting and "good night" as a goodbye.
 fn join_greetings(words: &mut [Word<'_>]) {
     for at in 1..words.len() {
         if words.get(at - 1).is_some_and(|word| word.stem == "good") {
@@ -151,7 +151,7 @@ fn join_greetings(words: &mut [Word<'_>]) {
     }
 }
 
-/// Splits the name of a tool or a parameter into words: `sayHello`, `say_hello` and `say-hello` are all two.
+/// Splits the name of a tool or a parameter into words: `sayHello`, `say_hello` and `say-hello` all have two.
 pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     let mut before = ' ';
@@ -167,11 +167,11 @@ pub(super) fn name_words(name: &str) -> Vec<String> {
     spaced.split_whitespace().map(stem).collect()
 }
 
-/// Returns what words are compared by: without case and the commonest endings, and one word for what means the same.
+/// Normalizes a word for comparison: removes case and common endings, and unifies synonyms.
 pub(super) fn stem(word: &str) -> String {
     let lower = word.to_lowercase().replace('’', "'");
     let lower = lower.strip_suffix("'s").unwrap_or(&lower);
-    let same = match lower {
+    let synonym = match lower {
         "hello" | "hi" | "hey" | "howdy" | "hallo" | "greet" | "greets" | "greeting" | "greetings" | "welcome" => {
             "hello"
         }
@@ -182,8 +182,8 @@ pub(super) fn stem(word: &str) -> String {
         "this" | "is" | "his" | "was" | "has" | "does" | "us" | "yes" | "bus" | "gas" => lower,
         _ => "",
     };
-    if !same.is_empty() {
-        return same.to_owned();
+    if !synonym.is_empty() {
+        return synonym.to_owned();
     }
     if lower.starts_with("calculat") || lower.starts_with("comput") {
         return "calculat".to_owned();
@@ -211,8 +211,8 @@ fn without_ending(lower: &str) -> String {
     stem.strip_suffix('e').filter(long).unwrap_or(stem).to_owned()
 }
 
-/// Reads a number: `20`, `-3.5`, `1,000`, `two`.
-pub(super) fn number(text: &str) -> Option<serde_json::Number> {
+/// Parses a number: `20`, `-3.5`, `1,000`, `two`.
+pub(super) fn parse_number(text: &str) -> Option<serde_json::Number> {
     const WORDS: [&str; 13] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     if let Some(value) = WORDS.iter().position(|word| text.eq_ignore_ascii_case(word)) {
@@ -228,13 +228,13 @@ pub(super) fn number(text: &str) -> Option<serde_json::Number> {
         return None;
     }
     match plain.parse::<i64>() {
-        Ok(whole) => Some(whole.into()),
+        Ok(integer) => Some(integer.into()),
         Err(_) => plain.parse().ok().filter(|value: &f64| value.is_finite()).and_then(serde_json::Number::from_f64),
     }
 }
 
-/// Reads a yes or no.
-pub(super) fn truth(text: &str) -> Option<bool> {
+/// Parses a yes or no.
+pub(super) fn parse_bool(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "yes" | "true" | "on" | "y" => Some(true),
         "no" | "false" | "off" | "n" => Some(false),
@@ -242,7 +242,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Tells whether a word only holds a sentence together.
+/// Returns whether a word has only a grammatical function.
 pub(super) fn is_function_word(stem: &str) -> bool {
     const STEMS: &str = " a about again all also am an and any are as at be been but by can could did do does don't for from \
         had has hav he her him his how i i'd i'll i'm if in into is it its just let lik me my no not now of off on or our pleas \
@@ -251,8 +251,8 @@ pub(super) fn is_function_word(stem: &str) -> bool {
     is_listed(STEMS, stem)
 }
 
-/// Tells whether a word fits so many tools that it says little about which one is meant.
-pub(super) fn is_weak(stem: &str) -> bool {
+/// Returns whether a word is too generic to identify a tool.
+pub(super) fn is_generic(stem: &str) -> bool {
     const STEMS: &str = " ask call chang check creat current find first friendly get giv given good help id item last list \
         look mak nam need new next number one part result retriev return run say see send set show tell text tool updat us \
         use valu ";

@@ -1,44 +1,45 @@
-//! What changed between two versions of a project, and what that means.
+//! Comparison of two versions of a project, with a judgement of each change.
 
-mod agent;
 mod signature;
+mod agent;
 
 use crate::declare::project::{Declaration, Project};
-use crate::declare::{Agent, Declares, ToolSpec};
+use crate::declare::{Agent, DeclarationKind, ToolSpec};
 use indexmap::IndexMap;
 use patter_gram::{LineIndex, Span};
+use std::fmt;
 
 /// A change between two versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What it means.
+    /// What the change means for users.
     pub judgement: Judgement,
-    /// What has changed: ``agent `hello` ``, ``tool `sayHello` of agent `hello` ``.
+    /// The thing that changed: ``agent `hello` ``, ``tool `sayHello` of agent `hello` ``.
     pub subject: String,
-    /// How it has changed, in words.
-    pub what: String,
-    /// Where it was.
+    /// A description of the change, such as ``parameter `b` removed``.
+    pub description: String,
+    /// The location in the old version.
     pub old: Option<Location>,
-    /// Where it is now.
+    /// The location in the new version.
     pub new: Option<Location>,
-    /// The text before and after, where a text has changed that people want to compare.
+    /// The old and the new text, if the change is one of text that people want to compare.
     pub texts: Option<(String, String)>,
 }
 
-/// What a change means for those who use what has changed.
+/// What a change means for users, from the least to the most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
-    /// Nothing but how it looks.
+    /// Only the layout changed.
     Cosmetic,
-    /// What worked still works, maybe otherwise.
+    /// Existing uses still work, though possibly with different results.
     Compatible,
-    /// What worked may not work any more, or may do what it might not do before.
+    /// Existing uses may no longer work, or an agent may do something that it was not allowed to do.
     Breaking,
 }
 
 impl Judgement {
-    /// Returns the word for it.
-    pub const fn word(self) -> &'static str {
+    /// Returns the name of the judgement.
+    pub const fn name(self) -> &'static str {
         match self {
             Judgement::Cosmetic => "cosmetic",
             Judgement::Compatible => "compatible",
@@ -47,18 +48,25 @@ impl Judgement {
     }
 }
 
-/// A place in a file, for people.
+/// Formats the subject and the description.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.description)
+    }
+}
+
+/// A location in a file, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The file.
     pub file: String,
-    /// The line, counted from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// The column, counted from 1.
+    /// The column, from 1.
     pub column: usize,
 }
 
-/// Compares two versions of a project. Changes come in the order of the new version; what is gone comes last.
+/// Compares two versions of a project. Changes are in the order of the new version; removed declarations come last.
 ///
 /// ```
 /// use patter_core::{diff::{Judgement, diff}, declare::project::Project};
@@ -66,35 +74,36 @@ pub struct Location {
 /// let new = Project::read([("t.gram", "[t:Tool {description: 'x'} | (a::Text)==>(b::Int)==>(::Text)]")]);
 /// let changes = diff(&old, &new);
 /// assert_eq!(changes[0].judgement, Judgement::Breaking);
-/// assert_eq!(changes[0].what, "takes the new parameter `b`, which is required");
+/// assert_eq!(changes[0].to_string(), "tool `t`: required parameter `b` added");
 /// ```
 pub fn diff(old: &Project, new: &Project) -> Vec<Change> {
     let mut differ = Differ { old, new, changes: Vec::new() };
-    let (before, after) = (named(old), named(new));
+    let before = declarations_by_name(old);
+    let after = declarations_by_name(new);
     for (key, declaration) in &after {
         match before.get(key) {
-            Some(earlier) => differ.declaration(earlier, declaration),
-            None => differ.added(declaration),
+            Some(earlier) => differ.compare_declarations(earlier, declaration),
+            None => differ.report_added(declaration),
         }
     }
     for (key, declaration) in &before {
         if !after.contains_key(key) {
-            differ.removed(declaration);
+            differ.report_removed(declaration);
         }
     }
     if differ.changes.is_empty() {
-        differ.layout();
+        differ.report_layout_change();
     }
     differ.changes
 }
 
-/// Returns the declarations by what they are and how they are called; the first, where a name is given twice.
-fn named(project: &Project) -> IndexMap<(Declares, &str), &Declaration> {
-    let mut named = IndexMap::new();
+/// Returns the declarations by kind and name. Of declarations with the same name, the first one counts.
+fn declarations_by_name(project: &Project) -> IndexMap<(DeclarationKind, &str), &Declaration> {
+    let mut by_name = IndexMap::new();
     for declaration in project.declarations() {
-        named.entry((declaration.declares, declaration.name.as_str())).or_insert(declaration);
+        by_name.entry((declaration.kind, declaration.name.as_str())).or_insert(declaration);
     }
-    named
+    by_name
 }
 
 struct Differ<'p> {
@@ -103,31 +112,31 @@ struct Differ<'p> {
     changes: Vec<Change>,
 }
 
-/// A subject in both versions: how to call it, and where it stands.
+/// The subject of a change: its name, and its locations in both versions.
 #[derive(Clone)]
 struct Subject {
     name: String,
-    old: Option<Spot>,
-    new: Option<Spot>,
+    old: Option<FileSpan>,
+    new: Option<FileSpan>,
 }
 
-/// A place in a version: a file of it, and a span there.
+/// A span in a file of a version.
 #[derive(Clone, Copy)]
-struct Spot {
+struct FileSpan {
     file: usize,
     span: Span,
 }
 
-impl Spot {
-    fn of(declaration: &Declaration) -> Option<Self> {
+impl FileSpan {
+    fn new(declaration: &Declaration) -> Option<Self> {
         Some(Self { file: declaration.file, span: declaration.span })
     }
 }
 
 impl Subject {
-    /// Returns something inside this one.
+    /// Returns a subject inside this one.
     fn inner(&self, noun: &str, name: &str, old: Option<Span>, new: Option<Span>) -> Self {
-        let within = |spot: Option<Spot>, span: Option<Span>| Some(Spot { span: span?, ..spot? });
+        let within = |place: Option<FileSpan>, span: Option<Span>| Some(FileSpan { span: span?, ..place? });
         Self {
             name: format!("{noun} `{name}` of {}", self.name),
             old: within(self.old, old),
@@ -137,85 +146,85 @@ impl Subject {
 }
 
 impl<'p> Differ<'p> {
-    fn push(&mut self, subject: &Subject, judgement: Judgement, what: impl Into<String>) {
+    fn push(&mut self, subject: &Subject, judgement: Judgement, description: impl Into<String>) {
         self.changes.push(Change {
             judgement,
             subject: subject.name.clone(),
-            what: what.into(),
-            old: subject.old.and_then(|spot| location(self.old, spot)),
-            new: subject.new.and_then(|spot| location(self.new, spot)),
+            description: description.into(),
+            old: subject.old.and_then(|place| location(self.old, place)),
+            new: subject.new.and_then(|place| location(self.new, place)),
             texts: None,
         });
     }
 
-    fn push_text(&mut self, subject: &Subject, judgement: Judgement, what: &str, old: &str, new: &str) {
-        self.push(subject, judgement, what);
+    fn push_text(&mut self, subject: &Subject, judgement: Judgement, description: &str, old: &str, new: &str) {
+        self.push(subject, judgement, description);
         if let Some(last) = self.changes.last_mut() {
             last.texts = Some((old.to_owned(), new.to_owned()));
         }
     }
 
-    fn declaration(&mut self, before: &'p Declaration, after: &'p Declaration) {
+    fn compare_declarations(&mut self, before: &'p Declaration, after: &'p Declaration) {
         let subject = Subject {
-            name: format!("{} `{}`", after.declares.noun(), after.name),
-            old: Spot::of(before),
-            new: Spot::of(after),
+            name: format!("{} `{}`", after.kind.noun(), after.name),
+            old: FileSpan::new(before),
+            new: FileSpan::new(after),
         };
         let (Some(old), Some(new)) = (self.old.pattern(before), self.new.pattern(after)) else { return };
-        match after.declares {
-            Declares::Agent => {
+        match after.kind {
+            DeclarationKind::Agent => {
                 if let (Some(old), Some(new)) = (Agent::cast(old), Agent::cast(new)) {
-                    self.agent(&subject, &old, &new);
+                    self.compare_agents(&subject, &old, &new);
                 }
             }
-            Declares::Tool | Declares::Implementation => {
+            DeclarationKind::Tool | DeclarationKind::Implementation => {
                 if let (Some(old), Some(new)) = (ToolSpec::cast(old), ToolSpec::cast(new)) {
-                    self.tool(&subject, &old, &new);
+                    self.compare_tools(&subject, &old, &new);
                 }
             }
-            Declares::Toolbox => self.toolbox(&subject, old, new),
-            Declares::Record => self.record(&subject, &after.name),
-            // What they ask of an agent is no part of it.
-            Declares::Cases | Declares::Case if old != new => {
-                self.push(&subject, Judgement::Compatible, "asks something else");
+            DeclarationKind::Toolbox => self.compare_toolboxes(&subject, old, new),
+            DeclarationKind::Record => self.compare_records(&subject, &after.name),
+            // Cases are not part of the agent that they test.
+            DeclarationKind::Cases | DeclarationKind::Case if old != new => {
+                self.push(&subject, Judgement::Compatible, "changed");
             }
-            Declares::Cases | Declares::Case => {}
+            DeclarationKind::Cases | DeclarationKind::Case => {}
         }
     }
 
-    fn added(&mut self, declaration: &Declaration) {
+    fn report_added(&mut self, declaration: &Declaration) {
         let subject = Subject {
-            name: format!("{} `{}`", declaration.declares.noun(), declaration.name),
+            name: format!("{} `{}`", declaration.kind.noun(), declaration.name),
             old: None,
-            new: Spot::of(declaration),
+            new: FileSpan::new(declaration),
         };
-        self.push(&subject, Judgement::Compatible, "is new");
+        self.push(&subject, Judgement::Compatible, "added");
     }
 
-    fn removed(&mut self, declaration: &Declaration) {
+    fn report_removed(&mut self, declaration: &Declaration) {
         let subject = Subject {
-            name: format!("{} `{}`", declaration.declares.noun(), declaration.name),
-            old: Spot::of(declaration),
+            name: format!("{} `{}`", declaration.kind.noun(), declaration.name),
+            old: FileSpan::new(declaration),
             new: None,
         };
-        let is_used = !matches!(declaration.declares, Declares::Cases | Declares::Case);
-        self.push(&subject, if is_used { Judgement::Breaking } else { Judgement::Compatible }, "is gone");
+        let is_used = !matches!(declaration.kind, DeclarationKind::Cases | DeclarationKind::Case);
+        self.push(&subject, if is_used { Judgement::Breaking } else { Judgement::Compatible }, "removed");
     }
 
-    /// Notes files that say the same in another way.
-    fn layout(&mut self) {
+    /// Reports files that differ only in layout.
+    fn report_layout_change(&mut self) {
         let texts = |project: &Project| -> Vec<String> {
             project.files().iter().map(|file| file.tree.source().to_owned()).collect()
         };
         if texts(self.old) != texts(self.new) {
-            let subject = Subject { name: "the text".to_owned(), old: None, new: None };
-            self.push(&subject, Judgement::Cosmetic, "is written otherwise, and means the same");
+            let subject = Subject { name: "files".to_owned(), old: None, new: None };
+            self.push(&subject, Judgement::Cosmetic, "only the formatting changed");
         }
     }
 }
 
-fn location(project: &Project, spot: Spot) -> Option<Location> {
-    let file = project.files().get(spot.file)?;
-    let (line, column) = LineIndex::new(file.tree.source()).line_column(spot.span.start);
+fn location(project: &Project, place: FileSpan) -> Option<Location> {
+    let file = project.files().get(place.file)?;
+    let (line, column) = LineIndex::new(file.tree.source()).line_column(place.span.start);
     Some(Location { file: file.path.clone(), line, column })
 }

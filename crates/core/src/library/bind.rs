@@ -1,117 +1,132 @@
-//! Binding: which tools of a library serve the declarations of an agent.
+//! Binding: finding the tools in a library that implement the declarations of an agent.
 
 use super::{Entry, Library, ResolveError};
 use crate::declare::project::{Finding, Project};
-use crate::declare::{Agent, Declares, Element, ToolSpec};
+use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::name::FullName;
 use crate::rule;
-use crate::types::compatible::{Difference, Incompatibility, compatible, exact};
+use crate::types::compatibility::{ContractDifference, Incompatibility, check_compatible, check_exact};
 use crate::types::definition::{Definition, DefinitionError};
 use patter_gram::{Diagnostic, Span, Syntax};
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What has a definition, so that it can be bound.
-pub trait Defined {
-    /// Returns what it is.
+/// A value with the definition of a tool, so that declarations can be bound to it.
+pub trait HasDefinition {
+    /// Returns the definition.
     fn definition(&self) -> &Definition;
 }
 
-/// How much a tool must agree with its declaration.
+/// A tool of a library, with what is known about its implementation.
+pub trait LibraryTool: HasDefinition {
+    /// Returns whether a call may be repeated when the outcome of the first is unknown.
+    fn is_idempotent(&self) -> bool;
+
+    /// Returns the name of the kind of implementation, such as `http` or `mcp`.
+    fn kind_name(&self) -> &str;
+
+    /// Returns where the tool comes from, for people: `weather.gram:2:3`, `built in`.
+    fn source(&self) -> &str;
+
+    /// Returns a hash of the text that declares the implementation, for tools declared in gram.
+    fn revision(&self) -> Option<&str>;
+}
+
+/// How closely a tool must match a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Matching {
-    /// It takes all that the declaration can produce, and gives what the declaration promises.
+pub enum MatchMode {
+    /// The tool accepts all declared arguments, and returns only declared results.
     #[default]
     Compatible,
-    /// Name, description and schemas are equal.
+    /// The name, the description and the schemas are equal.
     Exact,
 }
 
-/// Something that an agent may call, and what serves it.
+/// A tool or agent that an agent may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binding {
     /// The name by which the agent calls it.
     pub name: String,
-    /// What serves it.
+    /// What the name is bound to.
     pub target: Target,
 }
 
-/// What serves a declaration.
+/// What a declaration is bound to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// A tool of the library.
     Tool {
-        /// Its full name.
+        /// The full name of the tool.
         name: FullName,
-        /// What the agent's file says of it, which is what the model gets to see; what the tool says of itself where
-        /// the file has nothing but the name.
+        /// The definition in the agent's file, which is what the model sees, or that of the tool if the file has only
+        /// a name.
         declared: Box<Definition>,
     },
     /// Another agent of the project, by name.
     Agent {
-        /// Its name.
+        /// The name of the agent.
         name: String,
     },
 }
 
-/// Why an agent cannot be bound: every reason at once.
+/// An agent that cannot be bound, with all reasons.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub struct BindError {
-    /// The agent.
+    /// The name of the agent.
     pub agent: String,
-    /// What could not be bound, in order.
+    /// The declarations that cannot be bound, in order.
     pub failures: Vec<BindFailure>,
 }
 
-/// A declaration that nothing serves.
+/// A declaration that cannot be bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BindFailure {
-    /// The name by which the agent would call it.
+    /// The name of the declaration.
     pub name: String,
-    /// Where it stands in the file of the agent.
+    /// The span in the file of the agent.
     pub span: Span,
-    /// Why nothing serves it.
-    pub reason: Unbound,
+    /// The reason.
+    pub reason: UnboundReason,
 }
 
-/// Why nothing serves a declaration.
+/// The reason why a declaration cannot be bound.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Unbound {
-    /// The name stands for nothing in the library, or for too much.
+pub enum UnboundReason {
+    /// The name is unknown or ambiguous in the library.
     Unresolved(ResolveError),
-    /// The declaration itself is wrong.
+    /// The declaration itself is invalid.
     Undefined(DefinitionError),
-    /// The tool is not compatible.
+    /// The tool is incompatible.
     Incompatible {
         /// The tool.
         tool: FullName,
-        /// All the reasons.
+        /// All reasons.
         reasons: Vec<Incompatibility>,
     },
-    /// The tool is not exactly what is declared.
+    /// The tool differs from the declaration, which requires an exact match.
     Different {
         /// The tool.
         tool: FullName,
-        /// All the differences.
-        differences: Vec<Difference>,
+        /// All differences.
+        differences: Vec<ContractDifference>,
     },
-    /// The project declares several of the name.
+    /// The project has several declarations with that name.
     Ambiguous,
 }
 
 impl BindFailure {
-    /// Returns what to do about it.
+    /// Returns a hint on how to fix it, if there is one.
     pub fn hint(&self) -> Option<String> {
         match &self.reason {
-            Unbound::Unresolved(error @ ResolveError::NotFound { nearest, .. }) => Some(match nearest {
+            UnboundReason::Unresolved(error @ ResolveError::NotFound { nearest, .. }) => Some(match nearest {
                 Some(_) => error.hint()?,
-                None => "declare it in a toolbox, or register a native tool of that name".to_owned(),
+                None => "declare it in a toolbox, or register a native tool with that name".to_owned(),
             }),
-            Unbound::Unresolved(error) => error.hint(),
-            Unbound::Incompatible { .. } => Some("change the declaration, or bind another tool".to_owned()),
-            Unbound::Different { .. } => Some("copy what the tool says, or declare it without `exact`".to_owned()),
-            Unbound::Undefined(_) | Unbound::Ambiguous => Some("`patter check` says more".to_owned()),
+            UnboundReason::Unresolved(error) => error.hint(),
+            UnboundReason::Incompatible { .. } => Some("change the declaration, or use a different tool".to_owned()),
+            UnboundReason::Different { .. } => Some("copy the declaration of the tool, or remove `exact`".to_owned()),
+            UnboundReason::Undefined(_) | UnboundReason::Ambiguous => Some("run `patter check` for details".to_owned()),
         }
     }
 }
@@ -120,39 +135,41 @@ impl fmt::Display for BindFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match &self.reason {
-            Unbound::Unresolved(ResolveError::NotFound { .. }) => write!(f, "nothing implements the tool `{name}`"),
-            Unbound::Unresolved(error) => write!(f, "{error}"),
-            Unbound::Undefined(error) => write!(f, "{error}"),
-            Unbound::Incompatible { tool, reasons } => {
-                write!(f, "the tool `{tool}` cannot serve the declared `{name}`: {}", joined(reasons))
+            UnboundReason::Unresolved(ResolveError::NotFound { .. }) => {
+                write!(f, "nothing implements the tool `{name}`")
             }
-            Unbound::Different { tool, differences } => {
-                write!(f, "the tool `{tool}` is not exactly the declared `{name}`: {}", joined(differences))
+            UnboundReason::Unresolved(error) => write!(f, "{error}"),
+            UnboundReason::Undefined(error) => write!(f, "{error}"),
+            UnboundReason::Incompatible { tool, reasons } => {
+                write!(f, "the tool `{tool}` does not match the declaration of `{name}`: {}", join(reasons))
             }
-            Unbound::Ambiguous => write!(f, "the project declares `{name}` more than once"),
+            UnboundReason::Different { tool, differences } => {
+                write!(f, "the tool `{tool}` differs from the declaration of `{name}`: {}", join(differences))
+            }
+            UnboundReason::Ambiguous => write!(f, "the project declares `{name}` more than once"),
         }
     }
 }
 
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the agent `{}` cannot run: {}", self.agent, joined(&self.failures))
+        write!(f, "the agent `{}` cannot run: {}", self.agent, join(&self.failures))
     }
 }
 
-fn joined(parts: &[impl fmt::Display]) -> String {
+fn join(parts: &[impl fmt::Display]) -> String {
     parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Finds what serves each declaration of an agent, in order, or tells all that cannot be served.
+/// Binds each declaration of an agent to a tool or an agent, in order, or returns all declarations that cannot be bound.
 ///
 /// ```
 /// use patter_core::types::definition::Definition;
-/// use patter_core::library::{Defined, Entry, Layer, Library, Matching, Sealing, bind};
+/// use patter_core::library::{HasDefinition, Entry, Layer, Library, MatchMode, Sealing, bind};
 /// use patter_core::{name::FullName, declare::project::Project};
 ///
 /// struct Tool(Definition);
-/// impl Defined for Tool {
+/// impl HasDefinition for Tool {
 ///     fn definition(&self) -> &Definition {
 ///         &self.0
 ///     }
@@ -164,16 +181,16 @@ fn joined(parts: &[impl fmt::Display]) -> String {
 /// let entry = Entry { name, layer: Layer::Internal, sealing: Sealing::Open, value: tool };
 /// let library = Library::merge([entry]).unwrap();
 /// let (_, agent) = project.agents().next().unwrap();
-/// let error = bind(&agent, &project, &library, Matching::Compatible).unwrap_err();
+/// let error = bind(&agent, &project, &library, MatchMode::Compatible).unwrap_err();
 /// assert_eq!(error.to_string(), "the agent `hi` cannot run: nothing implements the tool `wave`");
 /// ```
-pub fn bind<T: Defined>(
+pub fn bind<T: HasDefinition>(
     agent: &Agent,
     project: &Project,
     library: &Library<T>,
-    matching: Matching,
+    mode: MatchMode,
 ) -> Result<Vec<Binding>, BindError> {
-    let binder = Binder { project, library, matching, records: Arc::new(project.records().clone()) };
+    let binder = Binder { project, library, mode, records: Arc::new(project.records().clone()) };
     let mut bindings = Vec::new();
     let mut failures = Vec::new();
     for element in agent.elements() {
@@ -189,29 +206,29 @@ pub fn bind<T: Defined>(
     Err(BindError { agent: agent.name().unwrap_or_default().into_owned(), failures })
 }
 
-/// Returns a finding for each declaration, of any agent of a project, that nothing in a library serves, and for each rule
-/// of an agent that names nothing in it.
+/// Returns a finding for each declaration of any agent in a project that cannot be bound to a library, and for each
+/// permission rule of an agent that never applies to it.
 ///
 /// ```
-/// use patter_core::{types::definition::Definition, library::{Defined, Library, unbound}, declare::project::Project};
+/// use patter_core::{types::definition::Definition, library::{HasDefinition, Library, find_unbound}, declare::project::Project};
 /// struct Tool(Definition);
-/// impl Defined for Tool {
+/// impl HasDefinition for Tool {
 ///     fn definition(&self) -> &Definition {
 ///         &self.0
 ///     }
 /// }
 /// let project = Project::read([("hi.gram", "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello]")]);
-/// let findings = unbound(&project, &Library::<Tool>::default());
+/// let findings = find_unbound(&project, &Library::<Tool>::default());
 /// assert_eq!(findings[0].diagnostic.message, "nothing implements the tool `sayHello`");
 /// ```
-pub fn unbound<T: Defined>(project: &Project, library: &Library<T>) -> Vec<Finding> {
+pub fn find_unbound<T: HasDefinition>(project: &Project, library: &Library<T>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in project.files().iter().enumerate() {
         for agent in source.tree.walk().filter_map(Agent::cast) {
-            findings.extend(idle_rules(&agent, library).into_iter().map(|diagnostic| Finding { file, diagnostic }));
-            let Err(error) = bind(&agent, project, library, Matching::Compatible) else { continue };
+            findings.extend(unused_rules(&agent, library).into_iter().map(|diagnostic| Finding { file, diagnostic }));
+            let Err(error) = bind(&agent, project, library, MatchMode::Compatible) else { continue };
             for failure in error.failures {
-                let diagnostic = rule::UNBOUND.at(failure.span, failure.to_string());
+                let diagnostic = rule::UNBOUND_TOOL.at(failure.span, failure.to_string());
                 let diagnostic = match failure.hint() {
                     Some(hint) => diagnostic.with_hint(hint),
                     None => diagnostic,
@@ -223,18 +240,18 @@ pub fn unbound<T: Defined>(project: &Project, library: &Library<T>) -> Vec<Findi
     findings
 }
 
-/// Returns the rules of an agent that can never decide anything.
-fn idle_rules<T: Defined>(agent: &Agent, library: &Library<T>) -> Vec<Diagnostic> {
+/// Returns a diagnostic for each permission rule of an agent that never applies.
+fn unused_rules<T: HasDefinition>(agent: &Agent, library: &Library<T>) -> Vec<Diagnostic> {
     let tools = || library.entries().map(|entry| (&entry.name, entry.value.definition()));
-    // Agents are called by name like tools, and are not in the library.
+    // Agents are called like tools, but are not in the library.
     let agents: Vec<_> = agent.elements().filter_map(|element| FullName::parse(&element.name()?).ok()).collect();
     let (rules, _) = agent.rules("");
-    let rules = rules.iter().filter(|rule| !agents.iter().any(|name| rule.names_tool(name)));
+    let rules = rules.iter().filter(|rule| !agents.iter().any(|name| rule.matches_tool(name)));
     let found = rules.filter_map(|rule| {
-        let idle = rule.idle(tools())?;
+        let unused = rule.unused(tools())?;
         let property = agent.pattern().and_then(|pattern| pattern.get(rule.decision.name()));
         let span = property.map_or(agent.span(), Syntax::span);
-        Some(rule::IDLE_PERMISSION.at(span, idle.to_string()).with_hint(idle.hint()))
+        Some(rule::UNUSED_PERMISSION.at(span, unused.to_string()).with_hint(unused.hint()))
     });
     found.collect()
 }
@@ -242,55 +259,60 @@ fn idle_rules<T: Defined>(agent: &Agent, library: &Library<T>) -> Vec<Diagnostic
 struct Binder<'b, T> {
     project: &'b Project,
     library: &'b Library<T>,
-    matching: Matching,
+    mode: MatchMode,
     records: Arc<crate::types::signature::Records>,
 }
 
-impl<T: Defined> Binder<'_, T> {
-    fn target(&self, element: &Element) -> Result<Target, Unbound> {
+impl<T: HasDefinition> Binder<'_, T> {
+    fn target(&self, element: &Element) -> Result<Target, UnboundReason> {
         match element {
-            Element::Tool(spec) => self.declared(spec),
+            Element::Tool(spec) => self.bind_spec(spec),
             Element::Agent(agent) => Ok(Target::Agent { name: agent.name().unwrap_or_default().into_owned() }),
             Element::Reference { name, .. } => self.reference(name),
         }
     }
 
-    fn reference(&self, name: &str) -> Result<Target, Unbound> {
+    fn reference(&self, name: &str) -> Result<Target, UnboundReason> {
         let found = self.project.find(name);
-        let callable = found.iter().filter(|found| matches!(found.declares, Declares::Agent | Declares::Tool));
+        let callable =
+            found.iter().filter(|found| matches!(found.kind, DeclarationKind::Agent | DeclarationKind::Tool));
         let declared: Vec<_> = callable.collect();
         match declared.as_slice() {
             [] => {
-                let entry = self.library.resolve(name).map_err(Unbound::Unresolved)?;
+                let entry = self.library.resolve(name).map_err(UnboundReason::Unresolved)?;
                 let declared = Box::new(entry.value.definition().clone());
                 Ok(Target::Tool { name: entry.name.clone(), declared })
             }
-            [one] if one.declares == Declares::Agent => Ok(Target::Agent { name: one.name.clone() }),
+            [one] if one.kind == DeclarationKind::Agent => Ok(Target::Agent { name: one.name.clone() }),
             [one] => match self.project.pattern(one).and_then(ToolSpec::cast) {
-                Some(spec) => self.declared(&spec),
-                None => Err(Unbound::Undefined(DefinitionError::Unnamed)),
+                Some(spec) => self.bind_spec(&spec),
+                None => Err(UnboundReason::Undefined(DefinitionError::Unnamed)),
             },
-            _ => Err(Unbound::Ambiguous),
+            _ => Err(UnboundReason::Ambiguous),
         }
     }
 
-    fn declared(&self, spec: &ToolSpec) -> Result<Target, Unbound> {
-        let declared = spec.definition(&self.records).map_err(Unbound::Undefined)?;
-        let entry = self.library.resolve(&declared.name).map_err(Unbound::Unresolved)?;
-        let matching = if spec.is_exact() { Matching::Exact } else { self.matching };
-        agrees(&declared, entry, matching)?;
+    fn bind_spec(&self, spec: &ToolSpec) -> Result<Target, UnboundReason> {
+        let declared = spec.definition(&self.records).map_err(UnboundReason::Undefined)?;
+        let entry = self.library.resolve(&declared.name).map_err(UnboundReason::Unresolved)?;
+        let mode = if spec.is_exact() { MatchMode::Exact } else { self.mode };
+        check_match(&declared, entry, mode)?;
         Ok(Target::Tool { name: entry.name.clone(), declared: Box::new(declared) })
     }
 }
 
-fn agrees<T: Defined>(declared: &Definition, entry: &Entry<T>, matching: Matching) -> Result<(), Unbound> {
+fn check_match<T: HasDefinition>(
+    declared: &Definition,
+    entry: &Entry<T>,
+    mode: MatchMode,
+) -> Result<(), UnboundReason> {
     let tool = entry.value.definition();
-    match matching {
-        Matching::Compatible => {
-            let sides = ((&declared.signature, &*declared.records), (&tool.signature, &*tool.records));
-            compatible(sides.0, sides.1).map_err(|reasons| Unbound::Incompatible { tool: entry.name.clone(), reasons })
+    match mode {
+        MatchMode::Compatible => {
+            check_compatible((&declared.signature, &declared.records), (&tool.signature, &tool.records))
+                .map_err(|reasons| UnboundReason::Incompatible { tool: entry.name.clone(), reasons })
         }
-        Matching::Exact => exact(declared.contract(), tool.contract())
-            .map_err(|differences| Unbound::Different { tool: entry.name.clone(), differences }),
+        MatchMode::Exact => check_exact(declared.contract(), tool.contract())
+            .map_err(|differences| UnboundReason::Different { tool: entry.name.clone(), differences }),
     }
 }

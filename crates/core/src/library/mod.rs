@@ -1,12 +1,14 @@
 //! Libraries of tools: layers merged into one registry.
 //!
-//! A [`Library`] holds one entry for a full name. Entries come from three layers; where two have the same full name, the
-//! one of the higher layer wins, and the other is kept as [`Library::overrides`], so that nothing is shadowed in
-//! silence. What the entries hold makes no difference here.
+//! A [`Library`] has one entry per full name. Entries come from three layers. If two have the same full name, the one in
+//! the higher layer wins, and the other is reported by [`Library::overrides`], so that nothing is shadowed silently. The
+//! values of the entries can have any type.
 
 mod bind;
 
-pub use bind::{BindError, BindFailure, Binding, Defined, Matching, Target, Unbound, bind, unbound};
+pub use bind::{
+    BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, UnboundReason, bind, find_unbound,
+};
 
 use crate::name::FullName;
 use crate::text::nearest;
@@ -15,40 +17,40 @@ use std::collections::HashMap;
 use std::fmt;
 use thiserror::Error;
 
-/// Where a tool comes from. A later layer wins.
+/// The origin of a tool. Later layers override earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// The standard library.
     Internal,
-    /// What an organisation shares among its projects.
+    /// The tools that an organisation shares among its projects.
     Org,
     /// The project.
     Project,
 }
 
-/// Something in a library, under its full name.
+/// An entry in a library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<T> {
-    /// Its full name.
+    /// The full name.
     pub name: FullName,
-    /// The layer that it comes from.
+    /// The layer of the entry.
     pub layer: Layer,
-    /// Whether a higher layer may put something in its place.
+    /// Whether a higher layer may override the entry.
     pub sealing: Sealing,
-    /// What it is.
+    /// The value.
     pub value: T,
 }
 
-/// Whether a higher layer may put something in the place of an entry.
+/// Whether a higher layer may override an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sealing {
-    /// It may.
+    /// It may be overridden.
     Open,
-    /// It may not.
+    /// It may not be overridden.
     Sealed,
 }
 
-/// One registry, merged from the layers.
+/// A registry merged from layers.
 ///
 /// ```
 /// use patter_core::library::{Entry, Layer, Library, Sealing};
@@ -60,7 +62,7 @@ pub enum Sealing {
 ///     entry("acme/mail/send", Layer::Org, "shared"),
 /// ])
 /// .unwrap();
-/// // A bare name means the highest layer that has it.
+/// // A bare name refers to the highest layer that has it.
 /// assert_eq!(library.resolve("sayHello").unwrap().value, "ours");
 /// assert_eq!(library.resolve("acme/mail/send").unwrap().value, "shared");
 /// assert_eq!(library.resolve("sendd").unwrap_err().to_string(), "there is no tool `sendd`");
@@ -68,26 +70,26 @@ pub enum Sealing {
 #[derive(Debug, Clone)]
 pub struct Library<T> {
     entries: IndexMap<FullName, Entry<T>>,
-    /// What lost its full name to a higher layer.
+    /// Entries that a higher layer overrides.
     shadowed: Vec<Entry<T>>,
-    /// The places of entries by the name within their toolbox.
+    /// The indices of entries, by their name without the toolbox.
     by_own_name: HashMap<String, Vec<usize>>,
 }
 
-/// An entry whose place another one took.
+/// An entry that is overridden by another.
 #[derive(Debug)]
 pub struct Override<'l, T> {
-    /// What has the name now.
+    /// The entry in the higher layer.
     pub winner: &'l Entry<T>,
-    /// What had it in a lower layer.
+    /// The entry in the lower layer.
     pub loser: &'l Entry<T>,
 }
 
-/// Why layers cannot be merged.
+/// An error when merging layers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MergeError {
     /// A sealed entry would be overridden.
-    #[error("the {layer} layer may not override `{name}`, which the {sealed_by} layer has sealed")]
+    #[error("the {layer} layer cannot override `{name}`, which is sealed by the {sealed_by} layer")]
     Sealed {
         /// The name.
         name: FullName,
@@ -96,8 +98,8 @@ pub enum MergeError {
         /// The layer that would override it.
         layer: Layer,
     },
-    /// A layer has a name twice.
-    #[error("the {layer} layer has two tools `{name}`")]
+    /// A layer has two entries with the same name.
+    #[error("the {layer} layer has two tools named `{name}`")]
     Duplicate {
         /// The name.
         name: FullName,
@@ -106,25 +108,25 @@ pub enum MergeError {
     },
 }
 
-/// Why a name stands for nothing.
+/// An error when resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ResolveError {
-    /// There is nothing of the name.
+    /// There is no entry with that name.
     #[error("there is no tool `{name}`")]
     NotFound {
         /// The name.
         name: String,
-        /// A name that looks like it.
+        /// A similar name.
         nearest: Option<String>,
     },
-    /// There are several in one layer.
-    #[error("`{name}` may be {} of the {layer} layer", listed(candidates))]
+    /// Several entries of one layer have that name.
+    #[error("`{name}` is ambiguous in the {layer} layer: it may be {}", list_names(candidates))]
     Ambiguous {
         /// The name.
         name: String,
         /// The layer.
         layer: Layer,
-        /// The full names that it may stand for.
+        /// The full names of the entries.
         candidates: Vec<FullName>,
     },
 }
@@ -133,7 +135,7 @@ impl Layer {
     /// All layers, the lowest first.
     pub const ALL: [Layer; 3] = [Layer::Internal, Layer::Org, Layer::Project];
 
-    /// Returns the name as it is written.
+    /// Returns the name of the layer.
     pub const fn name(self) -> &'static str {
         match self {
             Layer::Internal => "internal",
@@ -150,11 +152,11 @@ impl fmt::Display for Layer {
 }
 
 impl ResolveError {
-    /// Returns what to do about it.
+    /// Returns a hint on how to fix the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ResolveError::NotFound { nearest, .. } => nearest.as_ref().map(|near| format!("did you mean `{near}`?")),
-            ResolveError::Ambiguous { .. } => Some("write the full name".to_owned()),
+            ResolveError::Ambiguous { .. } => Some("use the full name".to_owned()),
         }
     }
 }
@@ -166,7 +168,7 @@ impl<T> Default for Library<T> {
 }
 
 impl<T> Library<T> {
-    /// Merges layers, in whatever order their entries come. Tells all that is wrong at once.
+    /// Merges entries, given in any order. Returns all errors at once.
     pub fn merge(entries: impl IntoIterator<Item = Entry<T>>) -> Result<Self, Vec<MergeError>> {
         let mut all: Vec<_> = entries.into_iter().collect();
         all.sort_by_key(|entry| entry.layer);
@@ -174,12 +176,13 @@ impl<T> Library<T> {
         let mut errors = Vec::new();
         for entry in all {
             if let Some(before) = library.entries.get(&entry.name) {
-                let (name, layer) = (entry.name.clone(), entry.layer);
+                let name = entry.name.clone();
+                let layer = entry.layer;
                 if before.layer == layer {
                     errors.push(MergeError::Duplicate { name, layer });
                     continue;
                 }
-                // A seal holds through an override by the layer between.
+                // A sealed entry stays sealed even if a layer in between overrides it.
                 let seals = library.shadowed.iter().filter(|other| other.name == name).chain([before]);
                 if let Some(sealed) = seals.into_iter().find(|other| other.sealing == Sealing::Sealed) {
                     errors.push(MergeError::Sealed { name, sealed_by: sealed.layer, layer });
@@ -192,41 +195,42 @@ impl<T> Library<T> {
             return Err(errors);
         }
         for (index, name) in library.entries.keys().enumerate() {
-            library.by_own_name.entry(name.own().to_owned()).or_default().push(index);
+            library.by_own_name.entry(name.tool_name().to_owned()).or_default().push(index);
         }
         Ok(library)
     }
 
-    /// Iterates over the entries, by layer and then in the order in which they were given.
+    /// Iterates over the entries by layer, and within a layer in the order in which they were given.
     pub fn entries(&self) -> impl Iterator<Item = &Entry<T>> {
         self.entries.values()
     }
 
-    /// Returns the entry of a full name.
+    /// Returns the entry with a full name.
     pub fn get(&self, name: &str) -> Option<&Entry<T>> {
         self.entries.get(name)
     }
 
-    /// Iterates over what was overridden, and by what. What was overridden twice comes twice, with the final winner.
+    /// Iterates over the overridden entries, each with the entry that finally wins.
     pub fn overrides(&self) -> impl Iterator<Item = Override<'_, T>> {
         self.shadowed.iter().filter_map(|loser| Some(Override { winner: self.entries.get(&loser.name)?, loser }))
     }
 
-    /// Returns all that a name may stand for, the winners first, in the order in which they would be taken.
+    /// Returns all entries that a name may refer to, in order of precedence.
     pub fn candidates(&self, name: &str) -> Vec<&Entry<T>> {
-        let is_it = |entry: &&Entry<T>| entry.name.as_str() == name || entry.name.own() == name;
-        let mut found: Vec<_> = self.entries.values().filter(is_it).chain(self.shadowed.iter().filter(is_it)).collect();
+        let has_name = |entry: &&Entry<T>| entry.name.as_str() == name || entry.name.tool_name() == name;
+        let mut found: Vec<_> =
+            self.entries.values().filter(has_name).chain(self.shadowed.iter().filter(has_name)).collect();
         found.sort_by_key(|entry| std::cmp::Reverse(entry.layer));
         found
     }
 
-    /// Returns what a name stands for: a full name for itself, a bare one for the highest layer that has it.
+    /// Resolves a name: a full name to its entry, a bare name to the entry in the highest layer that has it.
     pub fn resolve(&self, name: &str) -> Result<&Entry<T>, ResolveError> {
         if name.contains('/') {
             return self.get(name).ok_or_else(|| self.not_found(name));
         }
-        let places = self.by_own_name.get(name).map(Vec::as_slice).unwrap_or_default();
-        let entries = places.iter().filter_map(|place| self.entries.get_index(*place)).map(|(_, entry)| entry);
+        let indices = self.by_own_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        let entries = indices.iter().filter_map(|index| self.entries.get_index(*index)).map(|(_, entry)| entry);
         let Some(layer) = entries.clone().map(|entry| entry.layer).max() else { return Err(self.not_found(name)) };
         let mut found = entries.filter(|entry| entry.layer == layer);
         match (found.next(), found.next()) {
@@ -241,8 +245,8 @@ impl<T> Library<T> {
 
     fn not_found(&self, name: &str) -> ResolveError {
         let full = nearest(name, self.entries.keys().map(FullName::as_str));
-        let near = full.or_else(|| nearest(name, self.entries.keys().map(FullName::own)));
-        // The tool may be there under another namespace.
+        let near = full.or_else(|| nearest(name, self.entries.keys().map(FullName::tool_name)));
+        // The tool may exist in a different namespace.
         let own = name.rsplit('/').next().filter(|own| self.by_own_name.contains_key(*own));
         let elsewhere = own.and_then(|own| self.resolve(own).ok()).map(|entry| entry.name.as_str());
         ResolveError::NotFound {
@@ -252,7 +256,7 @@ impl<T> Library<T> {
     }
 }
 
-fn listed(names: &[FullName]) -> String {
+fn list_names(names: &[FullName]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(" or ")
 }

@@ -1,7 +1,7 @@
-//! Conversations: what was said, which tools were called, and what came of it.
+//! Conversations: messages, tool calls and their outcomes.
 //!
-//! A conversation serializes, and is sent to a model anew with each request. It keeps the arguments of a call as the
-//! model wrote them, also where they are no JSON, and what a provider wants to have back unchanged.
+//! A conversation can be serialized, and is sent to the model with each request. It preserves the arguments of a call
+//! as the model wrote them, even if they are not valid JSON, and the data that a provider wants back unchanged.
 
 pub use crate::provider::Usage;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json};
 /// ```
 /// use patter_core::message::conversation::{Message, ToolCall};
 /// let call = ToolCall { id: "1".into(), tool: "sayHello".into(), arguments: r#"{"personName": "Ada"}"#.into() };
-/// assert_eq!(call.parsed().unwrap()["personName"], "Ada");
+/// assert_eq!(call.parse_arguments().unwrap()["personName"], "Ada");
 /// let message = Message::assistant("", vec![call]);
 /// let json = serde_json::to_string(&message).unwrap();
 /// assert_eq!(serde_json::from_str::<Message>(&json).unwrap(), message);
@@ -21,90 +21,90 @@ use serde_json::{Map, Value as Json};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What a person said.
+    /// A message from the user.
     User {
         /// The text.
         text: String,
     },
-    /// What the model said.
+    /// A message from the model.
     Assistant {
-        /// The text; empty where there is none.
+        /// The text, which may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         text: String,
-        /// The tools that it wants to call, in order.
+        /// The tools to call, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// What the provider wants to have back unchanged.
+        /// Data that the provider wants back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Opaque>,
     },
-    /// What came of a call. Each call of a message before has exactly one of these, in the order of the calls.
+    /// The outcome of a call. Each call of the preceding message has exactly one, in the order of the calls.
     Tool {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// The tool, by the name that the agent has for it.
+        /// The tool, as the agent names it.
         tool: String,
-        /// What came of it.
+        /// The outcome.
         outcome: ToolOutcome,
     },
 }
 
-/// A call that a model wants to make.
+/// A tool call requested by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Which call it is, unique within the conversation.
+    /// The id, which is unique within the conversation.
     pub id: String,
-    /// The tool, by the name that the agent has for it: `weather/current`, not `weather__current`.
+    /// The tool, as the agent names it: `weather/current`, not `weather__current`.
     pub tool: String,
-    /// The arguments as the model wrote them, JSON or not.
+    /// The arguments as the model wrote them, valid JSON or not.
     pub arguments: String,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ToolOutcome {
     /// A result.
     Value {
-        /// It.
+        /// The value.
         value: Json,
     },
-    /// An error that the model may read, and may mend by another call.
+    /// An error, which the model can read and correct with another call.
     Error {
         /// What went wrong.
         message: String,
     },
-    /// It was not permitted.
+    /// The call was not permitted.
     Denied {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// It was not made, or not finished, as the run was stopped.
+    /// The run was stopped before the call was made or finished.
     Cancelled,
 }
 
-/// What a provider wants to have back unchanged, such as signatures of its thoughts. Only the provider that gave it gets
-/// it back.
+/// Data that a provider wants back unchanged, such as signatures of reasoning. It is only sent over the wire that it came
+/// from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opaque {
-    /// The wire that it came over: `anthropic`, `responses`, `gemini`…
+    /// The name of the wire: `anthropic`, `responses`, `gemini`…
     pub wire: String,
-    /// It.
+    /// The data.
     pub data: Json,
 }
 
 impl Message {
-    /// Returns what a person said.
+    /// Returns a message from the user.
     pub fn user(text: impl Into<String>) -> Self {
         Message::User { text: text.into() }
     }
 
-    /// Returns what a model said.
+    /// Returns a message from the model.
     pub fn assistant(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
         Message::Assistant { text: text.into(), calls, opaque: None }
     }
 
-    /// Returns the calls that it makes; none if the model did not say it.
+    /// Returns the calls of the message; none if it is not from the model.
     pub fn calls(&self) -> &[ToolCall] {
         match self {
             Message::Assistant { calls, .. } => calls,
@@ -114,8 +114,8 @@ impl Message {
 }
 
 impl ToolCall {
-    /// Reads the arguments. Nothing at all stands for no arguments.
-    pub fn parsed(&self) -> Result<Json, serde_json::Error> {
+    /// Parses the arguments. Blank text counts as no arguments.
+    pub fn parse_arguments(&self) -> Result<Json, serde_json::Error> {
         if self.arguments.trim().is_empty() {
             return Ok(Json::Object(Map::new()));
         }
@@ -124,7 +124,7 @@ impl ToolCall {
 }
 
 impl ToolOutcome {
-    /// Returns what the model reads: text as it is, other values as JSON, and errors as such.
+    /// Returns the text that is sent to the model: strings unquoted, other values as JSON, and errors with a prefix.
     pub fn text(&self) -> String {
         match self {
             ToolOutcome::Value { value: Json::String(text) } => text.clone(),
@@ -135,7 +135,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Tells whether it is a result.
+    /// Returns whether the call returned a result.
     pub fn is_value(&self) -> bool {
         matches!(self, ToolOutcome::Value { .. })
     }

@@ -1,4 +1,4 @@
-//! What is exchanged with a model: the conversation, and one request with its reply.
+//! What is exchanged with a model: conversations, requests and replies.
 
 pub mod conversation;
 pub mod request;

@@ -1,4 +1,4 @@
-//! What is asked of a model, and what it replies, whoever runs it.
+//! Requests to a model and its replies, independent of the provider.
 
 use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
 use crate::name::WireName;
@@ -7,173 +7,173 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// What is asked of a model.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request<'r> {
     /// The model.
     pub model: &'r ModelRef,
-    /// What it is told.
+    /// The instruction.
     pub instruction: &'r str,
-    /// The conversation so far. It ends with what a person said, or with what came of calls.
+    /// The conversation so far. It ends with a message from the user, or with the outcomes of calls.
     pub messages: &'r [Message],
-    /// The tools that it may call, in declared order.
+    /// The tools that the model may call, in declared order.
     pub tools: &'r [OfferedTool],
-    /// How it should work.
+    /// The settings of the model.
     pub settings: &'r Settings,
-    /// The schema of the answer, where it has a form.
+    /// The schema of a structured answer.
     pub returns: Option<&'r Json>,
 }
 
-/// A tool as a model gets to see it.
+/// A tool as it is offered to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
     /// The name on the wire.
     pub name: WireName,
     /// What it does.
     pub description: String,
-    /// The schema of the arguments, as the provider takes it: made once, since providers cache by its bytes.
+    /// The schema of the arguments, as the provider accepts it. Computed once, because providers cache by its bytes.
     pub schema: Arc<Json>,
-    /// Whether the schema is one that the provider can hold the model to.
+    /// Whether the provider can enforce the schema.
     pub is_strict: bool,
 }
 
-/// What a model is given beside the conversation: the part of a request that stays the same in a run. It serializes, so
-/// that it can be told later what a model was asked.
+/// The part of a request that stays the same in a run: everything but the conversation. It can be serialized, so that
+/// logs show what a model was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Frame {
+pub struct RequestTemplate {
     /// The model.
     pub model: String,
-    /// What it is told.
+    /// The instruction.
     pub instruction: String,
-    /// The tools that it may call, in declared order.
+    /// The tools that the model may call, in declared order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<FramedTool>,
-    /// How it should work.
+    pub tools: Vec<TemplateTool>,
+    /// The settings of the model.
     #[serde(default)]
     pub settings: Settings,
-    /// The schema of the answer, where it has a form.
+    /// The schema of a structured answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Json>,
 }
 
-/// A tool of a [`Frame`].
+/// A tool of a [`RequestTemplate`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FramedTool {
+pub struct TemplateTool {
     /// The name on the wire.
     pub name: String,
     /// What it does.
     pub description: String,
-    /// The schema of the arguments, as the provider takes it.
+    /// The schema of the arguments, as the provider accepts it.
     pub schema: Arc<Json>,
-    /// Whether the schema is one that the provider can hold the model to.
+    /// Whether the provider can enforce the schema.
     pub is_strict: bool,
 }
 
-/// How a model should work. What is not said is left to the provider.
+/// The settings of a model. Those that are not set are left to the provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Settings {
-    /// How free it is, from 0 on.
+    /// The randomness of the output, from 0 up.
     pub temperature: Option<f64>,
-    /// The part of the likely words that it chooses from.
+    /// The share of probability mass to sample from.
     pub top_p: Option<f64>,
-    /// How many likely words it chooses from.
+    /// The number of most likely tokens to sample from.
     pub top_k: Option<u64>,
-    /// How many tokens it may write.
+    /// The maximum number of output tokens.
     pub max_tokens: Option<u64>,
-    /// Texts at which it stops.
+    /// Texts at which the output stops.
     pub stop: Vec<String>,
-    /// What makes it repeat itself.
+    /// The seed for reproducible output.
     pub seed: Option<u64>,
-    /// How much it thinks.
+    /// The amount of reasoning.
     pub reasoning_effort: Option<String>,
 }
 
-/// What a model replies.
+/// The reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// The text; empty where there is none.
+    /// The text, which may be empty.
     pub text: String,
-    /// The tools that it wants to call, in order.
+    /// The tools to call, in order.
     pub calls: Vec<ToolCall>,
-    /// Why it stopped.
-    pub finish: Finish,
-    /// What it cost.
+    /// The reason why the model stopped.
+    pub finish: FinishReason,
+    /// The tokens that it used.
     pub usage: Usage,
-    /// What the provider wants to have back unchanged.
+    /// Data that the provider wants back unchanged.
     pub opaque: Option<Opaque>,
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
-    /// It is done, or wants to call tools.
+pub enum FinishReason {
+    /// The reply is complete, or tools are to be called.
     Stop,
-    /// It wrote as much as it may.
+    /// The limit on output tokens was reached.
     Length,
-    /// The provider held something back.
+    /// The provider filtered the reply.
     Filtered,
-    /// It refused.
+    /// The model refused to answer.
     Refused,
-    /// It made a mistake that another try may mend, such as a call that the provider could not read.
+    /// The model made a mistake that a retry may avoid, such as a call that the provider could not parse.
     Malformed,
-    /// Something else, in the words of the provider.
+    /// Another reason, as the provider names it.
     Other(String),
 }
 
-/// A piece of a reply, as it comes.
+/// A piece of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Delta {
     /// More text.
     Text {
-        /// It.
+        /// The next piece of text.
         text: String,
     },
-    /// More of its thoughts, where the provider shows them.
+    /// More reasoning, if the provider shows it.
     Thought {
-        /// It.
+        /// The next piece of text.
         text: String,
     },
-    /// A call begins.
+    /// The start of a call.
     Call {
-        /// Which one, counted from 0 in this reply.
+        /// The index of the call in this reply.
         index: usize,
-        /// Its name in the conversation.
+        /// The id of the call.
         id: String,
-        /// The tool, by the name that the agent has for it.
+        /// The tool, as the agent names it.
         tool: String,
     },
     /// More arguments of a call.
     Arguments {
-        /// Which call.
+        /// The index of the call.
         index: usize,
         /// The next piece of JSON text.
         text: String,
     },
-    /// No piece: the request waits before it is sent, for the first time or again.
+    /// A delay before the request is sent, for the first time or again. This is not part of the reply.
     Waiting {
-        /// How long, more or less.
+        /// The approximate length of the delay.
         seconds: f64,
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
 
 impl Request<'_> {
-    /// Returns all of it but the conversation.
-    pub fn frame(&self) -> Frame {
-        let framed = |tool: &OfferedTool| FramedTool {
+    /// Returns everything but the conversation.
+    pub fn template(&self) -> RequestTemplate {
+        let template_tool = |tool: &OfferedTool| TemplateTool {
             name: tool.name.to_string(),
             description: tool.description.clone(),
             schema: Arc::clone(&tool.schema),
             is_strict: tool.is_strict,
         };
-        Frame {
+        RequestTemplate {
             model: self.model.to_string(),
             instruction: self.instruction.to_owned(),
-            tools: self.tools.iter().map(framed).collect(),
+            tools: self.tools.iter().map(template_tool).collect(),
             settings: self.settings.clone(),
             returns: self.returns.cloned(),
         }
@@ -181,8 +181,8 @@ impl Request<'_> {
 }
 
 impl Reply {
-    /// Returns the reply as a message of the conversation.
-    pub fn message(self) -> Message {
+    /// Converts the reply into a message of the conversation.
+    pub fn into_message(self) -> Message {
         Message::Assistant { text: self.text, calls: self.calls, opaque: self.opaque }
     }
 }

@@ -1,18 +1,21 @@
-//! The document itself: its version, and what its references stand for.
+//! The document: its version, references and texts.
 
-use super::{Notes, OpenApiError};
+use super::error::OpenApiError;
+use super::warning::Warnings;
 use crate::types::keyword::pointer;
 use serde_json::{Map, Value as Json};
 
-/// How many references may lead to one another.
-const LONGEST_CHAIN: usize = 16;
+/// The maximum number of references in a chain.
+const MAX_CHAIN: usize = 16;
+/// The maximum length of the description of a parameter or a field.
+pub(super) const MAX_DESCRIPTION: usize = 300;
 
 pub(super) struct Document<'d> {
     root: &'d Json,
 }
 
 impl<'d> Document<'d> {
-    pub(super) fn read(root: &'d Json, notes: &mut Notes) -> Result<Self, OpenApiError> {
+    pub(super) fn read(root: &'d Json, warnings: &mut Warnings) -> Result<Self, OpenApiError> {
         let version = |key: &str| match root.get(key)? {
             Json::String(version) => Some(version.clone()),
             Json::Number(version) => Some(version.to_string()),
@@ -23,13 +26,13 @@ impl<'d> Document<'d> {
         }
         let version = version("openapi").ok_or(OpenApiError::NotOpenApi)?;
         if !version.starts_with("3.") {
-            return Err(OpenApiError::Version(version));
+            return Err(OpenApiError::UnsupportedVersion(version));
         }
         if !version.starts_with("3.0") && !version.starts_with("3.1") {
-            notes.add_about("document", format!("OpenAPI {version} is read as if it were 3.1"));
+            warnings.add_at("document", format!("OpenAPI {version} is read as 3.1"));
         }
         if root.get("webhooks").and_then(Json::as_object).is_some_and(|webhooks| !webhooks.is_empty()) {
-            notes.add_about("document", "`webhooks` are calls of the server, and are left out");
+            warnings.add_at("document", "`webhooks` are requests sent by the server; left out");
         }
         Ok(Self { root })
     }
@@ -42,10 +45,10 @@ impl<'d> Document<'d> {
         self.root.pointer("/info/title").and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// Returns what an object stands for: itself, or what it refers to within the document. The error is the reference.
+    /// Resolves an object that may be a reference within the document. The error is the unresolved reference.
     pub(super) fn resolve(&self, value: &'d Json) -> Result<&'d Map<String, Json>, &'d str> {
         let mut value = value;
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_CHAIN {
             let Some(map) = value.as_object() else { return Err("") };
             let Some(reference) = map.get("$ref").and_then(Json::as_str) else { return Ok(map) };
             value = pointer(reference).and_then(|target| self.root.pointer(&target)).ok_or(reference)?;
@@ -54,16 +57,16 @@ impl<'d> Document<'d> {
     }
 }
 
-/// Returns a text on one line, of at most some characters.
-pub(super) fn line(text: &str, most: usize) -> String {
+/// Returns a text on a single line of at most `max` characters.
+pub(super) fn single_line(text: &str, max: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     let mut length = 0;
     for word in words {
         let needed = word.chars().count() + usize::from(length > 0);
-        if length + needed > most {
-            // A first word that is too long is cut, later ones are left out.
-            let cut = if length == 0 { word.chars().take(most.saturating_sub(1)).collect() } else { String::new() };
+        if length + needed > max {
+            // Only the first word is truncated; later ones are left out.
+            let cut = if length == 0 { word.chars().take(max.saturating_sub(1)).collect() } else { String::new() };
             line.push_str(&cut);
             line.push('…');
             return line;
@@ -77,7 +80,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
     line
 }
 
-/// Returns the text of an entry, on one line; `None` where there is nothing in it.
-pub(super) fn text_of(map: &Map<String, Json>, key: &str, most: usize) -> Option<String> {
-    map.get(key).and_then(Json::as_str).map(|text| line(text, most)).filter(|text| !text.is_empty())
+/// Returns a text property on a single line; `None` if it is missing or empty.
+pub(super) fn text_property(map: &Map<String, Json>, key: &str, max: usize) -> Option<String> {
+    map.get(key).and_then(Json::as_str).map(|text| single_line(text, max)).filter(|text| !text.is_empty())
 }

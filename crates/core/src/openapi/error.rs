@@ -1,77 +1,78 @@
-//! Why a document makes no toolbox.
+//! Errors of an import.
 
-use super::Warning;
+use super::warning::Warning;
 use thiserror::Error;
 
-/// Why a document makes no toolbox.
+/// An error importing a document.
 ///
 /// ```
-/// use patter_core::openapi::{Options, toolbox};
-/// let error = toolbox(&serde_json::json!({ "swagger": "2.0" }), &Options::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "this is a Swagger 2.0 document, and only OpenAPI 3 can be read");
-/// assert!(error.hint().unwrap().starts_with("convert it"));
+/// use patter_core::openapi::{ImportOptions, import};
+/// let error = import(&serde_json::json!({ "swagger": "2.0" }), &ImportOptions::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "Swagger 2.0 is not supported, only OpenAPI 3");
+/// assert!(error.hint().unwrap().starts_with("convert the document"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OpenApiError {
-    /// It is something else.
-    #[error("this is not an OpenAPI document: it has no `openapi` with a version")]
+    /// The document is not an OpenAPI document.
+    #[error("not an OpenAPI document: the version `openapi` is missing")]
     NotOpenApi,
-    /// It is of the time before OpenAPI.
-    #[error("this is a Swagger {0} document, and only OpenAPI 3 can be read")]
+    /// The document predates OpenAPI.
+    #[error("Swagger {0} is not supported, only OpenAPI 3")]
     Swagger(String),
-    /// It is of a version that nobody here knows.
-    #[error("OpenAPI {0} cannot be read")]
-    Version(String),
-    /// The name cannot be that of a toolbox.
-    #[error("`{0}` cannot be the name of a toolbox")]
-    Name(String),
-    /// It does not say where the operations are.
-    #[error("the document does not say at which address its operations are")]
+    /// The version is not supported.
+    #[error("OpenAPI {0} is not supported")]
+    UnsupportedVersion(String),
+    /// The name is not a valid name of a toolbox.
+    #[error("invalid toolbox name `{0}`")]
+    InvalidName(String),
+    /// The document does not name a server.
+    #[error("the document does not name a server")]
     NoServer,
-    /// The address is not a whole one.
-    #[error("the address `{0}` is not a whole one")]
+    /// The address of the server is relative.
+    #[error("the server address `{0}` is not absolute")]
     RelativeServer(String),
-    /// The address has holes that nothing fills.
-    #[error("the address `{0}` has holes that nothing fills")]
-    OpenServer(String),
+    /// The address of the server has placeholders without a value.
+    #[error("the server address `{0}` has placeholders without a value")]
+    UnresolvedServer(String),
     /// There are no operations.
     #[error("the document has no operations")]
     NoOperations,
-    /// No operation is asked for.
-    #[error("none of the {count} operations is asked for")]
-    NothingMatches {
-        /// Some that there are.
+    /// No operation is selected.
+    #[error("none of the {count} operations is selected")]
+    NoMatch {
+        /// Some of the operations.
         known: Vec<String>,
-        /// How many there are.
+        /// The number of operations.
         count: usize,
     },
-    /// No operation can be a tool.
-    #[error("none of the operations can be a tool")]
-    NothingLeft {
-        /// Why not.
+    /// No operation can be converted.
+    #[error("none of the operations can be converted to a tool")]
+    NoTools {
+        /// The reasons.
         warnings: Vec<Warning>,
     },
 }
 
 impl OpenApiError {
-    /// Returns what to do about it.
+    /// Returns how to fix it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            OpenApiError::NotOpenApi => "name the document itself, not a page that shows it".to_owned(),
-            OpenApiError::Swagger(_) => "convert it to OpenAPI 3 first, with swagger2openapi for example".to_owned(),
-            OpenApiError::Version(_) => "3.0 and 3.1 can be read".to_owned(),
-            OpenApiError::Name(_) => {
-                "a name has at most 32 ASCII letters, digits, `_` and `-`, starts with a letter and has no `__`"
-                    .to_owned()
+            OpenApiError::NotOpenApi => "pass the document itself, not a page that displays it".to_owned(),
+            OpenApiError::Swagger(_) => {
+                "convert the document to OpenAPI 3 first, for example with swagger2openapi".to_owned()
             }
-            OpenApiError::NoServer | OpenApiError::RelativeServer(_) | OpenApiError::OpenServer(_) => {
-                "say the address: `--server https://api.example.com/v1`".to_owned()
+            OpenApiError::UnsupportedVersion(_) => "supported versions: 3.0 and 3.1".to_owned(),
+            OpenApiError::InvalidName(_) => {
+                "use at most 32 ASCII letters, digits, `_` and `-`, starting with a letter and without `__`".to_owned()
             }
-            OpenApiError::NothingMatches { known, count } => {
+            OpenApiError::NoServer | OpenApiError::RelativeServer(_) | OpenApiError::UnresolvedServer(_) => {
+                "pass the server address: `--server https://api.example.com/v1`".to_owned()
+            }
+            OpenApiError::NoMatch { known, count } => {
                 let more = if *count > known.len() { ", …" } else { "" };
-                format!("the operations are {}{more}", known.join(", "))
+                format!("available operations: {}{more}", known.join(", "))
             }
-            OpenApiError::NoOperations | OpenApiError::NothingLeft { .. } => return None,
+            OpenApiError::NoOperations | OpenApiError::NoTools { .. } => return None,
         })
     }
 }

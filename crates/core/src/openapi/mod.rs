@@ -1,77 +1,67 @@
-//! Toolboxes from OpenAPI documents: one HTTP tool for each operation.
+//! Import of OpenAPI documents as toolboxes: one HTTP tool per operation.
 //!
-//! What a tool cannot say is left out with a warning, so that a reader of the toolbox knows what the document says
-//! beyond it. A type may come out wider than its schema, never narrower: the server checks what it is sent anyway.
+//! Parts of a document that a tool cannot express are left out with a [`Warning`]. A type may be wider than its schema, never
+//! narrower, since the server validates requests anyway.
 
-mod document;
+mod warning;
 mod error;
+mod document;
+mod http;
 mod naming;
 mod operation;
+mod server;
+mod schema;
+mod importer;
+mod security;
 mod parameter;
 mod response;
-mod schema;
-mod security;
-mod server;
+mod tool;
 mod write;
 
 pub use error::OpenApiError;
+pub use warning::Warning;
 
 use crate::text::Glob;
 use document::Document;
-use indexmap::IndexSet;
+use importer::Importer;
 use schema::Schemas;
 use security::Security;
 use serde_json::Value as Json;
-use std::fmt;
+use warning::Warnings;
 
-/// What to make of a document.
+/// Options of an import.
 ///
 /// ```
-/// use patter_core::openapi::Options;
+/// use patter_core::openapi::ImportOptions;
 /// use patter_core::text::Glob;
-/// let options = Options { name: Some("shop".to_owned()), only: vec![Glob::new("list*")], ..Options::default() };
+/// let options = ImportOptions { name: Some("shop".to_owned()), only: vec![Glob::new("list*")], ..ImportOptions::default() };
 /// assert!(options.only[0].matches("listOrders"));
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The name of the toolbox; without one the title of the document gives it.
+pub struct ImportOptions {
+    /// The name of the toolbox. By default it is derived from the title of the document.
     pub name: Option<String>,
-    /// The address that all operations are at; without one the document says it.
+    /// The address of the server. By default the document's.
     pub server: Option<String>,
-    /// The operations to take, by name, `operationId`, path, or method and path; all of them if there is nothing.
+    /// The operations to import, by name, `operationId`, path, or method and path; all of them if empty.
     pub only: Vec<Glob>,
 }
 
-/// A toolbox that was made from a document.
+/// A toolbox imported from a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedToolbox {
     /// The toolbox and its record types, as formatted gram.
     pub text: String,
-    /// How many tools it has.
+    /// The number of tools.
     pub tools: usize,
-    /// What the document says and the toolbox does not.
+    /// The parts of the document that the toolbox does not express.
     pub warnings: Vec<Warning>,
 }
 
-/// Something that the document says and the toolbox does not.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Warning {
-    /// What it is about: `GET /pets`, or `schema Pet`.
-    pub place: String,
-    /// What is different.
-    pub message: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)
-    }
-}
-
-/// Makes a toolbox from an OpenAPI document, version 3.0 or 3.1. The same document gives the same bytes.
+/// Imports an OpenAPI document, version 3.0 or 3.1, as a toolbox. The output is deterministic.
 ///
 /// ```
-/// use patter_core::openapi::{Options, toolbox};
+/// use patter_core::openapi::{ImportOptions, import};
 /// use serde_json::json;
 /// let document = json!({
 ///     "openapi": "3.1.0",
@@ -85,59 +75,44 @@ impl fmt::Display for Warning {
 ///             "schema": { "type": "number" } } } } }
 ///     } } }
 /// });
-/// let made = toolbox(&document, &Options::default()).unwrap();
-/// assert!(made.text.contains("(city::Text)==>(::Double)"), "{}", made.text);
-/// assert!(made.warnings.is_empty());
+/// let imported = import(&document, &ImportOptions::default()).unwrap();
+/// assert!(imported.text.contains("(city::Text)==>(::Double)"), "{}", imported.text);
+/// assert!(imported.warnings.is_empty());
 /// ```
-pub fn toolbox(document: &Json, options: &Options) -> Result<Imported, OpenApiError> {
-    let mut notes = Notes::default();
-    let document = Document::read(document, &mut notes)?;
-    let name = naming::toolbox_name(document.title(), options)?;
+pub fn import(document: &Json, options: &ImportOptions) -> Result<ImportedToolbox, OpenApiError> {
+    let mut warnings = Warnings::default();
+    let document = Document::read(document, &mut warnings)?;
+    let name = naming::toolbox_name(document.title(), options.name.as_deref())?;
     let security = Security::read(&document, &name);
-    // What is not asked for needs no warning.
-    let mut unasked = Notes::default();
-    let listing = if options.only.is_empty() { &mut notes } else { &mut unasked };
+    // With a selection, warnings about operations outside of it are dropped.
+    let mut dropped = Warnings::default();
+    let listing = if options.only.is_empty() { &mut warnings } else { &mut dropped };
     let operations = operation::list(&document, &name, listing);
     if operations.is_empty() {
         return Err(OpenApiError::NoOperations);
     }
     let count = operations.len();
     let known: Vec<_> = operations.iter().take(5).map(|operation| operation.name.clone()).collect();
-    let chosen: Vec<_> = operations.into_iter().filter(|operation| operation.is_chosen(&options.only)).collect();
-    if chosen.is_empty() {
-        return Err(OpenApiError::NothingMatches { known, count });
+    let selected: Vec<_> = operations.into_iter().filter(|operation| operation.is_selected(&options.only)).collect();
+    if selected.is_empty() {
+        return Err(OpenApiError::NoMatch { known, count });
     }
     let mut schemas = Schemas::new(document.root());
     let mut tools = Vec::new();
-    for operation in &chosen {
-        notes.place = operation.place();
-        let Some(server) = server::address(&document, operation, options, &mut notes)? else { continue };
-        let mut maker = operation::Maker { document: &document, schemas: &mut schemas, notes: &mut notes };
-        tools.extend(maker.tool(operation, &server, &security));
+    for operation in &selected {
+        warnings.location = operation.location();
+        let Some(server) = server::address(&document, operation, options.server.as_deref(), &mut warnings)? else {
+            continue;
+        };
+        let mut importer = Importer { document: &document, schemas: &mut schemas, warnings: &mut warnings };
+        tools.extend(importer.tool(operation, &server, &security));
     }
-    let records = schemas.records(&mut notes);
-    tools.retain(|tool| write::can_be_read(tool, &records, &mut notes));
-    let warnings = notes.warnings.into_iter().collect();
+    let records = schemas.records(&mut warnings);
+    tools.retain(|tool| write::is_readable(tool, &records, &mut warnings));
+    let warnings = warnings.into_list();
     if tools.is_empty() {
-        return Err(OpenApiError::NothingLeft { warnings });
+        return Err(OpenApiError::NoTools { warnings });
     }
-    let text = write::toolbox(&document, &name, &tools, &records);
-    Ok(Imported { text, tools: tools.len(), warnings })
-}
-
-/// Warnings, each once, about the place where the import is.
-#[derive(Default)]
-struct Notes {
-    place: String,
-    warnings: IndexSet<Warning>,
-}
-
-impl Notes {
-    fn add(&mut self, message: impl Into<String>) {
-        self.warnings.insert(Warning { place: self.place.clone(), message: message.into() });
-    }
-
-    fn add_about(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.warnings.insert(Warning { place: place.into(), message: message.into() });
-    }
+    let text = write::format_toolbox(&document, &name, &tools, &records);
+    Ok(ImportedToolbox { text, tools: tools.len(), warnings })
 }

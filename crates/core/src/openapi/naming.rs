@@ -1,26 +1,29 @@
-//! Names: of the toolbox, its tools, their parameters, and variables of the environment.
+//! Names of the toolbox, its tools, their parameters, and environment variables.
 
-use super::{OpenApiError, Options};
+use super::error::OpenApiError;
 use crate::name::WireName;
 
-/// The longest name of a toolbox, so that tools have room for names of their own.
-const LONGEST_TOOLBOX: usize = 32;
-/// Words of titles that say nothing about what the interface is for.
-const EMPTY_WORDS: &[&str] =
+/// The maximum length of a toolbox name, which leaves room for the names of its tools.
+const MAX_TOOLBOX_NAME: usize = 32;
+/// Words in titles that do not describe the API.
+const GENERIC_WORDS: &[&str] =
     &["api", "apis", "http", "openapi", "rest", "spec", "specification", "swagger", "the", "web"];
 
-/// Returns the name of the toolbox: what was asked for, or the words of the title that say something.
-pub(super) fn toolbox_name(title: &str, options: &Options) -> Result<String, OpenApiError> {
-    if let Some(name) = &options.name {
-        let is_letter = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
-        let is_name = is_letter && name.len() <= LONGEST_TOOLBOX && !name.contains('/') && WireName::of(name).is_ok();
-        return if is_name { Ok(name.clone()) } else { Err(OpenApiError::Name(name.clone())) };
+/// Returns the name of the toolbox: the requested one, or the descriptive words of the title.
+pub(super) fn toolbox_name(title: &str, requested: Option<&str>) -> Result<String, OpenApiError> {
+    if let Some(name) = requested {
+        let starts_with_letter = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
+        let is_valid = starts_with_letter
+            && name.len() <= MAX_TOOLBOX_NAME
+            && !name.contains('/')
+            && WireName::from_full_name(name).is_ok();
+        return if is_valid { Ok(name.to_owned()) } else { Err(OpenApiError::InvalidName(name.to_owned())) };
     }
     let lower = title.to_ascii_lowercase();
-    let said = words(&lower).into_iter().filter(|word| !EMPTY_WORDS.contains(word) && !is_version(word));
+    let descriptive = words(&lower).into_iter().filter(|word| !GENERIC_WORDS.contains(word) && !is_version(word));
     let mut name = String::new();
-    for word in said {
-        if name.len() + word.len() + 1 > LONGEST_TOOLBOX {
+    for word in descriptive {
+        if name.len() + word.len() + 1 > MAX_TOOLBOX_NAME {
             break;
         }
         if !name.is_empty() {
@@ -45,30 +48,30 @@ fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Returns the name of a tool: the words of the operation's id, or its method and path, as `camelCase`.
+/// Returns the name of a tool in camel case: the words of the operation's id, or of its method and path.
 pub(super) fn tool_name(id: Option<&str>, method: &str, path: &str) -> String {
-    let name = id.map(|id| camel(words(id))).filter(|name| !name.is_empty());
+    let name = id.map(|id| camel_case(words(id))).filter(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| {
         let segments = path.split('/').map(|segment| match segment.strip_prefix('{') {
-            Some(hole) => format!("by {hole}"),
+            Some(parameter) => format!("by {parameter}"),
             None => segment.to_owned(),
         });
         let all: String = std::iter::once(method.to_ascii_lowercase()).chain(segments).collect::<Vec<_>>().join(" ");
-        camel(words(&all))
+        camel_case(words(&all))
     });
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("op{name}") } else { name }
 }
 
-/// Returns at most so many bytes of a name, all of it ASCII.
-pub(super) fn shortened(name: &str, most: usize) -> &str {
-    name.get(..most).unwrap_or(name)
+/// Truncates a name of ASCII characters.
+pub(super) fn truncate(name: &str, max: usize) -> &str {
+    name.get(..max).unwrap_or(name)
 }
 
-fn camel(words: Vec<&str>) -> String {
+fn camel_case(words: Vec<&str>) -> String {
     let mut name = String::new();
     for word in words {
         let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
-        // `ListPets` begins like a word, `URLs` does not.
+        // `ListPets` starts with a capitalized word, `URLs` with an abbreviation.
         let is_word = !rest.starts_with(|c: char| c.is_ascii_uppercase());
         match (name.is_empty(), is_word) {
             (true, true) => name.push_str(&first.to_ascii_lowercase()),
@@ -80,7 +83,7 @@ fn camel(words: Vec<&str>) -> String {
     name
 }
 
-/// Returns a name that can be that of a parameter: `[A-Za-z_][A-Za-z0-9_]*`.
+/// Converts a name to one that is valid for a parameter: `[A-Za-z_][A-Za-z0-9_]*`.
 pub(super) fn symbol(name: &str) -> String {
     let is_symbol = |name: &str| {
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -97,22 +100,22 @@ pub(super) fn symbol(name: &str) -> String {
     }
 }
 
-/// Returns the name of a variable of the environment: `PETSTORE_API_KEY`.
-pub(super) fn variable(toolbox: &str, what: &str) -> String {
+/// Returns the name of an environment variable: `PETSTORE_API_KEY`.
+pub(super) fn variable(toolbox: &str, purpose: &str) -> String {
     let mut name = String::new();
-    let mut before = '_';
-    for c in toolbox.chars().chain(['_']).chain(what.chars()) {
+    let mut previous = '_';
+    for c in toolbox.chars().chain(['_']).chain(purpose.chars()) {
         if !c.is_ascii_alphanumeric() {
             if !name.ends_with('_') {
                 name.push('_');
             }
         } else {
-            if c.is_ascii_uppercase() && before.is_ascii_lowercase() {
+            if c.is_ascii_uppercase() && previous.is_ascii_lowercase() {
                 name.push('_');
             }
             name.push(c.to_ascii_uppercase());
         }
-        before = c;
+        previous = c;
     }
     name.trim_end_matches('_').to_owned()
 }
@@ -122,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_they_are_for() {
-        let toolbox = |title: &str| toolbox_name(title, &Options::default()).unwrap();
+    fn toolboxes_are_named_after_titles() {
+        let toolbox = |title: &str| toolbox_name(title, None).unwrap();
         assert_eq!(toolbox("Swagger Petstore - OpenAPI 3.0"), "petstore");
         assert_eq!(toolbox("The Weather API v2"), "weather");
         assert_eq!(toolbox("GitHub v3 REST API"), "github");

@@ -1,24 +1,26 @@
-//! What an operation gives.
+//! The responses of operations.
 
-use super::document::{Document, text_of};
-use super::operation::{Maker, Operation};
-use super::parameter::{essence, is_json, is_text};
-use super::schema::Place;
+use super::document::{Document, text_property};
+use super::http::{is_json, is_text, media_type};
+use super::importer::Importer;
+use super::operation::Operation;
+use super::schema::SchemaPosition;
+use super::warning::Warnings;
 use serde_json::{Map, Value as Json, json};
 
-/// How long the message of an error may be.
-const LONGEST_MESSAGE: usize = 200;
+/// The maximum length of an error message.
+const MAX_MESSAGE: usize = 200;
 
 pub(super) struct Response {
     pub(super) schema: Json,
-    /// What of the response is the result, where it is not the body as it is.
+    /// The part of the response that is the result, if it is not the JSON body.
     pub(super) result: Option<&'static str>,
 }
 
-impl<'d> Maker<'_, 'd> {
-    /// Returns what an operation gives when it succeeds.
+impl<'d> Importer<'_, 'd> {
+    /// Returns the response of a successful operation.
     pub(super) fn response(&mut self, operation: &Operation<'d>) -> Response {
-        let contents: Vec<_> = successes(self.document, operation, self.notes)
+        let contents: Vec<_> = successes(self.document, operation, self.warnings)
             .into_iter()
             .filter_map(|response| response.get("content").and_then(Json::as_object))
             .filter(|content| !content.is_empty())
@@ -27,29 +29,32 @@ impl<'d> Maker<'_, 'd> {
         if operation.method == "HEAD" {
             return Response { schema: json!({ "type": "integer" }), result: Some("status") };
         }
-        if let Some((_, media)) = kinds().find(|(kind, _)| is_json(&essence(kind))) {
+        if let Some((_, media)) = kinds().find(|(kind, _)| is_json(&media_type(kind))) {
             let schema = media.get("schema");
-            let schema = schema.map_or_else(|| json!({}), |schema| self.schemas.plain(schema, Place::Bare, self.notes));
+            let schema = schema.map_or_else(
+                || json!({}),
+                |schema| self.schemas.plain(schema, SchemaPosition::Anonymous, self.warnings),
+            );
             return Response { schema, result: None };
         }
-        if let (false, Some((kind, _))) = (kinds().any(|(kind, _)| is_text(&essence(kind))), kinds().next()) {
-            self.notes.add(format!("its answer is `{kind}`, which is read as text"));
+        if let (false, Some((kind, _))) = (kinds().any(|(kind, _)| is_text(&media_type(kind))), kinds().next()) {
+            self.warnings.add(format!("the response type `{kind}` is read as text"));
         }
-        // Nothing at all is text too; a status would hide that a request failed.
+        // An empty response is an empty text. The status would hide that a request failed.
         Response { schema: json!({ "type": "string" }), result: Some("text") }
     }
 }
 
-/// Returns the responses that mean success, the likeliest first.
+/// Returns the responses for success, the most likely first.
 fn successes<'d>(
     document: &Document<'d>,
     operation: &Operation<'d>,
-    notes: &mut super::Notes,
+    warnings: &mut Warnings,
 ) -> Vec<&'d Map<String, Json>> {
-    let responses = operation.own.get("responses").and_then(Json::as_object);
+    let responses = operation.object.get("responses").and_then(Json::as_object);
     let mut found: Vec<_> =
         responses.into_iter().flatten().filter(|(status, _)| status.starts_with('2') || *status == "default").collect();
-    // `default` is what remains: success only where nothing else is.
+    // `default` covers all other statuses: success only if no other response is.
     let has_success = found.iter().any(|(status, _)| status.starts_with('2'));
     found.retain(|(status, _)| !has_success || *status != "default");
     found.sort_by_key(|(status, _)| status.to_ascii_uppercase());
@@ -57,24 +62,24 @@ fn successes<'d>(
     for (_, response) in found {
         match document.resolve(response) {
             Ok(response) => resolved.push(response),
-            Err(reference) => notes.add(format!("`{reference}` is not in this document, and is left out")),
+            Err(reference) => warnings.add(format!("`{reference}` is not in this document; left out")),
         }
     }
     resolved
 }
 
-/// Returns what the errors of an operation mean, by status. What is wrong with a request its answer tells better.
-pub(super) fn errors(document: &Document<'_>, operation: &Operation<'_>) -> Vec<(String, String)> {
-    let responses = operation.own.get("responses").and_then(Json::as_object);
-    let is_telling = |status: &str| {
+/// Returns the messages of errors by status. Validation errors are left out, since their responses are more specific.
+pub(super) fn error_messages(document: &Document<'_>, operation: &Operation<'_>) -> Vec<(String, String)> {
+    let responses = operation.object.get("responses").and_then(Json::as_object);
+    let is_specific = |status: &str| {
         status.len() == 3
             && status.starts_with('4')
             && status.chars().all(|c| c.is_ascii_digit())
             && !matches!(status, "400" | "422")
     };
-    let found = responses.into_iter().flatten().filter(|(status, _)| is_telling(status));
-    let message = |response| text_of(document.resolve(response).ok()?, "description", LONGEST_MESSAGE);
-    // Messages are templates, in which braces are holes.
-    let written = |message: String| message.replace('{', "{{").replace('}', "}}");
-    found.filter_map(|(status, response)| Some((status.clone(), written(message(response)?)))).collect()
+    let found = responses.into_iter().flatten().filter(|(status, _)| is_specific(status));
+    let message = |response| text_property(document.resolve(response).ok()?, "description", MAX_MESSAGE);
+    // Messages are templates, so literal braces are doubled.
+    let escape = |message: String| message.replace('{', "{{").replace('}', "}}");
+    found.filter_map(|(status, response)| Some((status.clone(), escape(message(response)?)))).collect()
 }

@@ -1,194 +1,217 @@
-//! Schemas of OpenAPI as plain JSON Schemas, without references but to record types.
+//! Conversion of OpenAPI schemas to plain JSON Schemas, whose only references are to record types.
 //!
-//! Each object among the components is a record type. Everything else is copied to where it is referred to, up to a
-//! depth and a size; what is beyond is taken for anything, with a note.
+//! Each object among the components becomes a record type. Other references are inlined, up to a depth and a size; anything
+//! beyond is treated as `Any`, with a warning.
 
-mod merge;
 mod simple;
+mod merge;
 
-use super::Notes;
-use super::document::text_of;
-use crate::check::endless_records;
-use crate::types::keyword::{free_name, pointer, reference_to, references, unescaped};
-use crate::types::signature::{Naming, Presence, Record, Records, Signature, Type, is_type_name};
+use super::document::{MAX_DESCRIPTION, text_property};
+use super::warning::Warnings;
+use crate::check::infinite_records;
+use crate::types::keyword::{collect_references, free_name, pointer, reference_to, unescape_token};
+use crate::types::signature::{Presence, Record, RecordNaming, Records, Signature, Type, is_type_name};
 use indexmap::IndexMap;
-use merge::Merged;
+use merge::MergedObject;
 pub(super) use merge::is_set;
 use serde_json::{Map, Value as Json, json};
+use simple::schema_of;
 
-/// How deep schemas may nest, references included.
-const DEEPEST: usize = 14;
-/// How many schemas one type may consist of.
-const MOST_PARTS: usize = 2_000;
-/// How many of them may be inside of what stays a JSON Schema.
-const MOST_INSIDE: usize = 80;
-/// How long the description of a parameter or a field may be.
-pub(super) const LONGEST_DESCRIPTION: usize = 300;
+/// The maximum nesting depth of schemas, including references.
+const MAX_DEPTH: usize = 14;
+/// The maximum number of schemas in one type.
+const MAX_PARTS: usize = 2_000;
+/// The maximum number of schemas nested in one that stays a JSON Schema.
+const MAX_NESTED_PARTS: usize = 80;
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is that of a parameter or a field.
+pub(super) enum SchemaPosition {
+    /// A parameter or a field.
     Named,
-    /// It is that of a result or of the items of an array.
-    Bare,
-    /// It is inside of what no type can say, where there are no record types.
-    Inside,
+    /// A result, or the items of an array.
+    Anonymous,
+    /// Inside a schema that no type can express, where record types are not available.
+    Nested,
 }
 
 pub(super) struct Schemas<'d> {
     document: &'d Json,
-    /// The names of record types by their pointers; `None` for what is no record type.
-    named: IndexMap<String, Option<String>>,
+    /// The names of record types by their pointers; `None` for other schemas.
+    record_names: IndexMap<String, Option<String>>,
     parts: usize,
-    inside: usize,
+    nested_parts: usize,
 }
 
-/// The references that were followed, and how deep that is.
+/// The chain of references to the current schema, and its depth.
 #[derive(Default)]
-struct Way {
+struct SchemaPath {
     targets: Vec<String>,
     depth: usize,
 }
 
 impl<'d> Schemas<'d> {
     pub(super) fn new(document: &'d Json) -> Self {
-        Self { document, named: IndexMap::new(), parts: 0, inside: 0 }
+        Self { document, record_names: IndexMap::new(), parts: 0, nested_parts: 0 }
     }
 
-    /// Returns a schema as a plain one.
-    pub(super) fn plain(&mut self, schema: &'d Json, place: Place, notes: &mut Notes) -> Json {
-        (self.parts, self.inside) = (0, 0);
-        self.schema(schema, place, &mut Way::default(), notes)
+    /// Converts a schema to a plain one.
+    pub(super) fn plain(&mut self, schema: &'d Json, position: SchemaPosition, warnings: &mut Warnings) -> Json {
+        self.parts = 0;
+        self.nested_parts = 0;
+        self.convert(schema, position, &mut SchemaPath::default(), warnings)
     }
 
-    /// Returns the properties of an object, with whether each is required. `None` where it is more than an object.
-    pub(super) fn properties(&self, schema: &'d Json, notes: &mut Notes) -> Option<Merged<'d>> {
-        let merged = Merged::of(self.document, schema, notes)?;
+    /// Returns the properties of an object. `None` if the schema is more than an object.
+    pub(super) fn properties(&self, schema: &'d Json, warnings: &mut Warnings) -> Option<MergedObject<'d>> {
+        let merged = MergedObject::merge(self.document, schema, warnings)?;
         (!merged.is_nullable && !merged.properties.is_empty()).then_some(merged)
     }
 
     /// Reads a signature from plain schemas.
     pub(super) fn signature(input: Map<String, Json>, output: Json) -> Result<Signature, String> {
-        let (input, output) = (with_stubs(Json::Object(input)), with_stubs(output));
-        let made = Signature::from_schemas_naming(&input, Some(&output), Naming::Objects);
-        made.map(|made| made.signature).map_err(|error| error.to_string())
+        let input = with_stubs(Json::Object(input));
+        let output = with_stubs(output);
+        let converted = Signature::from_schemas_naming(&input, Some(&output), RecordNaming::AllObjects);
+        converted.map(|converted| converted.signature).map_err(|error| error.to_string())
     }
 
-    /// Reads all record types that were named, those that they name themselves included.
-    pub(super) fn records(&mut self, notes: &mut Notes) -> Records {
+    /// Returns all record types in use, including those that other record types refer to.
+    pub(super) fn records(&mut self, warnings: &mut Warnings) -> Records {
         let mut records = Records::default();
         let mut next = 0;
-        while let Some((target, name)) = self.named.get_index(next).map(|(target, name)| (target.clone(), name.clone()))
+        while let Some((target, name)) =
+            self.record_names.get_index(next).map(|(target, name)| (target.clone(), name.clone()))
         {
             next += 1;
             let (Some(name), Some(schema)) = (name, self.document.pointer(&target)) else { continue };
-            notes.place = format!("schema {}", unescaped(target.rsplit('/').next().unwrap_or_default()));
-            let Some(merged) = Merged::of(self.document, schema, notes) else { continue };
-            (self.parts, self.inside) = (0, 0);
-            let mut way = Way { targets: vec![target], depth: 0 };
-            let body = self.object(&merged, Place::Bare, &mut way, notes);
+            warnings.location = format!("schema {}", unescape_token(target.rsplit('/').next().unwrap_or_default()));
+            let Some(merged) = MergedObject::merge(self.document, schema, warnings) else { continue };
+            self.parts = 0;
+            self.nested_parts = 0;
+            let mut path = SchemaPath { targets: vec![target], depth: 0 };
+            let body = self.convert_object(&merged, SchemaPosition::Anonymous, &mut path, warnings);
             let fields = match Self::signature(body, json!({})) {
                 Ok(signature) => signature.parameters,
                 Err(error) => {
-                    notes.add(format!("is taken for any object: {error}"));
+                    warnings.add(format!("treated as any object: {error}"));
                     Vec::new()
                 }
             };
             records.insert(name, Record { description: merged.description, fields });
         }
-        finite(records, notes)
+        make_finite(records, warnings)
     }
 
-    fn schema(&mut self, schema: &'d Json, place: Place, way: &mut Way, notes: &mut Notes) -> Json {
+    fn convert(
+        &mut self,
+        schema: &'d Json,
+        position: SchemaPosition,
+        path: &mut SchemaPath,
+        warnings: &mut Warnings,
+    ) -> Json {
         let Json::Object(map) = schema else { return json!({}) };
         self.parts += 1;
-        self.inside += usize::from(place == Place::Inside);
-        if way.depth >= DEEPEST || self.parts > MOST_PARTS || self.inside > MOST_INSIDE {
-            notes.add("a type is too large to be said in full, and is taken for anything from some depth on");
+        self.nested_parts += usize::from(position == SchemaPosition::Nested);
+        if path.depth >= MAX_DEPTH || self.parts > MAX_PARTS || self.nested_parts > MAX_NESTED_PARTS {
+            warnings.add("a type is too large; parts of it are treated as `Any`");
             return json!({});
         }
-        way.depth += 1;
+        path.depth += 1;
         let is_nullable = simple::is_nullable(map);
-        // For named parts only a JSON Schema can say that they may be null.
-        let within = if is_nullable && place == Place::Named { Place::Inside } else { place };
-        let mut made = self.without_null(map, within, way, notes);
+        // The type of a parameter or field can only be nullable as a JSON Schema.
+        let inner = if is_nullable && position == SchemaPosition::Named { SchemaPosition::Nested } else { position };
+        let mut plain = self.convert_non_null(map, inner, path, warnings);
         if is_nullable {
-            made = simple::with_null(made);
+            plain = simple::with_null(plain);
         }
-        if let Some(description) = text_of(map, "description", LONGEST_DESCRIPTION) {
-            made.insert("description".to_owned(), description.into());
+        if let Some(description) = text_property(map, "description", MAX_DESCRIPTION) {
+            plain.insert("description".to_owned(), description.into());
         }
-        way.depth -= 1;
-        Json::Object(made)
+        path.depth -= 1;
+        Json::Object(plain)
     }
 
-    fn without_null(
+    fn convert_non_null(
         &mut self,
         map: &'d Map<String, Json>,
-        place: Place,
-        way: &mut Way,
-        notes: &mut Notes,
+        position: SchemaPosition,
+        path: &mut SchemaPath,
+        warnings: &mut Warnings,
     ) -> Map<String, Json> {
         if let Some(reference) = map.get("$ref").and_then(Json::as_str) {
-            return self.reference(reference, place, way, notes);
+            return self.convert_reference(reference, position, path, warnings);
         }
         let schemas = |keyword: &str| map.get(keyword).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
         let is_object = map.contains_key("properties");
         if let ([one], false) = (schemas("allOf"), is_object) {
-            return self.inner(one, place, way, notes);
+            return self.convert_map(one, position, path, warnings);
         }
         let options: Vec<_> =
             schemas("oneOf").iter().chain(schemas("anyOf")).filter(|option| !simple::is_null(option)).collect();
         match options.as_slice() {
             _ if is_object => {}
             [] => {}
-            [one] => return self.inner(one, place, way, notes),
+            [one] => return self.convert_map(one, position, path, warnings),
             _ => {
-                if let Some(allowed) = simple::alternatives(&options) {
+                if let Some(allowed) = simple::combine_texts(&options) {
                     return allowed;
                 }
                 let options: Vec<_> =
-                    options.iter().map(|option| self.schema(option, Place::Inside, way, notes)).collect();
-                return keywords([("anyOf", Json::Array(options))]);
+                    options.iter().map(|option| self.convert(option, SchemaPosition::Nested, path, warnings)).collect();
+                return schema_of([("anyOf", Json::Array(options))]);
             }
         }
-        if let Some(merged) = Merged::of_map(self.document, map, notes) {
+        if let Some(merged) = MergedObject::merge_map(self.document, map, warnings) {
             return match simple::map_values(map).filter(|_| merged.properties.is_empty()) {
                 Some(values) => {
-                    let values = self.schema(values, Place::Inside, way, notes);
-                    keywords([("type", "object".into()), ("additionalProperties", values)])
+                    let values = self.convert(values, SchemaPosition::Nested, path, warnings);
+                    schema_of([("type", "object".into()), ("additionalProperties", values)])
                 }
-                None => self.object(&merged, place, way, notes),
+                None => self.convert_object(&merged, position, path, warnings),
             };
         }
         if let [_, ..] = schemas("allOf") {
-            let all: Vec<_> = schemas("allOf").iter().map(|one| self.schema(one, Place::Inside, way, notes)).collect();
-            return keywords([("allOf", Json::Array(all))]);
+            let all: Vec<_> =
+                schemas("allOf").iter().map(|one| self.convert(one, SchemaPosition::Nested, path, warnings)).collect();
+            return schema_of([("allOf", Json::Array(all))]);
         }
-        let mut made = simple::keywords(map, notes);
-        if made.get("type").is_some_and(|name| name == "array") {
-            let place = if place == Place::Inside { place } else { Place::Bare };
-            let items = map.get("items").map_or_else(|| json!({}), |items| self.schema(items, place, way, notes));
-            made.insert("items".to_owned(), items);
+        let mut plain = simple::supported_keywords(map, warnings);
+        if plain.get("type").is_some_and(|name| name == "array") {
+            let position = if position == SchemaPosition::Nested { position } else { SchemaPosition::Anonymous };
+            let items =
+                map.get("items").map_or_else(|| json!({}), |items| self.convert(items, position, path, warnings));
+            plain.insert("items".to_owned(), items);
         }
-        made
+        plain
     }
 
-    fn inner(&mut self, schema: &'d Json, place: Place, way: &mut Way, notes: &mut Notes) -> Map<String, Json> {
-        match self.schema(schema, place, way, notes) {
+    fn convert_map(
+        &mut self,
+        schema: &'d Json,
+        position: SchemaPosition,
+        path: &mut SchemaPath,
+        warnings: &mut Warnings,
+    ) -> Map<String, Json> {
+        match self.convert(schema, position, path, warnings) {
             Json::Object(map) => map,
             _ => Map::new(),
         }
     }
 
-    fn object(&mut self, merged: &Merged<'d>, place: Place, way: &mut Way, notes: &mut Notes) -> Map<String, Json> {
-        let place = if place == Place::Inside { place } else { Place::Named };
+    fn convert_object(
+        &mut self,
+        merged: &MergedObject<'d>,
+        position: SchemaPosition,
+        path: &mut SchemaPath,
+        warnings: &mut Warnings,
+    ) -> Map<String, Json> {
+        let position = if position == SchemaPosition::Nested { position } else { SchemaPosition::Named };
         let mut properties = Map::new();
         for (name, schema) in &merged.properties {
-            properties.insert((*name).to_owned(), self.schema(schema, place, way, notes));
+            properties.insert((*name).to_owned(), self.convert(schema, position, path, warnings));
         }
-        let mut object = keywords([("type", "object".into()), ("properties", Json::Object(properties))]);
+        let mut object = schema_of([("type", "object".into()), ("properties", Json::Object(properties))]);
         let required: Vec<_> = merged.required().map(Json::from).collect();
         if !required.is_empty() {
             object.insert("required".to_owned(), Json::Array(required));
@@ -196,49 +219,59 @@ impl<'d> Schemas<'d> {
         object
     }
 
-    fn reference(&mut self, reference: &str, place: Place, way: &mut Way, notes: &mut Notes) -> Map<String, Json> {
+    fn convert_reference(
+        &mut self,
+        reference: &str,
+        position: SchemaPosition,
+        path: &mut SchemaPath,
+        warnings: &mut Warnings,
+    ) -> Map<String, Json> {
         let found = pointer(reference).and_then(|target| Some((self.document.pointer(&target)?, target)));
         let Some((schema, target)) = found else {
-            notes.add(format!("`{reference}` is not in this document, and is taken for anything"));
+            warnings.add(format!("`{reference}` is not in this document; treated as `Any`"));
             return Map::new();
         };
-        match self.record(schema, &target) {
-            Some(name) if place != Place::Inside => return keywords([("$ref", reference_to(&name).into())]),
-            // It contains itself where nothing can say so.
-            Some(_) if way.targets.contains(&target) => return keywords([("type", "object".into())]),
-            None if way.targets.contains(&target) => return Map::new(),
+        match self.record_name(schema, &target) {
+            Some(name) if position != SchemaPosition::Nested => {
+                return schema_of([("$ref", reference_to(&name).into())]);
+            }
+            // Recursion cannot be expressed here.
+            Some(_) if path.targets.contains(&target) => return schema_of([("type", "object".into())]),
+            None if path.targets.contains(&target) => return Map::new(),
             _ => {}
         }
-        way.targets.push(target);
-        let made = self.inner(schema, place, way, notes);
-        way.targets.pop();
-        made
+        path.targets.push(target);
+        let plain = self.convert_map(schema, position, path, warnings);
+        path.targets.pop();
+        plain
     }
 
-    /// Returns the name of the record type that a component is, if it is one.
-    fn record(&mut self, schema: &'d Json, target: &str) -> Option<String> {
-        if let Some(known) = self.named.get(target) {
+    /// Returns the name of a component's record type, if it is one.
+    fn record_name(&mut self, schema: &'d Json, target: &str) -> Option<String> {
+        if let Some(known) = self.record_names.get(target) {
             return known.clone();
         }
         let component = target.strip_prefix("/components/schemas/").filter(|name| !name.contains('/'));
-        // What there is to say about it is said once its fields are read.
-        let is_record = schema.get("$ref").is_none() && self.properties(schema, &mut Notes::default()).is_some();
+        // Warnings about it are added when its fields are read.
+        let is_record = schema.get("$ref").is_none() && self.properties(schema, &mut Warnings::default()).is_some();
         let name = component.filter(|_| is_record).map(|component| {
-            let wanted = unescaped(component);
+            let wanted = unescape_token(component);
             let wanted = if is_type_name(&wanted) { wanted } else { format!("{}Record", wanted.trim()) };
-            free_name(&wanted, |name| !self.named.values().flatten().any(|other| other == name))
+            free_name(&wanted, |name| !self.record_names.values().flatten().any(|other| other == name))
         });
-        self.named.insert(target.to_owned(), name.clone());
+        self.record_names.insert(target.to_owned(), name.clone());
         name
     }
 }
 
-/// Adds what stands for the record types that a schema refers to: an object under each name.
+/// Adds a stub for each record type that a schema refers to.
 fn with_stubs(mut schema: Json) -> Json {
-    let mut found = Vec::new();
-    references(&schema, &mut found);
-    let names =
-        found.into_iter().filter_map(pointer).filter_map(|target| Some(unescaped(target.strip_prefix("/$defs/")?)));
+    let mut references_found = Vec::new();
+    collect_references(&schema, &mut references_found);
+    let names = references_found
+        .into_iter()
+        .filter_map(pointer)
+        .filter_map(|target| Some(unescape_token(target.strip_prefix("/$defs/")?)));
     let stubs: Map<_, _> = names.map(|name| (name, json!({ "type": "object" }))).collect();
     if let (Json::Object(map), false) = (&mut schema, stubs.is_empty()) {
         map.insert("$defs".to_owned(), Json::Object(stubs));
@@ -246,41 +279,40 @@ fn with_stubs(mut schema: Json) -> Json {
     schema
 }
 
-fn keywords<const N: usize>(entries: [(&str, Json); N]) -> Map<String, Json> {
-    entries.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)).collect()
-}
-
-/// Makes fields optional where every value of a record type would have to hold another one for ever.
-fn finite(mut records: Records, notes: &mut Notes) -> Records {
+/// Makes fields optional in record types that no finite value could satisfy.
+fn make_finite(mut records: Records, warnings: &mut Warnings) -> Records {
     loop {
-        let endless = endless_records(&records);
+        let endless = infinite_records(&records);
         if endless.is_empty() {
             return records;
         }
-        let mut mended = Records::default();
+        let mut fixed = Records::default();
         for (name, record) in records.iter() {
             let mut record = record.clone();
             for field in record.fields.iter_mut().filter(|field| endless.contains(name) && field.ty.mentions_record()) {
                 field.presence = Presence::Optional;
-                let message = format!("`{}` is optional here, since no value could have it", field.name);
-                notes.add_about(format!("schema {name}"), message);
+                let message = format!("`{}` is made optional, because no finite value could contain it", field.name);
+                warnings.add_at(format!("schema {name}"), message);
             }
-            mended.insert(name, record);
+            fixed.insert(name, record);
         }
-        records = mended;
+        records = fixed;
     }
 }
 
-/// Returns the record types that types mention, directly or through one another, in the order in which they are known.
-pub(super) fn mentioned<'r>(types: impl Iterator<Item = &'r Type>, records: &'r Records) -> Vec<(&'r str, &'r Record)> {
+/// Returns the record types that types refer to, directly or indirectly, in the order of `records`.
+pub(super) fn referenced_records<'r>(
+    types: impl Iterator<Item = &'r Type>,
+    records: &'r Records,
+) -> Vec<(&'r str, &'r Record)> {
     let mut open = Vec::new();
-    types.for_each(|ty| crate::types::schema::mentions(ty, &mut open));
+    types.for_each(|ty| crate::types::schema::collect_record_names(ty, &mut open));
     let mut used = std::collections::HashSet::new();
     while let Some(name) = open.pop() {
         if used.insert(name)
             && let Some(record) = records.get(name)
         {
-            record.fields.iter().for_each(|field| crate::types::schema::mentions(&field.ty, &mut open));
+            record.fields.iter().for_each(|field| crate::types::schema::collect_record_names(&field.ty, &mut open));
         }
     }
     records.iter().filter(|(name, _)| used.contains(name)).collect()

@@ -1,9 +1,9 @@
-//! The toolbox as text.
+//! Formatting of the toolbox.
 
-use super::Notes;
-use super::document::{Document, line};
-use super::operation::Tool;
-use super::schema::mentioned;
+use super::document::{Document, single_line};
+use super::schema::referenced_records;
+use super::tool::Tool;
+use super::warning::Warnings;
 use crate::declare::ToolSpec;
 use crate::declare::http::HttpSpec;
 use crate::declare::template::Template;
@@ -12,35 +12,35 @@ use patter_gram::{Value, quote_name};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
-/// Tells whether a tool is read as what it was written for: a file with mistakes would be worse than a tool less.
-pub(super) fn can_be_read(tool: &Tool, records: &Records, notes: &mut Notes) -> bool {
-    let (tree, diagnostics) = patter_gram::parse(&written(tool));
+/// Returns whether the text of a tool is valid. Leaving out a tool is better than writing an invalid file.
+pub(super) fn is_readable(tool: &Tool, records: &Records, warnings: &mut Warnings) -> bool {
+    let (tree, diagnostics) = patter_gram::parse(&format_tool(tool));
     let pattern = tree.patterns().next();
     let signature = pattern.and_then(ToolSpec::cast).map(|spec| spec.signature(records));
-    let found = match (pattern, signature) {
+    let problems = match (pattern, signature) {
         (Some(pattern), Some(Ok(signature))) if diagnostics.is_empty() => HttpSpec::read(pattern, &signature).err(),
         (_, Some(Err(error))) => Some(error.diagnostics),
         _ => Some(diagnostics),
     };
-    let Some(found) = found else { return true };
-    let reason = found.first().map_or("it cannot be written", |diagnostic| &diagnostic.message);
-    notes.add_about(&tool.place, format!("skipped: {reason}"));
+    let Some(problems) = problems else { return true };
+    let reason = problems.first().map_or("it cannot be expressed in gram", |diagnostic| &diagnostic.message);
+    warnings.add_at(&tool.location, format!("skipped: {reason}"));
     false
 }
 
-/// Writes the record types that are used, and the toolbox.
-pub(super) fn toolbox(document: &Document<'_>, name: &str, tools: &[Tool], records: &Records) -> String {
+/// Formats the record types in use, and the toolbox.
+pub(super) fn format_toolbox(document: &Document<'_>, name: &str, tools: &[Tool], records: &Records) -> String {
     let mut text = heading(document, tools);
-    for (name, record) in mentioned(types(tools), records) {
+    for (name, record) in referenced_records(types(tools), records) {
         text.push_str(&record.declaration(name));
         text.push_str("\n\n");
     }
-    let tools: Vec<_> = tools.iter().map(written).collect();
+    let tools: Vec<_> = tools.iter().map(format_tool).collect();
     text.push_str(&format!("[{}:Toolbox | {}]\n", quote_name(name), tools.join(", ")));
     patter_gram::format(&text).unwrap_or(text)
 }
 
-fn written(tool: &Tool) -> String {
+fn format_tool(tool: &Tool) -> String {
     let properties = Value::Map(tool.properties.clone());
     format!("[{}:Http {properties} | {}]", quote_name(&tool.name), tool.signature)
 }
@@ -51,39 +51,39 @@ fn types(tools: &[Tool]) -> impl Iterator<Item = &Type> {
     })
 }
 
-/// Says where the toolbox comes from, and which variables it needs.
+/// Returns a comment with the origin of the toolbox and its environment variables.
 fn heading(document: &Document<'_>, tools: &[Tool]) -> String {
-    let title = line(document.title(), 100);
-    let title = if title.is_empty() { "An interface without a title" } else { &title };
+    let title = single_line(document.title(), 100);
+    let title = if title.is_empty() { "Untitled API" } else { &title };
     let version = match document.root().pointer("/info/version") {
-        Some(Json::String(version)) => format!(", version {}", line(version, 30)),
+        Some(Json::String(version)) => format!(", version {}", single_line(version, 30)),
         Some(Json::Number(version)) => format!(", version {version}"),
         _ => String::new(),
     };
-    let mut text = format!("// {title}{version}, from its OpenAPI document.\n");
+    let mut text = format!("// {title}{version}, imported from its OpenAPI document.\n");
     let mut variables = BTreeSet::new();
     for (key, value) in tools.iter().flat_map(|tool| &tool.properties) {
         if matches!(key.as_str(), "url" | "query" | "headers") {
-            collect(value, &mut variables);
+            collect_variables(value, &mut variables);
         }
     }
     if !variables.is_empty() {
         let names: Vec<_> = variables.into_iter().collect();
-        text.push_str(&format!("// Variables of the environment: {}.\n", names.join(", ")));
+        text.push_str(&format!("// Environment variables: {}.\n", names.join(", ")));
     }
     text.push('\n');
     text
 }
 
-/// Collects the variables of the environment that templates name.
-fn collect(value: &Value, into: &mut BTreeSet<String>) {
+/// Collects the environment variables of templates.
+fn collect_variables(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
             if let Ok(template) = Template::parse(text) {
                 into.extend(template.variables().map(str::to_owned));
             }
         }
-        Value::Map(entries) => entries.iter().for_each(|(_, value)| collect(value, into)),
+        Value::Map(entries) => entries.iter().for_each(|(_, value)| collect_variables(value, into)),
         _ => {}
     }
 }

@@ -1,7 +1,8 @@
-//! Conditions on arguments: `path matches "/etc/*"`.
+//! Conditions on arguments, such as `path matches "/etc/*"`.
 
 use super::Decision;
 use crate::text::Glob;
+use crate::types::signature::{compare_numbers, json_eq, value_to_json};
 use patter_gram::Value;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -11,53 +12,53 @@ use std::fmt;
 /// A condition on an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The argument: a name, or names with points between them for what is inside of it.
+    /// The argument: a name, or a path of names separated by dots.
     pub argument: String,
-    /// What is asked of it.
-    pub test: Test,
-    /// What it is compared with: a text, a number or a boolean.
+    /// The comparison.
+    pub operator: Operator,
+    /// The value to compare with: a string, a number or a boolean.
     pub value: Json,
 }
 
-/// What is asked of an argument.
+/// A comparison of an argument with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Test {
-    /// It is the value.
-    Is,
-    /// It is not the value, or not there.
-    IsNot,
-    /// As text it matches: `*` stands for any text, `?` for one character.
+pub enum Operator {
+    /// The argument equals the value.
+    Equals,
+    /// The argument differs from the value, or is missing.
+    NotEquals,
+    /// The text of the argument matches a pattern, in which `*` matches any text and `?` a single character.
     Matches,
-    /// As text it does not match, or is not there.
-    MatchesNot,
-    /// It is a smaller number.
+    /// The text of the argument does not match a pattern, or the argument is missing.
+    NotMatches,
+    /// The argument is a number less than the value.
     Less,
-    /// It is a number that is not greater.
+    /// The argument is a number less than or equal to the value.
     AtMost,
-    /// It is a greater number.
+    /// The argument is a number greater than the value.
     Greater,
-    /// It is a number that is not smaller.
+    /// The argument is a number greater than or equal to the value.
     AtLeast,
 }
 
-/// The ways in which tests are written. Longer ones stand before those that they begin with.
-const WRITTEN: [(&str, Test); 12] = [
-    ("does not match", Test::MatchesNot),
-    ("matches", Test::Matches),
-    ("is not", Test::IsNot),
-    ("is", Test::Is),
-    ("equals", Test::Is),
-    ("!=", Test::IsNot),
-    ("==", Test::Is),
-    ("=", Test::Is),
-    ("<=", Test::AtMost),
-    (">=", Test::AtLeast),
-    ("<", Test::Less),
-    (">", Test::Greater),
+/// The spellings of the operators. Longer ones come before their prefixes.
+const SPELLINGS: [(&str, Operator); 12] = [
+    ("does not match", Operator::NotMatches),
+    ("matches", Operator::Matches),
+    ("is not", Operator::NotEquals),
+    ("is", Operator::Equals),
+    ("equals", Operator::Equals),
+    ("!=", Operator::NotEquals),
+    ("==", Operator::Equals),
+    ("=", Operator::Equals),
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
 ];
 
 impl Condition {
-    /// Reads conditions with `and` between them; the error is what cannot be read.
+    /// Parses conditions separated by `and`. The error is the part that is invalid.
     pub(super) fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         let mut conditions = Vec::new();
         let mut rest = text.trim();
@@ -73,11 +74,12 @@ impl Condition {
         }
     }
 
-    /// Reads one condition, and returns what follows it.
+    /// Parses one condition, and returns it with the rest of the text.
     fn parse(text: &str) -> Option<(Self, &str)> {
         let (argument, rest) = text.split_once(char::is_whitespace)?;
         let rest = rest.trim_start();
-        let (test, rest) = WRITTEN.iter().find_map(|(word, test)| Some((*test, after_word(rest, word)?)))?;
+        let (operator, rest) =
+            SPELLINGS.iter().find_map(|(word, operator)| Some((*operator, after_word(rest, word)?)))?;
         let rest = rest.trim_start();
         let end = match rest.chars().next()? {
             quote @ ('"' | '\'') => {
@@ -91,74 +93,74 @@ impl Condition {
             }
             _ => rest.find(char::is_whitespace).unwrap_or(rest.len()),
         };
-        let (value, after) = (rest.get(..end)?, rest.get(end..)?);
-        let value = crate::types::signature::json_of(&Value::parse(value)?)?;
-        let fits = match test {
-            Test::Matches | Test::MatchesNot => value.is_string(),
-            Test::Less | Test::AtMost | Test::Greater | Test::AtLeast => value.is_number(),
-            Test::Is | Test::IsNot => value.is_string() || value.is_number() || value.is_boolean(),
+        let (value, after) = rest.split_at_checked(end)?;
+        let value = value_to_json(&Value::parse(value)?)?;
+        let is_valid = match operator {
+            Operator::Matches | Operator::NotMatches => value.is_string(),
+            Operator::Less | Operator::AtMost | Operator::Greater | Operator::AtLeast => value.is_number(),
+            Operator::Equals | Operator::NotEquals => value.is_string() || value.is_number() || value.is_boolean(),
         };
-        fits.then(|| (Self { argument: argument.to_owned(), test, value }, after))
+        is_valid.then(|| (Self { argument: argument.to_owned(), operator, value }, after))
     }
 
-    /// Tells whether it holds. Where an argument may be read in two ways, the stricter outcome counts: a rule that allows
-    /// must hold for all readings, one that asks or refuses for one. So it is with the items of a list.
-    pub(super) fn holds(&self, arguments: &Map<String, Json>, decision: Decision) -> bool {
+    /// Returns whether the arguments meet the condition. If an argument can be interpreted in two ways, or is a list, the
+    /// stricter outcome counts: an `allow` rule needs all of them to meet the condition, the others only one.
+    pub(super) fn is_met(&self, arguments: &Map<String, Json>, decision: Decision) -> bool {
         let found = self.argument.split('.').try_fold(None, |inside: Option<&Json>, key| match inside {
             None => arguments.get(key).map(Some),
             Some(object) => object.get(key).map(Some),
         });
         let found = found.flatten().filter(|found| !found.is_null());
-        let Some(found) = found else { return matches!(self.test, Test::IsNot | Test::MatchesNot) };
+        let Some(found) = found else { return matches!(self.operator, Operator::NotEquals | Operator::NotMatches) };
         match (found, decision) {
-            (Json::Array(items), Decision::Allow) => items.iter().all(|item| self.holds_for(item, decision)),
+            (Json::Array(items), Decision::Allow) => items.iter().all(|item| self.is_met_by(item, decision)),
             (Json::Array(items), _) => {
-                items.iter().any(|item| self.holds_for(item, decision)) || self.holds_for(found, decision)
+                items.iter().any(|item| self.is_met_by(item, decision)) || self.is_met_by(found, decision)
             }
-            _ => self.holds_for(found, decision),
+            _ => self.is_met_by(found, decision),
         }
     }
 
-    fn holds_for(&self, found: &Json, decision: Decision) -> bool {
-        match self.test {
-            Test::Is => crate::types::signature::same(found, &self.value),
-            Test::IsNot => !crate::types::signature::same(found, &self.value),
-            Test::Matches => self.matches(found, decision > Decision::Allow),
-            Test::MatchesNot => !self.matches(found, decision == Decision::Allow),
-            Test::Less => self.compare(found).is_some_and(Ordering::is_lt),
-            Test::AtMost => self.compare(found).is_some_and(Ordering::is_le),
-            Test::Greater => self.compare(found).is_some_and(Ordering::is_gt),
-            Test::AtLeast => self.compare(found).is_some_and(Ordering::is_ge),
+    fn is_met_by(&self, found: &Json, decision: Decision) -> bool {
+        match self.operator {
+            Operator::Equals => json_eq(found, &self.value),
+            Operator::NotEquals => !json_eq(found, &self.value),
+            Operator::Matches => self.matches(found, decision > Decision::Allow),
+            Operator::NotMatches => !self.matches(found, decision == Decision::Allow),
+            Operator::Less => self.compare(found).is_some_and(Ordering::is_lt),
+            Operator::AtMost => self.compare(found).is_some_and(Ordering::is_le),
+            Operator::Greater => self.compare(found).is_some_and(Ordering::is_gt),
+            Operator::AtLeast => self.compare(found).is_some_and(Ordering::is_ge),
         }
     }
 
     fn compare(&self, found: &Json) -> Option<Ordering> {
         let (Json::Number(found), Json::Number(value)) = (found, &self.value) else { return None };
-        crate::types::signature::compare(found, value)
+        compare_numbers(found, value)
     }
 
-    /// Tells whether the text matches, as it is written and as the path that it may be; `any`: whether one of the two
-    /// is enough.
+    /// Returns whether the text matches both as written and as a normalized path. If `any`, one of the two is enough.
     fn matches(&self, found: &Json, any: bool) -> bool {
         let text = match found {
             Json::String(text) => Cow::Borrowed(text.as_str()),
             other => Cow::Owned(other.to_string()),
         };
-        let pattern = self.value.as_str().unwrap_or_default();
-        let (written, walked) = (Glob::new(pattern).matches(&text), Glob::new(pattern).matches(&walked(&text)));
-        if any { written || walked } else { written && walked }
+        let glob = Glob::new(self.value.as_str().unwrap_or_default());
+        let as_written = glob.matches(&text);
+        let as_path = glob.matches(&normalize_path(&text));
+        if any { as_written || as_path } else { as_written && as_path }
     }
 }
 
-/// Returns what follows a word, which must end there: `is` is not the beginning of `isolated`.
+/// Returns the text after a word. The word must end there: `isolated` does not start with the word `is`.
 fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(word)?;
     let is_sign = word.ends_with(['=', '<', '>']);
     (is_sign || rest.starts_with(|c: char| c.is_whitespace() || c == '"' || c == '\'')).then_some(rest)
 }
 
-/// Follows the `.` and `..` of a path, as far as the text tells.
-fn walked(path: &str) -> Cow<'_, str> {
+/// Resolves `.` and `..` in a path, as far as possible without a file system.
+fn normalize_path(path: &str) -> Cow<'_, str> {
     if !path.split('/').skip(1).any(|part| matches!(part, "" | "." | "..")) && !path.starts_with("./") {
         return Cow::Borrowed(path);
     }
@@ -177,18 +179,18 @@ fn walked(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{root}{}", parts.join("/")))
 }
 
-/// Writes the condition as it is read.
+/// Formats the condition in the form in which it is parsed.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.test {
-            Test::Is => "is",
-            Test::IsNot => "is not",
-            Test::Matches => "matches",
-            Test::MatchesNot => "does not match",
-            Test::Less => "<",
-            Test::AtMost => "<=",
-            Test::Greater => ">",
-            Test::AtLeast => ">=",
+        let word = match self.operator {
+            Operator::Equals => "is",
+            Operator::NotEquals => "is not",
+            Operator::Matches => "matches",
+            Operator::NotMatches => "does not match",
+            Operator::Less => "<",
+            Operator::AtMost => "<=",
+            Operator::Greater => ">",
+            Operator::AtLeast => ">=",
         };
         write!(f, "{} {word} {}", self.argument, self.value)
     }

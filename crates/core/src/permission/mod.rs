@@ -1,15 +1,15 @@
-//! Permissions: which calls are made, which are asked for first, which are refused.
+//! Permissions: which calls are allowed, which need approval, and which are denied.
 //!
-//! Permissions are rules over the full names of tools, passed in, never ambient. The strictest rule that matches a call
-//! decides; a call that no rule matches is refused.
+//! Permissions are rules about the full names of tools and their arguments. They are always passed in explicitly. The
+//! strictest rule that matches a call decides; a call that no rule matches is denied.
 
 mod condition;
-mod idle;
 mod rule;
+mod unused;
 
-pub use condition::{Condition, Test};
-pub use idle::Idle;
-pub use rule::{Names, Rule, RuleError};
+pub use condition::{Condition, Operator};
+pub use rule::{Rule, RuleError, ToolPattern};
+pub use unused::UnusedRule;
 
 use crate::name::FullName;
 use indexmap::IndexSet;
@@ -17,45 +17,45 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::fmt;
 
-/// What becomes of a call. A later one is stricter.
+/// A decision on a call, from the most permissive to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It is made.
+    /// The call is made.
     Allow,
-    /// It is made if someone approves.
+    /// The call is made if someone approves it.
     Ask,
-    /// It is refused.
+    /// The call is denied.
     Deny,
 }
 
-/// A decision, and why.
+/// A decision on a call, with the reason for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict<'p> {
-    /// What becomes of the call.
+pub struct ExplainedDecision<'p> {
+    /// The decision.
     pub decision: Decision,
-    /// What decided it.
-    pub because: Because<'p>,
+    /// The reason.
+    pub reason: DecisionReason<'p>,
 }
 
-/// What decided on a call.
+/// The reason for a decision.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Because<'p> {
-    /// A rule.
+pub enum DecisionReason<'p> {
+    /// A rule matched.
     Rule(&'p Rule),
-    /// The agent declares the tool, and no rule says when it is allowed.
+    /// The agent declares the tool, and no `allow` rule is about it.
     Declared,
-    /// Nothing matched.
-    NothingMatched,
+    /// No rule matched.
+    NoMatch,
 }
 
-/// The permissions of a run: the tools that its agent declares, and rules.
+/// The permissions of a run: the tools that its agent declares, and the rules.
 ///
 /// ```
 /// use patter_core::{name::FullName, permission::{Decision, Permissions, Rule}};
 /// use serde_json::json;
 /// let write = FullName::parse("fs/writeFile").unwrap();
-/// let permissions = Permissions::declared([write.clone()])
+/// let permissions = Permissions::for_declared([write.clone()])
 ///     .with(Rule::parse("ask fs/*", "patter.toml").unwrap())
 ///     .with(Rule::parse(r#"deny fs/writeFile when path matches "/etc/*""#, "patter.toml").unwrap());
 /// let decide = |path: &str| permissions.decide(&write, json!({"path": path}).as_object().unwrap()).decision;
@@ -72,8 +72,8 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Starts from the tools that an agent declares: they are allowed, unless rules say more of them.
-    pub fn declared(tools: impl IntoIterator<Item = FullName>) -> Self {
+    /// Creates permissions that allow the tools an agent declares, subject to the rules added later.
+    pub fn for_declared(tools: impl IntoIterator<Item = FullName>) -> Self {
         Self { declared: tools.into_iter().collect(), rules: Vec::new() }
     }
 
@@ -91,38 +91,37 @@ impl Permissions {
         self
     }
 
-    /// Returns the rules, in the order in which they were added.
+    /// Returns the rules in the order in which they were added.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Decides on a call. The arguments are those with the defaults put in.
+    /// Decides on a call. The defaults of the arguments must have been filled in.
     ///
-    /// A tool that the agent declares is allowed without a rule; if rules say when it is allowed, then only when one of
-    /// them matches.
-    pub fn decide(&self, tool: &FullName, arguments: &Map<String, Json>) -> Verdict<'_> {
-        let naming = self.rules.iter().filter(|rule| rule.names_tool(tool));
-        let matching = naming.clone().filter(|rule| rule.holds(arguments));
-        // Of equally strict rules the first one is told.
+    /// A declared tool needs no rule to be allowed. If there are `allow` rules about it, one of them must match.
+    pub fn decide(&self, tool: &FullName, arguments: &Map<String, Json>) -> ExplainedDecision<'_> {
+        let relevant = self.rules.iter().filter(|rule| rule.matches_tool(tool));
+        let matching = relevant.clone().filter(|rule| rule.matches_arguments(arguments));
+        // Of equally strict rules, the first one is reported.
         let strictest = matching.reduce(|first, other| if other.decision > first.decision { other } else { first });
         if let Some(rule) = strictest {
-            return Verdict { decision: rule.decision, because: Because::Rule(rule) };
+            return ExplainedDecision { decision: rule.decision, reason: DecisionReason::Rule(rule) };
         }
-        let mut allowing = naming.filter(|rule| rule.decision == Decision::Allow);
+        let mut allowing = relevant.filter(|rule| rule.decision == Decision::Allow);
         if self.declared.contains(tool) && allowing.next().is_none() {
-            return Verdict { decision: Decision::Allow, because: Because::Declared };
+            return ExplainedDecision { decision: Decision::Allow, reason: DecisionReason::Declared };
         }
-        Verdict { decision: Decision::Deny, because: Because::NothingMatched }
+        ExplainedDecision { decision: Decision::Deny, reason: DecisionReason::NoMatch }
     }
 
-    /// Returns the rules that may decide on calls of a tool, whatever their arguments.
-    pub fn naming(&self, tool: &FullName) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().filter(|rule| rule.names_tool(tool))
+    /// Iterates over the rules about a tool, regardless of their conditions.
+    pub fn rules_for(&self, tool: &FullName) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| rule.matches_tool(tool))
     }
 }
 
 impl Decision {
-    /// Returns the word as it is written.
+    /// Returns the keyword of the decision.
     pub const fn name(self) -> &'static str {
         match self {
             Decision::Allow => "allow",
@@ -132,12 +131,12 @@ impl Decision {
     }
 }
 
-impl fmt::Display for Because<'_> {
+impl fmt::Display for DecisionReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Because::Rule(rule) => write!(f, "`{rule}` in {}", rule.origin),
-            Because::Declared => f.write_str("the agent declares it"),
-            Because::NothingMatched => f.write_str("no rule allows it"),
+            DecisionReason::Rule(rule) => write!(f, "`{rule}` in {}", rule.origin),
+            DecisionReason::Declared => f.write_str("the agent declares it"),
+            DecisionReason::NoMatch => f.write_str("no rule allows it"),
         }
     }
 }

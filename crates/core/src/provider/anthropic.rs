@@ -1,8 +1,9 @@
 //! Anthropic.
 
 use super::price::{PriceRow, Rate, long_context, row};
-use super::{Backend, Endpoint, KeyHeader, Profile, Wire};
-use crate::types::dialect::SchemaView;
+use super::profile::{Backend, Endpoint, KeyHeader, Profile};
+use super::wire::Wire;
+use crate::types::dialect::SchemaDialect;
 
 pub(super) static PROFILE: Profile = Profile {
     name: "Anthropic",
@@ -17,12 +18,12 @@ pub(super) static PROFILE: Profile = Profile {
         headers: &[("anthropic-version", "2023-06-01")],
         rejection_statuses: &[],
     }),
-    dialect: Some(SchemaView::Anthropic),
+    dialect: Some(SchemaDialect::Anthropic),
     prices: PRICES,
     is_free: false,
 };
 
-/// Writing to a cache costs a quarter more than plain input, reading from it a tenth of it.
+/// Returns a row in which writing to a cache costs 125% of the input price, and reading from it 10%.
 const fn claude(id: &'static str, input: f64, output: f64) -> PriceRow {
     let PriceRow { id, mut price } = row(id, input, input / 10.0, output);
     price.rates.cache_write = Rate::per_million(input * 1.25);

@@ -1,6 +1,6 @@
 //! Models that are part of Patter.
 
-use super::{Backend, BuiltIn, Profile};
+use super::profile::{Backend, BuiltIn, Profile};
 
 pub(super) static DEMO: Profile = built_in("demo", BuiltIn::Demo);
 

@@ -1,8 +1,9 @@
 //! Google, for Gemini.
 
 use super::price::{PriceRow, long_context, row};
-use super::{Backend, Endpoint, KeyHeader, Profile, Wire};
-use crate::types::dialect::SchemaView;
+use super::profile::{Backend, Endpoint, KeyHeader, Profile};
+use super::wire::Wire;
+use crate::types::dialect::SchemaDialect;
 
 pub(super) static PROFILE: Profile = Profile {
     name: "Google",
@@ -15,10 +16,10 @@ pub(super) static PROFILE: Profile = Profile {
         key_variables: &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
         key_header: KeyHeader::Named("x-goog-api-key"),
         headers: &[],
-        // A wrong key is a bad request.
+        // Google rejects a wrong key as a bad request.
         rejection_statuses: &[400],
     }),
-    dialect: Some(SchemaView::Gemini),
+    dialect: Some(SchemaDialect::Gemini),
     prices: PRICES,
     is_free: false,
 };

@@ -1,11 +1,11 @@
 //! References to models: `Provider/id`.
 
-use super::Provider;
+use super::catalog::Provider;
 use crate::text::nearest;
 use std::fmt;
 use thiserror::Error;
 
-/// A model: its provider, and its name there.
+/// A reference to a model: its provider, and its name there.
 ///
 /// ```
 /// use patter_core::provider::{ModelRef, Provider};
@@ -23,13 +23,13 @@ pub struct ModelRef {
     pub id: String,
 }
 
-/// Why a text is not a reference to a model.
+/// The reason why a text is not a reference to a model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ModelRefError {
-    /// There is no provider.
+    /// The provider is missing.
     #[error("`{0}` is missing a provider")]
     MissingProvider(String),
-    /// There is no model.
+    /// The model is missing.
     #[error("`{0}` is missing a model")]
     MissingModel(String),
     /// The provider is unknown.
@@ -38,7 +38,7 @@ pub enum ModelRefError {
 }
 
 impl ModelRefError {
-    /// Returns a suggestion for fixing it.
+    /// Returns what to write instead.
     pub fn hint(&self) -> Option<String> {
         match self {
             ModelRefError::MissingProvider(text) => {
@@ -68,7 +68,7 @@ impl std::str::FromStr for ModelRef {
         if text.eq_ignore_ascii_case(Provider::DEMO.name()) {
             return Ok(Self { provider: Provider::DEMO, id: String::new() });
         }
-        // The name of a model may contain both separators, so the first one counts.
+        // Model names may contain both separators, so only the first one splits.
         let Some((provider, id)) = text.split_once(['/', ':']).filter(|(provider, _)| !provider.is_empty()) else {
             return Err(ModelRefError::MissingProvider(text.to_owned()));
         };

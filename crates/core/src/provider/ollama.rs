@@ -1,6 +1,7 @@
-//! Ollama, which runs models on a machine of one's own.
+//! Ollama, which runs models locally.
 
-use super::{Backend, Endpoint, KeyHeader, Profile, Wire};
+use super::profile::{Backend, Endpoint, KeyHeader, Profile};
+use super::wire::Wire;
 
 pub(super) static PROFILE: Profile = Profile {
     name: "Ollama",

@@ -1,8 +1,9 @@
-//! OpenAI, and whoever speaks its protocols.
+//! OpenAI and compatible servers.
 
 use super::price::{PriceRow, long_context, row};
-use super::{Backend, Endpoint, KeyHeader, Profile, Wire};
-use crate::types::dialect::SchemaView;
+use super::profile::{Backend, Endpoint, KeyHeader, Profile};
+use super::wire::Wire;
+use crate::types::dialect::SchemaDialect;
 
 pub(super) static PROFILE: Profile = Profile {
     name: "OpenAI",
@@ -17,7 +18,7 @@ pub(super) static PROFILE: Profile = Profile {
         headers: &[],
         rejection_statuses: &[],
     }),
-    dialect: Some(SchemaView::OpenAiStrict),
+    dialect: Some(SchemaDialect::OpenAiStrict),
     prices: PRICES,
     is_free: false,
 };

@@ -1,20 +1,20 @@
-//! The tokens of requests.
+//! Token counts.
 
 use serde::{Deserialize, Serialize};
 
-/// What requests cost, in tokens.
+/// The number of tokens that requests used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// What was read, cached or not.
+    /// All input tokens, cached or not.
     pub input_tokens: u64,
-    /// What of it came from a cache.
+    /// The input tokens that were read from a cache.
     pub cached_tokens: u64,
-    /// What of it went to a cache, where the provider says so.
+    /// The input tokens that were written to a cache, if the provider reports them.
     pub cache_write_tokens: u64,
-    /// What was written, thoughts included.
+    /// All output tokens, including reasoning.
     pub output_tokens: u64,
-    /// What of it were thoughts.
+    /// The output tokens that were spent on reasoning.
     pub reasoning_tokens: u64,
 }
 

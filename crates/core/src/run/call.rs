@@ -1,70 +1,70 @@
-//! Steps, and the calls that they are about.
+//! The steps of a run, and the calls they involve.
 
 use super::RunOutcome;
-use super::spec::Target;
-use crate::message::conversation::{self, Message};
-use crate::permission::{Decision, Verdict};
+use super::spec::CallTarget;
+use crate::message::conversation::{Message, ToolOutcome};
+use crate::permission::{Decision, ExplainedDecision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-/// What to do next.
+/// The next thing to do in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step<'r> {
-    /// The model is to be called. [`Run::reply`](super::Run::reply) tells what it said, or
-    /// [`Run::model_failed`](super::Run::model_failed) why it did not.
+    /// Call the model, then report [`Run::model_replied`](super::Run::model_replied) or
+    /// [`Run::model_failed`](super::Run::model_failed).
     CallModel {
         /// The conversation so far.
         messages: &'r [Message],
     },
-    /// Tools are to be called, all at once if that is possible. [`Run::started`](super::Run::started) tells that one
-    /// begins, and [`Run::finished`](super::Run::finished) how it ended.
+    /// Call tools, concurrently if possible. Report [`Run::call_started`](super::Run::call_started) before each call and
+    /// [`Run::call_finished`](super::Run::call_finished) after it.
     CallTools {
-        /// The calls, in order. Those that were started and are not under way, as the run was stopped, may have been
-        /// made: [`PendingCall::in_doubt`] tells whether someone should be asked before they are made again.
+        /// The calls, in order. After an interruption, a call that had started may already have been made:
+        /// [`PendingCall::is_in_doubt`] says whether to ask before repeating it.
         calls: Vec<&'r PendingCall>,
     },
-    /// Someone is to be asked whether calls may be made. [`Run::approved`](super::Run::approved) and
-    /// [`Run::refused`](super::Run::refused) tell what they say, for one call or more; the others are asked for again.
+    /// Ask whether calls may be made, then [`Run::approve`](super::Run::approve) or [`Run::refuse`](super::Run::refuse)
+    /// one or more of them. The step is returned again for the rest.
     AskApproval {
         /// The calls, in order.
-        calls: Vec<Question<'r>>,
+        calls: Vec<ApprovalRequest<'r>>,
     },
-    /// Nothing more is to be done.
+    /// The run has ended.
     Done(&'r RunOutcome),
 }
 
-/// A call that the model asked for, and that has no result yet.
+/// A call the model requested that has no result yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// Which call it is, unique within the conversation.
+    /// The id of the call, unique within the conversation.
     pub id: String,
-    /// The tool, by the name that the agent has for it.
+    /// The tool, under the agent's name for it.
     pub tool: String,
-    /// The arguments; whether they are right is for the tool to say.
+    /// The arguments, not yet validated.
     pub arguments: Json,
-    /// What serves it.
-    pub target: Target,
-    /// Whether someone approved it.
+    /// What executes the call.
+    pub target: CallTarget,
+    /// Whether the call was explicitly approved.
     pub approved: bool,
-    /// Whether it began, once.
+    /// Whether the call has been started.
     pub started: bool,
 }
 
-/// A call that someone must approve.
+/// A call that needs approval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question<'r> {
+pub struct ApprovalRequest<'r> {
     /// The call.
     pub call: &'r PendingCall,
-    /// Why it must be approved.
+    /// Why it needs approval.
     pub because: &'r str,
 }
 
-/// What is decided about a call, and why.
+/// A permission decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ruling {
-    /// What becomes of it.
+    /// The decision.
     pub decision: Decision,
-    /// Why, for people and for the model.
+    /// The reason, shown to users and to the model.
     pub because: String,
 }
 
@@ -72,32 +72,33 @@ pub struct Ruling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Slot {
-    /// It may be made if someone approves.
-    Asking { call: PendingCall, because: String },
-    /// It may be made, and may be under way.
+    /// It waits for approval.
+    #[serde(rename = "asking")]
+    AwaitingApproval { call: PendingCall, because: String },
+    /// It may be made, or is in progress.
     Open(PendingCall),
-    /// It has its result.
-    Closed { id: String, tool: String, outcome: conversation::ToolOutcome },
+    /// It has a result.
+    Closed { id: String, tool: String, outcome: ToolOutcome },
 }
 
 impl PendingCall {
-    /// Tells whether the call began, and must not be made twice unseen: if it is not under way, as the run was stopped
-    /// meanwhile, nobody knows whether it was made.
-    pub fn in_doubt(&self) -> bool {
-        self.started && !matches!(self.target, Target::Tool { idempotent: true, .. })
+    /// Returns whether the call started and is not idempotent. If the run was interrupted since then, it is unknown
+    /// whether the call took effect, and it must not be repeated without asking.
+    pub fn is_in_doubt(&self) -> bool {
+        self.started && !matches!(self.target, CallTarget::Tool { idempotent: true, .. })
     }
 }
 
-impl From<Verdict<'_>> for Ruling {
-    fn from(verdict: Verdict<'_>) -> Self {
-        Self { decision: verdict.decision, because: verdict.because.to_string() }
+impl From<ExplainedDecision<'_>> for Ruling {
+    fn from(verdict: ExplainedDecision<'_>) -> Self {
+        Self { decision: verdict.decision, because: verdict.reason.to_string() }
     }
 }
 
 impl Slot {
     pub(super) fn id(&self) -> &str {
         match self {
-            Slot::Asking { call, .. } | Slot::Open(call) => &call.id,
+            Slot::AwaitingApproval { call, .. } | Slot::Open(call) => &call.id,
             Slot::Closed { id, .. } => id,
         }
     }
@@ -105,13 +106,13 @@ impl Slot {
     pub(super) fn open(&self) -> Option<&PendingCall> {
         match self {
             Slot::Open(call) => Some(call),
-            Slot::Asking { .. } | Slot::Closed { .. } => None,
+            Slot::AwaitingApproval { .. } | Slot::Closed { .. } => None,
         }
     }
 
-    pub(super) fn question(&self) -> Option<Question<'_>> {
+    pub(super) fn approval_request(&self) -> Option<ApprovalRequest<'_>> {
         match self {
-            Slot::Asking { call, because } => Some(Question { call, because }),
+            Slot::AwaitingApproval { call, because } => Some(ApprovalRequest { call, because }),
             Slot::Open(_) | Slot::Closed { .. } => None,
         }
     }
@@ -120,20 +121,21 @@ impl Slot {
         matches!(self, Slot::Closed { .. })
     }
 
-    /// Gives the call its result, if it has none.
-    pub(super) fn close(&mut self, outcome: conversation::ToolOutcome) {
-        if let Slot::Asking { call, .. } | Slot::Open(call) = self {
-            let (id, tool) = (std::mem::take(&mut call.id), std::mem::take(&mut call.tool));
+    /// Records the result of the call, unless it already has one.
+    pub(super) fn close(&mut self, outcome: ToolOutcome) {
+        if let Slot::AwaitingApproval { call, .. } | Slot::Open(call) = self {
+            let id = std::mem::take(&mut call.id);
+            let tool = std::mem::take(&mut call.tool);
             *self = Slot::Closed { id, tool, outcome };
         }
     }
 
-    /// Returns the result as a message. A call without one was cancelled.
-    pub(super) fn message(self) -> Message {
+    /// Converts the slot to a result message. A call without a result counts as cancelled.
+    pub(super) fn into_message(self) -> Message {
         match self {
             Slot::Closed { id, tool, outcome } => Message::Tool { call_id: id, tool, outcome },
-            Slot::Asking { call, .. } | Slot::Open(call) => {
-                Message::Tool { call_id: call.id, tool: call.tool, outcome: conversation::ToolOutcome::Cancelled }
+            Slot::AwaitingApproval { call, .. } | Slot::Open(call) => {
+                Message::Tool { call_id: call.id, tool: call.tool, outcome: ToolOutcome::Cancelled }
             }
         }
     }

@@ -1,40 +1,40 @@
-//! Agents that are called by agents.
+//! Runs of agents called by other agents.
 
-use super::{Limits, PendingCall, Run, RunError, RunSpec, StartError, State, Target};
+use super::{CallTarget, Limits, PendingCall, Run, RunError, RunSpec, StartError, State};
 use serde_json::Value as Json;
 use thiserror::Error;
 
-/// Why a called agent cannot run. What it displays is fit for the model that called it.
+/// An error starting the run of a called agent. The message is suitable for the calling model.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ChildError {
     /// The call is not open.
     #[error(transparent)]
     Call(#[from] RunError),
-    /// The call is one of a tool.
-    #[error("`{tool}` is no agent")]
+    /// The call is to a tool.
+    #[error("`{tool}` is not an agent")]
     NotAnAgent {
         /// The tool.
         tool: String,
     },
-    /// The arguments do not say what the agent is asked.
-    #[error("the agent `{agent}` takes an object with `input`, the text for it")]
+    /// The arguments do not contain an input for the agent.
+    #[error("the agent `{agent}` expects an object with a text field `input`")]
     NoInput {
         /// The agent.
         agent: String,
     },
-    /// It cannot start.
+    /// The run cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
 impl Run {
-    /// Starts the run of an agent that this one called, by what is known of that agent. It begins a conversation of its
-    /// own, with the `input` or the `message` of the arguments, and is bound by what this run has left of its limits.
+    /// Starts the run of an agent that this run called, in a new conversation. Its input is the argument `input` or
+    /// `message`. It may use no more than what is left of this run's limits.
     ///
-    /// Its answer, or its failure, is then told with [`Run::finished`], and what it cost with [`Run::add_usage`].
-    pub fn child(&self, call_id: &str, mut spec: RunSpec, now: u64) -> Result<Run, ChildError> {
-        let call = self.called(call_id)?;
-        let Target::Agent { name } = &call.target else {
+    /// Report its answer or failure with [`Run::call_finished`], and its usage with [`Run::add_usage`].
+    pub fn start_child(&self, call_id: &str, mut spec: RunSpec, now: u64) -> Result<Run, ChildError> {
+        let call = self.find_open_call(call_id)?;
+        let CallTarget::Agent { name } = &call.target else {
             return Err(ChildError::NotAnAgent { tool: call.tool.clone() });
         };
         let input = input(&call.arguments).ok_or_else(|| ChildError::NoInput { agent: name.clone() })?;
@@ -42,22 +42,22 @@ impl Run {
         let used = self.usage.input_tokens.saturating_add(self.usage.output_tokens);
         let limits = &mut spec.limits;
         limits.max_depth = limits.max_depth.min(max_depth.saturating_sub(1));
-        limits.deadline_ms = least(limits.deadline_ms, self.time_left(now));
-        limits.max_tokens = least(limits.max_tokens, max_tokens.map(|most| most.saturating_sub(used)));
+        limits.deadline_ms = min_limit(limits.deadline_ms, self.time_left(now));
+        limits.max_tokens = min_limit(limits.max_tokens, max_tokens.map(|limit| limit.saturating_sub(used)));
         Ok(Run { depth: self.depth.saturating_add(1), ..Run::start(spec, Vec::new(), &input, now)? })
     }
 
-    fn called(&self, call_id: &str) -> Result<&PendingCall, RunError> {
+    fn find_open_call(&self, call_id: &str) -> Result<&PendingCall, RunError> {
         let id = || call_id.to_owned();
         let slots = match &self.state {
             State::Tools(slots) => slots.as_slice(),
             State::Model => &[],
-            State::Done(_) => return Err(RunError::Over),
+            State::Done(_) => return Err(RunError::Ended),
         };
         let slot = slots.iter().find(|slot| slot.id() == call_id).ok_or_else(|| RunError::UnknownCall { id: id() })?;
-        match slot.question() {
+        match slot.approval_request() {
             Some(_) => Err(RunError::NotApproved { id: id() }),
-            None => slot.open().ok_or_else(|| RunError::Finished { id: id() }),
+            None => slot.open().ok_or_else(|| RunError::CallFinished { id: id() }),
         }
     }
 }
@@ -70,7 +70,7 @@ fn input(arguments: &Json) -> Option<String> {
     }
 }
 
-fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+fn min_limit(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

@@ -1,120 +1,119 @@
-//! How runs end, and what cannot be told to one.
+//! How runs end, and errors of starting and driving them.
 
-use crate::message::request::Finish;
+use crate::message::request::FinishReason;
 use crate::types::signature::SchemaError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use thiserror::Error;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// With an answer.
+    /// The model answered.
     Answer {
-        /// What the model said.
+        /// The text of the answer.
         text: String,
-        /// What it says, where the answer has a form.
+        /// The value of a structured answer.
         #[serde(default, with = "some_json", skip_serializing_if = "Option::is_none")]
         value: Option<Json>,
-        /// Why the model stopped: the text may be cut off, for one.
-        finish: Finish,
+        /// Why the model stopped: the text may be cut off, for example.
+        finish: FinishReason,
     },
-    /// Without one.
-    Failed(Failure),
-    /// It was stopped.
+    /// The run failed.
+    Failed(RunFailure),
+    /// The run was cancelled.
     Cancelled,
 }
 
-/// Why a run ended without an answer. The conversation until then stays with the run.
+/// A failure that ended a run. The run keeps its conversation up to that point.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{message}")]
-pub struct Failure {
-    /// What failed.
+pub struct RunFailure {
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What happened.
+    /// What happened, for people to read.
     pub message: String,
 }
 
-/// What failed.
+/// The kind of a [`RunFailure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// What is needed to call the model is missing, such as a key.
+    /// Something needed to call the model is missing, such as an API key.
     Configuration,
-    /// The call of the model failed, or it said nothing.
+    /// The model call failed, or the reply was empty.
     Model,
-    /// The answer has not the form that it must have.
+    /// The answer does not match the required schema.
     Answer,
-    /// The model was called as often as it may be.
+    /// The limit of model calls was reached.
     ModelCalls,
-    /// The model asked for more calls than it may.
+    /// The model requested more tool calls than allowed.
     ToolCalls,
-    /// There were too many tokens.
+    /// The token limit was reached.
     Tokens,
-    /// It took too long.
+    /// The deadline passed.
     Deadline,
-    /// What happens cannot be kept, and nothing is done that is not.
+    /// The run could not be saved. Nothing continues unsaved.
     Store,
 }
 
-/// Why a run cannot start.
+/// An error starting a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StartError {
-    /// There is nothing to answer.
+    /// The input is empty.
     #[error("the input is empty")]
     EmptyInput,
-    /// A message cannot stand where it stands.
-    #[error("message {number} of the conversation is the result of a call `{id}` that is not open there")]
+    /// A message is out of place.
+    #[error("message {number} of the conversation is a result of the call `{id}`, which is not open at that point")]
     Conversation {
-        /// Which message, counted from 1.
+        /// The number of the message, starting at 1.
         number: usize,
-        /// The call that it names.
+        /// The call it refers to.
         id: String,
     },
-    /// The form of the answer is none.
-    #[error("the schema of the answer is wrong: {0}")]
+    /// The schema of the answer is invalid.
+    #[error("invalid answer schema: {0}")]
     Returns(SchemaError),
 }
 
-/// Why something cannot be told to a run. The run is as it was.
+/// An input that does not fit the state of a run. The run is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RunError {
     /// The run has ended.
     #[error("the run has ended")]
-    Over,
-    /// The model was not to be called.
-    #[error("no reply of the model is awaited")]
+    Ended,
+    /// The run is not waiting for the model.
+    #[error("no model reply is expected")]
     NoModelCall,
-    /// The model asked for no such call.
+    /// There is no such call.
     #[error("there is no call `{id}`")]
     UnknownCall {
-        /// What was said to be one.
+        /// The id that matches no call.
         id: String,
     },
-    /// The call has its result.
-    #[error("the call `{id}` has its result already")]
-    Finished {
+    /// The call already has a result.
+    #[error("the call `{id}` already has a result")]
+    CallFinished {
         /// The call.
         id: String,
     },
     /// The call must be approved first.
-    #[error("the call `{id}` is not approved")]
+    #[error("the call `{id}` has not been approved")]
     NotApproved {
         /// The call.
         id: String,
     },
-    /// Nobody has to approve the call.
-    #[error("the call `{id}` waits for no approval")]
-    NotAsked {
+    /// The call does not need approval.
+    #[error("the call `{id}` is not waiting for approval")]
+    NoApprovalPending {
         /// The call.
         id: String,
     },
 }
 
 impl FailureKind {
-    /// Returns the name of the kind of error: `LLMAPIError`, `ToolError`, `ConfigurationError` or
-    /// `StoreError`.
+    /// Returns the error name: `LLMAPIError`, `ToolError`, `ConfigurationError` or `StoreError`.
     ///
     /// ```
     /// use patter_core::run::FailureKind;
@@ -133,7 +132,7 @@ impl FailureKind {
 }
 
 impl StartError {
-    /// Returns the name of the kind of error: `ValidationError` or `ConfigurationError`.
+    /// Returns the error name: `ValidationError` or `ConfigurationError`.
     pub const fn name(&self) -> &'static str {
         match self {
             StartError::EmptyInput | StartError::Conversation { .. } => "ValidationError",
@@ -142,7 +141,7 @@ impl StartError {
     }
 }
 
-/// `null` is a value here, and not the lack of one.
+/// Serializes `null` as a value, not as the absence of one.
 mod some_json {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value as Json;

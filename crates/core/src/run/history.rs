@@ -1,12 +1,12 @@
-//! Conversations that a run begins with.
+//! The conversation before a run.
 
 use super::StartError;
 use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use std::collections::VecDeque;
 
-/// Returns a conversation in which each call has its result: calls without one were cancelled.
-pub(super) fn closed(conversation: Vec<Message>) -> Result<Vec<Message>, StartError> {
-    let mut whole = Vec::with_capacity(conversation.len() + 1);
+/// Adds the missing results of a conversation: calls without one are marked as cancelled.
+pub(super) fn close_calls(conversation: Vec<Message>) -> Result<Vec<Message>, StartError> {
+    let mut closed = Vec::with_capacity(conversation.len() + 1);
     let mut open: VecDeque<ToolCall> = VecDeque::new();
     for (index, message) in conversation.into_iter().enumerate() {
         match &message {
@@ -15,16 +15,16 @@ pub(super) fn closed(conversation: Vec<Message>) -> Result<Vec<Message>, StartEr
                     return Err(StartError::Conversation { number: index + 1, id: call_id.clone() });
                 }
             }
-            Message::User { .. } => whole.extend(open.drain(..).map(cancelled)),
+            Message::User { .. } => closed.extend(open.drain(..).map(cancelled)),
             Message::Assistant { calls, .. } => {
-                whole.extend(open.drain(..).map(cancelled));
+                closed.extend(open.drain(..).map(cancelled));
                 open.extend(calls.iter().cloned());
             }
         }
-        whole.push(message);
+        closed.push(message);
     }
-    whole.extend(open.drain(..).map(cancelled));
-    Ok(whole)
+    closed.extend(open.drain(..).map(cancelled));
+    Ok(closed)
 }
 
 fn cancelled(call: ToolCall) -> Message {

@@ -1,40 +1,40 @@
-//! What a run is told, as values.
+//! The start of a run and everything it receives afterwards, as serializable values.
 
-use super::{Failure, Limits, PendingCall, Ruling, Run, RunError, RunSpec, StartError};
+use super::{Limits, PendingCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
 use crate::message::conversation::{Message, ToolOutcome, Usage};
 use crate::message::request::Reply;
 use crate::permission::Decision;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
-/// How a run begins: with the conversation before it, this makes the run.
+/// The parameters of a run. Together with the conversation before it, they recreate the run as it started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Beginning {
-    /// What it knows of its agent.
+pub struct RunStart {
+    /// The agent's specification.
     pub spec: RunSpec,
-    /// How many agents called one another until this one.
+    /// The nesting depth: 0 for a run started by a user.
     #[serde(default)]
     pub depth: u32,
-    /// What a person, or another agent, said.
+    /// The input from the user or the calling agent.
     pub input: String,
-    /// When, in milliseconds.
+    /// The start time in milliseconds.
     pub at: u64,
 }
 
-/// Something that a run is told. Its [`Beginning`] and all it was told, in order, make the run again: that is how runs
-/// are kept, a little at a time.
+/// An input to a run. Applying all inputs in order to a [`RunStart`] reproduces the run, which is how runs are saved
+/// incrementally.
 ///
 /// ```
 /// use patter_core::message::conversation::Usage;
-/// use patter_core::message::request::{Finish, Reply};
-/// use patter_core::run::{Run, RunSpec, RunInput};
+/// use patter_core::message::request::{FinishReason, Reply};
+/// use patter_core::run::{Run, RunInput, RunSpec};
 ///
 /// let mut run = Run::start(RunSpec::default(), Vec::new(), "Hello", 0).unwrap();
-/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: Finish::Stop, usage: Usage::default(), opaque: None };
-/// let input = RunInput::Reply { reply, rulings: Vec::new(), at: 20 };
+/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
+/// let input = RunInput::ModelReplied { reply, rulings: Vec::new(), at: 20 };
 /// run.apply(input.clone()).unwrap();
 ///
-/// let mut again = Run::begin(run.beginning(), Vec::new()).unwrap();
+/// let mut again = Run::from_start(run.to_start(), Vec::new()).unwrap();
 /// let text = serde_json::to_string(&input).unwrap();
 /// again.apply(serde_json::from_str(&text).unwrap()).unwrap();
 /// assert_eq!(again, run);
@@ -42,120 +42,128 @@ pub struct Beginning {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum RunInput {
-    /// What the model said: [`Run::reply`].
-    Reply {
-        /// It.
+    /// The model replied: [`Run::model_replied`].
+    #[serde(rename = "reply")]
+    ModelReplied {
+        /// The reply.
         reply: Reply,
-        /// What was decided about its calls, in the order in which it was asked for.
+        /// The rulings on its calls, in the order in which they were requested.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rulings: Vec<Ruling>,
-        /// When.
+        /// The time in milliseconds.
         at: u64,
     },
-    /// Why the model said nothing: [`Run::model_failed`].
+    /// The model call failed: [`Run::model_failed`].
     ModelFailed {
-        /// It.
-        failure: Failure,
-        /// When.
+        /// The failure.
+        failure: RunFailure,
+        /// The time in milliseconds.
         at: u64,
     },
-    /// A call begins: [`Run::started`].
-    Started {
+    /// A call is about to be made: [`Run::call_started`].
+    #[serde(rename = "started")]
+    CallStarted {
         /// The call.
         call_id: String,
     },
-    /// A call ended: [`Run::finished`].
-    Finished {
+    /// A call finished: [`Run::call_finished`].
+    #[serde(rename = "finished")]
+    CallFinished {
         /// The call.
         call_id: String,
-        /// What came of it.
+        /// Its outcome.
         outcome: ToolOutcome,
-        /// How long it took.
+        /// Its duration in milliseconds.
         duration_ms: u64,
-        /// What it cost, where it was one of an agent.
-        #[serde(default, skip_serializing_if = "is_nothing")]
+        /// The tokens it used, if it called an agent.
+        #[serde(default, skip_serializing_if = "is_zero")]
         usage: Usage,
-        /// When.
+        /// The time in milliseconds.
         at: u64,
     },
-    /// Someone approved a call: [`Run::approved`].
-    Approved {
+    /// A call was approved: [`Run::approve`].
+    #[serde(rename = "approved")]
+    CallApproved {
         /// The call.
         call_id: String,
     },
-    /// Someone refused a call: [`Run::refused`].
-    Refused {
+    /// A call was refused: [`Run::refuse`].
+    #[serde(rename = "refused")]
+    CallRefused {
         /// The call.
         call_id: String,
-        /// Why.
-        why: String,
-        /// When.
+        /// The reason, which the model reads.
+        #[serde(rename = "why")]
+        reason: String,
+        /// The time in milliseconds.
         at: u64,
     },
-    /// The run is stopped: [`Run::cancel`].
+    /// The run was cancelled: [`Run::cancel`].
     Cancelled {
-        /// When.
+        /// The time in milliseconds.
         at: u64,
     },
-    /// The time: [`Run::tick`].
-    Tick {
-        /// It.
+    /// Time passed: [`Run::tick`].
+    #[serde(rename = "tick")]
+    ClockTicked {
+        /// The time in milliseconds.
         at: u64,
     },
-    /// The run is held to other limits: [`Run::limited`].
-    Limited {
-        /// They.
+    /// The limits of the run changed: [`Run::set_limits`].
+    #[serde(rename = "limited")]
+    LimitsChanged {
+        /// The new limits.
         limits: Limits,
     },
-    /// The run goes on after it lay still: [`Run::resumed`].
+    /// The run resumed after an interruption: [`Run::resume`].
     Resumed {
-        /// When.
+        /// The time in milliseconds.
         at: u64,
     },
 }
 
 impl Run {
-    /// Makes a run that begins so. [`Run::start`] does the same for one that a person asked for.
-    pub fn begin(beginning: Beginning, conversation: Vec<Message>) -> Result<Self, StartError> {
-        let Beginning { spec, depth, input, at } = beginning;
+    /// Recreates a run as it started. [`Run::start`] does the same for a run that a user starts.
+    pub fn from_start(start: RunStart, conversation: Vec<Message>) -> Result<Self, StartError> {
+        let RunStart { spec, depth, input, at } = start;
         Ok(Self { depth, ..Self::start(spec, conversation, &input, at)? })
     }
 
-    /// Returns how the run began.
-    pub fn beginning(&self) -> Beginning {
-        let input = match self.added().first() {
+    /// Returns the parameters the run was started with.
+    pub fn to_start(&self) -> RunStart {
+        let input = match self.new_messages().first() {
             Some(Message::User { text }) => text.clone(),
             Some(Message::Assistant { .. } | Message::Tool { .. }) | None => String::new(),
         };
-        Beginning { spec: self.spec.clone(), depth: self.depth, input, at: self.clock.start }
+        RunStart { spec: self.spec.clone(), depth: self.depth, input, at: self.clock.start }
     }
 
-    /// Tells the run something.
+    /// Applies an input to the run.
     pub fn apply(&mut self, input: RunInput) -> Result<(), RunError> {
         match input {
-            RunInput::Reply { reply, rulings, at } => {
+            RunInput::ModelReplied { reply, rulings, at } => {
                 let rulings = RefCell::new(rulings.into_iter());
-                let unknown = || Ruling { decision: Decision::Deny, because: "nothing was decided about it".into() };
-                self.reply(reply, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(unknown))
+                let missing = || Ruling { decision: Decision::Deny, because: "no ruling was recorded".into() };
+                self.model_replied(reply, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(missing))
             }
             RunInput::ModelFailed { failure, at } => self.model_failed(failure, at),
-            RunInput::Started { call_id } => self.started(&call_id),
-            RunInput::Finished { call_id, outcome, duration_ms, usage, at } => {
-                // Counted first: the end of the last call may be the end of the run, by its tokens.
+            RunInput::CallStarted { call_id } => self.call_started(&call_id),
+            RunInput::CallFinished { call_id, outcome, duration_ms, usage, at } => {
+                // The usage is added first: finishing the last call may end the run by its token limit.
                 self.open_call(&call_id)?;
                 self.add_usage(usage);
-                self.finished(&call_id, outcome, duration_ms, at)
+                self.call_finished(&call_id, outcome, duration_ms, at)
             }
-            RunInput::Approved { call_id } => self.approved(&call_id),
-            RunInput::Refused { call_id, why, at } => self.refused(&call_id, &why, at),
+            RunInput::CallApproved { call_id } => self.approve(&call_id),
+            RunInput::CallRefused { call_id, reason, at } => self.refuse(&call_id, &reason, at),
             RunInput::Cancelled { at } => self.cancel(at),
-            RunInput::Tick { at } => self.tick(at),
-            RunInput::Limited { limits } => self.limited(limits),
-            RunInput::Resumed { at } => self.resumed(at),
+            RunInput::ClockTicked { at } => self.tick(at),
+            RunInput::LimitsChanged { limits } => self.set_limits(limits),
+            RunInput::Resumed { at } => self.resume(at),
         }
     }
 }
 
-fn is_nothing(usage: &Usage) -> bool {
+fn is_zero(usage: &Usage) -> bool {
     *usage == Usage::default()
 }

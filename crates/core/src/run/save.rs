@@ -1,39 +1,39 @@
-//! Runs as text.
+//! Saving and loading runs.
 
 use super::Run;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value as Json;
 use thiserror::Error;
 
-/// The version of the form in which runs are written.
+/// The version of the serialization format.
 const VERSION: u64 = 1;
-/// How deep a value may nest. JSON text is read only 128 levels deep, and a saved run adds some of its own.
-pub(super) const DEEPEST: usize = 100;
+/// The maximum nesting depth of a value. `serde_json` reads at most 128 levels, and a saved run adds some of its own.
+pub(super) const MAX_DEPTH: usize = 100;
 
-/// Why a text is no run.
+/// An error loading a run.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// It was written by another version of Patter.
-    #[error("the run is saved in version {found}, and only version {VERSION} can be read")]
+    /// The run was saved in another version of the format.
+    #[error("the run was saved in format version {found}; only version {VERSION} is supported")]
     Version {
-        /// The version, as it stands there.
+        /// The version found in the text.
         found: String,
     },
-    /// It is something else, or damaged.
-    #[error("this is not a saved run: {0}")]
+    /// The text is not a saved run, or is damaged.
+    #[error("not a saved run: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
 impl Run {
-    /// Reads a run from the JSON text that `serde` writes.
+    /// Loads a run from the JSON that `serde` wrote.
     ///
-    /// Deserializing does the same; here the version is looked at before all else, wherever it stands, so that a run
-    /// of another version is told as such.
+    /// Deserializing does the same, but this checks the version first, wherever it is in the text, so that a run of
+    /// another version is reported as such.
     ///
     /// ```
     /// use patter_core::run::Run;
     /// let error = Run::load(r#"{"version": 2, "spec": 7}"#).unwrap_err();
-    /// assert_eq!(error.to_string(), "the run is saved in version 2, and only version 1 can be read");
+    /// assert_eq!(error.to_string(), "the run was saved in format version 2; only version 1 is supported");
     /// ```
     pub fn load(text: &str) -> Result<Self, LoadError> {
         let json: Json = serde_json::from_str(text)?;
@@ -44,7 +44,7 @@ impl Run {
     }
 }
 
-/// Tells whether a value nests too deep to be saved and loaded again.
+/// Returns whether a value is nested too deeply to be saved and loaded again.
 pub(super) fn is_too_deep(value: &Json) -> bool {
     fn is_deeper(value: &Json, levels: usize) -> bool {
         match (value, levels.checked_sub(1)) {
@@ -54,23 +54,23 @@ pub(super) fn is_too_deep(value: &Json) -> bool {
             (Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_), _) => false,
         }
     }
-    is_deeper(value, DEEPEST)
+    is_deeper(value, MAX_DEPTH)
 }
 
-/// The version of this form: written always, and read only as itself.
+/// The format version as a field: always written, and rejected on reading if it differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Version;
+pub(super) struct FormatVersion;
 
-impl Serialize for Version {
+impl Serialize for FormatVersion {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(VERSION)
     }
 }
 
-impl<'de> Deserialize<'de> for Version {
+impl<'de> Deserialize<'de> for FormatVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
-            VERSION => Ok(Version),
+            VERSION => Ok(FormatVersion),
             found => Err(D::Error::custom(LoadError::Version { found: found.to_string() })),
         }
     }

@@ -1,10 +1,10 @@
-//! What a run knows of its agent.
+//! The specification of an agent, as a run needs it.
 
 use crate::name::FullName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-/// What a run knows of its agent.
+/// The parts of an agent that a run depends on.
 ///
 /// ```
 /// use patter_core::run::{Limits, RunSpec};
@@ -16,63 +16,63 @@ use serde_json::Value as Json;
 pub struct RunSpec {
     /// The name of the agent.
     pub agent: String,
-    /// The hash of its text, to see that it changed while a run lay still.
+    /// The hash of the agent's text, to detect that it changed while a run was suspended.
     #[serde(default)]
     pub hash: String,
-    /// What it may call, in declared order.
+    /// The tools and agents it may call, in declared order.
     #[serde(default)]
     pub tools: Vec<Callable>,
-    /// How far the run may go.
+    /// The limits of the run.
     #[serde(default)]
     pub limits: Limits,
-    /// The JSON Schema of the answer, where it has a form.
+    /// The JSON Schema of the answer, if answers are structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Json>,
 }
 
-/// Something that an agent may call.
+/// A tool or agent that an agent may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Callable {
-    /// The name by which the agent calls it.
+    /// The name under which the agent calls it.
     pub name: String,
-    /// What serves it.
-    pub target: Target,
+    /// What executes the call.
+    pub target: CallTarget,
 }
 
-/// What serves a call.
+/// What executes a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Target {
+pub enum CallTarget {
     /// A tool of the library.
     Tool {
-        /// Its full name.
+        /// The full name of the tool.
         #[serde(with = "full_name")]
         name: FullName,
-        /// Whether a call may be made again when it is not known how the first ended.
+        /// Whether a call may be repeated if the outcome of the first attempt is unknown.
         idempotent: bool,
     },
     /// Another agent.
     Agent {
-        /// Its name.
+        /// The name of the agent.
         name: String,
     },
 }
 
-/// How far a run may go.
+/// The limits of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// How often the model may be called.
+    /// The maximum number of model calls.
     pub max_model_calls: u32,
-    /// How many calls the model may ask for.
+    /// The maximum number of calls the model may request.
     pub max_tool_calls: Option<u64>,
-    /// How many tokens may be read and written before the model is called again.
+    /// The number of input and output tokens after which the model is not called again.
     pub max_tokens: Option<u64>,
-    /// How many milliseconds the run may take, those in which it waits for someone included.
+    /// The maximum duration of the run in milliseconds, including time spent waiting for approval.
     pub deadline_ms: Option<u64>,
-    /// How deep agents may call one another from here on: 0 if this one may call none.
+    /// The maximum nesting depth of agents called from here: 0 if this one may not call any.
     pub max_depth: u32,
-    /// How often the model may try again where its answer has not the form that it must have.
+    /// The maximum number of retries after an answer that does not match the schema.
     pub max_answer_retries: u32,
 }
 
@@ -90,7 +90,7 @@ impl Default for Limits {
 }
 
 impl RunSpec {
-    pub(super) fn target(&self, tool: &str) -> Option<&Target> {
+    pub(super) fn target(&self, tool: &str) -> Option<&CallTarget> {
         self.tools.iter().find(|callable| callable.name == tool).map(|callable| &callable.target)
     }
 }

@@ -1,234 +1,246 @@
-//! Sessions: conversations that outlive a program, as a log that only grows.
+//! Sessions: conversations that outlive a program, as append-only logs.
 //!
-//! A log has all that runs were told, in order, and so makes the conversation again, and the run that was under way when
-//! the program ended. It is text: each [`Entry`] is one JSON document. Where it is kept is not known here.
+//! A log records every input of every run, in order. Replaying it restores the conversation and the run that was in
+//! progress when the program ended. Each [`LogEntry`] is one JSON document; where logs are stored is up to the caller.
 
 pub mod replay;
 
 use crate::message::conversation::{Message, Usage};
-use crate::message::request::{Delta, Frame};
-use crate::run::{Beginning, Run, RunInput, RunOutcome};
+use crate::message::request::{Delta, RequestTemplate};
+use crate::run::{Run, RunInput, RunOutcome, RunStart};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Which run of a turn something is about: the calls that lead to it, none for the run of the person.
+/// The path to a run within a turn: the ids of the calls that lead to it, empty for the top-level run.
 pub type RunPath = Vec<String>;
 
-/// An entry of the log of a session.
+/// An entry of a session log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
-pub enum Entry {
-    /// The session is opened, for the first time or with something else than before.
+pub enum LogEntry {
+    /// The session was opened, for the first time or with a different selection.
     Opened {
-        /// With what.
-        source: Source,
+        /// The selected agent.
+        #[serde(rename = "source")]
+        selection: AgentSelection,
     },
-    /// The session begins with messages of another.
+    /// The session starts with messages of another session.
     Forked {
-        /// The other session.
+        /// The id of the other session.
         from: String,
-        /// Its messages, up to where it was forked.
+        /// Its messages, up to the fork.
         messages: Vec<Message>,
     },
-    /// A run begins.
-    Began {
-        /// Which.
+    /// A run started.
+    #[serde(rename = "began")]
+    RunStarted {
+        /// The path of the run.
         #[serde(default, skip_serializing_if = "RunPath::is_empty")]
         run: RunPath,
-        /// What its model is given; nothing if that is the same as when the agent last ran.
+        /// The frame of the model; `None` if unchanged since the agent last ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        frame: Option<Arc<Frame>>,
-        /// The hash of what its tools are bound to.
+        frame: Option<Arc<RequestTemplate>>,
+        /// The hash of the tool bindings.
         bindings: String,
-        /// How it begins.
-        beginning: Beginning,
+        /// The parameters of the run.
+        #[serde(rename = "beginning")]
+        start: RunStart,
     },
-    /// A reply came in these pieces. Only recordings have this.
-    Streamed {
-        /// To which run.
+    /// A reply was streamed in pieces. Only in recordings.
+    #[serde(rename = "streamed")]
+    ReplyStreamed {
+        /// The path of the run.
         #[serde(default, skip_serializing_if = "RunPath::is_empty")]
         run: RunPath,
         /// The pieces.
         pieces: Vec<Delta>,
     },
-    /// A call told how far it is. Only recordings have this.
-    Progressed {
-        /// Of which run.
+    /// A call reported progress. Only in recordings.
+    #[serde(rename = "progressed")]
+    CallProgressed {
+        /// The path of the run.
         #[serde(default, skip_serializing_if = "RunPath::is_empty")]
         run: RunPath,
         /// The call.
         call_id: String,
-        /// The part that is done, from 0 to 1.
+        /// The completed fraction, from 0 to 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fraction: Option<f64>,
-        /// What is going on.
+        /// The current activity.
         message: String,
     },
-    /// A run goes on that was begun before. Only recordings have this: they may begin here.
-    Restored {
-        /// Which.
+    /// A run that started earlier continues. Only in recordings, which may start here.
+    #[serde(rename = "restored")]
+    RunRestored {
+        /// The path of the run.
         #[serde(default, skip_serializing_if = "RunPath::is_empty")]
         run: RunPath,
-        /// What its model is given from here on, if that is known.
+        /// The frame of the model from here on, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        frame: Option<Arc<Frame>>,
-        /// The hash of what its tools are bound to from here on.
+        frame: Option<Arc<RequestTemplate>>,
+        /// The hash of the tool bindings from here on.
         #[serde(default)]
         bindings: String,
-        /// The run, as it was.
-        saved: Box<Run>,
+        /// The state of the run at this point.
+        #[serde(rename = "saved")]
+        snapshot: Box<Run>,
     },
     /// A run received an input.
-    #[serde(alias = "told")]
-    Input {
-        /// Which.
+    #[serde(rename = "input", alias = "told")]
+    InputReceived {
+        /// The path of the run.
         #[serde(default, skip_serializing_if = "RunPath::is_empty")]
         run: RunPath,
         /// The input.
         #[serde(alias = "told")]
         input: RunInput,
     },
-    /// The end of the conversation was taken back.
+    /// The conversation was truncated.
     Rewound {
-        /// How many messages are left.
+        /// The number of messages left.
         messages: usize,
     },
 }
 
-/// Which agent a session is held with, as it was named.
+/// The agent of a session, as the user selected it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
-    /// The files, that of the agent first.
+pub struct AgentSelection {
+    /// The files, the agent's own first.
     pub files: Vec<String>,
-    /// The agent, where it was named.
+    /// The agent, if it was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The model, where it is not the one that the agent names.
+    /// The model, if it overrides the agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What the log of a session amounts to.
+/// The state of a session, computed from its log entries.
 ///
 /// ```
-/// use patter_core::run::{Run, RunSpec, RunInput};
-/// use patter_core::session::{Entry, Log};
+/// use patter_core::run::{Run, RunInput, RunSpec};
+/// use patter_core::session::{Log, LogEntry};
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
-/// let began = Entry::Began { run: vec![], frame: None, bindings: String::new(), beginning: run.beginning() };
+/// let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
 /// let mut log = Log::default();
-/// log.apply(began).unwrap();
-/// assert_eq!(log.run(), Some(&run));
+/// log.apply(started).unwrap();
+/// assert_eq!(log.open_run(), Some(&run));
 ///
-/// log.apply(Entry::Input { run: vec![], input: RunInput::Cancelled { at: 5 } }).unwrap();
-/// assert_eq!(log.run(), None);
+/// log.apply(LogEntry::InputReceived { run: vec![], input: RunInput::Cancelled { at: 5 } }).unwrap();
+/// assert_eq!(log.open_run(), None);
 /// assert_eq!(log.conversation().len(), 1);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
-    /// That before the run that is open or ended last, which has it while there is one.
+    /// The conversation before the open or last run. Taken by that run while there is one.
     conversation: Vec<Message>,
-    run: Option<Run>,
-    last: Option<Run>,
-    inner: HashMap<RunPath, Run>,
-    frames: HashMap<String, Arc<Frame>>,
-    source: Option<Source>,
+    open_run: Option<Run>,
+    last_run: Option<Run>,
+    child_runs: HashMap<RunPath, Run>,
+    frames: HashMap<String, Arc<RequestTemplate>>,
+    selection: Option<AgentSelection>,
     turns: Vec<Turn>,
     usage: Usage,
     entries: usize,
 }
 
-/// A run of a session that ended.
+/// A finished run of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Turn {
     /// The agent.
     pub agent: String,
     /// The model.
     pub model: String,
-    /// The place of its first message in the conversation.
+    /// The index of its first message in the conversation.
     pub begin: usize,
-    /// When it began.
+    /// The start time in milliseconds.
     pub at: u64,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub elapsed_ms: u64,
-    /// How often the model was called.
+    /// The number of model calls.
     pub model_calls: u32,
-    /// What it cost.
+    /// The tokens used.
     pub usage: Usage,
-    /// How it ended.
+    /// The outcome.
     pub outcome: RunOutcome,
 }
 
-/// Why an entry cannot follow those before it.
+/// An error in a session log: an entry that cannot follow the ones before it.
 #[derive(Debug, Error)]
-#[error("entry {number} of the log cannot stand where it stands: {message}")]
+#[error("log entry {number} is invalid: {message}")]
 pub struct LogError {
-    /// Which entry, counted from 1.
+    /// The number of the entry, starting at 1.
     pub number: usize,
     /// What is wrong.
     pub message: String,
 }
 
 impl Log {
-    /// Reads a log: JSON documents, in order.
+    /// Reads a log from its entries: JSON documents, in order.
     pub fn read<T: AsRef<str>>(entries: impl IntoIterator<Item = T>) -> Result<Self, LogError> {
         let mut log = Self::default();
         for text in entries {
-            let entry = serde_json::from_str(text.as_ref()).map_err(|error| log.wrong(&error))?;
+            let entry = serde_json::from_str(text.as_ref()).map_err(|error| log.error(&error))?;
             log.apply(entry)?;
         }
         Ok(log)
     }
 
-    /// Adds an entry.
-    pub fn apply(&mut self, entry: Entry) -> Result<(), LogError> {
+    /// Applies the next entry.
+    pub fn apply(&mut self, entry: LogEntry) -> Result<(), LogError> {
         match entry {
-            Entry::Opened { source } => self.source = Some(source),
-            Entry::Forked { messages, .. } => {
+            LogEntry::Opened { selection } => self.selection = Some(selection),
+            LogEntry::Forked { messages, .. } => {
                 if !self.conversation().is_empty() {
-                    return Err(self.wrong("there are messages before it"));
+                    return Err(self.error("a fork must precede all messages"));
                 }
-                (self.conversation, self.last) = (messages, None);
+                self.conversation = messages;
+                self.last_run = None;
             }
-            Entry::Began { run, frame, beginning, .. } => {
+            LogEntry::RunStarted { run, frame, start, .. } => {
                 if let Some(frame) = frame {
-                    self.frames.insert(beginning.spec.agent.clone(), frame);
+                    self.frames.insert(start.spec.agent.clone(), frame);
                 }
                 if run.is_empty() {
-                    self.begin(beginning)?;
+                    self.start_run(start)?;
                 } else {
-                    let begun = Run::begin(beginning, Vec::new()).map_err(|error| self.wrong(&error))?;
-                    self.inner.insert(run, begun);
+                    let started = Run::from_start(start, Vec::new()).map_err(|error| self.error(&error))?;
+                    self.child_runs.insert(run, started);
                 }
             }
-            Entry::Streamed { .. } | Entry::Progressed { .. } => {}
-            Entry::Restored { run, frame, saved, .. } => {
+            LogEntry::ReplyStreamed { .. } | LogEntry::CallProgressed { .. } => {}
+            LogEntry::RunRestored { run, frame, snapshot, .. } => {
                 if let Some(frame) = frame {
-                    self.frames.insert(saved.spec().agent.clone(), frame);
+                    self.frames.insert(snapshot.spec().agent.clone(), frame);
                 }
                 if run.is_empty() {
-                    (self.run, self.last) = (Some(*saved), None);
+                    self.open_run = Some(*snapshot);
+                    self.last_run = None;
                 } else {
-                    self.inner.insert(run, *saved);
+                    self.child_runs.insert(run, *snapshot);
                 }
             }
-            Entry::Input { run: path, input } => {
-                let run = if path.is_empty() { self.run.as_mut() } else { self.inner.get_mut(&path) };
-                let Some(run) = run else { return Err(self.wrong("there is no such run")) };
+            LogEntry::InputReceived { run: path, input } => {
+                let run = if path.is_empty() { self.open_run.as_mut() } else { self.child_runs.get_mut(&path) };
+                let Some(run) = run else { return Err(self.error("unknown run")) };
                 if let Err(error) = run.apply(input) {
-                    return Err(self.wrong(&error));
+                    return Err(self.error(&error));
                 }
                 if path.is_empty() {
-                    self.end();
+                    self.close_run();
                 }
             }
-            Entry::Rewound { messages } => {
-                if self.run.is_some() || messages > self.conversation().len() {
-                    return Err(self.wrong("there is nothing to take back"));
+            LogEntry::Rewound { messages } => {
+                if self.open_run.is_some() {
+                    return Err(self.error("cannot rewind while a run is in progress"));
                 }
-                self.settle();
+                if messages > self.conversation().len() {
+                    return Err(self.error("cannot rewind to more messages than there are"));
+                }
+                self.reclaim_conversation();
                 self.conversation.truncate(messages);
                 self.turns.retain(|turn| turn.begin < messages);
             }
@@ -237,92 +249,92 @@ impl Log {
         Ok(())
     }
 
-    /// Returns the conversation, that of the open run included.
+    /// Returns the conversation, including that of the open run.
     pub fn conversation(&self) -> &[Message] {
-        self.run.as_ref().or(self.last.as_ref()).map_or(&self.conversation, Run::conversation)
+        self.open_run.as_ref().or(self.last_run.as_ref()).map_or(&self.conversation, Run::conversation)
     }
 
     /// Returns the run that has not ended, if there is one.
-    pub fn run(&self) -> Option<&Run> {
-        self.run.as_ref()
+    pub fn open_run(&self) -> Option<&Run> {
+        self.open_run.as_ref()
     }
 
-    /// Returns the run that ended last, unless some of its conversation was taken back, or another began.
-    pub fn last(&self) -> Option<&Run> {
-        self.last.as_ref()
+    /// Returns the run that ended last, unless the session was rewound or another run started since.
+    pub fn last_run(&self) -> Option<&Run> {
+        self.last_run.as_ref()
     }
 
-    /// Returns a run of an agent that the open run called, or that another of those did.
-    pub fn inner(&self, path: &[String]) -> Option<&Run> {
-        self.inner.get(path)
+    /// Returns the run of an agent called by the open run, directly or indirectly.
+    pub fn child_run(&self, path: &[String]) -> Option<&Run> {
+        self.child_runs.get(path)
     }
 
-    /// Returns what the model of an agent was given when it last ran.
-    pub fn frame(&self, agent: &str) -> Option<&Arc<Frame>> {
+    /// Returns the frame of an agent's model when it last ran.
+    pub fn frame(&self, agent: &str) -> Option<&Arc<RequestTemplate>> {
         self.frames.get(agent)
     }
 
-    /// Returns what it was opened with last.
-    pub fn source(&self) -> Option<&Source> {
-        self.source.as_ref()
+    /// Returns the selection that the session was last opened with.
+    pub fn selection(&self) -> Option<&AgentSelection> {
+        self.selection.as_ref()
     }
 
-    /// Returns the runs that ended.
+    /// Returns the finished runs.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// Returns what all runs cost, those whose messages were taken back included.
+    /// Returns the tokens used by all runs, including those that were rewound.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Returns how many entries the log has.
-    pub fn entries(&self) -> usize {
+    /// Returns the number of entries.
+    pub fn entry_count(&self) -> usize {
         self.entries
     }
 
-    fn begin(&mut self, beginning: Beginning) -> Result<(), LogError> {
-        if self.run.is_some() {
-            return Err(self.wrong("the run before has not ended"));
+    fn start_run(&mut self, start: RunStart) -> Result<(), LogError> {
+        if self.open_run.is_some() {
+            return Err(self.error("the previous run has not ended"));
         }
-        self.settle();
-        let run = Run::begin(beginning, std::mem::take(&mut self.conversation));
-        self.run = Some(run.map_err(|error| self.wrong(&error))?);
-        self.inner.clear();
-        // Its limits may allow nothing at all.
-        self.end();
+        self.reclaim_conversation();
+        let run = Run::from_start(start, std::mem::take(&mut self.conversation));
+        self.open_run = Some(run.map_err(|error| self.error(&error))?);
+        self.child_runs.clear();
+        // A run whose limits allow no model call ends right away.
+        self.close_run();
         Ok(())
     }
 
-    /// Takes leave of the run if it has ended.
-    fn end(&mut self) {
-        let Some(outcome) = self.run.as_ref().and_then(Run::outcome).cloned() else { return };
-        let Some(run) = self.run.take() else { return };
-        self.inner.clear();
-        let Beginning { spec, at, .. } = run.beginning();
+    /// Adds the open run to the turns if it has ended.
+    fn close_run(&mut self) {
+        let Some(outcome) = self.open_run.as_ref().and_then(Run::outcome).cloned() else { return };
+        let Some(run) = self.open_run.take() else { return };
+        self.child_runs.clear();
+        let RunStart { spec, at, .. } = run.to_start();
         self.usage += run.usage();
         self.turns.push(Turn {
             model: self.frames.get(&spec.agent).map_or_else(String::new, |frame| frame.model.clone()),
             agent: spec.agent,
-            begin: run.conversation().len() - run.added().len(),
+            begin: run.conversation().len() - run.new_messages().len(),
             at,
             elapsed_ms: run.elapsed_ms(),
             model_calls: run.model_calls(),
             usage: run.usage(),
             outcome,
         });
-        self.last = Some(run);
+        self.last_run = Some(run);
     }
 
-    /// Takes the conversation from the run that ended last.
-    fn settle(&mut self) {
-        if let Some(run) = self.last.take() {
+    /// Takes the conversation back from the run that ended last.
+    fn reclaim_conversation(&mut self) {
+        if let Some(run) = self.last_run.take() {
             self.conversation = run.into_conversation();
         }
     }
 
-    fn wrong(&self, error: &(impl ToString + ?Sized)) -> LogError {
+    fn error(&self, error: &(impl ToString + ?Sized)) -> LogError {
         LogError { number: self.entries + 1, message: error.to_string() }
     }
 }

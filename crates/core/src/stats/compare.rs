@@ -1,31 +1,32 @@
 //! The comparison of arms, metric by metric.
 
-use super::bootstrap::{careful_interval, deviation, mean};
-use super::paired::{Paired, Tried};
-use super::plan::{Goal, Spread, cases_for_rate, cases_for_shift, detectable_rate, detectable_shift};
+use super::bootstrap::{conservative_interval, deviation, mean};
+use super::conclude::{VerdictContext, summary, verdict};
+use super::paired::{MetricPairs, SortedTrials};
+use super::plan::{Goal, VarianceComponents, cases_for_rate, cases_for_shift, detectable_rate, detectable_shift};
 use super::pool::{group_means, group_sums};
-use super::verdict::{Setting, summary, verdict};
 use super::{
-    Assume, Better, CompareError, Comparison, Contrast, Counts, Estimate, Experiment, IntervalMethod, Kind, Metric,
-    Options, Outcomes, Pair, Plan, Rng, Sequential, Stopping, Test, TestMethod, holm, mean_interval, sign_flip,
+    Assumption, CompareError, CompareOptions, Comparison, Contrast, Direction, Estimate, Experiment, IntervalMethod,
+    Metric, MetricKind, Pair, PairCounts, PairedOutcomes, PowerPlan, Rng, Sequential, Stopping, TestMethod, TestResult,
+    holm, mean_interval, sign_flip,
 };
 use libm::{exp, log1p};
 
-/// Compares each arm with the baseline, metric by metric. The same experiment and options always give the same result.
+/// Compares each arm with the baseline, metric by metric. The result is deterministic.
 ///
-/// It takes time in proportion to the cases times the resamples, for up to 2,000 cases; with more, cases are first put
-/// together into 2,000 groups by lot, which changes neither the level of the tests nor the coverage of intervals.
-pub fn compare(experiment: &Experiment, options: &Options) -> Result<Comparison, CompareError> {
+/// The time is proportional to cases times resamples, for up to 2,000 cases. Beyond that, cases are first pooled into 2,000
+/// random groups, which changes neither the level of the tests nor the coverage of the intervals.
+pub fn compare(experiment: &Experiment, options: &CompareOptions) -> Result<Comparison, CompareError> {
     options.check()?;
-    let tried = Tried::new(experiment)?;
+    let sorted = SortedTrials::new(experiment)?;
     let metrics = &experiment.metrics;
     let others = || experiment.arms.iter().enumerate().skip(1);
     let family = others().len() * metrics.len();
     let mut contrasts = Vec::with_capacity(family);
     for (arm, name) in others() {
-        for (place, metric) in metrics.iter().enumerate() {
-            let draws = Draws { options, path: [arm as u64, place as u64] };
-            contrasts.push(contrast(name, metric, &tried.pair(arm, place, metric), &draws, family));
+        for (column, metric) in metrics.iter().enumerate() {
+            let draws = Draws { options, path: [arm as u64, column as u64] };
+            contrasts.push(contrast(name, metric, &sorted.pair(arm, column, metric), &draws, family));
         }
     }
     let ps: Vec<f64> = contrasts.iter().filter_map(|contrast| contrast.test).map(|test| test.p).collect();
@@ -34,18 +35,19 @@ pub fn compare(experiment: &Experiment, options: &Options) -> Result<Comparison,
         test.adjusted = adjusted;
     }
     let baseline = experiment.arms.first().cloned().unwrap_or_default();
-    let setting = Setting { baseline: &baseline, options, family };
+    let context = VerdictContext { baseline: &baseline, options, family };
     for contrast in &mut contrasts {
-        contrast.verdict = verdict(contrast, setting);
+        contrast.verdict = verdict(contrast, context);
     }
-    let of_arms = contrasts.chunks(metrics.len().max(1));
-    let summaries = others().zip(of_arms).map(|((_, arm), contrasts)| summary(arm, contrasts, setting)).collect();
+    let contrasts_by_arm = contrasts.chunks(metrics.len().max(1));
+    let summaries =
+        others().zip(contrasts_by_arm).map(|((_, arm), contrasts)| summary(arm, contrasts, context)).collect();
     Ok(Comparison { baseline, options: options.clone(), contrasts, summaries })
 }
 
-/// Where the draws of a contrast come from. Each purpose has a stream of its own.
+/// The source of a contrast's random draws. Each purpose has its own stream.
 struct Draws<'o> {
-    options: &'o Options,
+    options: &'o CompareOptions,
     path: [u64; 2],
 }
 
@@ -56,13 +58,13 @@ impl Draws<'_> {
     }
 }
 
-fn contrast(arm: &str, metric: &Metric, paired: &Paired, draws: &Draws, family: usize) -> Contrast {
+fn contrast(arm: &str, metric: &Metric, paired: &MetricPairs, draws: &Draws, family: usize) -> Contrast {
     let pairs = &paired.pairs;
     let kind = match metric.kind {
-        Kind::Ratio if pairs.iter().any(|pair| pair.baseline <= 0.0 || pair.arm <= 0.0) => Kind::Difference,
+        MetricKind::Ratio if pairs.iter().any(|pair| pair.baseline <= 0.0 || pair.arm <= 0.0) => MetricKind::Difference,
         kind => kind,
     };
-    let differences = case_means(pairs, |pair| kind.difference(pair));
+    let differences = case_means(pairs, |pair| pair.difference(kind));
     let counts = counts(metric, paired, &differences);
     let mut contrast = Contrast::unmeasured(arm, metric, kind, counts);
     if pairs.is_empty() {
@@ -70,9 +72,9 @@ fn contrast(arm: &str, metric: &Metric, paired: &Paired, draws: &Draws, family: 
     }
     let options = draws.options;
     let found = match options.stopping {
-        Stopping::Anytime => at_any_time(kind, &differences, options.alpha),
-        Stopping::Fixed if kind == Kind::Pass => passed(pairs, &differences, draws),
-        Stopping::Fixed => measured(&differences, draws),
+        Stopping::Anytime => compare_anytime(kind, &differences, options.alpha),
+        Stopping::Fixed if kind == MetricKind::Pass => compare_pass_rates(pairs, &differences, draws),
+        Stopping::Fixed => compare_means(&differences, draws),
     };
     let baseline_mean = mean(&case_means(pairs, |pair| pair.baseline));
     if kind != metric.kind {
@@ -81,14 +83,14 @@ fn contrast(arm: &str, metric: &Metric, paired: &Paired, draws: &Draws, family: 
     contrast.baseline_mean = Some(baseline_mean);
     contrast.arm_mean = Some(mean(&case_means(pairs, |pair| pair.arm)));
     contrast.test = Some(found.test);
-    contrast.effect = Some(if kind == Kind::Ratio { found.estimate.map(ratio) } else { found.estimate });
+    contrast.effect = Some(if kind == MetricKind::Ratio { found.estimate.map(ratio) } else { found.estimate });
     contrast.superiority = Some((counts.better as f64 + counts.same as f64 / 2.0) / counts.cases as f64);
-    if kind != Kind::Pass {
+    if kind != MetricKind::Pass {
         contrast.standardized = deviation(&differences).filter(|&sd| sd > 0.0).map(|sd| mean(&differences) / sd);
     }
     if options.stopping == Stopping::Fixed {
         contrast.plan = Some(plan(&contrast, pairs, &differences, options, family));
-        if kind == Kind::Ratio {
+        if kind == MetricKind::Ratio {
             contrast.difference = Some(estimate(&case_means(pairs, |pair| pair.arm - pair.baseline), draws, 2));
         }
     }
@@ -96,112 +98,125 @@ fn contrast(arm: &str, metric: &Metric, paired: &Paired, draws: &Draws, family: 
 }
 
 /// A test and an estimate, on the scale of the differences.
-struct Found {
-    test: Test,
+struct TestAndEstimate {
+    test: TestResult,
     estimate: Estimate,
 }
 
-/// Compares pass rates: exactly, with one run of each case; with repeats by the cases' means.
-fn passed(pairs: &[Pair], differences: &[f64], draws: &Draws) -> Found {
+/// Compares pass rates: exactly if there is one run per case, by the means per case if there are repeats.
+fn compare_pass_rates(pairs: &[Pair], differences: &[f64], draws: &Draws) -> TestAndEstimate {
     let alpha = draws.options.alpha;
     if let Some(outcomes) = outcomes(pairs, differences) {
         let p = outcomes.p();
-        let (interval, method) = (outcomes.interval(alpha), Some(IntervalMethod::Score));
-        return Found {
-            test: Test { method: TestMethod::McNemar, p, adjusted: p },
-            estimate: Estimate { value: outcomes.difference(), interval, method },
+        return TestAndEstimate {
+            test: TestResult { method: TestMethod::McNemar, p, adjusted: p },
+            estimate: Estimate {
+                value: outcomes.difference(),
+                interval: outcomes.interval(alpha),
+                method: Some(IntervalMethod::Score),
+            },
         };
     }
-    // The mean of a case is a multiple of one over the number of its repeats.
+    // The mean of a case is a multiple of the reciprocal of its number of repeats.
     let repeats = pairs.chunk_by(|one, other| one.case == other.case).map(<[Pair]>::len);
     let unit = repeats.reduce(common_multiple).map(|multiple| 1.0 / multiple as f64);
-    let estimate = match careful_interval(differences, alpha) {
+    let estimate = match conservative_interval(differences, alpha) {
         Some(interval) => {
-            let method = Some(IntervalMethod::Careful);
+            let method = Some(IntervalMethod::Conservative);
             Estimate { value: mean(differences), interval: Some(interval), method }
         }
         None => estimate(differences, draws, 1),
     };
-    Found { test: flip(differences, unit, draws), estimate }
+    TestAndEstimate { test: flip(differences, unit, draws), estimate }
 }
 
-/// Compares what is measured, by the cases' means.
-fn measured(differences: &[f64], draws: &Draws) -> Found {
-    Found { test: flip(differences, None, draws), estimate: estimate(differences, draws, 1) }
+/// Compares measured values by the means per case.
+fn compare_means(differences: &[f64], draws: &Draws) -> TestAndEstimate {
+    TestAndEstimate { test: flip(differences, None, draws), estimate: estimate(differences, draws, 1) }
 }
 
-/// Compares in a way that holds whenever one looks.
-fn at_any_time(kind: Kind, differences: &[f64], alpha: f64) -> Found {
-    let mut game = Sequential::new(if kind == Kind::Pass { Assume::Bounded } else { Assume::Symmetric });
+/// Compares in a way that is valid at any time.
+fn compare_anytime(kind: MetricKind, differences: &[f64], alpha: f64) -> TestAndEstimate {
+    let mut game = Sequential::new(if kind == MetricKind::Pass { Assumption::Bounded } else { Assumption::Symmetric });
     for &difference in differences {
-        // It takes everything: all values are finite, and means of zeros and ones are in bounds.
+        // This cannot fail: all values are finite, and means of zeros and ones are in bounds.
         let _ = game.observe(difference);
     }
-    // What once spoke for the other side is no evidence for this one.
+    // Earlier evidence for the other side does not count for this one.
     let value = mean(differences);
     let p = if value < 0.0 { game.p_less() } else { game.p_more() };
     let interval = game.interval(alpha);
     let method = interval.map(|_| IntervalMethod::Anytime);
-    Found { test: Test { method: TestMethod::Anytime, p, adjusted: p }, estimate: Estimate { value, interval, method } }
+    TestAndEstimate {
+        test: TestResult { method: TestMethod::Anytime, p, adjusted: p },
+        estimate: Estimate { value, interval, method },
+    }
 }
 
-fn flip(differences: &[f64], unit: Option<f64>, draws: &Draws) -> Test {
+fn flip(differences: &[f64], unit: Option<f64>, draws: &Draws) -> TestResult {
     let rng = &mut draws.stream(0);
     let flipped = sign_flip(&group_sums(differences, rng), unit, draws.options.resamples, rng);
     let method = if flipped.drawn.is_some() { TestMethod::SignFlipDrawn } else { TestMethod::SignFlip };
-    Test { method, p: flipped.p, adjusted: flipped.p }
+    TestResult { method, p: flipped.p, adjusted: flipped.p }
 }
 
 fn estimate(differences: &[f64], draws: &Draws, purpose: u64) -> Estimate {
     let rng = &mut draws.stream(purpose);
-    let Options { alpha, resamples, .. } = *draws.options;
+    let CompareOptions { alpha, resamples, .. } = *draws.options;
     let found = mean_interval(&group_means(differences, rng), alpha, resamples, rng);
     let (interval, method) = found.unzip();
     Estimate { value: mean(differences), interval, method }
 }
 
-/// Plans for the margin. The level is that of the strictest step of Holm's method, so the power is at least the one
-/// asked for.
-fn plan(contrast: &Contrast, pairs: &[Pair], differences: &[f64], options: &Options, family: usize) -> Plan {
+/// Plans for the margin. Uses the level of the strictest step of Holm's method, so the power is at least the requested
+/// one.
+fn plan(
+    contrast: &Contrast,
+    pairs: &[Pair],
+    differences: &[f64],
+    options: &CompareOptions,
+    family: usize,
+) -> PowerPlan {
     let goal = Goal { alpha: options.alpha / family as f64, power: options.power };
     let margin = contrast.margin;
     let cases = contrast.counts.cases;
-    if let Some(outcomes) = outcomes(pairs, differences).filter(|_| contrast.kind == Kind::Pass) {
-        // Half a case more on either side: that none differed among a few cases does not mean that none ever will.
+    if let Some(outcomes) = outcomes(pairs, differences).filter(|_| contrast.kind == MetricKind::Pass) {
+        // Adding half a case on either side accounts for rare differences that did not occur among a few cases.
         let discordance = (outcomes.discordant() as f64 + 0.5) / (cases as f64 + 1.0);
         let detectable = detectable_rate(cases, discordance, goal);
-        return Plan { detectable, cases: cases_for_rate(margin, discordance, goal), correlation: None };
+        return PowerPlan { detectable, cases: cases_for_rate(margin, discordance, goal), correlation: None };
     }
-    let spread = Spread::of(pairs, |pair| contrast.kind.difference(pair));
+    let variance = VarianceComponents::estimate(pairs, |pair| pair.difference(contrast.kind));
     let varies = deviation(differences).is_some_and(|sd| sd > 0.0);
-    let of_case = |spread: Spread| spread.deviation(pairs.len() as f64 / cases as f64);
-    let deviation = spread.filter(|_| varies).map_or(0.0, of_case);
+    let case_deviation = |variance: VarianceComponents| variance.deviation(pairs.len() as f64 / cases as f64);
+    let deviation = variance.filter(|_| varies).map_or(0.0, case_deviation);
     let (shift, back): (f64, fn(f64) -> f64) = match contrast.kind {
-        Kind::Ratio => (log1p(margin), |shift| ratio(shift) - 1.0),
-        Kind::Pass | Kind::Difference => (margin, |shift| shift),
+        MetricKind::Ratio => (log1p(margin), |shift| ratio(shift) - 1.0),
+        MetricKind::Pass | MetricKind::Difference => (margin, |shift| shift),
     };
-    Plan {
+    PowerPlan {
         detectable: detectable_shift(cases, deviation, goal).map(back),
         cases: cases_for_shift(shift, deviation, goal),
-        correlation: spread.and_then(|spread| spread.correlation()),
+        correlation: variance.and_then(|variance| variance.correlation()),
     }
 }
 
-/// Returns how cases came out that have one run each.
-fn outcomes(pairs: &[Pair], differences: &[f64]) -> Option<Outcomes> {
+/// Returns the outcomes of cases, if each has one run.
+fn outcomes(pairs: &[Pair], differences: &[f64]) -> Option<PairedOutcomes> {
     let count = |sign: f64| differences.iter().filter(|&&difference| difference == sign).count();
-    let outcomes = Outcomes { cases: differences.len(), only_baseline: count(-1.0), only_arm: count(1.0) };
+    let outcomes = PairedOutcomes { cases: differences.len(), only_baseline: count(-1.0), only_arm: count(1.0) };
     (pairs.len() == differences.len()).then_some(outcomes)
 }
 
-fn counts(metric: &Metric, paired: &Paired, differences: &[f64]) -> Counts {
+fn counts(metric: &Metric, paired: &MetricPairs, differences: &[f64]) -> PairCounts {
     let count = |test: fn(&f64) -> bool| differences.iter().filter(|difference| test(difference)).count();
-    let (more, less) = (count(|difference| *difference > 0.0), count(|difference| *difference < 0.0));
+    let more = count(|difference| *difference > 0.0);
+    let less = count(|difference| *difference < 0.0);
     let (better, worse) = match metric.better {
-        Better::More => (more, less),
-        Better::Less => (less, more),
+        Direction::More => (more, less),
+        Direction::Less => (less, more),
     };
-    Counts {
+    PairCounts {
         cases: differences.len(),
         pairs: paired.pairs.len(),
         incomplete: paired.incomplete,
@@ -212,20 +227,21 @@ fn counts(metric: &Metric, paired: &Paired, differences: &[f64]) -> Counts {
     }
 }
 
-/// Returns the mean of each case.
+/// Returns the mean value of each case.
 fn case_means(pairs: &[Pair], value: impl Fn(&Pair) -> f64) -> Vec<f64> {
     let cases = pairs.chunk_by(|one, other| one.case == other.case);
     cases.map(|case| case.iter().map(&value).sum::<f64>() / case.len() as f64).collect()
 }
 
-/// Returns the ratio that has a logarithm, as far as numbers go.
+/// Returns the ratio with a logarithm, clamped to finite numbers.
 fn ratio(logarithm: f64) -> f64 {
     exp(logarithm.clamp(-700.0, 700.0))
 }
 
-/// Returns the least common multiple, or a number that is too large to be of use.
+/// Returns the least common multiple, or `usize::MAX` on overflow.
 fn common_multiple(one: usize, other: usize) -> usize {
-    let (mut divisor, mut rest) = (one, other);
+    let mut divisor = one;
+    let mut rest = other;
     while rest != 0 {
         (divisor, rest) = (rest, divisor % rest);
     }

@@ -1,133 +1,133 @@
-//! What is asked of a comparison, and what comes of it.
+//! The options and the result of a comparison.
 
-use super::{ExperimentError, Finding, Interval, IntervalMethod, Kind, Matters, Metric, Verdict};
+use super::{Conclusion, ExperimentError, Interval, IntervalMethod, Metric, MetricKind, MetricVerdict, Relevance};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How arms are compared.
+/// Options of a comparison.
 ///
 /// ```
-/// use patter_core::stats::{Options, Stopping};
-/// let options = Options { seed: 42, ..Options::default() };
+/// use patter_core::stats::{CompareOptions, Stopping};
+/// let options = CompareOptions { seed: 42, ..CompareOptions::default() };
 /// assert_eq!((options.alpha, options.power, options.stopping), (0.05, 0.8, Stopping::Fixed));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// How probable it may be that anything at all is wrongly called a difference; intervals hold with the rest.
+pub struct CompareOptions {
+    /// The accepted probability of any false positive; intervals have a confidence of `1 − alpha`.
     pub alpha: f64,
-    /// How probable plans make it that a true difference is seen.
+    /// The probability of detecting a true difference that plans aim for.
     pub power: f64,
-    /// How often cases and signs are drawn again, from 100 to a million.
+    /// The number of resamples of cases and signs, from 100 to a million.
     pub resamples: usize,
-    /// What all draws start from.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// What ended the experiment.
+    /// How the end of the experiment was determined.
     pub stopping: Stopping,
 }
 
-/// What ended an experiment.
+/// How the end of an experiment was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopping {
-    /// The number of cases, which was fixed before.
+    /// By a number of cases fixed in advance.
     Fixed,
-    /// What came out: someone looked in between. Tests and intervals are those of [`Sequential`](super::Sequential),
-    /// with the cases in the order of their numbers, which must be the order in which they were run. What may be 0
-    /// should be a metric of differences from the start, so that the first 0 does not change how it is compared.
+    /// By interim results. Tests and intervals are those of [`Sequential`](super::Sequential), with the cases in the order
+    /// of their numbers, which must be the order in which they ran. Metrics that may be 0 should be compared by difference
+    /// from the start, so that the first 0 does not change the method.
     Anytime,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What the arms were compared with.
+    /// The arm that the others were compared with.
     pub baseline: String,
-    /// How it was compared.
-    pub options: Options,
-    /// Each metric of each arm: first all metrics of the first arm after the baseline.
+    /// The options.
+    pub options: CompareOptions,
+    /// One contrast per arm and metric: first all metrics of the first arm after the baseline.
     pub contrasts: Vec<Contrast>,
-    /// What is to be said of each arm.
-    pub summaries: Vec<Summary>,
+    /// The verdicts on each arm, as a sentence.
+    pub summaries: Vec<ArmSummary>,
 }
 
-/// What is to be said of an arm.
+/// The verdicts on an arm, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct ArmSummary {
     /// The arm.
     pub arm: String,
     /// All verdicts in one sentence.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub text: String,
 }
 
-/// One metric of an arm against the baseline.
+/// The comparison of one metric of an arm with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contrast {
     /// The arm.
     pub arm: String,
-    /// What was measured.
+    /// The metric.
     pub metric: Metric,
-    /// How it was compared: as the metric says, but by difference where some values are not above 0.
-    pub kind: Kind,
-    /// The smallest difference that matters, as it was compared: where a ratio cannot be, a share of the baseline's
-    /// mean.
+    /// How it was compared: as the metric says, but by difference if some values are not positive.
+    pub kind: MetricKind,
+    /// The smallest difference that matters, on the scale of the comparison: if a ratio is compared by difference, a share
+    /// of the baseline's mean.
     pub margin: f64,
-    /// Which pairs there are.
-    pub counts: Counts,
+    /// The numbers of cases and pairs.
+    pub counts: PairCounts,
     /// The mean under the baseline, over cases.
     pub baseline_mean: Option<f64>,
     /// The mean under the arm, over cases.
     pub arm_mean: Option<f64>,
-    /// How much more the arm has: a difference of rates, a ratio of geometric means, or a difference of means.
+    /// The effect: a difference of rates, a ratio of geometric means, or a difference of means.
     pub effect: Option<Estimate>,
-    /// The difference of means, where the effect is a ratio.
+    /// The difference of means, if the effect is a ratio.
     pub difference: Option<Estimate>,
-    /// The mean difference over its standard deviation from case to case: Cohen's d for pairs, on the scale of the
-    /// effect.
+    /// The mean difference divided by its standard deviation over cases: Cohen's d for pairs, on the scale of the effect.
     pub standardized: Option<f64>,
-    /// The probability that the arm does better in a case, ties counted half.
+    /// The probability that the arm is better in a case, counting ties as one half.
     pub superiority: Option<f64>,
     /// The test of no difference.
-    pub test: Option<Test>,
-    /// What it would take to see the margin; none where the experiment may go on at any time.
-    pub plan: Option<Plan>,
-    /// What is to be said of it.
-    pub verdict: Verdict,
+    pub test: Option<TestResult>,
+    /// What it would take to detect the margin; `None` if the experiment has no fixed end.
+    pub plan: Option<PowerPlan>,
+    /// The verdict.
+    pub verdict: MetricVerdict,
 }
 
-/// Which cases and pairs there are.
+/// The numbers of cases and pairs behind a contrast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Cases that were compared.
+pub struct PairCounts {
+    /// The cases compared.
     pub cases: usize,
-    /// Pairs that were compared: as many as cases, unless there are repeats.
+    /// The pairs compared: as many as cases, unless there are repeats.
     pub pairs: usize,
-    /// Pairs that were left out because one value or both are missing.
+    /// The pairs left out because a value is missing.
     pub incomplete: usize,
-    /// Pairs in which a run that failed counts as not passed.
+    /// The pairs with a failed run that counts as not passed.
     pub failed: usize,
-    /// Cases in which the arm did better.
+    /// The cases in which the arm is better.
     pub better: usize,
-    /// Cases in which both did the same.
+    /// The cases in which both arms are equal.
     pub same: usize,
-    /// Cases in which the arm did worse.
+    /// The cases in which the arm is worse.
     pub worse: usize,
 }
 
-/// A value and how sure it is.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Where the truth is, with a probability of `1 − alpha` for this metric by itself.
+    /// The confidence interval at level `1 − alpha`, not adjusted for other metrics.
     pub interval: Option<Interval>,
-    /// How the interval was found.
+    /// The method behind the interval.
     pub method: Option<IntervalMethod>,
 }
 
-/// A test of no difference.
+/// The result of a test of no difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Test {
-    /// Which one.
+pub struct TestResult {
+    /// The test.
     pub method: TestMethod,
     /// The p-value.
     pub p: f64,
@@ -135,73 +135,73 @@ pub struct Test {
     pub adjusted: f64,
 }
 
-/// Which test was made.
+/// The kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestMethod {
-    /// The exact test of McNemar.
+    /// The exact McNemar test.
     #[serde(rename = "mcnemar")]
     McNemar,
-    /// Flipped signs, all of them.
+    /// The sign-flip test with all signs.
     SignFlip,
-    /// Flipped signs, drawn.
+    /// The sign-flip test with random signs.
     SignFlipDrawn,
-    /// A test that holds at all times.
+    /// A test that is valid at any time.
     Anytime,
 }
 
-/// What it would take to see a difference as large as the margin, corrected for all tests.
+/// What it would take to detect a difference as large as the margin, corrected for all tests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    /// The smallest difference that this experiment was able to show, in the terms of the margin.
+pub struct PowerPlan {
+    /// The smallest difference this experiment could detect, on the scale of the margin.
     pub detectable: Option<f64>,
-    /// How many cases show a difference as large as the margin, with as many repeats as now.
+    /// The number of cases needed to detect the margin, with the current number of repeats.
     pub cases: Option<usize>,
-    /// How alike repeats of a case are, where there are repeats.
+    /// The correlation between repeats of a case, if there are repeats.
     pub correlation: Option<f64>,
 }
 
-/// Why arms cannot be compared.
+/// An error comparing arms.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CompareError {
-    /// The experiment is wrong.
+    /// The experiment is invalid.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// An option is wrong.
+    /// An option is invalid.
     #[error("`{name}` must be {expected}")]
     Option {
-        /// Which one.
+        /// The test.
         name: &'static str,
-        /// What it must be.
+        /// What is expected.
         expected: &'static str,
     },
 }
 
-impl Default for Options {
+impl Default for CompareOptions {
     fn default() -> Self {
         Self { alpha: 0.05, power: 0.8, resamples: 10_000, seed: 0, stopping: Stopping::Fixed }
     }
 }
 
-impl Options {
+impl CompareOptions {
     pub(super) fn check(&self) -> Result<(), CompareError> {
-        let wrong = |name, expected| Err(CompareError::Option { name, expected });
+        let invalid = |name, expected| Err(CompareError::Option { name, expected });
         if !(self.alpha > 0.0 && self.alpha < 0.5) {
-            return wrong("alpha", "between 0 and 0.5");
+            return invalid("alpha", "between 0 and 0.5");
         }
         if !(self.power >= 0.5 && self.power < 1.0) {
-            return wrong("power", "at least 0.5 and below 1");
+            return invalid("power", "at least 0.5 and below 1");
         }
         if !(100..=1_000_000).contains(&self.resamples) {
-            return wrong("resamples", "from 100 to 1000000");
+            return invalid("resamples", "from 100 to 1000000");
         }
         Ok(())
     }
 }
 
 impl Contrast {
-    /// Returns a contrast of which nothing is known yet but how many pairs there are.
-    pub(super) fn unmeasured(arm: &str, metric: &Metric, kind: Kind, counts: Counts) -> Self {
+    /// Creates a contrast without results.
+    pub(super) fn unmeasured(arm: &str, metric: &Metric, kind: MetricKind, counts: PairCounts) -> Self {
         Self {
             arm: arm.to_owned(),
             metric: metric.clone(),
@@ -216,15 +216,22 @@ impl Contrast {
             superiority: None,
             test: None,
             plan: None,
-            verdict: Verdict { finding: Finding::Unmeasured, matters: Matters::Unknown, words: String::new() },
+            verdict: MetricVerdict {
+                conclusion: Conclusion::Unmeasured,
+                relevance: Relevance::Unknown,
+                text: String::new(),
+                predicate: None,
+                notes: Vec::new(),
+            },
         }
     }
 }
 
 impl Estimate {
-    /// Returns the estimate on another scale, by a function that rises.
-    pub(super) fn map(self, rising: fn(f64) -> f64) -> Self {
-        let interval = self.interval.map(|Interval { low, high }| Interval { low: rising(low), high: rising(high) });
-        Self { value: rising(self.value), interval, ..self }
+    /// Transforms the estimate by an increasing function.
+    pub(super) fn map(self, function: fn(f64) -> f64) -> Self {
+        let interval =
+            self.interval.map(|Interval { low, high }| Interval { low: function(low), high: function(high) });
+        Self { value: function(self.value), interval, ..self }
     }
 }

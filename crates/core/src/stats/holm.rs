@@ -1,9 +1,9 @@
-//! Several tests at once.
+//! Correction for multiple tests.
 
-/// Returns p-values adjusted for all of them by the method of Holm (1979), in the order given.
+/// Adjusts p-values for multiple testing by the method of Holm (1979). Keeps their order.
 ///
-/// Whoever calls what is at most `alpha` a finding is wrong about any of the tests with a probability of at most
-/// `alpha`, however the tests depend on one another.
+/// If adjusted p-values of at most `alpha` are called significant, the probability of any false positive is at most
+/// `alpha`, however the tests depend on each other.
 ///
 /// ```
 /// use patter_core::stats::holm;
@@ -17,6 +17,6 @@ pub fn holm(ps: &[f64]) -> Vec<f64> {
         highest = highest.max(*p * (ps.len() - rank) as f64).min(1.0);
         *p = highest;
     }
-    order.sort_by_key(|&(place, _)| place);
+    order.sort_by_key(|&(index, _)| index);
     order.into_iter().map(|(_, p)| p).collect()
 }

@@ -1,18 +1,18 @@
-//! Where a value may be.
+//! Intervals of numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a value may be, both ends included.
+/// A closed interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The lower end.
+    /// The lower bound.
     pub low: f64,
-    /// The upper end.
+    /// The upper bound.
     pub high: f64,
 }
 
 impl Interval {
-    /// Returns whether a value is in it.
+    /// Returns whether the interval contains a value.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }

@@ -1,89 +1,93 @@
-//! What is measured, and how it is spoken of.
+//! Metrics, and the phrases that describe them.
 
-use super::Pair;
 use serde::{Deserialize, Serialize};
 
-/// Something that is measured in each run.
+/// A quantity measured in each run.
 ///
 /// ```
-/// use patter_core::stats::{Better, Kind, Metric};
-/// let calls = Metric::new("tool calls", Kind::Difference, Better::Less)
-///     .words("makes more tool calls", "makes fewer tool calls")
+/// use patter_core::stats::{Direction, MetricKind, Metric};
+/// let calls = Metric::new("tool calls", MetricKind::Difference, Direction::Less)
+///     .phrases("makes more tool calls", "makes fewer tool calls")
 ///     .unit("calls")
 ///     .margin(0.5);
-/// assert_eq!(calls.better, Better::Less);
+/// assert_eq!(calls.better, Direction::Less);
 /// assert_eq!(Metric::pass_rate().margin, 0.05);
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What kind of values it has.
-    pub kind: Kind,
+    /// The kind of its values.
+    pub kind: MetricKind,
     /// Which direction is better.
-    pub better: Better,
-    /// What can be said of an arm that has more of it, such as "is slower".
+    pub better: Direction,
+    /// The phrase for an arm with a higher value, such as "is slower".
     pub more: String,
-    /// What can be said of an arm that has less of it, such as "is faster".
+    /// The phrase for an arm with a lower value, such as "is faster".
     pub less: String,
-    /// What it is measured in, such as "ms".
+    /// The unit, such as "ms".
     pub unit: String,
-    /// The smallest difference that matters: as a share (0.1 is 10 %) where ratios are compared, as it is otherwise.
-    /// Smaller differences count as none, and plans are made to see this one.
+    /// The smallest difference that matters: relative (0.1 is 10%) if ratios are compared, absolute otherwise. Smaller
+    /// differences are negligible, and plans aim to detect this one.
     pub margin: f64,
 }
 
-/// What kind of values a metric has.
+/// The kind of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// 1 where a case is passed, 0 where it is not.
+pub enum MetricKind {
+    /// 1 if a case passed, 0 if not.
     Pass,
-    /// Numbers, compared by how many times larger they are. Where some are not above 0, they are compared as
-    /// differences.
+    /// Numbers compared by their ratio, or by their difference if some are not positive.
     Ratio,
-    /// Numbers, compared by their difference.
+    /// Numbers compared by their difference.
     Difference,
 }
 
-/// Which direction is better.
+/// The direction in which a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// More.
+pub enum Direction {
+    /// Higher values are better.
     More,
-    /// Less.
+    /// Lower values are better.
     Less,
 }
 
 impl Metric {
-    /// Returns the share of cases that are passed; five points matter.
+    /// Returns the share of passed cases, with a margin of five points.
     pub fn pass_rate() -> Self {
-        Self::new("pass rate", Kind::Pass, Better::More).words("is more correct", "is less correct").margin(0.05)
+        Self::new("pass rate", MetricKind::Pass, Direction::More)
+            .phrases("is more correct", "is less correct")
+            .margin(0.05)
     }
 
-    /// Returns how long runs take, in milliseconds.
+    /// Returns the duration of runs in milliseconds.
     pub fn latency() -> Self {
-        Self::new("latency", Kind::Ratio, Better::Less).words("is slower", "is faster").unit("ms")
+        Self::new("latency", MetricKind::Ratio, Direction::Less).phrases("is slower", "is faster").unit("ms")
     }
 
-    /// Returns how many tokens runs take.
+    /// Returns the number of tokens that runs use.
     pub fn tokens() -> Self {
-        Self::new("tokens", Kind::Ratio, Better::Less).words("uses more tokens", "uses fewer tokens").unit("tokens")
+        Self::new("tokens", MetricKind::Ratio, Direction::Less)
+            .phrases("uses more tokens", "uses fewer tokens")
+            .unit("tokens")
     }
 
-    /// Returns what runs cost.
+    /// Returns the cost of runs.
     pub fn cost() -> Self {
-        Self::new("cost", Kind::Ratio, Better::Less).words("costs more", "costs less")
+        Self::new("cost", MetricKind::Ratio, Direction::Less).phrases("costs more", "costs less")
     }
 
-    /// Returns how often the model is called.
+    /// Returns the number of model calls.
     pub fn turns() -> Self {
-        Self::new("turns", Kind::Ratio, Better::Less).words("takes more turns", "takes fewer turns").unit("turns")
+        Self::new("turns", MetricKind::Ratio, Direction::Less)
+            .phrases("takes more turns", "takes fewer turns")
+            .unit("turns")
     }
 
-    /// Returns a metric of which a tenth matters.
-    pub fn new(name: &str, kind: Kind, better: Better) -> Self {
+    /// Creates a metric with a margin of 10%, or 0.1.
+    pub fn new(name: &str, kind: MetricKind, better: Direction) -> Self {
         Self {
             name: name.to_owned(),
             kind,
@@ -95,21 +99,22 @@ impl Metric {
         }
     }
 
-    /// Says what can be said of an arm that has more of it, and of one that has less.
+    /// Sets the phrases for an arm with a higher and a lower value.
     #[must_use]
-    pub fn words(mut self, more: &str, less: &str) -> Self {
-        (self.more, self.less) = (more.to_owned(), less.to_owned());
+    pub fn phrases(mut self, more: &str, less: &str) -> Self {
+        more.clone_into(&mut self.more);
+        less.clone_into(&mut self.less);
         self
     }
 
-    /// Says what it is measured in.
+    /// Sets the unit.
     #[must_use]
     pub fn unit(mut self, unit: &str) -> Self {
         unit.clone_into(&mut self.unit);
         self
     }
 
-    /// Says the smallest difference that matters.
+    /// Sets the smallest difference that matters.
     #[must_use]
     pub const fn margin(mut self, margin: f64) -> Self {
         self.margin = margin;
@@ -117,29 +122,21 @@ impl Metric {
     }
 }
 
-impl Kind {
-    /// Returns how much more the arm has in a pair: as a difference, or as the logarithm of a ratio.
-    pub fn difference(self, pair: &Pair) -> f64 {
+impl MetricKind {
+    /// Returns the effect that means no difference.
+    pub(super) const fn null_effect(self) -> f64 {
         match self {
-            Kind::Pass | Kind::Difference => pair.arm - pair.baseline,
-            Kind::Ratio => libm::log(pair.arm) - libm::log(pair.baseline),
+            MetricKind::Pass | MetricKind::Difference => 0.0,
+            MetricKind::Ratio => 1.0,
         }
     }
 
-    /// Returns the effect that is none.
-    pub(super) const fn no_effect(self) -> f64 {
+    /// Converts an effect to the number to display: points, percent, or the difference itself.
+    pub(super) const fn display_value(self, effect: f64) -> f64 {
         match self {
-            Kind::Pass | Kind::Difference => 0.0,
-            Kind::Ratio => 1.0,
-        }
-    }
-
-    /// Returns an effect as it is written: points, percent more, or as it is.
-    pub(super) const fn shown(self, effect: f64) -> f64 {
-        match self {
-            Kind::Pass => effect * 100.0,
-            Kind::Ratio => (effect - 1.0) * 100.0,
-            Kind::Difference => effect,
+            MetricKind::Pass => effect * 100.0,
+            MetricKind::Ratio => (effect - 1.0) * 100.0,
+            MetricKind::Difference => effect,
         }
     }
 }

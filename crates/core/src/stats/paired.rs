@@ -1,41 +1,41 @@
-//! What was tried and measured, and which measurements belong together.
+//! Trials of an experiment, and their pairing by case and repeat.
 
-use super::{Kind, Metric};
+use super::{Metric, MetricKind};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Larger values cannot be squared and summed.
-pub(super) const LARGEST: f64 = 1e90;
+/// The upper bound of values. Larger ones cannot be squared and summed.
+pub(super) const MAX_VALUE: f64 = 1e90;
 
-/// Arms that were tried on the same cases.
+/// Arms that were tried on the same cases, and the measured values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The names of the arms. The first one is the baseline, which the others are compared with.
+    /// The names of the arms. The first one is the baseline that the others are compared with.
     pub arms: Vec<String>,
-    /// What was measured.
+    /// The metrics.
     pub metrics: Vec<Metric>,
-    /// What came of it, in any order.
-    pub trials: Vec<Trial>,
+    /// The trials, in any order.
+    pub trials: Vec<TrialValues>,
 }
 
-/// One run of one case under one arm.
+/// The measured values of one run of a case under one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Which of the arms.
+pub struct TrialValues {
+    /// The index of the arm.
     pub arm: usize,
-    /// Which case.
+    /// The number of the case.
     pub case: usize,
-    /// Which repeat of it. The same repeats of two arms are a pair.
+    /// The number of the repeat. The same repeats of two arms form a pair.
     pub repeat: usize,
-    /// A value for each metric, in their order. Where the run failed there is none: then the case is not passed, and
-    /// nothing else is known.
+    /// A value for each metric, in order. `None` for a failed run, which counts as not passed; its other values are
+    /// unknown.
     pub values: Vec<Option<f64>>,
 }
 
 /// The values of a metric in one repeat of a case under both arms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Which case.
+    /// The number of the case.
     pub case: usize,
     /// The value under the baseline.
     pub baseline: f64,
@@ -43,124 +43,135 @@ pub struct Pair {
     pub arm: f64,
 }
 
-/// Why an experiment cannot be compared.
+/// An error in an experiment.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ExperimentError {
-    /// There is nothing to compare.
+    /// There are fewer than two arms.
     #[error("a comparison needs at least two arms, not {count}")]
-    Arms {
-        /// How many there are.
+    TooFewArms {
+        /// The number of arms.
         count: usize,
     },
-    /// A margin is not above 0.
-    #[error("the margin of `{metric}` must be a number above 0")]
-    Margin {
+    /// A margin is not positive.
+    #[error("the margin of `{metric}` must be a positive number")]
+    InvalidMargin {
         /// The metric.
         metric: String,
     },
-    /// A trial is of an arm that is not there.
-    #[error("trial {trial} is of arm {arm}, and there are {count}")]
-    NoSuchArm {
-        /// Which trial, counted from 1.
+    /// A trial refers to an unknown arm.
+    #[error("trial {trial} refers to arm {arm}, but there are {count} arms")]
+    UnknownArm {
+        /// The number of the trial, starting at 1.
         trial: usize,
-        /// Which arm, counted from 0.
+        /// The index of the arm, starting at 0.
         arm: usize,
-        /// How many there are.
+        /// The number of arms.
         count: usize,
     },
-    /// A trial has not one value for each metric.
+    /// A trial does not have one value per metric.
     #[error("trial {trial} has {found} values for {expected} metrics")]
-    Values {
-        /// Which trial, counted from 1.
+    ValueCount {
+        /// The number of the trial, starting at 1.
         trial: usize,
-        /// How many values it has.
+        /// The number of values.
         found: usize,
-        /// How many metrics there are.
+        /// The number of metrics.
         expected: usize,
     },
-    /// A value cannot be reckoned with.
+    /// A value is not finite, or too large.
     #[error("the value of `{metric}` in trial {trial} is not a number below 1e90")]
     NotANumber {
-        /// Which trial, counted from 1.
+        /// The number of the trial, starting at 1.
         trial: usize,
         /// The metric.
         metric: String,
     },
-    /// A case can be passed or not.
+    /// A pass or fail value is neither 0 nor 1.
     #[error("the value of `{metric}` in trial {trial} must be 0 or 1")]
     NotPassOrFail {
-        /// Which trial, counted from 1.
+        /// The number of the trial, starting at 1.
         trial: usize,
         /// The metric.
         metric: String,
     },
-    /// Two trials are of the same repeat.
-    #[error("arm `{arm}` has repeat {repeat} of case {case} twice")]
-    Twice {
+    /// Two trials have the same arm, case and repeat.
+    #[error("arm `{arm}` has two trials for repeat {repeat} of case {case}")]
+    DuplicateTrial {
         /// The arm.
         arm: String,
-        /// Which case.
+        /// The number of the case.
         case: usize,
-        /// Which repeat.
+        /// The number of the repeat.
         repeat: usize,
     },
 }
 
-/// The trials of an experiment that was checked, of each arm in the order of cases and repeats.
-pub(super) struct Tried<'e> {
-    arms: Vec<Vec<&'e Trial>>,
+/// The trials of a valid experiment, by arm and sorted by case and repeat.
+pub(super) struct SortedTrials<'e> {
+    arms: Vec<Vec<&'e TrialValues>>,
 }
 
-/// The pairs of a metric, sorted by case, and what became of the others.
-pub(super) struct Paired {
+/// The pairs of a metric, sorted by case, and the number of unusual ones.
+pub(super) struct MetricPairs {
     pub(super) pairs: Vec<Pair>,
-    /// Pairs that are not there in full, because a trial was not made or has no value.
+    /// The number of incomplete pairs, with a missing trial or value.
     pub(super) incomplete: usize,
-    /// Pairs in which a run that failed counts as a case that is not passed.
+    /// The number of pairs with a failed run that counts as not passed.
     pub(super) failed: usize,
 }
 
-impl<'e> Tried<'e> {
+impl<'e> SortedTrials<'e> {
     pub(super) fn new(experiment: &'e Experiment) -> Result<Self, ExperimentError> {
         let count = experiment.arms.len();
         if count < 2 {
-            return Err(ExperimentError::Arms { count });
+            return Err(ExperimentError::TooFewArms { count });
         }
-        if let Some(metric) = experiment.metrics.iter().find(|metric| !(metric.margin > 0.0 && metric.margin < LARGEST))
+        if let Some(metric) =
+            experiment.metrics.iter().find(|metric| !(metric.margin > 0.0 && metric.margin < MAX_VALUE))
         {
-            return Err(ExperimentError::Margin { metric: metric.name.clone() });
+            return Err(ExperimentError::InvalidMargin { metric: metric.name.clone() });
         }
-        let mut arms: Vec<Vec<&Trial>> = vec![Vec::new(); count];
-        for (trial, tried) in (1..).zip(&experiment.trials) {
-            check(trial, tried, &experiment.metrics)?;
-            let missing = ExperimentError::NoSuchArm { trial, arm: tried.arm, count };
-            arms.get_mut(tried.arm).ok_or(missing)?.push(tried);
+        let mut arms: Vec<Vec<&TrialValues>> = vec![Vec::new(); count];
+        for (number, trial) in (1..).zip(&experiment.trials) {
+            check_trial(number, trial, &experiment.metrics)?;
+            let unknown = ExperimentError::UnknownArm { trial: number, arm: trial.arm, count };
+            arms.get_mut(trial.arm).ok_or(unknown)?.push(trial);
         }
         for (trials, arm) in arms.iter_mut().zip(&experiment.arms) {
-            trials.sort_by_key(|trial| trial.place());
-            if let Some([twice, _]) = trials.array_windows().find(|[one, other]| one.place() == other.place()) {
-                return Err(ExperimentError::Twice { arm: arm.clone(), case: twice.case, repeat: twice.repeat });
+            trials.sort_by_key(|trial| trial.pairing_key());
+            if let Some([duplicate, _]) =
+                trials.array_windows().find(|[one, other]| one.pairing_key() == other.pairing_key())
+            {
+                return Err(ExperimentError::DuplicateTrial {
+                    arm: arm.clone(),
+                    case: duplicate.case,
+                    repeat: duplicate.repeat,
+                });
             }
         }
         Ok(Self { arms })
     }
 
     /// Pairs the values of a metric under the baseline and another arm.
-    pub(super) fn pair(&self, arm: usize, column: usize, metric: &Metric) -> Paired {
+    pub(super) fn pair(&self, arm: usize, column: usize, metric: &Metric) -> MetricPairs {
         let trials = |arm: usize| self.arms.get(arm).map(Vec::as_slice).unwrap_or_default();
-        let (mut baseline, mut others) = (trials(0).iter().peekable(), trials(arm).iter().peekable());
-        let mut paired = Paired { pairs: Vec::new(), incomplete: 0, failed: 0 };
+        let mut baseline = trials(0).iter().peekable();
+        let mut others = trials(arm).iter().peekable();
+        let mut paired = MetricPairs { pairs: Vec::new(), incomplete: 0, failed: 0 };
         loop {
-            let next = match (baseline.peek().map(|trial| trial.place()), others.peek().map(|trial| trial.place())) {
+            let next = match (
+                baseline.peek().map(|trial| trial.pairing_key()),
+                others.peek().map(|trial| trial.pairing_key()),
+            ) {
                 (Some(one), Some(other)) => one.min(other),
                 (Some(one), None) | (None, Some(one)) => one,
                 (None, None) => return paired,
             };
-            let of = |trial: Option<&&Trial>| trial.map(|trial| trial.values.get(column).copied().flatten());
-            let one = of(baseline.next_if(|trial| trial.place() == next));
-            let other = of(others.next_if(|trial| trial.place() == next));
+            let value = |trial: Option<&&TrialValues>| trial.map(|trial| trial.values.get(column).copied().flatten());
+            let one = value(baseline.next_if(|trial| trial.pairing_key() == next));
+            let other = value(others.next_if(|trial| trial.pairing_key() == next));
             let (values, failed) = match (one, other, metric.kind) {
-                (Some(one), Some(other), Kind::Pass) => {
+                (Some(one), Some(other), MetricKind::Pass) => {
                     (Some((one.unwrap_or(0.0), other.unwrap_or(0.0))), one.is_none() || other.is_none())
                 }
                 (one, other, _) => (one.flatten().zip(other.flatten()), false),
@@ -174,25 +185,35 @@ impl<'e> Tried<'e> {
     }
 }
 
-impl Trial {
-    /// Returns what it is paired by.
-    const fn place(&self) -> (usize, usize) {
+impl Pair {
+    /// Returns the difference of the values, arm minus baseline; for ratios, on a logarithmic scale.
+    pub fn difference(&self, kind: MetricKind) -> f64 {
+        match kind {
+            MetricKind::Pass | MetricKind::Difference => self.arm - self.baseline,
+            MetricKind::Ratio => libm::log(self.arm) - libm::log(self.baseline),
+        }
+    }
+}
+
+impl TrialValues {
+    /// Returns the key by which trials are paired.
+    const fn pairing_key(&self) -> (usize, usize) {
         (self.case, self.repeat)
     }
 }
 
-fn check(trial: usize, tried: &Trial, metrics: &[Metric]) -> Result<(), ExperimentError> {
-    if tried.values.len() != metrics.len() {
-        return Err(ExperimentError::Values { trial, found: tried.values.len(), expected: metrics.len() });
+fn check_trial(number: usize, trial: &TrialValues, metrics: &[Metric]) -> Result<(), ExperimentError> {
+    if trial.values.len() != metrics.len() {
+        return Err(ExperimentError::ValueCount { trial: number, found: trial.values.len(), expected: metrics.len() });
     }
-    for (value, metric) in tried.values.iter().zip(metrics) {
+    for (value, metric) in trial.values.iter().zip(metrics) {
         let Some(value) = *value else { continue };
         let name = || metric.name.clone();
-        if value.is_nan() || value.abs() >= LARGEST {
-            return Err(ExperimentError::NotANumber { trial, metric: name() });
+        if value.is_nan() || value.abs() >= MAX_VALUE {
+            return Err(ExperimentError::NotANumber { trial: number, metric: name() });
         }
-        if metric.kind == Kind::Pass && value != 0.0 && value != 1.0 {
-            return Err(ExperimentError::NotPassOrFail { trial, metric: name() });
+        if metric.kind == MetricKind::Pass && value != 0.0 && value != 1.0 {
+            return Err(ExperimentError::NotPassOrFail { trial: number, metric: name() });
         }
     }
     Ok(())

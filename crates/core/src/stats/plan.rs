@@ -1,7 +1,7 @@
-//! How many cases it takes to see a difference, and which difference so many cases can show.
+//! Power analysis: how many cases are needed to detect a difference, and which difference a number of cases can detect.
 //!
-//! Nothing here looks at the difference that was seen: power "at the observed effect" is only the p-value again (Hoenig
-//! and Heisey 2001). What is taken from data is how much cases vary.
+//! Nothing here depends on the observed difference: power "at the observed effect" is the p-value in disguise (Hoenig and
+//! Heisey 2001). Only the variance of cases is taken from the data.
 
 use super::bootstrap::mean;
 use super::distribution::{
@@ -11,57 +11,58 @@ use super::paired::Pair;
 use libm::{exp, lgamma, log, log1p};
 use serde::{Deserialize, Serialize};
 
-/// More cases than this are not planned for.
-pub const MOST_CASES: usize = 10_000_000;
-/// With more differing cases than this, the normal approximation is as good as the exact sum.
-const EXACT_DIFFERING: f64 = 500.0;
+/// The maximum number of cases to plan for.
+pub const MAX_CASES: usize = 10_000_000;
+/// The expected number of differing cases beyond which the normal approximation replaces the exact sum.
+const MAX_EXACT_DIFFERING: f64 = 500.0;
 
-/// How sure a plan is to be.
+/// The error probabilities a plan aims for.
 ///
 /// ```
 /// use patter_core::stats::plan::{Goal, cases_for_rate, cases_for_shift, detectable_rate};
 /// let goal = Goal { alpha: 0.05, power: 0.8 };
 /// // A difference of half a standard deviation takes 34 cases (Cohen 1988).
 /// assert_eq!(cases_for_shift(0.5, 1.0, goal), Some(34));
-/// // Three points, where one case in ten comes out differently.
+/// // Three points, if one case in ten differs.
 /// let cases = cases_for_rate(0.03, 0.1, goal).unwrap();
 /// assert!((860..930).contains(&cases), "{cases}");
 /// assert!((detectable_rate(cases, 0.1, goal).unwrap() - 0.03).abs() < 0.001);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// How probable a false alarm may be, two-sided.
+    /// The probability of a false positive, two-sided.
     pub alpha: f64,
-    /// How probable it shall be that a true difference is seen.
+    /// The probability of detecting a true difference.
     pub power: f64,
 }
 
-/// How much differences vary, in variances: from case to case, and from repeat to repeat of a case.
+/// The variance of differences between cases, and between repeats of a case.
 ///
 /// ```
-/// use patter_core::stats::plan::Spread;
-/// let spread = Spread { between: 1.0, within: Some(3.0) };
-/// assert_eq!(spread.deviation(1.0), 2.0);
-/// assert_eq!(spread.correlation(), Some(0.25));
-/// assert!(spread.deviation(1_000.0) > 1.0); // no number of repeats stands for more cases
+/// use patter_core::stats::plan::VarianceComponents;
+/// let variance = VarianceComponents { between: 1.0, within: Some(3.0) };
+/// assert_eq!(variance.deviation(1.0), 2.0);
+/// assert_eq!(variance.correlation(), Some(0.25));
+/// assert!(variance.deviation(1_000.0) > 1.0); // repeats cannot replace cases
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// Between cases; all of the variance where no case has repeats.
+pub struct VarianceComponents {
+    /// The variance between cases; the total variance if no case has repeats.
     pub between: f64,
-    /// Between repeats of a case, where there are repeats.
+    /// The variance between repeats of a case, if there are repeats.
     pub within: Option<f64>,
 }
 
-impl Spread {
-    /// Estimates the spread of the differences of pairs, which are sorted by case, by an analysis of variance. It is
-    /// `None` with fewer than two cases.
-    pub fn of(pairs: &[Pair], difference: impl Fn(&Pair) -> f64) -> Option<Self> {
+impl VarianceComponents {
+    /// Estimates the variance of the differences of pairs, which must be sorted by case, by an analysis of variance.
+    /// Returns `None` for fewer than two cases.
+    pub fn estimate(pairs: &[Pair], difference: impl Fn(&Pair) -> f64) -> Option<Self> {
         let groups: Vec<Vec<f64>> = pairs
             .chunk_by(|one, other| one.case == other.case)
             .map(|case| case.iter().map(&difference).collect())
             .collect();
-        let (cases, total) = (groups.len() as f64, pairs.len() as f64);
+        let cases = groups.len() as f64;
+        let total = pairs.len() as f64;
         if groups.len() < 2 {
             return None;
         }
@@ -72,32 +73,32 @@ impl Spread {
         if groups.len() == pairs.len() {
             return Some(Self { between: among, within: None });
         }
-        let inside = |group: &Vec<f64>| {
+        let sum_of_squares = |group: &Vec<f64>| {
             let mean = mean(group);
             group.iter().map(|value| square(value - mean)).sum::<f64>()
         };
-        let within = groups.iter().map(inside).sum::<f64>() / (total - cases);
-        // What stands for the number of repeats where cases have different numbers of them.
+        let within = groups.iter().map(sum_of_squares).sum::<f64>() / (total - cases);
+        // The effective number of repeats if cases have different numbers of them.
         let repeats =
             (total - groups.iter().map(|group| square(group.len() as f64)).sum::<f64>() / total) / (cases - 1.0);
         Some(Self { between: ((among - within) / repeats).max(0.0), within: Some(within) })
     }
 
-    /// Returns the standard deviation of the mean difference of a case with so many repeats.
+    /// Returns the standard deviation of the mean difference of a case with this many repeats.
     pub fn deviation(&self, repeats: f64) -> f64 {
         (self.between + self.within.unwrap_or(0.0) / repeats.max(1.0)).sqrt()
     }
 
-    /// Returns how alike repeats of a case are, from 0 to 1: the correlation within cases, where there are repeats.
-    /// Near 1 more repeats are of little use, and more cases are needed.
+    /// Returns the correlation between repeats of a case, from 0 to 1, if there are repeats. Near 1, more repeats are of
+    /// little use, and more cases are needed.
     pub fn correlation(&self) -> Option<f64> {
         let total = self.between + self.within?;
         (total > 0.0).then(|| self.between / total)
     }
 }
 
-/// Returns the probability that a two-sided paired t-test sees a mean difference; the sign-flip test has the same in
-/// the limit (Hoeffding 1952).
+/// Returns the power of a two-sided paired t-test for a mean difference. The sign-flip test has the same power
+/// asymptotically (Hoeffding 1952).
 pub fn power_of_shift(cases: usize, shift: f64, deviation: f64, alpha: f64) -> f64 {
     if cases < 2 || deviation <= 0.0 || !shift.is_finite() {
         return 0.0;
@@ -108,25 +109,25 @@ pub fn power_of_shift(cases: usize, shift: f64, deviation: f64, alpha: f64) -> f
     noncentral_student_above(critical, freedom, shift) + noncentral_student_above(critical, freedom, -shift)
 }
 
-/// Returns how many cases show a mean difference, if case differences have such a standard deviation. It is `None`
-/// where there is no difference to show, no spread, or no number of cases that is worth planning.
+/// Returns the number of cases needed to detect a mean difference, given the standard deviation over cases. Returns `None`
+/// if the difference or the deviation is 0, or if it would take more than [`MAX_CASES`].
 pub fn cases_for_shift(shift: f64, deviation: f64, goal: Goal) -> Option<usize> {
     let possible = shift != 0.0 && deviation > 0.0;
-    possible.then(|| fewest(|cases| power_of_shift(cases, shift, deviation, goal.alpha) >= goal.power)).flatten()
+    possible.then(|| min_cases(|cases| power_of_shift(cases, shift, deviation, goal.alpha) >= goal.power)).flatten()
 }
 
-/// Returns the smallest mean difference that so many cases show.
+/// Returns the smallest mean difference that a number of cases can detect.
 pub fn detectable_shift(cases: usize, deviation: f64, goal: Goal) -> Option<f64> {
-    let lacks = |shift: f64| power_of_shift(cases, shift, deviation, goal.alpha) - goal.power;
+    let surplus = |shift: f64| power_of_shift(cases, shift, deviation, goal.alpha) - goal.power;
     let far = deviation * 1e4;
-    (cases >= 2 && deviation > 0.0 && lacks(far) >= 0.0).then(|| smallest(far, lacks))
+    (cases >= 2 && deviation > 0.0 && surplus(far) >= 0.0).then(|| smallest_detectable(far, surplus))
 }
 
-/// Returns the probability that the exact test of McNemar sees a difference of pass rates, if so large a share of the
-/// cases comes out differently. The share is at least the difference.
+/// Returns the power of the exact McNemar test for a difference of pass rates, given the share of cases that differ. The
+/// share is at least the difference.
 ///
-/// It is the exact sum over all numbers of differing cases; with many of them the normal approximation (Connor 1987)
-/// with correction for continuity.
+/// Computes the exact sum over all numbers of differing cases, or with many of them the normal approximation (Connor 1987)
+/// with continuity correction.
 pub fn power_of_rate(cases: usize, difference: f64, discordance: f64, alpha: f64) -> f64 {
     let difference = difference.abs().min(1.0);
     let discordance = discordance.clamp(difference, 1.0);
@@ -134,69 +135,73 @@ pub fn power_of_rate(cases: usize, difference: f64, discordance: f64, alpha: f64
         return 0.0;
     }
     let n = cases as f64;
-    if n * discordance > EXACT_DIFFERING {
+    if n * discordance > MAX_EXACT_DIFFERING {
         let z = normal_quantile(1.0 - alpha / 2.0);
         let spread = (discordance - difference * difference).sqrt();
         return normal((n.sqrt() * difference - 1.0 / n.sqrt() - z * discordance.sqrt()) / spread.max(1e-12));
     }
     let win = (0.5 + difference / discordance / 2.0).min(1.0);
     let reach = 7.0 * (n * discordance).sqrt() + 7.0;
-    let (first, last) = ((n * discordance - reach).max(0.0) as usize, ((n * discordance + reach) as usize).min(cases));
-    let mut least = first / 2;
+    let first = (n * discordance - reach).max(0.0) as usize;
+    let last = ((n * discordance + reach) as usize).min(cases);
+    let mut needed = first / 2;
     (first..=last)
         .map(|differing| {
-            // As the number of differing cases rises by one, that of wins that it takes rises by one or not at all.
-            while least <= differing && 2.0 * binomial_at_least(least, differing, 0.5) > alpha {
-                least += 1;
+            // Each additional differing case raises the number of wins needed by at most one.
+            while needed <= differing && 2.0 * binomial_at_least(needed, differing, 0.5) > alpha {
+                needed += 1;
             }
-            let seen = binomial_at_least(least, differing, win) + binomial_at_least(least, differing, 1.0 - win);
-            chance(differing, cases, discordance) * seen
+            let detected = binomial_at_least(needed, differing, win) + binomial_at_least(needed, differing, 1.0 - win);
+            binomial(differing, cases, discordance) * detected
         })
         .sum()
 }
 
-/// Returns how many cases show a difference of pass rates, if so large a share of cases comes out differently.
+/// Returns the number of cases needed to detect a difference of pass rates, given the share of cases that differ.
 pub fn cases_for_rate(difference: f64, discordance: f64, goal: Goal) -> Option<usize> {
     let possible = difference != 0.0 && difference.abs() <= 1.0;
-    possible.then(|| fewest(|cases| power_of_rate(cases, difference, discordance, goal.alpha) >= goal.power)).flatten()
+    possible
+        .then(|| min_cases(|cases| power_of_rate(cases, difference, discordance, goal.alpha) >= goal.power))
+        .flatten()
 }
 
-/// Returns the smallest difference of pass rates that so many cases show, where they show any. A difference larger than
-/// the share of differing cases takes that share along.
+/// Returns the smallest difference of pass rates that a number of cases can detect, if any. A difference larger than the
+/// share of differing cases raises that share.
 pub fn detectable_rate(cases: usize, discordance: f64, goal: Goal) -> Option<f64> {
-    let lacks = |difference: f64| power_of_rate(cases, difference, discordance, goal.alpha) - goal.power;
-    (lacks(1.0) >= 0.0).then(|| smallest(1.0, lacks))
+    let surplus = |difference: f64| power_of_rate(cases, difference, discordance, goal.alpha) - goal.power;
+    (surplus(1.0) >= 0.0).then(|| smallest_detectable(1.0, surplus))
 }
 
-/// Returns the smallest number of cases that is enough, if more are enough too.
-fn fewest(enough: impl Fn(usize) -> bool) -> Option<usize> {
+/// Returns the smallest sufficient number of cases, assuming that more cases are sufficient, too.
+fn min_cases(is_enough: impl Fn(usize) -> bool) -> Option<usize> {
     let mut high = 2;
-    while !enough(high) {
+    while !is_enough(high) {
         high *= 2;
-        if high > MOST_CASES {
+        if high > MAX_CASES {
             return None;
         }
     }
     let mut low = high / 2;
     while low + 1 < high {
         let middle = low.midpoint(high);
-        if enough(middle) { high = middle } else { low = middle }
+        if is_enough(middle) { high = middle } else { low = middle }
     }
     Some(high)
 }
 
-/// Returns the smallest size that is enough, below a value that is.
-fn smallest(far: f64, lacks: impl Fn(f64) -> f64) -> f64 {
-    // Differences of all sizes are equally well told apart on a logarithmic scale.
-    exp(root(log(far * 1e-9), log(far), |size| lacks(exp(size))))
+/// Returns the smallest sufficient difference, given a larger one that is sufficient.
+fn smallest_detectable(far: f64, surplus: impl Fn(f64) -> f64) -> f64 {
+    // On a logarithmic scale, the precision is the same for all sizes.
+    exp(root(log(far * 1e-9), log(far), |size| surplus(exp(size))))
 }
 
 /// Returns the probability of exactly `k` successes in `n` trials.
-fn chance(k: usize, n: usize, p: f64) -> f64 {
+fn binomial(k: usize, n: usize, p: f64) -> f64 {
     if p >= 1.0 {
         return if k == n { 1.0 } else { 0.0 };
     }
-    let (k, n) = (k as f64, n as f64);
-    let ways = lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0);
-    exp(ways + k * log(p) + (n - k) * log1p(-p))
+    let k = k as f64;
+    let n = n as f64;
+    let log_ways = lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0);
+    exp(log_ways + k * log(p) + (n - k) * log1p(-p))
 }

@@ -1,57 +1,58 @@
-//! Pass rates of the same cases under two arms, one run of each case.
+//! Paired pass rates of two arms, with one run per case.
 
 use super::Interval;
 use super::distribution::{binomial_at_least, normal_quantile, root};
 use serde::{Deserialize, Serialize};
 
-/// How cases with one run in each arm came out.
+/// The outcomes of cases with one run per arm.
 ///
 /// ```
-/// use patter_core::stats::Outcomes;
+/// use patter_core::stats::PairedOutcomes;
 /// // Airway hyper-responsiveness of 21 children before and after a transplantation (Bentur et al. 2009).
-/// let children = Outcomes { cases: 21, only_baseline: 7, only_arm: 1 };
+/// let children = PairedOutcomes { cases: 21, only_baseline: 7, only_arm: 1 };
 /// assert!((children.p() - 0.0703).abs() < 1e-4);
 /// assert!((children.mid_p() - 0.0391).abs() < 1e-4);
 /// assert_eq!(children.difference(), -6.0 / 21.0);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcomes {
-    /// How many cases there are.
+pub struct PairedOutcomes {
+    /// The number of cases.
     pub cases: usize,
-    /// How many of them passed under the baseline only.
+    /// The number of cases that passed only under the baseline.
     pub only_baseline: usize,
-    /// How many of them passed under the other arm only.
+    /// The number of cases that passed only under the other arm.
     pub only_arm: usize,
 }
 
-impl Outcomes {
-    /// Returns the two-sided p-value of the exact test of McNemar (1947).
+impl PairedOutcomes {
+    /// Returns the two-sided p-value of the exact McNemar test (1947).
     ///
-    /// Cases that came out alike say nothing; if the arms are alike, each of the others falls on either side as a coin
-    /// does. The probability of a false alarm is never above the level, however few cases there are. That is why
-    /// comparisons use it, though [`mid_p`](Self::mid_p) finds a little more.
+    /// Cases with equal outcomes carry no information; if the arms are alike, each of the others is a fair coin toss. The
+    /// probability of a false positive never exceeds the level, however few cases there are. Comparisons use it for that
+    /// reason, although [`mid_p`](Self::mid_p) has slightly more power.
     pub fn p(&self) -> f64 {
-        (2.0 * binomial_at_least(self.most(), self.discordant(), 0.5)).min(1.0)
+        (2.0 * binomial_at_least(self.larger_side(), self.discordant(), 0.5)).min(1.0)
     }
 
-    /// Returns the mid-p-value, which counts only half of the probability of what was seen (Fagerland, Lydersen and
-    /// Laake 2013). It is nearly always within the level, and never far above it.
+    /// Returns the mid-p-value, which counts only half of the probability of the observed outcome (Fagerland, Lydersen and
+    /// Laake 2013). Its error rate is almost always within the level, and never far above it.
     pub fn mid_p(&self) -> f64 {
-        let (most, discordant) = (self.most(), self.discordant());
-        if 2 * most == discordant {
+        let larger = self.larger_side();
+        let discordant = self.discordant();
+        if 2 * larger == discordant {
             return 1.0
-                - 0.5 * (binomial_at_least(most, discordant, 0.5) - binomial_at_least(most + 1, discordant, 0.5));
+                - 0.5 * (binomial_at_least(larger, discordant, 0.5) - binomial_at_least(larger + 1, discordant, 0.5));
         }
-        binomial_at_least(most, discordant, 0.5) + binomial_at_least(most + 1, discordant, 0.5)
+        binomial_at_least(larger, discordant, 0.5) + binomial_at_least(larger + 1, discordant, 0.5)
     }
 
-    /// Returns how much higher the pass rate of the arm is.
+    /// Returns the difference of the pass rates, arm minus baseline.
     pub fn difference(&self) -> f64 {
         (self.only_arm as f64 - self.only_baseline as f64) / self.cases as f64
     }
 
-    /// Returns the score interval of Tango (1998) for the difference. It keeps its coverage with few cases and where no
-    /// case came out differently, where the interval of Wald shrinks to a point.
+    /// Returns Tango's score interval (1998) for the difference. It keeps its coverage with few cases, and also if no case
+    /// differs, where the Wald interval shrinks to a point.
     pub fn interval(&self, alpha: f64) -> Option<Interval> {
         if self.cases == 0 {
             return None;
@@ -63,18 +64,20 @@ impl Outcomes {
         Some(Interval { low, high })
     }
 
-    /// Returns how many cases came out differently.
+    /// Returns the number of cases with different outcomes.
     pub const fn discordant(&self) -> usize {
         self.only_arm + self.only_baseline
     }
 
-    fn most(&self) -> usize {
+    fn larger_side(&self) -> usize {
         self.only_arm.max(self.only_baseline)
     }
 
-    /// Returns how many standard errors the difference is above `delta`, the error being that if `delta` were true.
+    /// Returns how many standard errors the difference is above `delta`, with the standard error under `delta`.
     fn score(&self, delta: f64) -> f64 {
-        let (n, gain, loss) = (self.cases as f64, self.only_arm as f64, self.only_baseline as f64);
+        let n = self.cases as f64;
+        let gain = self.only_arm as f64;
+        let loss = self.only_baseline as f64;
         let linear = -gain - loss + (2.0 * n - gain + loss) * delta;
         let constant = -loss * delta * (1.0 - delta);
         let only_baseline = ((linear * linear - 8.0 * n * constant).max(0.0).sqrt() - linear) / (4.0 * n);

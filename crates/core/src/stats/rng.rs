@@ -1,11 +1,12 @@
-//! The generator of all that is drawn here.
+//! The random number generator of this module.
 
-/// Numbers that look random and are the same for the same seed, on every platform: xoshiro256++ (Blackman and Vigna
-/// 2021), seeded by SplitMix64 (Steele, Lea and Flood 2014). Not for secrets.
+/// A pseudorandom number generator with the same output for the same seed on every platform: xoshiro256++ (Blackman and
+/// Vigna 2021), seeded by SplitMix64 (Steele, Lea and Flood 2014). Not cryptographically secure.
 ///
 /// ```
 /// use patter_core::stats::Rng;
-/// let (mut one, mut other) = (Rng::new(7), Rng::new(7));
+/// let mut one = Rng::new(7);
+/// let mut other = Rng::new(7);
 /// assert_eq!(one.next_u64(), other.next_u64());
 /// assert!(one.below(6) < 6);
 /// ```
@@ -15,14 +16,13 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// Starts from a seed. Any seed will do, also 0.
+    /// Creates a generator from a seed. Any seed works, including 0.
     pub fn new(seed: u64) -> Self {
         let mut mixed = seed;
         Self { state: std::array::from_fn(|_| split_mix(&mut mixed)) }
     }
 
-    /// Starts one of many independent streams of a seed, so that what one part draws does not depend on what others
-    /// drew.
+    /// Creates one of many independent streams of a seed, so that the draws of one part do not depend on those of others.
     pub fn stream(seed: u64, path: &[u64]) -> Self {
         Self::new(path.iter().fold(seed, |seed, &part| {
             let mut mixed = seed ^ part.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
@@ -44,7 +44,7 @@ impl Rng {
         next
     }
 
-    /// Returns a number below `bound`, all equally likely (Lemire 2019); 0 where the bound is 0.
+    /// Returns a uniformly distributed number below `bound` (Lemire 2019); 0 if the bound is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let bound = bound as u64;
         loop {
@@ -56,7 +56,7 @@ impl Rng {
         }
     }
 
-    /// Returns a number of at least 0 and below 1.
+    /// Returns a uniformly distributed number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -1,4 +1,4 @@
-//! Durations as people write them.
+//! Durations in the form people write them.
 
 use std::time::Duration;
 
@@ -19,18 +19,30 @@ const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let milliseconds = match text.strip_prefix(number)? {
-        "" => 1_000,
-        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
+    let unit = match text.strip_prefix(number)? {
+        "" => "s",
+        unit => unit,
     };
     let duration = if number.bytes().all(|byte| byte.is_ascii_digit()) {
-        Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(milliseconds)?)
+        duration_in(number.parse().ok()?, unit)?
     } else {
         let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let amount: f64 = is_decimal.then(|| number.parse().ok())??;
-        Duration::try_from_secs_f64(amount * milliseconds as f64 / 1e3).ok()?
+        Duration::try_from_secs_f64(amount * milliseconds_per(unit)? as f64 / 1e3).ok()?
     };
     (!duration.is_zero()).then_some(duration)
+}
+
+/// Returns the duration of `amount` units: `ms`, `s`, `m` or `h`.
+///
+/// ```
+/// use patter_core::text::duration_in;
+/// use std::time::Duration;
+/// assert_eq!(duration_in(2, "m"), Some(Duration::from_secs(120)));
+/// assert_eq!(duration_in(2, "km"), None);
+/// ```
+pub fn duration_in(amount: u64, unit: &str) -> Option<Duration> {
+    amount.checked_mul(milliseconds_per(unit)?).map(Duration::from_millis)
 }
 
 /// Formats a duration exactly to the millisecond: `350 ms`, `1.25 s`, `90 s`.
@@ -49,4 +61,8 @@ pub fn format_duration(duration: Duration) -> String {
         (_, 0) => format!("{seconds} s"),
         (_, rest) => format!("{seconds}.{rest:03}").trim_end_matches('0').to_owned() + " s",
     }
+}
+
+fn milliseconds_per(unit: &str) -> Option<u64> {
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, milliseconds)| *milliseconds)
 }

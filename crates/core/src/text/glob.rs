@@ -1,6 +1,6 @@
 //! Names with wildcards.
 
-/// A name with wildcards: `*` stands for anything, `?` for one character.
+/// A name with wildcards: `*` matches any text, `?` a single character.
 ///
 /// ```
 /// use patter_core::text::Glob;
@@ -14,16 +14,17 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// Reads a name with wildcards; every text is one.
+    /// Creates a glob from a text. Every text is a valid glob.
     pub fn new(text: &str) -> Self {
         Self { parts: text.chars().collect() }
     }
 
-    /// Tells whether a text matches from its start to its end.
+    /// Returns whether the whole text matches.
     pub fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
-        let (mut at, mut part) = (0, 0);
-        // Where to go on if what follows the last `*` does not match: it takes one character more.
+        let mut at = 0;
+        let mut part = 0;
+        // Where to resume if the text after the last `*` does not match: the `*` then covers one more character.
         let mut retry: Option<(usize, usize)> = None;
         while let Some(character) = text.get(at) {
             match self.parts.get(part) {

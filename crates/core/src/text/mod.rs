@@ -1,14 +1,14 @@
-//! Small things about text that people write and read: durations, wildcards, truncation, suggestions.
+//! Helpers for text that people write and read: durations, wildcards, truncation, suggestions.
 
 mod duration;
 mod glob;
 mod suggest;
 
-pub use duration::{format_duration, parse_duration};
+pub use duration::{duration_in, format_duration, parse_duration};
 pub use glob::Glob;
 pub use suggest::nearest;
 
-/// Shortens a text to at most `max_chars` characters, with an ellipsis where something was cut.
+/// Truncates a text to at most `max_chars` characters, and marks the cut with an ellipsis.
 ///
 /// ```
 /// use patter_core::text::truncate;
@@ -22,7 +22,7 @@ pub fn truncate(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// Puts the indefinite article before a noun.
+/// Returns a noun with its indefinite article.
 ///
 /// ```
 /// use patter_core::text::with_article;

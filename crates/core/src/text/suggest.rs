@@ -1,6 +1,6 @@
-//! "Did you mean": the nearest of some names.
+//! Suggestions for misspelt names: "did you mean …?".
 
-/// Returns the name that a misspelt one most likely means, if one is near enough.
+/// Returns the name closest to a misspelt one, if any is close enough.
 ///
 /// ```
 /// use patter_core::text::nearest;
@@ -11,15 +11,16 @@ pub fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Opt
     let length = wrong.chars().count();
     let limit = (length / 3).max(1);
     let wrong = wrong.to_lowercase();
-    // Names of quite another length cannot be near, and most are of another length.
+    // Most names differ too much in length to be close, which is cheap to check.
     let candidates = names.into_iter().filter(|name| name.chars().count().abs_diff(length) <= limit);
     let near = candidates.map(|name| (distance(&wrong, &name.to_lowercase()), name));
     near.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// Counts the letters to change, add, remove or swap with their neighbour.
+/// Returns the edit distance: the number of letters to change, insert, delete or swap with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let a: Vec<char> = a.chars().collect();
+    let b: Vec<char> = b.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (row, x) in a.iter().enumerate() {
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_changes() {
+    fn distance_counts_edits() {
         for (a, b, expected) in
             [("", "", 0), ("abc", "abc", 0), ("abc", "acb", 1), ("abc", "ab", 1), ("kitten", "sitting", 3)]
         {
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn prefers_the_nearest() {
+    fn the_closest_name_is_suggested() {
         assert_eq!(nearest("sayHelo", ["sayHello", "sayHola"]), Some("sayHello"));
         assert_eq!(nearest("Intger", ["Int", "Integer"]), Some("Integer"));
     }

@@ -1,6 +1,6 @@
-//! What a tool is, apart from how it works.
+//! Definitions of tools, without their implementation.
 
-use crate::types::compatible::Contract;
+use crate::types::compatibility::Contract;
 use crate::types::schema::{input_schema, output_schema};
 use crate::types::signature::{Records, Signature, SignatureError};
 use patter_gram::{Value, quote_name};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What a tool is: its own name, what it does, and what it takes and gives.
+/// The definition of a tool: its name, description and signature.
 ///
 /// ```
 /// use patter_core::types::definition::Definition;
@@ -21,35 +21,35 @@ use thiserror::Error;
 pub struct Definition {
     /// The name within its toolbox.
     pub name: String,
-    /// What it does, for people and models.
+    /// What the tool does, for people and models.
     pub description: String,
-    /// What it takes and gives.
+    /// The parameters and the result.
     pub signature: Signature,
-    /// The record types that the signature may name.
+    /// The record types that the signature may refer to.
     pub records: Arc<Records>,
 }
 
-/// Why a declaration defines no tool.
+/// An error in the definition of a tool.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DefinitionError {
-    /// There is no name.
+    /// The name is missing.
     #[error("the tool has no name")]
     Unnamed,
-    /// There is no description.
+    /// The description is missing.
     #[error("the tool `{0}` has no description")]
     Undescribed(String),
-    /// The signature is none.
-    #[error("the signature of `{name}` is wrong: {error}")]
+    /// The signature is invalid.
+    #[error("tool `{name}`: {error}")]
     Signature {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// What is wrong.
+        /// The error in the signature.
         error: SignatureError,
     },
 }
 
 impl Definition {
-    /// Defines a tool whose signature is written as text and names no record types.
+    /// Defines a tool from the text of its signature, which refers to no record types.
     pub fn new(name: &str, description: &str, signature: &str) -> Result<Self, DefinitionError> {
         let failed = |error| DefinitionError::Signature { name: name.to_owned(), error };
         let signature = Signature::parse(signature).map_err(failed)?;
@@ -61,7 +61,7 @@ impl Definition {
         })
     }
 
-    /// Returns it as something to compare.
+    /// Returns the contract of the tool, for comparison with another.
     pub fn contract(&self) -> Contract<'_> {
         let Self { name, description, signature, records } = self;
         Contract { name, description, signature, records }
@@ -77,14 +77,14 @@ impl Definition {
         output_schema(&self.signature, &self.records)
     }
 
-    /// Returns a hash of the two schemas, in hexadecimal: equal if and only if the tool takes and gives the same.
+    /// Returns a hash of both schemas, in hexadecimal. Tools with the same schemas have the same hash.
     pub fn schema_hash(&self) -> String {
         let schemas = json!({"input": self.input_schema(), "output": self.output_schema()});
         hash(schemas.to_string().as_bytes())
     }
 }
 
-/// Writes the declaration, as gram. The record types that it names are declared apart.
+/// Formats the definition as a declaration in gram. Record types are not included.
 impl std::fmt::Display for Definition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let properties = Value::Map(vec![("description".to_owned(), self.description.as_str().into())]);
@@ -92,7 +92,7 @@ impl std::fmt::Display for Definition {
     }
 }
 
-/// Returns the SHA-256 of some bytes, in hexadecimal.
+/// Returns the SHA-256 hash of bytes, in hexadecimal.
 pub fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,9 +1,9 @@
-//! The keywords of JSON Schema: which hold schemas, which only describe, and where references point.
+//! JSON Schema keywords: which contain schemas, which are annotations, and how references are resolved.
 
 use serde_json::{Map, Value as Json};
 
 /// Keywords whose value is a schema.
-const ONE: &[&str] = &[
+const SINGLE_SCHEMA: &[&str] = &[
     "items",
     "additionalItems",
     "contains",
@@ -19,13 +19,14 @@ const ONE: &[&str] = &[
 ];
 
 /// Keywords whose value is a list of schemas.
-const LIST: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+const SCHEMA_LIST: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
 
 /// Keywords whose value maps names to schemas.
-const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
+const SCHEMA_MAP: &[&str] =
+    &["properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
 
-/// Keywords that allow or forbid nothing themselves.
-const SILENT: &[&str] = &[
+/// Keywords that constrain nothing themselves.
+const ANNOTATIONS: &[&str] = &[
     "title",
     "description",
     "default",
@@ -45,28 +46,28 @@ const SILENT: &[&str] = &[
     "definitions",
 ];
 
-/// Tells whether a keyword holds definitions, which say nothing until they are referred to.
+/// Returns whether a keyword contains definitions, which have no effect until something refers to them.
 pub(crate) fn is_definitions(keyword: &str) -> bool {
     matches!(keyword, "$defs" | "definitions")
 }
 
-/// Tells whether a keyword allows or forbids nothing itself. One that nobody knows may mean something to somebody.
-pub(crate) fn is_silent(keyword: &str) -> bool {
-    SILENT.contains(&keyword) || keyword.starts_with("x-")
+/// Returns whether a keyword constrains nothing itself. Unknown keywords might.
+pub(crate) fn is_annotation(keyword: &str) -> bool {
+    ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
 }
 
-/// Returns the schemas right inside of a schema, each with the way to it as a JSON pointer.
-pub(crate) fn children(schema: &Map<String, Json>) -> Vec<(String, &Json)> {
+/// Returns the direct subschemas of a schema, each with its JSON pointer.
+pub(crate) fn subschemas(schema: &Map<String, Json>) -> Vec<(String, &Json)> {
     let mut found = Vec::new();
     for (keyword, value) in schema {
         match value {
-            Json::Array(items) if LIST.contains(&keyword.as_str()) || keyword == "items" => {
+            Json::Array(items) if SCHEMA_LIST.contains(&keyword.as_str()) || keyword == "items" => {
                 found.extend(items.iter().enumerate().map(|(index, item)| (format!("/{keyword}/{index}"), item)));
             }
-            Json::Object(named) if NAMED.contains(&keyword.as_str()) => {
-                found.extend(named.iter().map(|(name, item)| (format!("/{keyword}/{}", escaped(name)), item)));
+            Json::Object(named) if SCHEMA_MAP.contains(&keyword.as_str()) => {
+                found.extend(named.iter().map(|(name, item)| (format!("/{keyword}/{}", escape_token(name)), item)));
             }
-            _ if ONE.contains(&keyword.as_str()) => found.push((format!("/{keyword}"), value)),
+            _ if SINGLE_SCHEMA.contains(&keyword.as_str()) => found.push((format!("/{keyword}"), value)),
             _ => {}
         }
     }
@@ -74,27 +75,28 @@ pub(crate) fn children(schema: &Map<String, Json>) -> Vec<(String, &Json)> {
     found
 }
 
-/// Returns the schema with each schema right inside of it changed; `change` gets the way to it as a JSON pointer.
-pub(crate) fn map_children(
+/// Returns the schema with `change` applied to each direct subschema and its JSON pointer.
+pub(crate) fn map_subschemas(
     schema: &Map<String, Json>,
     change: &mut dyn FnMut(&str, &Json) -> Json,
 ) -> Map<String, Json> {
-    let mut at = |way: String, value: &Json| match value {
-        Json::Object(_) | Json::Bool(_) => change(&way, value),
+    let mut at = |path: String, value: &Json| match value {
+        Json::Object(_) | Json::Bool(_) => change(&path, value),
         other => other.clone(),
     };
     let mut mapped = |(keyword, value): (&String, &Json)| {
         let value = match value {
-            Json::Array(items) if LIST.contains(&keyword.as_str()) || keyword == "items" => {
+            Json::Array(items) if SCHEMA_LIST.contains(&keyword.as_str()) || keyword == "items" => {
                 let items = items.iter().enumerate();
                 Json::Array(items.map(|(index, item)| at(format!("/{keyword}/{index}"), item)).collect())
             }
-            Json::Object(named) if NAMED.contains(&keyword.as_str()) => {
-                let entry =
-                    |(name, item): (&String, &Json)| (name.clone(), at(format!("/{keyword}/{}", escaped(name)), item));
+            Json::Object(named) if SCHEMA_MAP.contains(&keyword.as_str()) => {
+                let entry = |(name, item): (&String, &Json)| {
+                    (name.clone(), at(format!("/{keyword}/{}", escape_token(name)), item))
+                };
                 Json::Object(named.iter().map(entry).collect())
             }
-            _ if ONE.contains(&keyword.as_str()) => at(format!("/{keyword}"), value),
+            _ if SINGLE_SCHEMA.contains(&keyword.as_str()) => at(format!("/{keyword}"), value),
             _ => value.clone(),
         };
         (keyword.clone(), value)
@@ -102,28 +104,28 @@ pub(crate) fn map_children(
     schema.iter().map(&mut mapped).collect()
 }
 
-/// Collects the references of a schema and of all inside of it, definitions apart.
-pub(crate) fn references<'s>(schema: &'s Json, into: &mut Vec<&'s str>) {
+/// Collects the references in a schema and its subschemas, except for definitions.
+pub(crate) fn collect_references<'s>(schema: &'s Json, into: &mut Vec<&'s str>) {
     let Json::Object(map) = schema else { return };
     into.extend(map.get("$ref").and_then(Json::as_str));
-    for (way, child) in children(map) {
-        if !is_definitions(way.split('/').nth(1).unwrap_or_default()) {
-            references(child, into);
+    for (path, child) in subschemas(map) {
+        if !is_definitions(path.split('/').nth(1).unwrap_or_default()) {
+            collect_references(child, into);
         }
     }
 }
 
-/// Returns a schema with its references changed, also those inside.
+/// Returns a schema with `change` applied to each reference in it and its subschemas.
 pub(crate) fn map_references(schema: &Json, change: &mut dyn FnMut(&str) -> String) -> Json {
     let Json::Object(map) = schema else { return schema.clone() };
-    let mut mapped = map_children(map, &mut |_, child| map_references(child, change));
+    let mut mapped = map_subschemas(map, &mut |_, child| map_references(child, change));
     if let Some(Json::String(reference)) = mapped.get_mut("$ref") {
         *reference = change(reference);
     }
     Json::Object(mapped)
 }
 
-/// Returns the JSON pointer that a reference into the same document has, or `None` for other references.
+/// Returns the JSON pointer of a reference into the same document, or `None` for other references.
 pub(crate) fn pointer(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
     let mut parts = fragment.split('%');
@@ -139,7 +141,7 @@ pub(crate) fn pointer(reference: &str) -> Option<String> {
 /// Returns the reference to a definition.
 pub(crate) fn reference_to(name: &str) -> String {
     let mut reference = "#/$defs/".to_owned();
-    for byte in escaped(name).bytes() {
+    for byte in escape_token(name).bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             reference.push(char::from(byte));
         } else {
@@ -149,17 +151,17 @@ pub(crate) fn reference_to(name: &str) -> String {
     reference
 }
 
-/// Writes a name as a part of a JSON pointer.
-pub(crate) fn escaped(name: &str) -> String {
+/// Escapes a name for use as a token of a JSON pointer.
+pub(crate) fn escape_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Reads a part of a JSON pointer.
-pub(crate) fn unescaped(token: &str) -> String {
+/// Unescapes a token of a JSON pointer.
+pub(crate) fn unescape_token(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// Returns the first of `name`, `name2`, `name3`, … that is free.
+/// Returns the first unused name among `name`, `name2`, `name3`, …
 pub(crate) fn free_name(name: &str, is_free: impl Fn(&str) -> bool) -> String {
     let mut candidate = name.to_owned();
     let mut count = 1_usize;

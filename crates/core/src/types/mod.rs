@@ -1,12 +1,14 @@
-//! What tools accept and return: types, their JSON Schemas, and how the two compare.
+//! The types of tools, their JSON Schemas, and how the two compare.
 //!
-//! [`signature`] is the type of a tool as its declaration writes it; [`schema`] derives JSON Schemas from it;
-//! [`compatible`] decides whether one tool can serve another's declaration; [`dialect`] adapts schemas to what each
-//! provider accepts; [`definition`] is a tool apart from its implementation.
+//! [`signature`] is the type of a tool as declared; [`schema`] derives JSON Schemas from it; [`compatibility`] decides
+//! whether a tool can implement a declaration; [`definition`] describes a tool without its implementation;
+//! [`validator`] checks the arguments and results of a tool; [`dialect`] adapts schemas to the subset that each
+//! provider supports.
 
+pub(crate) mod keyword;
 pub mod signature;
 pub mod schema;
-pub(crate) mod keyword;
+pub mod compatibility;
 pub mod definition;
-pub mod compatible;
+pub mod validator;
 pub mod dialect;

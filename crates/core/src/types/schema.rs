@@ -1,12 +1,14 @@
-//! JSON Schemas of signatures: stable, in declared order.
+//! JSON Schemas of signatures, stable and in declared order.
 
-use crate::types::keyword::{free_name, is_definitions, map_references, pointer, reference_to, references, unescaped};
+use crate::types::keyword::{
+    collect_references, free_name, is_definitions, map_references, pointer, reference_to, unescape_token,
+};
 use crate::types::signature::{Facets, Field, Presence, Records, Shape, Signature, Type};
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashSet;
 
-/// Returns the schema of the arguments: one object, all parameters in declared order.
+/// Returns the schema of the arguments: an object with the parameters in declared order.
 ///
 /// ```
 /// use patter_core::{types::schema::input_schema, types::signature::{Records, Signature}};
@@ -17,7 +19,7 @@ use std::collections::HashSet;
 /// );
 /// ```
 pub fn input_schema(signature: &Signature, records: &Records) -> Json {
-    let mut writer = Writer::new(signature.parameters.iter().map(|parameter| &parameter.ty), records);
+    let mut writer = SchemaWriter::new(signature.parameters.iter().map(|parameter| &parameter.ty), records);
     let mut schema = Map::new();
     writer.object(&signature.parameters, &mut schema);
     writer.finish(schema)
@@ -39,26 +41,27 @@ pub fn output_schema(signature: &Signature, records: &Records) -> Json {
 
 /// Returns the schema of a type.
 pub fn type_schema(ty: &Type, records: &Records) -> Json {
-    let mut writer = Writer::new([ty], records);
+    let mut writer = SchemaWriter::new([ty], records);
     match writer.ty(ty) {
         Json::Object(schema) => writer.finish(schema),
         other => other,
     }
 }
 
-struct Writer<'r> {
+struct SchemaWriter<'r> {
     records: &'r Records,
-    /// Record types that are used more than once, by themselves maybe: they are written once, and referred to.
+    /// Record types that are used more than once, possibly by themselves. They become definitions.
     shared: HashSet<&'r str>,
-    /// Those of them that are used, in order.
+    /// The shared record types that the schema refers to, in order.
     used: Vec<&'r str>,
-    /// Definitions of schemas that no other type can say, as they came with all they need, and as they go.
-    moved: IndexMap<String, (Json, Json)>,
+    /// Definitions carried over from embedded schemas, by their new names: the original with everything that it refers
+    /// to, and the definition with updated references.
+    carried: IndexMap<String, (Json, Json)>,
 }
 
-impl<'r> Writer<'r> {
+impl<'r> SchemaWriter<'r> {
     fn new(roots: impl IntoIterator<Item = &'r Type>, records: &'r Records) -> Self {
-        Self { records, shared: shared(roots, records), used: Vec::new(), moved: IndexMap::new() }
+        Self { records, shared: shared_records(roots, records), used: Vec::new(), carried: IndexMap::new() }
     }
 
     /// Adds the definitions that the schema refers to.
@@ -73,7 +76,7 @@ impl<'r> Writer<'r> {
                 definitions.insert(name.to_owned(), Json::Object(definition));
             }
         }
-        definitions.extend(self.moved.into_iter().map(|(name, (_, definition))| (name, definition)));
+        definitions.extend(self.carried.into_iter().map(|(name, (_, definition))| (name, definition)));
         if !definitions.is_empty() {
             schema.insert("$defs".into(), Json::Object(definitions));
         }
@@ -96,20 +99,20 @@ impl<'r> Writer<'r> {
             }
             Shape::Object(fields) => {
                 self.object(fields, &mut schema);
-                return nullable(schema, ty);
+                return with_null(schema, ty);
             }
             Shape::Record(name) => {
                 self.record(name, &mut schema);
-                return nullable(schema, ty);
+                return with_null(schema, ty);
             }
             Shape::Schema(Json::Object(known)) => {
-                schema.extend(self.embedded(known));
-                return nullable(schema, ty);
+                schema.extend(self.embed(known));
+                return with_null(schema, ty);
             }
             Shape::Schema(other) if ty.facets == Facets::default() => return other.clone(),
             Shape::Schema(other) => {
                 schema.insert("allOf".into(), json!([other]));
-                return nullable(schema, ty);
+                return with_null(schema, ty);
             }
         }
         put_facets(&mut schema, ty);
@@ -142,12 +145,12 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// Returns a schema as it can stand inside of another. A reference counts from the root of the whole, so what it
-    /// points to moves there, under a name that is free.
-    fn embedded(&mut self, schema: &Map<String, Json>) -> Map<String, Json> {
+    /// Prepares a schema for use inside another. References are resolved from the root of the whole schema, so their
+    /// targets move there, under unused names.
+    fn embed(&mut self, schema: &Map<String, Json>) -> Map<String, Json> {
         let whole = Json::Object(schema.clone());
         let mut found = Vec::new();
-        references(&whole, &mut found);
+        collect_references(&whole, &mut found);
         if found.is_empty() {
             return schema.clone();
         }
@@ -156,27 +159,27 @@ impl<'r> Writer<'r> {
         open.reverse();
         while let Some(target) = open.pop() {
             let Some(definition) = whole.pointer(&target).filter(|_| !names.contains_key(&target)) else { continue };
-            let original = json!([closure(&whole, &target), target]);
+            let original = json!([reachable_definitions(&whole, &target), target]);
             let wanted = match target.rsplit('/').next().unwrap_or_default() {
                 "" => "Schema".to_owned(),
-                token => unescaped(token),
+                token => unescape_token(token),
             };
             let is_free = |name: &str| {
-                !self.shared.contains(name) && self.moved.get(name).is_none_or(|(other, _)| *other == original)
+                !self.shared.contains(name) && self.carried.get(name).is_none_or(|(other, _)| *other == original)
             };
             let name = free_name(&wanted, is_free);
-            self.moved.entry(name.clone()).or_insert((original, Json::Null));
+            self.carried.entry(name.clone()).or_insert((original, Json::Null));
             names.insert(target, name);
             let mut found = Vec::new();
-            references(definition, &mut found);
+            collect_references(definition, &mut found);
             open.extend(found.into_iter().rev().filter_map(pointer));
         }
         for (target, name) in &names {
-            if let (Some((_, place)), Some(definition)) = (self.moved.get_mut(name), whole.pointer(target)) {
-                *place = renamed(definition, &names);
+            if let (Some((_, carried)), Some(definition)) = (self.carried.get_mut(name), whole.pointer(target)) {
+                *carried = rename_references(definition, &names);
             }
         }
-        match renamed(&whole, &names) {
+        match rename_references(&whole, &names) {
             Json::Object(schema) => schema,
             _ => Map::new(),
         }
@@ -201,22 +204,22 @@ impl<'r> Writer<'r> {
     }
 }
 
-/// Returns all that a reference needs: its target, and what that refers to in turn.
-fn closure(whole: &Json, target: &str) -> Map<String, Json> {
+/// Returns the target of a reference and everything that it refers to in turn.
+fn reachable_definitions(whole: &Json, target: &str) -> Map<String, Json> {
     let mut needed = Map::new();
     let mut open = vec![target.to_owned()];
     while let Some(target) = open.pop() {
         let Some(definition) = whole.pointer(&target).filter(|_| !needed.contains_key(&target)) else { continue };
         needed.insert(target, definition.clone());
         let mut found = Vec::new();
-        references(definition, &mut found);
+        collect_references(definition, &mut found);
         open.extend(found.into_iter().filter_map(pointer));
     }
     needed
 }
 
-/// Returns a schema that refers to definitions by their new names, without definitions of its own.
-fn renamed(schema: &Json, names: &IndexMap<String, String>) -> Json {
+/// Returns a schema that refers to definitions by their new names and has no definitions itself.
+fn rename_references(schema: &Json, names: &IndexMap<String, String>) -> Json {
     let mut schema = map_references(schema, &mut |reference| {
         let name = pointer(reference).and_then(|target| names.get(&target));
         name.map_or_else(|| reference.to_owned(), |name| reference_to(name))
@@ -232,8 +235,8 @@ fn put_type(schema: &mut Map<String, Json>, name: &str, facets: &Facets) {
     schema.insert("type".into(), value);
 }
 
-/// Adds facets to what is not a plain type, and `null` beside it where that is allowed.
-fn nullable(mut schema: Map<String, Json>, ty: &Type) -> Json {
+/// Adds the facets of a type without a `type` keyword, and an alternative for `null` if it is allowed.
+fn with_null(mut schema: Map<String, Json>, ty: &Type) -> Json {
     put_facets(&mut schema, ty);
     if ty.facets.nullable { json!({ "anyOf": [schema, { "type": "null" }] }) } else { Json::Object(schema) }
 }
@@ -270,28 +273,29 @@ fn put_facets(schema: &mut Map<String, Json>, ty: &Type) {
     }
 }
 
-/// Returns the record types that types mention more than once, directly or through one another. A record type that
-/// contains itself is one of them, or contains one: the way into a circle and the way around it meet somewhere.
-fn shared<'r>(roots: impl IntoIterator<Item = &'r Type>, records: &'r Records) -> HashSet<&'r str> {
-    let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+/// Returns the record types that are referred to more than once, directly or through each other. A recursive record type
+/// is one of them or contains one, because the path into a cycle and the path around it share a record type.
+fn shared_records<'r>(roots: impl IntoIterator<Item = &'r Type>, records: &'r Records) -> HashSet<&'r str> {
+    let mut seen = HashSet::new();
+    let mut shared = HashSet::new();
     let mut open = Vec::new();
-    roots.into_iter().for_each(|ty| mentions(ty, &mut open));
+    roots.into_iter().for_each(|ty| collect_record_names(ty, &mut open));
     while let Some(name) = open.pop() {
         if !seen.insert(name) {
             shared.insert(name);
         } else if let Some(record) = records.get(name) {
-            record.fields.iter().for_each(|field| mentions(&field.ty, &mut open));
+            record.fields.iter().for_each(|field| collect_record_names(&field.ty, &mut open));
         }
     }
     shared
 }
 
-/// Collects the record types that a type mentions.
-pub(crate) fn mentions<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
+/// Collects the names of the record types that a type refers to.
+pub(crate) fn collect_record_names<'t>(ty: &'t Type, into: &mut Vec<&'t str>) {
     match &ty.shape {
         Shape::Record(name) => into.push(name),
-        Shape::Array(item) => mentions(item, into),
-        Shape::Object(fields) => fields.iter().for_each(|field| mentions(&field.ty, into)),
+        Shape::Array(item) => collect_record_names(item, into),
+        Shape::Object(fields) => fields.iter().for_each(|field| collect_record_names(&field.ty, into)),
         _ => {}
     }
 }

@@ -1,50 +1,51 @@
-//! Messages of Anthropic.
+//! Anthropic Messages.
 
-use super::draft::{Draft, Reading, text, written};
-use super::error::problem;
-use super::history::{as_object, filled, own, put, stops, wire_name};
-use super::stream::json;
-use super::{Streaming, Wire, WireError};
+use super::error::{WireError, error_details};
+use super::framing::Streaming;
+use super::history::{arguments_object, opaque_data, wire_name};
+use super::json::{insert_some, non_empty, parse, text};
+use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Opaque, ToolCall};
-use crate::message::request::{Finish, OfferedTool, Request};
+use crate::message::request::{FinishReason, OfferedTool, Request};
+use crate::provider::Wire;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
-/// How many tokens a model may write where the settings do not say: the provider wants a number.
+/// The default limit on output tokens, because the provider requires one.
 const MAX_TOKENS: u64 = 4096;
 
 pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String, Json> {
     let settings = request.settings;
     let mut body = Map::new();
-    put(&mut body, "model", Some(request.model.id.as_str()));
-    put(&mut body, "max_tokens", Some(settings.max_tokens.unwrap_or(MAX_TOKENS)));
-    // What stays the same from turn to turn is cached up to the hints: the tools, the instruction after them, and what was
-    // said so far, if there is more to come. Four hints are the most.
+    insert_some(&mut body, "model", Some(request.model.id.as_str()));
+    insert_some(&mut body, "max_tokens", Some(settings.max_tokens.unwrap_or(MAX_TOKENS)));
+    // The provider caches everything up to a hint, of which it accepts four. There is one after the tools, one after the
+    // instruction, and one after the conversation if it is likely to continue.
     let hint = json!({ "type": "ephemeral" });
-    let said = !request.instruction.trim().is_empty();
+    let has_instruction = !request.instruction.trim().is_empty();
     let system = || json!([{ "type": "text", "text": request.instruction, "cache_control": hint }]);
-    put(&mut body, "system", said.then(system));
+    insert_some(&mut body, "system", has_instruction.then(system));
     let mut tools: Vec<Json> = request.tools.iter().map(tool).collect();
     if let Some(last) = tools.last_mut().and_then(Json::as_object_mut) {
-        put(last, "cache_control", Some(hint.clone()));
+        insert_some(last, "cache_control", Some(hint.clone()));
     }
-    put(&mut body, "tools", filled(tools));
+    insert_some(&mut body, "tools", non_empty(tools.into_iter()));
     let mut messages = messages(request.messages);
-    // To write to the cache costs more, so a question that stands alone is left out.
-    let goes_on = !request.tools.is_empty() || messages.len() > 1;
-    if let Some(last) = messages.last_mut().filter(|_| goes_on).and_then(last_block) {
-        put(last, "cache_control", Some(hint));
+    // Writing to the cache costs extra, so a single question is not cached.
+    let is_likely_to_continue = !request.tools.is_empty() || messages.len() > 1;
+    if let Some(last) = messages.last_mut().filter(|_| is_likely_to_continue).and_then(last_block) {
+        insert_some(last, "cache_control", Some(hint));
     }
-    put(&mut body, "messages", Some(messages));
-    put(&mut body, "temperature", settings.temperature);
-    put(&mut body, "top_p", settings.top_p);
-    put(&mut body, "top_k", settings.top_k);
-    put(&mut body, "stop_sequences", stops(&settings.stop));
+    insert_some(&mut body, "messages", Some(messages));
+    insert_some(&mut body, "temperature", settings.temperature);
+    insert_some(&mut body, "top_p", settings.top_p);
+    insert_some(&mut body, "top_k", settings.top_k);
+    insert_some(&mut body, "stop_sequences", non_empty(settings.stop.iter().map(String::as_str)));
     if let Some(effort) = settings.reasoning_effort.as_deref().filter(|effort| *effort != "none") {
-        put(&mut body, "thinking", Some(json!({ "type": "adaptive" })));
-        put(&mut body, "output_config", Some(json!({ "effort": effort })));
+        insert_some(&mut body, "thinking", Some(json!({ "type": "adaptive" })));
+        insert_some(&mut body, "output_config", Some(json!({ "effort": effort })));
     }
-    put(&mut body, "stream", (streaming == Streaming::On).then_some(true));
+    insert_some(&mut body, "stream", (streaming == Streaming::On).then_some(true));
     body
 }
 
@@ -52,7 +53,7 @@ fn tool(tool: &OfferedTool) -> Json {
     json!({ "name": tool.name.as_str(), "description": tool.description, "input_schema": *tool.schema })
 }
 
-/// A message on the wire: all that one side says until the other does.
+/// Consecutive messages with the same role, which are sent as one.
 struct Turn {
     role: &'static str,
     results: Vec<Json>,
@@ -65,15 +66,15 @@ fn messages(messages: &[Message]) -> Vec<Json> {
         let turn = match message {
             Message::User { text } => Turn { role: "user", results: Vec::new(), blocks: text_block(text) },
             Message::Assistant { text, calls, opaque } => {
-                let made = || text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect();
-                let blocks = kept(opaque.as_ref(), calls).unwrap_or_else(made);
+                let blocks = opaque_blocks(opaque.as_ref(), calls)
+                    .unwrap_or_else(|| text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect());
                 Turn { role: "assistant", results: Vec::new(), blocks }
             }
             Message::Tool { call_id, outcome, .. } => {
                 let mut result =
                     json!({ "type": "tool_result", "tool_use_id": id(call_id), "content": outcome.text() });
                 if let Some(result) = result.as_object_mut().filter(|_| !outcome.is_value()) {
-                    put(result, "is_error", Some(true));
+                    insert_some(result, "is_error", Some(true));
                 }
                 Turn { role: "user", results: vec![result], blocks: Vec::new() }
             }
@@ -85,17 +86,17 @@ fn messages(messages: &[Message]) -> Vec<Json> {
             }
             None => turns.push(turn),
         }
-        // The provider refuses messages that say nothing.
+        // The provider rejects empty messages.
         turns.pop_if(|turn| turn.results.is_empty() && turn.blocks.is_empty());
     }
-    let said = |turn: Turn| {
+    let message = |turn: Turn| {
         let content: Vec<Json> = turn.results.into_iter().chain(turn.blocks).collect();
         json!({ "role": turn.role, "content": content })
     };
-    turns.into_iter().map(said).collect()
+    turns.into_iter().map(message).collect()
 }
 
-/// Returns the last block of a message that a person or a tool said: those of a model may be thoughts, which take no hint.
+/// Returns the last block of a message, unless it is from the model: reasoning cannot have a cache hint.
 fn last_block(message: &mut Json) -> Option<&mut Map<String, Json>> {
     if text(message, "role") != "user" {
         return None;
@@ -103,7 +104,7 @@ fn last_block(message: &mut Json) -> Option<&mut Map<String, Json>> {
     message.get_mut("content")?.as_array_mut()?.last_mut()?.as_object_mut()
 }
 
-/// Returns a block of text. The provider refuses blank ones.
+/// Returns a block of text, unless it is blank: the provider rejects those.
 fn text_block(text: &str) -> Vec<Json> {
     if text.trim().is_empty() { Vec::new() } else { vec![json!({ "type": "text", "text": text })] }
 }
@@ -113,113 +114,116 @@ fn tool_use(call: &ToolCall) -> Json {
         "type": "tool_use",
         "id": id(&call.id),
         "name": wire_name(&call.tool),
-        "input": as_object(&call.arguments),
+        "input": arguments_object(&call.arguments),
     })
 }
 
-/// Returns the id of a call as the provider takes it: one that came over another wire may have more in it.
+/// Replaces the characters in the id of a call that the provider rejects. Ids from other wires may contain them.
 fn id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// Returns the blocks of a reply as they came, if there is more in them than the message says.
-fn kept(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
-    let blocks = own(opaque, Wire::Anthropic)?.as_array()?;
-    let made = blocks.iter().filter(|block| text(block, "type") == "tool_use").map(|block| text(block, "id"));
-    made.eq(calls.iter().map(|call| call.id.as_str())).then(|| blocks.clone())
+/// Returns the blocks of a reply as they were received, if they are known and contain the given calls.
+fn opaque_blocks(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
+    let blocks = opaque_data(opaque, Wire::Anthropic)?.as_array()?;
+    let ids = blocks.iter().filter(|block| text(block, "type") == "tool_use").map(|block| text(block, "id"));
+    ids.eq(calls.iter().map(|call| call.id.as_str())).then(|| blocks.clone())
 }
 
-/// Reads replies: blocks, whole or in pieces.
+/// A parser for replies, which consist of blocks.
 #[derive(Debug, Default)]
-pub(super) struct Anthropic {
+pub(super) struct AnthropicParser {
     blocks: BTreeMap<u64, Block>,
     usage: Map<String, Json>,
 }
 
 #[derive(Debug)]
 struct Block {
-    /// The block, with all that came by now.
+    /// The block as received so far.
     json: Map<String, Json>,
+    /// The index of the call in the reply.
     call: Option<usize>,
 }
 
-impl Reading for Anthropic {
-    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        let reply = &json(reply)?;
-        if let Some(error) = WireError::inside(reply) {
+impl ReplyParser for AnthropicParser {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        let reply: &Json = &parse(reply)?;
+        if let Some(error) = WireError::from_reply(reply) {
             return Err(error);
         }
         let Some(blocks) = reply.get("content").and_then(Json::as_array) else {
-            return Err(WireError::malformed("it has no `content`"));
+            return Err(WireError::malformed("missing `content`"));
         };
         for (index, block) in (0..).zip(blocks) {
-            self.begin(index, block, draft);
-            self.end(index, draft);
+            self.start_block(index, block, builder);
+            self.end_block(index, builder);
         }
-        self.spent(reply, draft);
-        draft.finish = reply.get("stop_reason").and_then(Json::as_str).map(finish);
+        self.update_usage(reply, builder);
+        builder.finish = reply.get("stop_reason").and_then(Json::as_str).map(finish_reason);
         Ok(())
     }
 
-    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        let event = &json(event)?;
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        let event: &Json = &parse(event)?;
         let index = event.get("index").and_then(Json::as_u64).unwrap_or_default();
+        let field = |key: &str| event.get(key).unwrap_or(&Json::Null);
         match text(event, "type") {
-            "message_start" => self.spent(event.get("message").unwrap_or(&Json::Null), draft),
-            "content_block_start" => self.begin(index, event.get("content_block").unwrap_or(&Json::Null), draft),
-            "content_block_delta" => self.more(index, event.get("delta").unwrap_or(&Json::Null), draft),
-            "content_block_stop" => self.end(index, draft),
+            "message_start" => self.update_usage(field("message"), builder),
+            "content_block_start" => self.start_block(index, field("content_block"), builder),
+            "content_block_delta" => self.extend_block(index, field("delta"), builder),
+            "content_block_stop" => self.end_block(index, builder),
             "message_delta" => {
-                self.spent(event, draft);
+                self.update_usage(event, builder);
                 if let Some(reason) = event.pointer("/delta/stop_reason").and_then(Json::as_str) {
-                    draft.finish = Some(finish(reason));
+                    builder.finish = Some(finish_reason(reason));
                 }
             }
-            "message_stop" => draft.end(),
+            "message_stop" => builder.set_done(),
             "error" => {
-                let (kind, message) = problem(event).unwrap_or_default();
-                return Err(WireError::Stream { kind, message });
+                let (kind, message) = error_details(event).unwrap_or_default();
+                return Err(WireError::Reply { kind, message });
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn close(self: Box<Self>, draft: &mut Draft) -> Option<Json> {
-        let is_more = |block: &Block| {
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json> {
+        // Text and calls are part of the conversation already.
+        let is_needed = |block: &Block| {
             let kind = block.json.get("type").and_then(Json::as_str);
             !matches!(kind, None | Some("text" | "tool_use"))
         };
-        if !self.blocks.values().any(is_more) {
+        if !self.blocks.values().any(is_needed) {
             return None;
         }
-        let whole = |mut block: Block| {
+        let complete = |mut block: Block| {
             if let Some(call) = block.call {
-                put(&mut block.json, "input", Some(as_object(draft.arguments_of(call))));
+                insert_some(&mut block.json, "input", Some(arguments_object(builder.arguments(call))));
             }
             let is_blank = block.json.get("text").and_then(Json::as_str).is_some_and(|text| text.trim().is_empty());
             (!is_blank).then_some(Json::Object(block.json))
         };
-        Some(self.blocks.into_values().filter_map(whole).collect())
+        Some(self.blocks.into_values().filter_map(complete).collect())
     }
 }
 
-impl Anthropic {
-    fn begin(&mut self, index: u64, block: &Json, draft: &mut Draft) {
+impl AnthropicParser {
+    fn start_block(&mut self, index: u64, block: &Json, builder: &mut ReplyBuilder) {
         let mut call = None;
         match text(block, "type") {
-            "text" => draft.text(text(block, "text")),
-            "thinking" => draft.thought(text(block, "thinking")),
-            "tool_use" => call = Some(draft.call(Some(text(block, "id")), text(block, "name"))),
+            "text" => builder.push_text(text(block, "text")),
+            "thinking" => builder.push_thought(text(block, "thinking")),
+            "tool_use" => call = Some(builder.start_call(Some(text(block, "id")), text(block, "name"))),
             _ => {}
         }
         self.blocks.insert(index, Block { json: block.as_object().cloned().unwrap_or_default(), call });
     }
 
-    fn more(&mut self, index: u64, delta: &Json, draft: &mut Draft) {
+    fn extend_block(&mut self, index: u64, delta: &Json, builder: &mut ReplyBuilder) {
         let Some(block) = self.blocks.get_mut(&index) else { return };
         let key = match (text(delta, "type"), block.call) {
-            ("input_json_delta", Some(call)) => return draft.arguments(call, text(delta, "partial_json")),
+            ("input_json_delta", Some(call)) => return builder.push_arguments(call, text(delta, "partial_json")),
             ("text_delta", _) => "text",
             ("thinking_delta", _) => "thinking",
             ("signature_delta", _) => "signature",
@@ -227,46 +231,46 @@ impl Anthropic {
         };
         let piece = text(delta, key);
         match key {
-            "text" => draft.text(piece),
-            "thinking" => draft.thought(piece),
+            "text" => builder.push_text(piece),
+            "thinking" => builder.push_thought(piece),
             _ => {}
         }
         match block.json.get_mut(key) {
-            Some(Json::String(so_far)) => so_far.push_str(piece),
-            _ => put(&mut block.json, key, Some(piece)),
+            Some(Json::String(text)) => text.push_str(piece),
+            _ => insert_some(&mut block.json, key, Some(piece)),
         }
     }
 
-    fn end(&mut self, index: u64, draft: &mut Draft) {
-        // A call without pieces of arguments has all of them at its start.
+    fn end_block(&mut self, index: u64, builder: &mut ReplyBuilder) {
+        // Arguments that are not streamed are part of the start of the block.
         if let Some(block) = self.blocks.get(&index)
             && let Some(call) = block.call
-            && draft.arguments_of(call).is_empty()
+            && builder.arguments(call).is_empty()
         {
-            draft.arguments(call, &written(block.json.get("input")));
+            builder.push_arguments(call, &object_arguments(block.json.get("input")));
         }
     }
 
-    /// Counts tokens. Each count that comes stands for the whole reply, and not all come each time.
-    fn spent(&mut self, json: &Json, draft: &mut Draft) {
+    /// Updates the token counts. Each is a total for the whole reply, and not every event has all of them.
+    fn update_usage(&mut self, json: &Json, builder: &mut ReplyBuilder) {
         let counts = json.get("usage").and_then(Json::as_object).into_iter().flatten();
         self.usage
             .extend(counts.filter(|(_, count)| !count.is_null()).map(|(key, count)| (key.clone(), count.clone())));
         let count = |key: &str| self.usage.get(key).and_then(Json::as_u64).unwrap_or_default();
         let cached = count("cache_read_input_tokens");
-        let written = count("cache_creation_input_tokens");
-        draft.usage.input_tokens = count("input_tokens").saturating_add(cached).saturating_add(written);
-        draft.usage.cached_tokens = cached;
-        draft.usage.cache_write_tokens = written;
-        draft.usage.output_tokens = count("output_tokens");
+        let cache_write = count("cache_creation_input_tokens");
+        builder.usage.input_tokens = count("input_tokens").saturating_add(cached).saturating_add(cache_write);
+        builder.usage.cached_tokens = cached;
+        builder.usage.cache_write_tokens = cache_write;
+        builder.usage.output_tokens = count("output_tokens");
     }
 }
 
-fn finish(reason: &str) -> Finish {
+fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        "end_turn" | "stop_sequence" | "tool_use" => Finish::Stop,
-        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
-        "refusal" => Finish::Refused,
-        other => Finish::Other(other.to_owned()),
+        "end_turn" | "stop_sequence" | "tool_use" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::Refused,
+        other => FinishReason::Other(other.to_owned()),
     }
 }

@@ -1,32 +1,33 @@
-//! Chat Completions of OpenAI, and of all who speak it.
+//! OpenAI Chat Completions, which compatible servers support too.
 
-use super::draft::{Draft, Reading};
-use super::history::{as_text, wire_name};
-use super::stream::json;
-use super::tree::Tree;
-use super::{Streaming, WireError};
+use super::borrowed_json::BorrowedJson;
+use super::error::WireError;
+use super::framing::Streaming;
+use super::history::{arguments_text, wire_name};
+use super::json::parse;
+use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
-use crate::message::request::{Finish, OfferedTool, Request, Settings};
-use crate::types::dialect::{SchemaView, view};
+use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
+use crate::types::dialect::{SchemaDialect, adapt};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// How tools are said.
+/// The way in which tools are declared and called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    /// With `tools`.
+pub(super) enum ToolStyle {
+    /// With `tools` and `tool_calls`.
     Tools,
-    /// With the older `functions`.
+    /// With the older `functions` and `function_call`.
     Functions,
 }
 
-/// A request. It is written from what there is, and no schema is copied for it.
+/// The body of a request. It borrows everything, so that schemas are not copied.
 #[derive(Serialize)]
 struct Body<'r> {
     model: &'r str,
-    messages: Vec<Said<'r>>,
+    messages: Vec<ChatMessage<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,10 +69,10 @@ struct Function<'r> {
     strict: Option<bool>,
 }
 
-/// A message.
+/// A message of a request.
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-enum Said<'r> {
+enum ChatMessage<'r> {
     System {
         content: &'r str,
     },
@@ -81,9 +82,9 @@ enum Said<'r> {
     Assistant {
         content: Option<&'r str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'r>>,
+        tool_calls: Vec<ChatCall<'r>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        function_call: Option<Called<'r>>,
+        function_call: Option<FunctionCall<'r>>,
     },
     Tool {
         tool_call_id: &'r str,
@@ -96,27 +97,30 @@ enum Said<'r> {
 }
 
 #[derive(Serialize)]
-struct Call<'r> {
+struct ChatCall<'r> {
     id: &'r str,
     r#type: &'static str,
-    function: Called<'r>,
+    function: FunctionCall<'r>,
 }
 
 #[derive(Serialize)]
-struct Called<'r> {
+struct FunctionCall<'r> {
     name: String,
     arguments: &'r str,
 }
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming, style: Style) -> impl Serialize {
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, style: ToolStyle) -> impl Serialize {
     let Settings { temperature, top_p, top_k: _, max_tokens, stop, seed, reasoning_effort } = request.settings;
     let functions = request.tools.iter().map(|tool| function(tool, style));
     let (tools, functions) = match style {
-        Style::Tools => (functions.map(|function| Tool { function }).collect(), Vec::new()),
-        Style::Functions => (Vec::new(), functions.collect()),
+        ToolStyle::Tools => (functions.map(|function| Tool { function }).collect(), Vec::new()),
+        ToolStyle::Functions => (Vec::new(), functions.collect()),
     };
-    // Servers that know only functions are older than the newer name.
-    let (newer, older) = if style == Style::Tools { (*max_tokens, None) } else { (None, *max_tokens) };
+    // Servers that only support functions predate the name `max_completion_tokens`.
+    let (max_completion_tokens, max_tokens) = match style {
+        ToolStyle::Tools => (*max_tokens, None),
+        ToolStyle::Functions => (None, *max_tokens),
+    };
     let is_streamed = streaming == Streaming::On;
     Body {
         model: &request.model.id,
@@ -129,8 +133,8 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, style: Style) 
         }),
         temperature: *temperature,
         top_p: *top_p,
-        max_completion_tokens: newer,
-        max_tokens: older,
+        max_completion_tokens,
+        max_tokens,
         stop,
         seed: *seed,
         reasoning_effort: reasoning_effort.as_deref(),
@@ -139,56 +143,58 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, style: Style) 
     }
 }
 
-/// Tells whether OpenAI can hold a model to the schema of an answer as it is.
+/// Returns whether OpenAI can enforce the schema of an answer without changes to it.
 pub(super) fn is_strict(schema: &Json) -> bool {
-    view(schema, SchemaView::OpenAiStrict).changes.is_empty()
+    adapt(schema, SchemaDialect::OpenAiStrict).changes.is_empty()
 }
 
-fn function(tool: &OfferedTool, style: Style) -> Function<'_> {
+fn function(tool: &OfferedTool, style: ToolStyle) -> Function<'_> {
     Function {
         name: tool.name.as_str(),
         description: &tool.description,
         parameters: &tool.schema,
-        strict: (tool.is_strict && style == Style::Tools).then_some(true),
+        strict: (tool.is_strict && style == ToolStyle::Tools).then_some(true),
     }
 }
 
-fn messages<'r>(request: &Request<'r>, style: Style) -> Vec<Said<'r>> {
+fn messages<'r>(request: &Request<'r>, style: ToolStyle) -> Vec<ChatMessage<'r>> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.instruction.trim().is_empty() {
-        messages.push(Said::System { content: request.instruction });
+        messages.push(ChatMessage::System { content: request.instruction });
     }
     let outcomes = match style {
-        Style::Tools => HashMap::new(),
-        Style::Functions => outcomes(request.messages),
+        ToolStyle::Tools => HashMap::new(),
+        ToolStyle::Functions => outcomes(request.messages),
     };
     for message in request.messages {
         match (message, style) {
-            (Message::User { text }, _) => messages.push(Said::User { content: text }),
+            (Message::User { text }, _) => messages.push(ChatMessage::User { content: text }),
             (Message::Assistant { text, calls, .. }, _) if calls.is_empty() => {
-                messages.push(Said::Assistant { content: Some(text), tool_calls: Vec::new(), function_call: None });
+                messages.push(ChatMessage::Assistant {
+                    content: Some(text),
+                    tool_calls: Vec::new(),
+                    function_call: None,
+                });
             }
-            (Message::Assistant { text, calls, .. }, Style::Tools) => {
-                let tool_calls =
-                    calls.iter().map(|call| Call { id: &call.id, r#type: "function", function: called(call) });
-                let tool_calls = tool_calls.collect();
-                messages.push(Said::Assistant { content: content(text), tool_calls, function_call: None });
+            (Message::Assistant { text, calls, .. }, ToolStyle::Tools) => {
+                let tool_calls = calls.iter().map(tool_call).collect();
+                messages.push(ChatMessage::Assistant { content: non_empty(text), tool_calls, function_call: None });
             }
-            (Message::Tool { call_id, outcome, .. }, Style::Tools) => {
-                messages.push(Said::Tool { tool_call_id: call_id, content: outcome.text() });
+            (Message::Tool { call_id, outcome, .. }, ToolStyle::Tools) => {
+                messages.push(ChatMessage::Tool { tool_call_id: call_id, content: outcome.text() });
             }
-            (Message::Assistant { text, calls, .. }, Style::Functions) => {
-                // A message has place for one call, and its result follows at once.
+            (Message::Assistant { text, calls, .. }, ToolStyle::Functions) => {
+                // A message can contain one call, which must be followed by its result.
                 for (index, call) in calls.iter().enumerate() {
-                    let content = content(if index == 0 { text } else { "" });
-                    let function_call = Some(called(call));
-                    messages.push(Said::Assistant { content, tool_calls: Vec::new(), function_call });
+                    let content = non_empty(if index == 0 { text } else { "" });
+                    let function_call = Some(function_call(call));
+                    messages.push(ChatMessage::Assistant { content, tool_calls: Vec::new(), function_call });
                     if let Some(outcome) = outcomes.get(call.id.as_str()) {
-                        messages.push(Said::Function { name: wire_name(&call.tool), content: outcome.text() });
+                        messages.push(ChatMessage::Function { name: wire_name(&call.tool), content: outcome.text() });
                     }
                 }
             }
-            (Message::Tool { .. }, Style::Functions) => {}
+            (Message::Tool { .. }, ToolStyle::Functions) => {}
         }
     }
     messages
@@ -202,92 +208,96 @@ fn outcomes(messages: &[Message]) -> HashMap<&str, &ToolOutcome> {
     outcomes.collect()
 }
 
-fn content(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn called(call: &ToolCall) -> Called<'_> {
-    Called { name: wire_name(&call.tool), arguments: as_text(call) }
+fn tool_call(call: &ToolCall) -> ChatCall<'_> {
+    ChatCall { id: &call.id, r#type: "function", function: function_call(call) }
 }
 
-/// Reads replies with `tools` and with `functions`, whole or in pieces: a message and a piece of it have one form.
+fn function_call(call: &ToolCall) -> FunctionCall<'_> {
+    FunctionCall { name: wire_name(&call.tool), arguments: arguments_text(call) }
+}
+
+/// A parser for replies with `tools` and with `functions`, whole or streamed: messages and deltas have the same fields.
 #[derive(Debug, Default)]
-pub(super) struct Chat {
-    /// The call that an index stands for.
-    calls: HashMap<u64, Slot>,
-    /// The one that came last.
-    last: u64,
-    /// One that no call has, nor one after it.
-    free: u64,
+pub(super) struct ChatParser {
+    /// The calls by index.
+    calls: HashMap<u64, PendingCall>,
+    /// The index of the call that was received last.
+    last_index: u64,
+    /// An index above those of all calls.
+    next_index: u64,
     is_refused: bool,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// All of it, in which each call stands once.
+enum MessageKind {
+    /// A whole message, in which each call occurs once.
     Whole,
-    /// A piece, with pieces of calls.
-    Piece,
+    /// A piece of a message, with pieces of calls.
+    Delta,
 }
 
-impl Form {
+impl MessageKind {
     const fn key(self) -> &'static str {
         match self {
-            Form::Whole => "message",
-            Form::Piece => "delta",
+            MessageKind::Whole => "message",
+            MessageKind::Delta => "delta",
         }
     }
 }
 
-/// A call whose name may still be to come.
+/// A call whose name may not have been received yet.
 #[derive(Debug, Default)]
-struct Slot {
+struct PendingCall {
     id: String,
-    /// Which call it is, once it has a name.
-    begun: Option<usize>,
-    /// Arguments that came before the name.
-    early: String,
+    /// The index in the reply, once the name is known.
+    index: Option<usize>,
+    /// Arguments that were received before the name.
+    arguments: String,
 }
 
-impl Reading for Chat {
-    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        match self.piece(reply, draft)? {
-            0 => Err(WireError::malformed("it has no `choices`")),
+impl ReplyParser for ChatParser {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        match self.parse(reply, builder)? {
+            0 => Err(WireError::malformed("missing `choices`")),
             _ => Ok(()),
         }
     }
 
-    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        self.piece(event, draft).map(|_| ())
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        self.parse(event, builder).map(|_| ())
     }
 
-    fn close(self: Box<Self>, draft: &mut Draft) -> Option<Json> {
-        let mut unnamed: Vec<_> = self.calls.into_iter().filter(|(_, slot)| slot.begun.is_none()).collect();
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json> {
+        let mut unnamed: Vec<_> = self.calls.into_iter().filter(|(_, call)| call.index.is_none()).collect();
         unnamed.sort_by_key(|(index, _)| *index);
-        for (_, slot) in unnamed {
-            let index = draft.call(Some(&slot.id), "");
-            draft.arguments(index, &slot.early);
+        for (_, call) in unnamed {
+            let index = builder.start_call(Some(&call.id), "");
+            builder.push_arguments(index, &call.arguments);
         }
         if self.is_refused {
-            draft.finish = Some(Finish::Refused);
+            builder.finish = Some(FinishReason::Refused);
         }
         None
     }
 }
 
-impl Chat {
-    /// Reads a piece, and returns how many choices it has.
-    fn piece(&mut self, bytes: &[u8], draft: &mut Draft) -> Result<usize, WireError> {
-        let event = Tree::read(bytes)?;
+impl ChatParser {
+    /// Parses a reply or an event, and returns the number of its choices.
+    fn parse(&mut self, bytes: &[u8], builder: &mut ReplyBuilder) -> Result<usize, WireError> {
+        let event: BorrowedJson<'_> = parse(bytes)?;
         if !event.get("error").is_null()
-            && let Some(error) = WireError::inside(&json(bytes)?)
+            && let Some(error) = WireError::from_reply(&parse(bytes)?)
         {
             return Err(error);
         }
         let usage = event.get("usage");
         if usage.is_object() {
-            draft.usage = Usage {
+            builder.usage = Usage {
                 input_tokens: usage.get("prompt_tokens").count(),
                 cached_tokens: usage.get("prompt_tokens_details").get("cached_tokens").count(),
                 output_tokens: usage.get("completion_tokens").count(),
@@ -297,88 +307,88 @@ impl Chat {
         }
         let choices = event.get("choices").list();
         let Some(choice) = choices.first() else { return Ok(0) };
-        for form in [Form::Whole, Form::Piece] {
-            let message = choice.get(form.key());
+        for kind in [MessageKind::Whole, MessageKind::Delta] {
+            let message = choice.get(kind.key());
             if message.is_object() {
-                self.message(message, form, draft);
+                self.parse_message(message, kind, builder);
             }
         }
-        if let Tree::Text(reason) = choice.get("finish_reason") {
-            draft.finish = Some(finish(reason));
-            draft.is_complete = true;
+        if let BorrowedJson::Text(reason) = choice.get("finish_reason") {
+            builder.finish = Some(finish_reason(reason));
+            builder.is_complete = true;
         }
         Ok(choices.len())
     }
 
-    fn message(&mut self, message: &Tree<'_>, form: Form, draft: &mut Draft) {
+    fn parse_message(&mut self, message: &BorrowedJson<'_>, kind: MessageKind, builder: &mut ReplyBuilder) {
         let thoughts = ["reasoning_content", "reasoning"].map(|key| message.get(key).text());
-        draft.thought(thoughts.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default());
-        draft.text(message.get("content").text());
-        // Some servers have parts here, as there are in requests.
+        builder.push_thought(thoughts.into_iter().find(|thought| !thought.is_empty()).unwrap_or_default());
+        builder.push_text(message.get("content").text());
+        // Some servers send a list of parts, as in requests.
         for part in message.get("content").list() {
-            draft.text(part.get("text").text());
+            builder.push_text(part.get("text").text());
         }
         let refusal = message.get("refusal").text();
         if !refusal.is_empty() {
-            draft.text(refusal);
+            builder.push_text(refusal);
             self.is_refused = true;
         }
         let calls = message.get("tool_calls").list();
         for call in calls {
             let id = call.get("id").text();
-            let index = if form == Form::Whole { self.free } else { self.index(call, id) };
-            self.call(index, id, call.get("function"), draft);
+            let index = if kind == MessageKind::Whole { self.next_index } else { self.call_index(call, id) };
+            self.push_call(index, id, call.get("function"), builder);
         }
-        // Where both are there, they say the same.
+        // If both are present, they contain the same call.
         let function = message.get("function_call");
         if function.is_object() && calls.is_empty() {
-            self.call(0, "", function, draft);
+            self.push_call(0, "", function, builder);
         }
     }
 
-    /// Returns what a piece of a call is kept under. Only the index is sure, and some servers leave even that out:
-    /// there, an id or a name begins another call. Others count all calls as the first, and tell them apart by both.
-    fn index(&self, call: &Tree<'_>, id: &str) -> u64 {
+    /// Returns the index under which a piece of a call is stored. Some servers omit the index, so that a new call is only
+    /// recognisable by its id or name. Others send the same index for all calls, which then differ in id and name.
+    fn call_index(&self, call: &BorrowedJson<'_>, id: &str) -> u64 {
         let is_named = !call.get("function").get("name").text().is_empty();
-        let Some(index) = call.get("index").whole() else {
-            let is_more = id.is_empty() && !is_named && !self.calls.is_empty();
-            return if is_more { self.last } else { self.free };
+        let Some(index) = call.get("index").integer() else {
+            let is_continuation = id.is_empty() && !is_named && !self.calls.is_empty();
+            return if is_continuation { self.last_index } else { self.next_index };
         };
-        let is_other = |slot: &Slot| is_named && slot.begun.is_some() && !id.is_empty() && slot.id != id;
-        if self.calls.get(&index).is_some_and(is_other) { self.free } else { index }
+        let is_different = |other: &PendingCall| is_named && other.index.is_some() && !id.is_empty() && other.id != id;
+        if self.calls.get(&index).is_some_and(is_different) { self.next_index } else { index }
     }
 
-    fn call(&mut self, index: u64, id: &str, function: &Tree<'_>, draft: &mut Draft) {
-        self.last = index;
-        self.free = self.free.max(index.saturating_add(1));
-        let slot = self.calls.entry(index).or_default();
-        if slot.id.is_empty() {
-            id.clone_into(&mut slot.id);
+    fn push_call(&mut self, index: u64, id: &str, function: &BorrowedJson<'_>, builder: &mut ReplyBuilder) {
+        self.last_index = index;
+        self.next_index = self.next_index.max(index.saturating_add(1));
+        let call = self.calls.entry(index).or_default();
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
         }
         let name = function.get("name").text();
         let arguments = match function.get("arguments") {
-            Tree::Text(text) => Cow::Borrowed(&**text),
-            object @ Tree::Object(_) => Cow::Owned(serde_json::to_string(object).unwrap_or_default()),
+            BorrowedJson::Text(text) => Cow::Borrowed(&**text),
+            object @ BorrowedJson::Object(_) => Cow::Owned(serde_json::to_string(object).unwrap_or_default()),
             _ => Cow::Borrowed(""),
         };
-        match slot.begun {
-            Some(begun) => draft.arguments(begun, &arguments),
-            None if name.is_empty() => slot.early.push_str(&arguments),
+        match call.index {
+            Some(index) => builder.push_arguments(index, &arguments),
+            None if name.is_empty() => call.arguments.push_str(&arguments),
             None => {
-                let begun = draft.call(Some(&slot.id), name);
-                slot.begun = Some(begun);
-                draft.arguments(begun, &std::mem::take(&mut slot.early));
-                draft.arguments(begun, &arguments);
+                let index = builder.start_call(Some(&call.id), name);
+                call.index = Some(index);
+                builder.push_arguments(index, &std::mem::take(&mut call.arguments));
+                builder.push_arguments(index, &arguments);
             }
         }
     }
 }
 
-fn finish(reason: &str) -> Finish {
+fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        "stop" | "tool_calls" | "function_call" => Finish::Stop,
-        "length" => Finish::Length,
-        "content_filter" => Finish::Filtered,
-        other => Finish::Other(other.to_owned()),
+        "stop" | "tool_calls" | "function_call" => FinishReason::Stop,
+        "length" => FinishReason::Length,
+        "content_filter" => FinishReason::Filtered,
+        other => FinishReason::Other(other.to_owned()),
     }
 }

@@ -1,16 +1,17 @@
-//! What goes wrong between a request and its reply.
+//! Errors of providers, and replies that cannot be decoded.
 
+use crate::text::truncate;
 use serde_json::Value as Json;
 use thiserror::Error;
 
-/// How many characters of what a provider says are kept.
-const MOST_CHARACTERS: usize = 2000;
+/// The longest message of a provider, in characters.
+const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// How many bytes are looked at of what is no reply.
-pub(super) const MOST_FOREIGN_BYTES: usize = 512;
+/// The number of bytes that are shown of a body that is not a reply.
+pub(super) const EXCERPT_BYTES: usize = 512;
 
-/// Errors inside of a stream that may pass.
-const PASSING: &[&str] = &[
+/// The kinds of errors in replies that a retry may resolve.
+const TRANSIENT: &[&str] = &[
     "overloaded_error",
     "api_error",
     "rate_limit_error",
@@ -23,100 +24,99 @@ const PASSING: &[&str] = &[
     "DEADLINE_EXCEEDED",
 ];
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 ///
 /// ```
 /// use patter_core::wire::WireError;
 /// let body = br#"{"error": {"message": "Slow down", "type": "requests", "code": "rate_limit_exceeded"}}"#;
-/// let error = WireError::of_status(429, body);
+/// let error = WireError::from_status(429, body);
 /// assert_eq!(error.to_string(), "the provider answered 429 `rate_limit_exceeded`: Slow down");
-/// assert!(error.is_passing());
-/// assert!(!WireError::of_status(401, b"").is_passing());
+/// assert!(error.is_transient());
+/// assert!(!WireError::from_status(401, b"").is_transient());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// The provider refused the request, or failed.
-    #[error("the provider answered {status}{}", details(.kind.as_deref(), .message))]
+    /// The provider answered with a status that is not a success.
+    #[error("the provider answered {status}{}", describe(.kind.as_deref(), .message))]
     Status {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// What the provider calls the error.
+        /// The provider's name for the error.
         kind: Option<String>,
-        /// What it says about it, not more than some lines.
+        /// The provider's message, truncated if it is long.
         message: String,
     },
-    /// The reply is not of the form that the provider documents.
-    #[error("the reply cannot be read: {message}")]
+    /// The provider reported an error in the reply, possibly after a part of the answer.
+    #[error("the provider reported an error{}", describe(.kind.as_deref(), .message))]
+    Reply {
+        /// The provider's name for the error.
+        kind: Option<String>,
+        /// The provider's message, truncated if it is long.
+        message: String,
+    },
+    /// The reply does not have the documented format.
+    #[error("malformed reply: {message}")]
     Malformed {
         /// What is wrong with it.
         message: String,
     },
-    /// What answered is no model.
-    #[error("what came is no reply of a model: {beginning}")]
-    Foreign {
-        /// How it begins.
-        beginning: String,
+    /// The body is not a reply of a model, but for example a web page.
+    #[error("not a model reply: {excerpt}")]
+    Unexpected {
+        /// The start of the body.
+        excerpt: String,
     },
     /// The reply ended before it was complete.
     #[error("the reply ended before it was complete")]
-    Cut,
-    /// The provider failed after it had begun to answer.
-    #[error("the provider broke off{}", details(.kind.as_deref(), .message))]
-    Stream {
-        /// What the provider calls the error.
-        kind: Option<String>,
-        /// What it says about it, not more than some lines.
-        message: String,
-    },
+    Truncated,
 }
 
 impl WireError {
-    /// Reads the reply to a request that the provider did not serve, whatever form it has.
-    pub fn of_status(status: u16, body: &[u8]) -> Self {
+    /// Parses the body of a response with an error status, whatever its format.
+    pub fn from_status(status: u16, body: &[u8]) -> Self {
         let json = serde_json::from_slice(body).ok();
-        let (kind, message) = json.as_ref().and_then(problem).unwrap_or_else(|| {
+        let (kind, message) = json.as_ref().and_then(error_details).unwrap_or_else(|| {
             let text = String::from_utf8_lossy(body);
-            (None, bounded(&text))
+            (None, sanitize(&text))
         });
         WireError::Status { status, kind, message }
     }
 
-    /// Tells whether another try may help.
-    pub fn is_passing(&self) -> bool {
+    /// Returns whether a retry may succeed.
+    pub fn is_transient(&self) -> bool {
         match self {
-            // An account without means says so with the status of haste, and no waiting helps.
+            // Exhausted credit is reported as 429 too, but waiting does not help.
             WireError::Status { kind: Some(kind), .. } if kind == "insufficient_quota" => false,
             WireError::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
-            WireError::Stream { kind: Some(kind), .. } => PASSING.contains(&kind.as_str()),
-            WireError::Stream { kind: None, .. } | WireError::Cut => true,
-            WireError::Malformed { .. } | WireError::Foreign { .. } => false,
+            WireError::Reply { kind: Some(kind), .. } => TRANSIENT.contains(&kind.as_str()),
+            WireError::Reply { kind: None, .. } | WireError::Truncated => true,
+            WireError::Malformed { .. } | WireError::Unexpected { .. } => false,
         }
     }
 
-    pub(super) fn malformed(message: impl Into<String>) -> Self {
-        WireError::Malformed { message: bounded(&message.into()) }
+    pub(super) fn malformed(message: impl AsRef<str>) -> Self {
+        WireError::Malformed { message: sanitize(message.as_ref()) }
     }
 
-    pub(super) fn foreign(body: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(body.get(..MOST_FOREIGN_BYTES).unwrap_or(body));
+    pub(super) fn unexpected(body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body.get(..EXCERPT_BYTES).unwrap_or(body));
         let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-        let beginning = words.collect::<Vec<_>>().join(" ");
-        WireError::Foreign { beginning }
+        WireError::Unexpected { excerpt: words.collect::<Vec<_>>().join(" ") }
     }
 
-    /// Returns the error that a reply is in place of an answer, if it is one.
-    pub(super) fn inside(json: &Json) -> Option<Self> {
+    /// Returns the error that a reply contains instead of an answer.
+    pub(super) fn from_reply(json: &Json) -> Option<Self> {
         json.get("error").filter(|error| !error.is_null())?;
-        let (kind, message) = problem(json)?;
-        Some(WireError::Stream { kind, message })
+        let (kind, message) = error_details(json)?;
+        Some(WireError::Reply { kind, message })
     }
 }
 
-/// Reads what providers and those between say in place of an answer.
-pub(super) fn problem(json: &Json) -> Option<(Option<String>, String)> {
+/// Returns the kind and the message of an error in any of the formats that providers and proxies use.
+pub(super) fn error_details(json: &Json) -> Option<(Option<String>, String)> {
     let json = json.get(0).unwrap_or(json);
     let error = match json.get("error").filter(|error| !error.is_null()) {
-        Some(Json::String(message)) => return Some((None, bounded(message))),
+        Some(Json::String(message)) => return Some((None, sanitize(message))),
         Some(error) => error,
         None => json,
     };
@@ -125,21 +125,16 @@ pub(super) fn problem(json: &Json) -> Option<(Option<String>, String)> {
     if kind.is_none() && message.is_none() {
         return None;
     }
-    Some((kind.map(bounded), bounded(message.unwrap_or_default())))
+    Some((kind.map(sanitize), sanitize(message.unwrap_or_default())))
 }
 
-/// Cuts a text to what people read, without what would move the cursor of a terminal.
-fn bounded(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
-    let mut characters = text.trim().chars().map(shown);
-    let mut kept: String = characters.by_ref().take(MOST_CHARACTERS).collect();
-    if characters.next().is_some() {
-        kept.push('…');
-    }
-    kept
+/// Truncates a text, and removes control characters that would affect a terminal.
+fn sanitize(text: &str) -> String {
+    let text: String = text.trim().chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
+    truncate(&text, MAX_MESSAGE_CHARS)
 }
 
-fn details(kind: Option<&str>, message: &str) -> String {
+fn describe(kind: Option<&str>, message: &str) -> String {
     let kind = kind.map(|kind| format!(" `{kind}`")).unwrap_or_default();
     if message.is_empty() { kind } else { format!("{kind}: {message}") }
 }

@@ -1,11 +1,13 @@
-//! `generateContent` of Gemini.
+//! Gemini `generateContent`.
 
-use super::draft::{Draft, Reading, list, number, text, written};
-use super::history::{as_object, filled, given_id, own, put, stops, wire_name};
-use super::stream::json;
-use super::{Streaming, Wire, WireError};
+use super::error::WireError;
+use super::framing::Streaming;
+use super::history::{arguments_object, opaque_data, provider_id, wire_name};
+use super::json::{insert_some, list, non_empty, number, parse, text};
+use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
-use crate::message::request::{Finish, OfferedTool, Request, Settings};
+use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
+use crate::provider::Wire;
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
@@ -27,43 +29,47 @@ pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
 pub(super) fn encode(request: &Request<'_>) -> Map<String, Json> {
     let mut body = Map::new();
     let instruction = request.instruction;
-    let said = !instruction.trim().is_empty();
-    put(&mut body, "systemInstruction", said.then(|| json!({ "parts": [{ "text": instruction }] })));
-    put(&mut body, "contents", Some(contents(request.messages)));
-    let tools = filled(request.tools.iter().map(tool).collect());
-    put(&mut body, "tools", tools.map(|tools| json!([{ "functionDeclarations": tools }])));
-    let config = config(request);
-    put(&mut body, "generationConfig", (!config.is_empty()).then_some(config));
+    let has_instruction = !instruction.trim().is_empty();
+    insert_some(&mut body, "systemInstruction", has_instruction.then(|| json!({ "parts": [{ "text": instruction }] })));
+    insert_some(&mut body, "contents", Some(contents(request.messages)));
+    let tools = non_empty(request.tools.iter().map(tool));
+    insert_some(&mut body, "tools", tools.map(|tools| json!([{ "functionDeclarations": tools }])));
+    let config = generation_config(request);
+    insert_some(&mut body, "generationConfig", (!config.is_empty()).then_some(config));
     body
 }
 
-fn config(request: &Request<'_>) -> Map<String, Json> {
+fn generation_config(request: &Request<'_>) -> Map<String, Json> {
     let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort } = request.settings;
     let mut config = Map::new();
-    put(&mut config, "temperature", *temperature);
-    put(&mut config, "topP", *top_p);
-    put(&mut config, "topK", *top_k);
-    put(&mut config, "maxOutputTokens", *max_tokens);
-    put(&mut config, "stopSequences", stops(stop));
-    put(&mut config, "seed", *seed);
-    let thinking = reasoning_effort.as_deref().map(|effort| thinking(&request.model.id, effort));
-    put(&mut config, "thinkingConfig", thinking);
-    if let Some(schema) = request.returns.filter(|_| Wire::Gemini.sends_returns(request)) {
-        put(&mut config, "responseMimeType", Some("application/json"));
-        put(&mut config, "responseJsonSchema", Some(schema.clone()));
+    insert_some(&mut config, "temperature", *temperature);
+    insert_some(&mut config, "topP", *top_p);
+    insert_some(&mut config, "topK", *top_k);
+    insert_some(&mut config, "maxOutputTokens", *max_tokens);
+    insert_some(&mut config, "stopSequences", non_empty(stop.iter().map(String::as_str)));
+    insert_some(&mut config, "seed", *seed);
+    let thinking = reasoning_effort.as_deref().map(|effort| thinking_config(&request.model.id, effort));
+    insert_some(&mut config, "thinkingConfig", thinking);
+    if let Some(schema) = request.returns.filter(|_| supports_answer_schema(request)) {
+        insert_some(&mut config, "responseMimeType", Some("application/json"));
+        insert_some(&mut config, "responseJsonSchema", Some(schema.clone()));
     }
     config
 }
 
-/// Tells whether a model is older than the third Gemini, by its name.
-pub(super) fn is_older(model_id: &str) -> bool {
-    let name = model_id.strip_prefix("models/").unwrap_or(model_id);
-    ["gemini-1", "gemini-2"].iter().any(|older| name.starts_with(older))
+/// Returns whether a request can contain the schema of the answer. Models before version 3 reject it together with tools.
+pub(super) fn supports_answer_schema(request: &Request<'_>) -> bool {
+    request.tools.is_empty() || !is_before_version_3(&request.model.id)
 }
 
-/// Returns how much to think. Models before the third count tokens, with the numbers that the provider itself puts in
-/// for these words.
-fn thinking(model_id: &str, effort: &str) -> Json {
+fn is_before_version_3(model_id: &str) -> bool {
+    let name = model_id.strip_prefix("models/").unwrap_or(model_id);
+    ["gemini-1", "gemini-2"].iter().any(|version| name.starts_with(version))
+}
+
+/// Returns the amount of reasoning. Models before version 3 expect a number of tokens; these are the provider's own
+/// numbers for each effort.
+fn thinking_config(model_id: &str, effort: &str) -> Json {
     let tokens = match effort {
         "none" => Some(0),
         "minimal" | "low" => Some(1024),
@@ -71,7 +77,7 @@ fn thinking(model_id: &str, effort: &str) -> Json {
         "high" => Some(24_576),
         _ => None,
     };
-    match tokens.filter(|_| is_older(model_id)) {
+    match tokens.filter(|_| is_before_version_3(model_id)) {
         Some(tokens) => json!({ "thinkingBudget": tokens }),
         None => json!({ "thinkingLevel": effort }),
     }
@@ -81,39 +87,40 @@ fn tool(tool: &OfferedTool) -> Json {
     json!({ "name": tool.name.as_str(), "description": tool.description, "parametersJsonSchema": *tool.schema })
 }
 
-/// Who speaks in a message. Results have one of their own, as the provider counts them against the calls before.
+/// The sender of a message. Results are separate from the user because the provider matches them with the calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Voice {
-    Person,
+enum Sender {
+    User,
     Model,
-    Results,
+    Tools,
 }
 
 fn contents(messages: &[Message]) -> Vec<Json> {
-    let mut turns: Vec<(Voice, Vec<Json>)> = Vec::new();
+    let mut turns: Vec<(Sender, Vec<Json>)> = Vec::new();
     for message in messages {
-        let (voice, parts) = match message {
-            Message::User { text } => (Voice::Person, text_part(text)),
+        let (sender, parts) = match message {
+            Message::User { text } => (Sender::User, text_part(text)),
             Message::Assistant { text, calls, opaque } => {
-                let made = || text_part(text).into_iter().chain(calls.iter().map(function_call)).collect();
-                (Voice::Model, kept(opaque.as_ref(), calls).unwrap_or_else(made))
+                let parts = opaque_parts(opaque.as_ref(), calls)
+                    .unwrap_or_else(|| text_part(text).into_iter().chain(calls.iter().map(function_call)).collect());
+                (Sender::Model, parts)
             }
             Message::Tool { call_id, tool, outcome } => {
-                (Voice::Results, vec![function_response(call_id, tool, outcome)])
+                (Sender::Tools, vec![function_response(call_id, tool, outcome)])
             }
         };
-        match turns.last_mut().filter(|(last, _)| *last == voice) {
-            Some((_, so_far)) => so_far.extend(parts),
-            // The provider refuses contents without parts.
+        match turns.last_mut().filter(|(last, _)| *last == sender) {
+            Some((_, last_parts)) => last_parts.extend(parts),
+            // The provider rejects contents without parts.
             None if parts.is_empty() => {}
-            None => turns.push((voice, parts)),
+            None => turns.push((sender, parts)),
         }
     }
-    let said = |(voice, parts)| {
-        let role = if voice == Voice::Model { "model" } else { "user" };
+    let content = |(sender, parts)| {
+        let role = if sender == Sender::Model { "model" } else { "user" };
         json!({ "role": role, "parts": Json::Array(parts) })
     };
-    turns.into_iter().map(said).collect()
+    turns.into_iter().map(content).collect()
 }
 
 fn text_part(text: &str) -> Vec<Json> {
@@ -121,11 +128,11 @@ fn text_part(text: &str) -> Vec<Json> {
 }
 
 fn function_call(call: &ToolCall) -> Json {
-    let mut said = Map::new();
-    put(&mut said, "id", given_id(&call.id));
-    put(&mut said, "name", Some(wire_name(&call.tool)));
-    put(&mut said, "args", Some(as_object(&call.arguments)));
-    json!({ "functionCall": said })
+    let mut body = Map::new();
+    insert_some(&mut body, "id", provider_id(&call.id));
+    insert_some(&mut body, "name", Some(wire_name(&call.tool)));
+    insert_some(&mut body, "args", Some(arguments_object(&call.arguments)));
+    json!({ "functionCall": body })
 }
 
 fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
@@ -134,54 +141,54 @@ fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
         ToolOutcome::Error { message } => json!({ "error": message }),
         ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => json!({ "error": outcome.text() }),
     };
-    let mut said = Map::new();
-    put(&mut said, "id", given_id(call_id));
-    put(&mut said, "name", Some(wire_name(tool)));
-    put(&mut said, "response", Some(response));
-    json!({ "functionResponse": said })
+    let mut body = Map::new();
+    insert_some(&mut body, "id", provider_id(call_id));
+    insert_some(&mut body, "name", Some(wire_name(tool)));
+    insert_some(&mut body, "response", Some(response));
+    json!({ "functionResponse": body })
 }
 
-/// Returns the parts of a reply as they came, if there is more in them than the message says.
-fn kept(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
-    let parts = own(opaque, Wire::Gemini)?.as_array()?;
-    let made =
+/// Returns the parts of a reply as they were received, if they are known and contain the given calls.
+fn opaque_parts(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
+    let parts = opaque_data(opaque, Wire::Gemini)?.as_array()?;
+    let ids =
         parts.iter().filter_map(|part| part.get("functionCall")).map(|call| call.get("id").and_then(Json::as_str));
-    made.eq(calls.iter().map(|call| given_id(&call.id))).then(|| parts.clone())
+    ids.eq(calls.iter().map(|call| provider_id(&call.id))).then(|| parts.clone())
 }
 
-/// Reads replies. A piece has the form of a whole.
+/// A parser for replies. Events have the same format as whole replies.
 #[derive(Debug, Default)]
-pub(super) struct Gemini {
+pub(super) struct GeminiParser {
     parts: Vec<Json>,
 }
 
-impl Reading for Gemini {
-    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        let reply = &json(reply)?;
-        self.piece(reply, draft)?;
-        if draft.finish.is_none() && list(reply, "candidates").is_empty() {
-            return Err(WireError::malformed("it has no `candidates`"));
+impl ReplyParser for GeminiParser {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        let reply: &Json = &parse(reply)?;
+        self.parse(reply, builder)?;
+        if builder.finish.is_none() && list(reply, "candidates").is_empty() {
+            return Err(WireError::malformed("missing `candidates`"));
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        self.piece(&json(event)?, draft)
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        self.parse(&parse(event)?, builder)
     }
 
-    fn close(self: Box<Self>, _draft: &mut Draft) -> Option<Json> {
+    fn finish(self: Box<Self>, _builder: &mut ReplyBuilder) -> Option<Json> {
         self.parts.iter().any(is_signed).then_some(Json::Array(self.parts))
     }
 }
 
-impl Gemini {
-    fn piece(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
-        if let Some(error) = WireError::inside(event) {
+impl GeminiParser {
+    fn parse(&mut self, event: &Json, builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        if let Some(error) = WireError::from_reply(event) {
             return Err(error);
         }
         if let Some(usage) = event.get("usageMetadata") {
             let thoughts = number(usage, "/thoughtsTokenCount");
-            draft.usage = Usage {
+            builder.usage = Usage {
                 input_tokens: number(usage, "/promptTokenCount"),
                 cached_tokens: number(usage, "/cachedContentTokenCount"),
                 output_tokens: number(usage, "/candidatesTokenCount").saturating_add(thoughts),
@@ -190,37 +197,37 @@ impl Gemini {
             };
         }
         if event.pointer("/promptFeedback/blockReason").is_some() {
-            draft.finish = Some(Finish::Filtered);
-            draft.is_complete = true;
+            builder.finish = Some(FinishReason::Filtered);
+            builder.is_complete = true;
         }
         let Some(candidate) = list(event, "candidates").first() else { return Ok(()) };
         for part in candidate.get("content").map_or(&[][..], |content| list(content, "parts")) {
-            self.part(part, draft);
+            self.parse_part(part, builder);
         }
         if let Some(reason) = candidate.get("finishReason").and_then(Json::as_str) {
-            draft.finish = Some(finish(reason));
-            draft.is_complete = true;
+            builder.finish = Some(finish_reason(reason));
+            builder.is_complete = true;
         }
         Ok(())
     }
 
-    fn part(&mut self, part: &Json, draft: &mut Draft) {
+    fn parse_part(&mut self, part: &Json, builder: &mut ReplyBuilder) {
         if let Some(call) = part.get("functionCall") {
-            let index = draft.call(call.get("id").and_then(Json::as_str), text(call, "name"));
-            draft.arguments(index, &written(call.get("args")));
+            let index = builder.start_call(call.get("id").and_then(Json::as_str), text(call, "name"));
+            builder.push_arguments(index, &object_arguments(call.get("args")));
         } else if is_thought(part) {
-            draft.thought(text(part, "text"));
+            builder.push_thought(text(part, "text"));
         } else {
-            draft.text(text(part, "text"));
+            builder.push_text(text(part, "text"));
         }
-        // Pieces of a text become one again; a signature stays with the part that it came with.
+        // Pieces of text are joined again, but a signature must stay with its part.
         let is_plain = |part: &Json| part.get("text").is_some_and(Json::is_string) && !is_signed(part);
         if is_plain(part)
             && let Some(last) = self.parts.last_mut().filter(|last| is_plain(last))
             && is_thought(last) == is_thought(part)
-            && let Some(Json::String(so_far)) = last.get_mut("text")
+            && let Some(Json::String(last_text)) = last.get_mut("text")
         {
-            so_far.push_str(text(part, "text"));
+            last_text.push_str(text(part, "text"));
         } else {
             self.parts.push(part.clone());
         }
@@ -235,12 +242,12 @@ fn is_signed(part: &Json) -> bool {
     part.get("thoughtSignature").is_some()
 }
 
-fn finish(reason: &str) -> Finish {
+fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        "STOP" => Finish::Stop,
-        "MAX_TOKENS" => Finish::Length,
-        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => Finish::Filtered,
-        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => Finish::Malformed,
-        other => Finish::Other(other.to_owned()),
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::Filtered,
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => FinishReason::Malformed,
+        other => FinishReason::Other(other.to_owned()),
     }
 }

@@ -1,18 +1,19 @@
-//! What a provider says about how much may still be asked.
+//! Headers about rate limits.
 
 use super::retry::days_since_epoch;
 use std::time::{Duration, SystemTime};
 
-/// A limit that was reached.
+/// A rate limit that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exhausted {
-    /// What there is no more of: `requests`, `tokens`, `input tokens`, `output tokens`.
-    pub what: &'static str,
-    /// How long it takes until there is more.
-    pub after: Duration,
+pub struct ExhaustedLimit {
+    /// The limited resource: `requests`, `tokens`, `input tokens` or `output tokens`.
+    pub resource: &'static str,
+    /// The time until the limit is reset.
+    pub resets_in: Duration,
 }
 
-/// The headers of OpenAI and of many who speak like it, and those of Anthropic: what remains, and when there is more.
+/// Resources, and the headers with what remains of them and when they are reset. The first two are used by OpenAI and
+/// compatible servers, the others by Anthropic.
 const HEADERS: [(&str, &str, &str); 6] = [
     ("requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
     ("tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
@@ -22,35 +23,36 @@ const HEADERS: [(&str, &str, &str); 6] = [
     ("output tokens", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
 ];
 
-/// Reads from the headers of a reply whether nothing remains of what may be asked, and for how long: of several limits
-/// the one that lasts longest. What cannot be read counts as not said.
+/// Returns the limit that is used up according to the headers of a response; of several, the one that is reset last.
+/// Invalid values are ignored.
 ///
 /// ```
-/// use patter_core::wire::exhausted;
+/// use patter_core::wire::exhausted_limit;
 /// use std::time::{Duration, SystemTime};
 /// let headers = |name: &str| match name {
 ///     "x-ratelimit-remaining-requests" => Some("0"),
 ///     "x-ratelimit-reset-requests" => Some("1m30s"),
 ///     _ => None,
 /// };
-/// let exhausted = exhausted(headers, SystemTime::UNIX_EPOCH).unwrap();
-/// assert_eq!((exhausted.what, exhausted.after), ("requests", Duration::from_secs(90)));
+/// let limit = exhausted_limit(headers, SystemTime::UNIX_EPOCH).unwrap();
+/// assert_eq!((limit.resource, limit.resets_in), ("requests", Duration::from_secs(90)));
 /// ```
-pub fn exhausted<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTime) -> Option<Exhausted> {
-    let reached = HEADERS.into_iter().filter_map(|(what, remaining, reset)| {
+pub fn exhausted_limit<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTime) -> Option<ExhaustedLimit> {
+    let limits = HEADERS.into_iter().filter_map(|(resource, remaining, reset)| {
         if header(remaining)?.trim().parse::<u64>().ok()? > 0 {
             return None;
         }
         let reset = header(reset)?.trim();
-        let after = span(reset).or_else(|| Some(moment(reset)?.duration_since(now).unwrap_or_default()))?;
-        (!after.is_zero()).then_some(Exhausted { what, after })
+        let resets_in =
+            parse_span(reset).or_else(|| Some(parse_time(reset)?.duration_since(now).unwrap_or_default()))?;
+        (!resets_in.is_zero()).then_some(ExhaustedLimit { resource, resets_in })
     });
-    // Of equal ones the first.
-    reached.reduce(|longest, other| if other.after > longest.after { other } else { longest })
+    // Unlike `max_by_key`, this returns the first of equal ones.
+    limits.reduce(|longest, other| if other.resets_in > longest.resets_in { other } else { longest })
 }
 
-/// Reads a time as `6m0s`, `1.5s`, `20ms`, or a bare number of seconds.
-fn span(text: &str) -> Option<Duration> {
+/// Parses a duration such as `6m0s`, `1.5s` or `20ms`, or a bare number of seconds.
+fn parse_span(text: &str) -> Option<Duration> {
     let mut seconds = 0.0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -73,11 +75,11 @@ fn span(text: &str) -> Option<Duration> {
     if text.is_empty() { None } else { Duration::try_from_secs_f64(seconds).ok() }
 }
 
-/// Reads a moment as `2026-01-31T12:00:00Z`, with parts of a second or without.
-fn moment(text: &str) -> Option<SystemTime> {
+/// Parses a time such as `2026-01-31T12:00:00Z`, with or without a fraction of a second.
+fn parse_time(text: &str) -> Option<SystemTime> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let numbers = |text: &str, mark: char| -> Option<[u64; 3]> {
-        let numbers: Option<Vec<u64>> = text.split(mark).map(|part| part.parse().ok()).collect();
+    let numbers = |text: &str, separator: char| -> Option<[u64; 3]> {
+        let numbers: Option<Vec<u64>> = text.split(separator).map(|part| part.parse().ok()).collect();
         numbers?.try_into().ok()
     };
     let [year, month, day] = numbers(date, '-')?;

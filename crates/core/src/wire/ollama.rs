@@ -1,39 +1,43 @@
-//! Chat of Ollama.
+//! Ollama chat.
 
-use super::draft::{Draft, Reading, list, number, text, written};
-use super::history::{as_object, filled, own, put, stops, wire_name};
-use super::stream::json;
-use super::{Streaming, Wire, WireError};
-use crate::message::conversation::{Message, Usage};
-use crate::message::request::{Finish, OfferedTool, Request, Settings};
+use super::error::WireError;
+use super::framing::Streaming;
+use super::history::{arguments_object, opaque_data, wire_name};
+use super::json::{insert_some, list, non_empty, number, parse, text};
+use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
+use crate::message::conversation::{Message, ToolCall, Usage};
+use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
+use crate::provider::Wire;
 use serde_json::{Map, Value as Json, json};
 
 pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String, Json> {
     let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort } = request.settings;
     let mut body = Map::new();
-    put(&mut body, "model", Some(request.model.id.as_str()));
-    put(&mut body, "messages", Some(messages(request)));
-    put(&mut body, "tools", filled(request.tools.iter().map(tool).collect()));
-    let schema = request.returns.filter(|_| Wire::Ollama.sends_returns(request));
-    put(&mut body, "format", schema.cloned());
+    insert_some(&mut body, "model", Some(request.model.id.as_str()));
+    insert_some(&mut body, "messages", Some(messages(request)));
+    insert_some(&mut body, "tools", non_empty(request.tools.iter().map(tool)));
+    let schema = request.returns.filter(|_| supports_answer_schema(request));
+    insert_some(&mut body, "format", schema.cloned());
     let mut options = Map::new();
-    put(&mut options, "temperature", *temperature);
-    put(&mut options, "top_p", *top_p);
-    put(&mut options, "top_k", *top_k);
-    put(&mut options, "num_predict", *max_tokens);
-    put(&mut options, "stop", stops(stop));
-    put(&mut options, "seed", *seed);
-    put(&mut body, "options", (!options.is_empty()).then_some(options));
-    put(
-        &mut body,
-        "think",
-        reasoning_effort.as_deref().map(|effort| match effort {
-            "none" => json!(false),
-            effort => json!(effort),
-        }),
-    );
-    put(&mut body, "stream", Some(streaming == Streaming::On));
+    insert_some(&mut options, "temperature", *temperature);
+    insert_some(&mut options, "top_p", *top_p);
+    insert_some(&mut options, "top_k", *top_k);
+    insert_some(&mut options, "num_predict", *max_tokens);
+    insert_some(&mut options, "stop", non_empty(stop.iter().map(String::as_str)));
+    insert_some(&mut options, "seed", *seed);
+    insert_some(&mut body, "options", (!options.is_empty()).then_some(options));
+    let think = reasoning_effort.as_deref().map(|effort| match effort {
+        "none" => json!(false),
+        effort => json!(effort),
+    });
+    insert_some(&mut body, "think", think);
+    insert_some(&mut body, "stream", Some(streaming == Streaming::On));
     body
+}
+
+/// Returns whether a request can contain the schema of the answer. Models cannot call tools with it.
+pub(super) fn supports_answer_schema(request: &Request<'_>) -> bool {
+    request.tools.is_empty()
 }
 
 fn tool(tool: &OfferedTool) -> Json {
@@ -42,8 +46,8 @@ fn tool(tool: &OfferedTool) -> Json {
 }
 
 fn messages(request: &Request<'_>) -> Vec<Json> {
-    let said = !request.instruction.trim().is_empty();
-    let system = said.then(|| json!({ "role": "system", "content": request.instruction }));
+    let has_instruction = !request.instruction.trim().is_empty();
+    let system = has_instruction.then(|| json!({ "role": "system", "content": request.instruction }));
     system.into_iter().chain(request.messages.iter().map(message)).collect()
 }
 
@@ -51,13 +55,12 @@ fn message(message: &Message) -> Json {
     match message {
         Message::User { text } => json!({ "role": "user", "content": text }),
         Message::Assistant { text, calls, opaque } => {
-            let mut said = Map::new();
-            put(&mut said, "role", Some("assistant"));
-            put(&mut said, "content", Some(text.as_str()));
-            put(&mut said, "thinking", own(opaque.as_ref(), Wire::Ollama).and_then(Json::as_str));
-            let call = |call: &crate::message::conversation::ToolCall| json!({ "function": { "name": wire_name(&call.tool), "arguments": as_object(&call.arguments) } });
-            put(&mut said, "tool_calls", filled(calls.iter().map(call).collect()));
-            Json::Object(said)
+            let mut body = Map::new();
+            insert_some(&mut body, "role", Some("assistant"));
+            insert_some(&mut body, "content", Some(text.as_str()));
+            insert_some(&mut body, "thinking", opaque_data(opaque.as_ref(), Wire::Ollama).and_then(Json::as_str));
+            insert_some(&mut body, "tool_calls", non_empty(calls.iter().map(tool_call)));
+            Json::Object(body)
         }
         Message::Tool { tool, outcome, .. } => {
             json!({ "role": "tool", "tool_name": wire_name(tool), "content": outcome.text() })
@@ -65,59 +68,63 @@ fn message(message: &Message) -> Json {
     }
 }
 
-/// Reads replies. A piece has the form of a whole.
+fn tool_call(call: &ToolCall) -> Json {
+    json!({ "function": { "name": wire_name(&call.tool), "arguments": arguments_object(&call.arguments) } })
+}
+
+/// A parser for replies. Events have the same format as whole replies.
 #[derive(Debug, Default)]
-pub(super) struct Ollama {
-    /// What models that think are to see again between their calls.
+pub(super) struct OllamaParser {
+    /// Reasoning, which is sent back to the model between its calls.
     thoughts: String,
 }
 
-impl Reading for Ollama {
-    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        let reply = &json(reply)?;
-        self.piece(reply, draft)?;
+impl ReplyParser for OllamaParser {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        let reply: &Json = &parse(reply)?;
+        self.parse(reply, builder)?;
         if !reply.get("message").is_some_and(Json::is_object) {
-            return Err(WireError::malformed("it has no `message`"));
+            return Err(WireError::malformed("missing `message`"));
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        self.piece(&json(event)?, draft)
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        self.parse(&parse(event)?, builder)
     }
 
-    fn close(self: Box<Self>, _draft: &mut Draft) -> Option<Json> {
+    fn finish(self: Box<Self>, _builder: &mut ReplyBuilder) -> Option<Json> {
         (!self.thoughts.is_empty()).then_some(Json::String(self.thoughts))
     }
 }
 
-impl Ollama {
-    fn piece(&mut self, event: &Json, draft: &mut Draft) -> Result<(), WireError> {
-        if let Some(error) = WireError::inside(event) {
+impl OllamaParser {
+    fn parse(&mut self, event: &Json, builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        if let Some(error) = WireError::from_reply(event) {
             return Err(error);
         }
         if let Some(message) = event.get("message") {
             self.thoughts.push_str(text(message, "thinking"));
-            draft.thought(text(message, "thinking"));
-            draft.text(text(message, "content"));
+            builder.push_thought(text(message, "thinking"));
+            builder.push_text(text(message, "content"));
             for call in list(message, "tool_calls") {
                 let function = call.get("function").unwrap_or(&Json::Null);
-                let index = draft.call(call.get("id").and_then(Json::as_str), text(function, "name"));
-                draft.arguments(index, &written(function.get("arguments")));
+                let index = builder.start_call(call.get("id").and_then(Json::as_str), text(function, "name"));
+                builder.push_arguments(index, &object_arguments(function.get("arguments")));
             }
         }
         if event.get("done") == Some(&Json::Bool(true)) {
-            draft.finish = Some(match text(event, "done_reason") {
-                "stop" | "" => Finish::Stop,
-                "length" => Finish::Length,
-                other => Finish::Other(other.to_owned()),
+            builder.finish = Some(match text(event, "done_reason") {
+                "stop" | "" => FinishReason::Stop,
+                "length" => FinishReason::Length,
+                other => FinishReason::Other(other.to_owned()),
             });
-            draft.usage = Usage {
+            builder.usage = Usage {
                 input_tokens: number(event, "/prompt_eval_count"),
                 output_tokens: number(event, "/eval_count"),
                 ..Usage::default()
             };
-            draft.end();
+            builder.set_done();
         }
         Ok(())
     }

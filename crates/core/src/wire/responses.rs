@@ -1,13 +1,14 @@
-//! Responses of OpenAI.
+//! OpenAI Responses.
 
 use super::chat::is_strict;
-use super::draft::{Draft, Reading, list, number, text};
-use super::error::problem;
-use super::history::{as_text, filled, own, put, wire_name};
-use super::stream::json;
-use super::{Streaming, Wire, WireError};
+use super::error::{WireError, error_details};
+use super::framing::Streaming;
+use super::history::{arguments_text, opaque_data, wire_name};
+use super::json::{insert_some, list, non_empty, number, parse, text};
+use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
-use crate::message::request::{Finish, OfferedTool, Request};
+use crate::message::request::{FinishReason, OfferedTool, Request};
+use crate::provider::Wire;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,31 +16,32 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String,
     let settings = request.settings;
     let effort = settings.reasoning_effort.as_deref();
     let mut body = Map::new();
-    put(&mut body, "model", Some(request.model.id.as_str()));
+    insert_some(&mut body, "model", Some(request.model.id.as_str()));
     let instruction = request.instruction;
-    put(&mut body, "instructions", (!instruction.trim().is_empty()).then_some(instruction));
-    put(&mut body, "input", Some(request.messages.iter().flat_map(items).collect::<Vec<_>>()));
-    put(&mut body, "tools", filled(request.tools.iter().map(tool).collect()));
-    put(&mut body, "text", request.returns.map(|schema| {
+    insert_some(&mut body, "instructions", (!instruction.trim().is_empty()).then_some(instruction));
+    insert_some(&mut body, "input", Some(request.messages.iter().flat_map(items).collect::<Vec<_>>()));
+    insert_some(&mut body, "tools", non_empty(request.tools.iter().map(tool)));
+    insert_some(&mut body, "text", request.returns.map(|schema| {
         json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema) } })
     }));
-    put(&mut body, "temperature", settings.temperature);
-    put(&mut body, "top_p", settings.top_p);
-    put(&mut body, "max_output_tokens", settings.max_tokens);
-    put(&mut body, "reasoning", effort.map(|effort| json!({ "effort": effort })));
-    put(&mut body, "store", Some(false));
-    // What nobody stores must come with the reply to be resent. Models that do not think refuse to be asked for it.
-    let thinks = effort.is_some() || thinks(&request.model.id);
-    put(&mut body, "include", thinks.then(|| json!(["reasoning.encrypted_content"])));
-    put(&mut body, "stream", (streaming == Streaming::On).then_some(true));
+    insert_some(&mut body, "temperature", settings.temperature);
+    insert_some(&mut body, "top_p", settings.top_p);
+    insert_some(&mut body, "max_output_tokens", settings.max_tokens);
+    insert_some(&mut body, "reasoning", effort.map(|effort| json!({ "effort": effort })));
+    insert_some(&mut body, "store", Some(false));
+    // Because nothing is stored, reasoning must come with the reply and be sent back. Models that do not reason reject
+    // the option.
+    let reasons = effort.is_some() || is_reasoning_model(&request.model.id);
+    insert_some(&mut body, "include", reasons.then(|| json!(["reasoning.encrypted_content"])));
+    insert_some(&mut body, "stream", (streaming == Streaming::On).then_some(true));
     body
 }
 
-/// Tells whether a model thinks, by its name: `o3`, `gpt-5.1`, but not `gpt-4o` nor `gpt-5-chat-latest`.
-fn thinks(model_id: &str) -> bool {
+/// Returns whether a model reasons, judging by its name: `o3` and `gpt-5.1` do, `gpt-4o` and `gpt-5-chat-latest` do not.
+fn is_reasoning_model(model_id: &str) -> bool {
     let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
-    let is_series = |prefix: &str, least: u32| model_id.strip_prefix(prefix).and_then(number) >= Some(least);
-    (is_series("o", 1) || is_series("gpt-", 5)) && !model_id.contains("-chat")
+    let is_at_least = |prefix: &str, version: u32| model_id.strip_prefix(prefix).and_then(number) >= Some(version);
+    (is_at_least("o", 1) || is_at_least("gpt-", 5)) && !model_id.contains("-chat")
 }
 
 fn tool(tool: &OfferedTool) -> Json {
@@ -55,9 +57,9 @@ fn tool(tool: &OfferedTool) -> Json {
 fn items(message: &Message) -> Vec<Json> {
     match message {
         Message::User { text } => vec![json!({ "role": "user", "content": text })],
-        Message::Assistant { text, calls, opaque } => kept(opaque.as_ref(), calls).unwrap_or_else(|| {
-            let said = (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }));
-            said.into_iter().chain(calls.iter().map(call)).collect()
+        Message::Assistant { text, calls, opaque } => opaque_items(opaque.as_ref(), calls).unwrap_or_else(|| {
+            let message = (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }));
+            message.into_iter().chain(calls.iter().map(function_call)).collect()
         }),
         Message::Tool { call_id, outcome, .. } => {
             vec![json!({ "type": "function_call_output", "call_id": call_id, "output": outcome.text() })]
@@ -65,127 +67,126 @@ fn items(message: &Message) -> Vec<Json> {
     }
 }
 
-/// Returns the items of a reply as they came, if there is more in them than the message says.
-fn kept(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
-    let items = own(opaque, Wire::Responses)?.as_array()?;
-    let made = items.iter().filter(|item| text(item, "type") == "function_call").map(|item| text(item, "call_id"));
-    made.eq(calls.iter().map(|call| call.id.as_str())).then(|| items.clone())
+/// Returns the items of a reply as they were received, if they are known and contain the given calls.
+fn opaque_items(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
+    let items = opaque_data(opaque, Wire::Responses)?.as_array()?;
+    let ids = items.iter().filter(|item| text(item, "type") == "function_call").map(|item| text(item, "call_id"));
+    ids.eq(calls.iter().map(|call| call.id.as_str())).then(|| items.clone())
 }
 
-fn call(call: &ToolCall) -> Json {
+fn function_call(call: &ToolCall) -> Json {
     json!({
         "type": "function_call",
         "call_id": call.id,
         "name": wire_name(&call.tool),
-        "arguments": as_text(call),
+        "arguments": arguments_text(call),
     })
 }
 
-/// Reads replies: items, whole or in pieces.
+/// A parser for replies, which consist of items.
 #[derive(Debug, Default)]
-pub(super) struct Responses {
-    /// The items that are complete, by their index.
+pub(super) struct ResponsesParser {
+    /// The complete items by index.
     items: BTreeMap<u64, Json>,
+    /// The indices of calls in the reply, by the index of their item.
     calls: HashMap<u64, usize>,
-    /// The items whose text came in pieces.
+    /// The indices of items whose text was streamed.
     streamed: HashSet<u64>,
     is_refused: bool,
 }
 
-impl Reading for Responses {
-    fn whole(&mut self, reply: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        let reply = &json(reply)?;
-        if let Some(error) = WireError::inside(reply) {
+impl ReplyParser for ResponsesParser {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        let reply: &Json = &parse(reply)?;
+        if let Some(error) = WireError::from_reply(reply) {
             return Err(error);
         }
         if !reply.get("output").is_some_and(Json::is_array) {
-            return Err(WireError::malformed("it has no `output`"));
+            return Err(WireError::malformed("missing `output`"));
         }
-        self.end(reply, draft)
+        self.end_reply(reply, builder)
     }
 
-    fn event(&mut self, event: &[u8], draft: &mut Draft) -> Result<(), WireError> {
-        let event = &json(event)?;
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+        let event: &Json = &parse(event)?;
         let index = number(event, "/output_index");
         let delta = text(event, "delta");
         match text(event, "type") {
-            "response.output_item.added" => self.begin(index, event.get("item").unwrap_or(&Json::Null), draft),
+            "response.output_item.added" => self.start_item(index, event.get("item").unwrap_or(&Json::Null), builder),
             "response.output_text.delta" => {
                 self.streamed.insert(index);
-                draft.text(delta);
+                builder.push_text(delta);
             }
             "response.refusal.delta" => {
                 self.streamed.insert(index);
                 self.is_refused = true;
-                draft.text(delta);
+                builder.push_text(delta);
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => draft.thought(delta),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => builder.push_thought(delta),
             "response.function_call_arguments.delta" => {
                 if let Some(call) = self.calls.get(&index) {
-                    draft.arguments(*call, delta);
+                    builder.push_arguments(*call, delta);
                 }
             }
             "response.function_call_arguments.done" => {
                 if let Some(call) = self.calls.get(&index) {
-                    draft.all_arguments(*call, text(event, "arguments"));
+                    builder.complete_arguments(*call, text(event, "arguments"));
                 }
             }
-            "response.output_item.done" => self.item(index, event.get("item").unwrap_or(&Json::Null), draft),
+            "response.output_item.done" => self.end_item(index, event.get("item").unwrap_or(&Json::Null), builder),
             "response.completed" | "response.incomplete" | "response.failed" => {
-                return self.end(event.get("response").unwrap_or(&Json::Null), draft);
+                return self.end_reply(event.get("response").unwrap_or(&Json::Null), builder);
             }
-            "error" => return Err(failure(event)),
+            "error" => return Err(reported_error(event)),
             _ => {}
         }
         Ok(())
     }
 
-    fn close(self: Box<Self>, draft: &mut Draft) -> Option<Json> {
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json> {
         if self.is_refused {
-            draft.finish = Some(Finish::Refused);
+            builder.finish = Some(FinishReason::Refused);
         }
-        // Thoughts without their content are stored nowhere, so they cannot be referred to.
+        // Reasoning without its content is not stored anywhere, so it cannot be referred to.
         let is_lost = |item: &Json| text(item, "type") == "reasoning" && text(item, "encrypted_content").is_empty();
         let items: Vec<Json> = self.items.into_values().filter(|item| !is_lost(item)).collect();
-        let is_more = items.iter().any(|item| !matches!(text(item, "type"), "message" | "function_call"));
-        is_more.then_some(Json::Array(items))
+        // Messages and calls are part of the conversation already.
+        let is_needed = items.iter().any(|item| !matches!(text(item, "type"), "message" | "function_call"));
+        is_needed.then_some(Json::Array(items))
     }
 }
 
-impl Responses {
-    /// Begins an item.
-    fn begin(&mut self, index: u64, item: &Json, draft: &mut Draft) {
+impl ResponsesParser {
+    fn start_item(&mut self, index: u64, item: &Json, builder: &mut ReplyBuilder) {
         if text(item, "type") == "function_call" && !self.calls.contains_key(&index) {
-            self.calls.insert(index, draft.call(Some(text(item, "call_id")), text(item, "name")));
+            self.calls.insert(index, builder.start_call(Some(text(item, "call_id")), text(item, "name")));
         }
     }
 
-    /// Takes an item that is complete.
-    fn item(&mut self, index: u64, item: &Json, draft: &mut Draft) {
-        self.begin(index, item, draft);
+    fn end_item(&mut self, index: u64, item: &Json, builder: &mut ReplyBuilder) {
+        self.start_item(index, item, builder);
         if let Some(call) = self.calls.get(&index) {
-            draft.all_arguments(*call, text(item, "arguments"));
+            builder.complete_arguments(*call, text(item, "arguments"));
         }
         if text(item, "type") == "message" && !self.streamed.contains(&index) {
             for part in list(item, "content") {
-                draft.text(text(part, "text"));
+                builder.push_text(text(part, "text"));
                 let refusal = text(part, "refusal");
                 self.is_refused |= !refusal.is_empty();
-                draft.text(refusal);
+                builder.push_text(refusal);
             }
         }
         self.items.insert(index, item.clone());
     }
 
-    /// Takes the reply at its end.
-    fn end(&mut self, reply: &Json, draft: &mut Draft) -> Result<(), WireError> {
+    fn end_reply(&mut self, reply: &Json, builder: &mut ReplyBuilder) -> Result<(), WireError> {
         if self.items.is_empty() {
             for (index, item) in (0..).zip(list(reply, "output")) {
-                self.item(index, item, draft);
+                self.end_item(index, item, builder);
             }
         }
         if let Some(usage) = reply.get("usage").filter(|usage| usage.is_object()) {
-            draft.usage = Usage {
+            builder.usage = Usage {
                 input_tokens: number(usage, "/input_tokens"),
                 cached_tokens: number(usage, "/input_tokens_details/cached_tokens"),
                 output_tokens: number(usage, "/output_tokens"),
@@ -194,21 +195,21 @@ impl Responses {
             };
         }
         let reason = reply.pointer("/incomplete_details/reason").and_then(Json::as_str);
-        draft.finish = Some(match (text(reply, "status"), reason) {
-            ("failed", _) => return Err(failure(reply)),
-            ("incomplete", Some("max_output_tokens")) => Finish::Length,
-            ("incomplete", Some("content_filter")) => Finish::Filtered,
-            ("incomplete", Some(other)) => Finish::Other(other.to_owned()),
-            ("completed" | "", _) => Finish::Stop,
-            (other, _) => Finish::Other(other.to_owned()),
+        builder.finish = Some(match (text(reply, "status"), reason) {
+            ("failed", _) => return Err(reported_error(reply)),
+            ("incomplete", Some("max_output_tokens")) => FinishReason::Length,
+            ("incomplete", Some("content_filter")) => FinishReason::Filtered,
+            ("incomplete", Some(other)) => FinishReason::Other(other.to_owned()),
+            ("completed" | "", _) => FinishReason::Stop,
+            (other, _) => FinishReason::Other(other.to_owned()),
         });
-        draft.end();
+        builder.set_done();
         Ok(())
     }
 }
 
-/// Returns why the provider broke off. An event has the error itself, and is of the kind `error` beside.
-fn failure(json: &Json) -> WireError {
-    let (kind, message) = problem(json).unwrap_or_default();
-    WireError::Stream { kind: kind.filter(|kind| !matches!(kind.as_str(), "error" | "failed")), message }
+/// Returns the error that the provider reported. Events contain the error itself, so their type is not its kind.
+fn reported_error(json: &Json) -> WireError {
+    let (kind, message) = error_details(json).unwrap_or_default();
+    WireError::Reply { kind: kind.filter(|kind| !matches!(kind.as_str(), "error" | "failed")), message }
 }

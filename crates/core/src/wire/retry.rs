@@ -1,59 +1,71 @@
-//! What a provider says about another try.
+//! Headers about retrying.
 
 use std::time::{Duration, SystemTime};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// What a provider says about another try.
+/// The advice of a provider about retrying a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retry {
-    /// Whether to try again.
-    pub verdict: Verdict,
-    /// How long to wait before, where it says so.
-    pub after: Option<Duration>,
+pub struct RetryAdvice {
+    /// Whether to retry.
+    pub should_retry: ShouldRetry,
+    /// The time to wait before.
+    pub delay: Option<Duration>,
 }
 
-/// Whether to try again.
+/// Whether to retry a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The provider wants it, whatever the status.
+pub enum ShouldRetry {
+    /// Retry, whatever the status.
     Yes,
-    /// The provider does not want it, whatever the status.
+    /// Do not retry, whatever the status.
     No,
-    /// It says nothing: [`WireError::is_passing`](super::WireError::is_passing) tells.
-    Unsaid,
+    /// It depends on the error: see [`WireError::is_transient`](super::WireError::is_transient).
+    Unspecified,
 }
 
-/// Reads what the headers of a reply say about another try: `x-should-retry`, then `retry-after-ms`, then `retry-after`
-/// as seconds or as a date. What cannot be read counts as not said, and a date in the past as no time at all.
+/// Parses the headers of a response about retrying: `x-should-retry`, `retry-after-ms`, and `retry-after` in seconds or as
+/// a date. Invalid values are ignored, and a date in the past means no delay.
 ///
 /// ```
-/// use patter_core::wire::{Verdict, retry_after};
+/// use patter_core::wire::{ShouldRetry, retry_advice};
 /// use std::time::{Duration, SystemTime};
 /// let headers = |name: &str| (name == "retry-after").then_some("1.5");
-/// let retry = retry_after(headers, SystemTime::UNIX_EPOCH);
-/// assert_eq!((retry.verdict, retry.after), (Verdict::Unsaid, Some(Duration::from_millis(1500))));
+/// let advice = retry_advice(headers, SystemTime::UNIX_EPOCH);
+/// assert_eq!(advice.should_retry, ShouldRetry::Unspecified);
+/// assert_eq!(advice.delay, Some(Duration::from_millis(1500)));
 /// ```
-pub fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTime) -> Retry {
-    let verdict = match header("x-should-retry").map(str::trim) {
-        Some("true") => Verdict::Yes,
-        Some("false") => Verdict::No,
-        _ => Verdict::Unsaid,
+pub fn retry_advice<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTime) -> RetryAdvice {
+    let should_retry = match header("x-should-retry").map(str::trim) {
+        Some("true") => ShouldRetry::Yes,
+        Some("false") => ShouldRetry::No,
+        _ => ShouldRetry::Unspecified,
     };
-    let milliseconds = header("retry-after-ms").and_then(|text| seconds(text, 1000.0));
-    let after = milliseconds.or_else(|| {
-        let text = header("retry-after")?;
-        seconds(text, 1.0).or_else(|| Some(date(text)?.duration_since(now).unwrap_or_default()))
-    });
-    Retry { verdict, after }
+    let delay = header("retry-after-ms").and_then(|text| parse_number(text, 1000.0));
+    let delay = delay.or_else(|| parse_retry_after(header("retry-after")?, now));
+    RetryAdvice { should_retry, delay }
 }
 
-fn seconds(text: &str, parts: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(text.trim().parse::<f64>().ok()? / parts).ok()
+/// Parses a `retry-after` header: a number of seconds or a date.
+///
+/// ```
+/// use patter_core::wire::parse_retry_after;
+/// use std::time::{Duration, SystemTime};
+/// assert_eq!(parse_retry_after("2", SystemTime::UNIX_EPOCH), Some(Duration::from_secs(2)));
+/// let date = "Thu, 01 Jan 1970 00:01:00 GMT";
+/// assert_eq!(parse_retry_after(date, SystemTime::UNIX_EPOCH), Some(Duration::from_secs(60)));
+/// assert_eq!(parse_retry_after("soon", SystemTime::UNIX_EPOCH), None);
+/// ```
+pub fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    parse_number(value, 1.0).or_else(|| Some(parse_date(value)?.duration_since(now).unwrap_or_default()))
 }
 
-/// Reads a date of HTTP in any of its three forms.
-fn date(text: &str) -> Option<SystemTime> {
+fn parse_number(text: &str, units_per_second: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.trim().parse::<f64>().ok()? / units_per_second).ok()
+}
+
+/// Parses a date in any of the three formats of HTTP.
+fn parse_date(text: &str) -> Option<SystemTime> {
     let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let (day, month, year, time) = match words.as_slice() {
         [_, day, month, year, hour, minute, second, "GMT"] => (day, month, year, [hour, minute, second]),
@@ -62,7 +74,7 @@ fn date(text: &str) -> Option<SystemTime> {
     };
     let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))?;
     let year: u64 = year.parse().ok()?;
-    // The oldest form has two digits.
+    // In the oldest format, years have two digits.
     let year = match year {
         0..70 => year + 2000,
         70..100 => year + 1900,
@@ -75,7 +87,7 @@ fn date(text: &str) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// Counts the days from 1970 on, in years that begin in March so that the leap day is the last.
+/// Returns the number of days since 1970. Years are counted from March, so that a leap day is the last day of its year.
 pub(super) fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..10_000).contains(&year) {
         return None;

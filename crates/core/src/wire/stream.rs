@@ -1,20 +1,21 @@
-//! Replies that come in pieces.
+//! Decoding streamed replies.
 
-use super::draft::{Draft, Reading};
-use super::error::MOST_FOREIGN_BYTES;
-use super::frame::{BYTE_ORDER_MARK, Frames, Framing};
-use super::{Wire, WireError};
+use super::error::{EXCERPT_BYTES, WireError};
+use super::framing::{FrameDecoder, Framing};
+use super::json::{MAX_REPLY_BYTES, is_json, strip_start, too_large};
+use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::request::{Delta, Reply};
-use serde::Deserialize;
-use serde_json::Value as Json;
+use crate::provider::Wire;
 
-/// How many bytes a reply may have.
-const MOST_BYTES: usize = 64 << 20;
+/// The fields of server-sent events, one of which starts a stream. A comment has an empty name.
+const FIELDS: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
+/// The number of bytes that are needed to recognise a field.
+const LONGEST_FIELD: usize = 5;
 
-/// Reads a reply that comes in pieces.
+/// A decoder for a streamed reply.
 ///
-/// However the bytes are split, the pieces and the reply are the same. After an error there is nothing more to come;
-/// what came before it is handed out first. Servers that know no pieces answer with the whole, which is read as well.
+/// The deltas and the reply are the same however the bytes are split. An error is returned after the deltas that precede
+/// it, and nothing follows it. Servers that do not support streaming send a whole reply, which is decoded as well.
 ///
 /// ```
 /// use patter_core::message::request::{Delta, Request, Settings};
@@ -24,115 +25,127 @@ const MOST_BYTES: usize = 64 << 20;
 /// let settings = Settings::default();
 /// let request =
 ///     Request { model: &model, instruction: "", messages: &[], tools: &[], settings: &settings, returns: None };
-/// let mut stream = Wire::Chat.stream(&request);
-/// assert_eq!(stream.push(b"data: {\"choices\": [{\"delta\": {\"content\": \"H").unwrap(), []);
-/// assert_eq!(stream.push(b"i\"}}]}\n\n").unwrap(), [Delta::Text { text: "Hi".into() }]);
-/// assert_eq!(stream.finish(), Err(WireError::Cut));
+/// let mut decoder = Wire::Chat.stream_decoder(&request);
+/// assert_eq!(decoder.push(b"data: {\"choices\": [{\"delta\": {\"content\": \"H").unwrap(), []);
+/// assert_eq!(decoder.push(b"i\"}}]}\n\n").unwrap(), [Delta::Text { text: "Hi".into() }]);
+/// assert_eq!(decoder.finish(), Err(WireError::Truncated));
 /// ```
 #[derive(Debug)]
 pub struct StreamDecoder {
     wire: Wire,
-    frames: Frames,
-    reading: Box<dyn Reading>,
-    draft: Draft,
-    room: usize,
-    form: Option<Form>,
-    /// What came, while it does not go to the frames.
-    held: Vec<u8>,
-    failed: Option<WireError>,
+    framing: Framing,
+    frames: FrameDecoder,
+    parser: Box<dyn ReplyParser>,
+    builder: ReplyBuilder,
+    /// The number of bytes that may still follow.
+    remaining: usize,
+    kind: Option<BodyKind>,
+    /// The bytes that were not passed to `frames`.
+    buffer: Vec<u8>,
+    error: Option<WireError>,
 }
 
 /// What a body turns out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Pieces, as they were asked for.
-    Pieces,
+enum BodyKind {
+    /// A stream, as requested.
+    Stream,
     /// A whole reply.
     Whole,
-    /// No reply.
-    Foreign,
+    /// Not a reply.
+    Unexpected,
 }
 
 impl StreamDecoder {
-    pub(super) fn new(wire: Wire, reading: Box<dyn Reading>, draft: Draft) -> Self {
-        let (frames, form, held) = (Frames::new(wire.framing()), None, Vec::new());
-        Self { wire, frames, reading, draft, room: MOST_BYTES, form, held, failed: None }
+    pub(super) fn new(wire: Wire, framing: Framing, parser: Box<dyn ReplyParser>, builder: ReplyBuilder) -> Self {
+        Self {
+            wire,
+            framing,
+            frames: FrameDecoder::new(framing),
+            parser,
+            builder,
+            remaining: MAX_REPLY_BYTES,
+            kind: None,
+            buffer: Vec::new(),
+            error: None,
+        }
     }
 
-    /// Takes the next bytes, and returns the pieces that they complete.
+    /// Adds bytes, and returns the deltas that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Delta>, WireError> {
-        if self.failed.is_none() {
-            self.failed = self.take(bytes).err();
+        if self.error.is_none() {
+            self.error = self.decode(bytes).err();
         }
-        self.pieces()
+        self.take_deltas()
     }
 
-    /// Tells whether the provider said that the reply ends here: whatever the connection does then, it is complete.
-    pub const fn is_over(&self) -> bool {
-        self.draft.is_over && self.failed.is_none()
+    /// Returns whether the provider has ended the reply. It is then complete, whatever happens to the connection.
+    pub const fn is_done(&self) -> bool {
+        self.builder.is_done && self.error.is_none()
     }
 
-    /// Takes the end of the bytes, and returns the pieces that it completes: those of a last line that was not ended,
-    /// and of a reply that came whole.
+    /// Marks the end of the bytes, and returns the deltas that this completes: those of an unterminated last line, and of
+    /// a whole reply.
     pub fn end(&mut self) -> Result<Vec<Delta>, WireError> {
-        if self.failed.is_none() {
-            self.failed = self.take_end().err();
+        if self.error.is_none() {
+            self.error = self.decode_end().err();
         }
-        self.pieces()
+        self.take_deltas()
     }
 
-    /// Returns the whole reply, or [`WireError::Cut`] where the stream ended too early.
+    /// Returns the reply, or [`WireError::Truncated`] if the stream ended too early.
     pub fn finish(mut self) -> Result<Reply, WireError> {
-        if self.failed.is_none() {
-            self.failed = self.take_end().err();
+        if self.error.is_none() {
+            self.error = self.decode_end().err();
         }
-        if let Some(error) = self.failed {
+        if let Some(error) = self.error {
             return Err(error);
         }
-        if !self.draft.is_complete {
-            return Err(WireError::Cut);
+        if !self.builder.is_complete {
+            return Err(WireError::Truncated);
         }
-        let opaque = self.reading.close(&mut self.draft);
-        Ok(self.draft.reply(self.wire, opaque))
+        let opaque = self.parser.finish(&mut self.builder);
+        Ok(self.builder.build(self.wire, opaque))
     }
 
-    fn pieces(&mut self) -> Result<Vec<Delta>, WireError> {
-        let deltas = self.draft.take_deltas();
-        match &self.failed {
+    fn take_deltas(&mut self) -> Result<Vec<Delta>, WireError> {
+        let deltas = self.builder.take_deltas();
+        match &self.error {
             Some(error) if deltas.is_empty() => Err(error.clone()),
             _ => Ok(deltas),
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let fitting = bytes.get(..self.room).unwrap_or(bytes);
-        self.room -= fitting.len();
-        if self.form == Some(Form::Pieces) {
-            self.frame(fitting)?;
+    fn decode(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let accepted = bytes.get(..self.remaining).unwrap_or(bytes);
+        self.remaining -= accepted.len();
+        if self.kind == Some(BodyKind::Stream) {
+            self.decode_frames(accepted)?;
         } else {
-            self.held.extend_from_slice(fitting);
-            let is_decided = self.form.is_some() || opening(&self.held).len() >= LONGEST_FIELD;
-            if is_decided {
-                self.take_held()?;
+            self.buffer.extend_from_slice(accepted);
+            let is_recognisable = self.kind.is_some() || strip_start(&self.buffer).len() >= LONGEST_FIELD;
+            if is_recognisable {
+                self.decode_buffer()?;
             }
         }
-        if fitting.len() < bytes.len() { Err(too_long()) } else { Ok(()) }
+        if accepted.len() < bytes.len() { Err(too_large()) } else { Ok(()) }
     }
 
-    fn take_end(&mut self) -> Result<(), WireError> {
-        self.take_held()?;
-        match self.form {
-            Some(Form::Foreign) if !self.held.is_empty() => Err(WireError::foreign(&self.held)),
-            Some(Form::Whole) if !self.held.is_empty() => {
-                let body = std::mem::take(&mut self.held);
-                self.reading.whole(opening(&body), &mut self.draft)?;
-                self.draft.end();
+    fn decode_end(&mut self) -> Result<(), WireError> {
+        self.decode_buffer()?;
+        match self.kind {
+            Some(BodyKind::Unexpected) if !self.buffer.is_empty() => Err(WireError::unexpected(&self.buffer)),
+            Some(BodyKind::Whole) if !self.buffer.is_empty() => {
+                let body = std::mem::take(&mut self.buffer);
+                self.parser.parse_whole(strip_start(&body), &mut self.builder)?;
+                self.builder.set_done();
                 Ok(())
             }
             _ => {
-                let (reading, draft) = (&mut self.reading, &mut self.draft);
-                match self.frames.finish(&mut |frame| event(reading.as_mut(), draft, frame)) {
-                    // What cannot be read at the very end is the beginning of what did not come.
+                let parser = &mut self.parser;
+                let builder = &mut self.builder;
+                match self.frames.finish(&mut |frame| parse_frame(parser.as_mut(), builder, frame)) {
+                    // A malformed last frame is one whose end is missing.
                     Ok(()) | Err(WireError::Malformed { .. }) => Ok(()),
                     Err(error) => Err(error),
                 }
@@ -140,80 +153,50 @@ impl StreamDecoder {
         }
     }
 
-    /// Does with the bytes so far what is done with such a body.
-    fn take_held(&mut self) -> Result<(), WireError> {
-        match *self.form.get_or_insert_with(|| form(self.wire.framing(), opening(&self.held))) {
-            Form::Pieces => {
-                let held = std::mem::take(&mut self.held);
-                self.frame(&held)
+    /// Processes the buffered bytes according to the kind of the body.
+    fn decode_buffer(&mut self) -> Result<(), WireError> {
+        match *self.kind.get_or_insert_with(|| body_kind(self.framing, strip_start(&self.buffer))) {
+            BodyKind::Stream => {
+                let bytes = std::mem::take(&mut self.buffer);
+                self.decode_frames(&bytes)
             }
-            Form::Foreign if self.held.len() >= MOST_FOREIGN_BYTES => {
-                self.held.truncate(MOST_FOREIGN_BYTES);
-                Err(WireError::foreign(&self.held))
+            BodyKind::Unexpected if self.buffer.len() >= EXCERPT_BYTES => {
+                self.buffer.truncate(EXCERPT_BYTES);
+                Err(WireError::unexpected(&self.buffer))
             }
-            Form::Whole | Form::Foreign => Ok(()),
+            BodyKind::Whole | BodyKind::Unexpected => Ok(()),
         }
     }
 
-    fn frame(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let (reading, draft) = (&mut self.reading, &mut self.draft);
-        self.frames.push(bytes, &mut |frame| event(reading.as_mut(), draft, frame))
+    fn decode_frames(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let parser = &mut self.parser;
+        let builder = &mut self.builder;
+        self.frames.push(bytes, &mut |frame| parse_frame(parser.as_mut(), builder, frame))
     }
 }
 
-/// The fields of an event, with which a stream of them begins; a comment has no name.
-const FIELDS: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
-/// How many bytes tell whether there is one.
-const LONGEST_FIELD: usize = 5;
-
-/// Tells what a body is by how it begins.
-fn form(framing: Framing, opening: &[u8]) -> Form {
-    // A body that is empty so far is a stream that is cut.
+/// Determines the kind of a body from its start.
+fn body_kind(framing: Framing, start: &[u8]) -> BodyKind {
     let is_stream = match framing {
-        Framing::Lines => opening.starts_with(b"{"),
-        Framing::Events => FIELDS.iter().any(|field| opening.starts_with(field) || field.starts_with(opening)),
+        Framing::Lines => start.starts_with(b"{"),
+        Framing::Events => FIELDS.iter().any(|field| start.starts_with(field) || field.starts_with(start)),
     };
-    match opening {
-        [] => Form::Pieces,
-        _ if is_stream => Form::Pieces,
-        _ if is_json(opening) => Form::Whole,
-        _ => Form::Foreign,
+    // An empty body is a truncated stream.
+    if is_stream || start.is_empty() {
+        BodyKind::Stream
+    } else if is_json(start) {
+        BodyKind::Whole
+    } else {
+        BodyKind::Unexpected
     }
 }
 
-/// Tells whether a body begins like JSON.
-pub(super) fn is_json(body: &[u8]) -> bool {
-    matches!(opening(body), [b'{' | b'[', ..])
-}
-
-/// Returns a body without what has no meaning before it.
-fn opening(body: &[u8]) -> &[u8] {
-    body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start()
-}
-
-fn event(reading: &mut dyn Reading, draft: &mut Draft, frame: &[u8]) -> Result<(), WireError> {
+fn parse_frame(parser: &mut dyn ReplyParser, builder: &mut ReplyBuilder, frame: &[u8]) -> Result<(), WireError> {
     if frame.trim_ascii() == b"[DONE]" {
-        draft.end();
+        builder.set_done();
         return Ok(());
     }
-    let outcome = reading.event(frame, draft);
-    // What comes after the end of a reply cannot take it back.
-    if draft.is_complete { Ok(()) } else { outcome }
-}
-
-/// Reads what must be JSON.
-pub(super) fn json(bytes: &[u8]) -> Result<Json, WireError> {
-    read(bytes)
-}
-
-/// Reads what must be JSON of some form.
-pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, WireError> {
-    if bytes.len() > MOST_BYTES {
-        return Err(too_long());
-    }
-    serde_json::from_slice(bytes).map_err(|error| WireError::malformed(format!("it is no JSON: {error}")))
-}
-
-fn too_long() -> WireError {
-    WireError::malformed("it is longer than 64 MiB")
+    let result = parser.parse_event(frame, builder);
+    // Errors after a complete reply do not invalidate it.
+    if builder.is_complete { Ok(()) } else { result }
 }

@@ -1,29 +1,30 @@
-//! Cases: how they are read, in all formats, and what is said of mistakes.
+//! Cases: reading them in all formats, and the messages for mistakes.
 
 use patter_core::case::{Case, CaseFormat, Check, read};
 use serde_json::{Value as Json, json};
 
 use CaseFormat::{Csv, Gram, JsonLines};
 
-/// Reads cases that are without fault.
-pub(crate) fn good(format: CaseFormat, text: &str) -> Vec<Case> {
+/// Reads valid cases.
+pub(crate) fn read_valid(format: CaseFormat, text: &str) -> Vec<Case> {
     let (cases, problems) = read("c", format, text.as_bytes());
     assert!(problems.is_empty(), "{problems:?}\n{text}");
     cases
 }
 
-/// Returns what is wrong with a text, as `line: message (hint)`.
+/// Returns the problems of a text, as `line: message (hint)`.
 pub(crate) fn problems(format: CaseFormat, text: &[u8]) -> Vec<String> {
-    let shown = read("c", format, text).1.into_iter().map(|problem| {
-        let place = problem.place.trim_start_matches("c:").to_owned();
-        format!("{place}: {} ({})", problem.message, problem.hint.unwrap_or_default())
+    let (_, problems) = read("c", format, text);
+    let described = problems.into_iter().map(|problem| {
+        let line = problem.location.trim_start_matches("c:").to_owned();
+        format!("{line}: {} ({})", problem.message, problem.hint.unwrap_or_default())
     });
-    shown.collect()
+    described.collect()
 }
 
-/// Reads one check, in gram and as JSON, which are the same, and returns its words.
+/// Reads one check in gram and as JSON, which must be equal.
 fn check(gram: &str, json: &Json) -> Check {
-    let case = good(Gram, &format!("[:Cases | [a:Case {{input: 'x'}} | {gram}]]")).remove(0);
+    let case = read_valid(Gram, &format!("[:Cases | [a:Case {{input: 'x'}} | {gram}]]")).remove(0);
     let parsed = Check::parse(json).unwrap();
     assert_eq!(case.checks, std::slice::from_ref(&parsed), "{gram} {json}");
     assert_eq!(Check::parse(&parsed.to_json()).unwrap(), parsed, "{json}");
@@ -31,7 +32,7 @@ fn check(gram: &str, json: &Json) -> Check {
 }
 
 #[test]
-fn all_sorts_of_checks() {
+fn all_kinds_of_checks() {
     let table: &[(&str, Json, &str)] = &[
         ("(:Contains {text: 'Alice'})", json!({"contains": "Alice"}), r#"contains "Alice""#),
         (
@@ -43,23 +44,23 @@ fn all_sorts_of_checks() {
         (
             "(:Equals {text: 'Yes', ignoreCase: true})",
             json!({"equals": {"text": "Yes", "ignoreCase": true}}),
-            r#"equals "Yes" in capital or small letters"#,
+            r#"equals "Yes" (ignoring case)"#,
         ),
         ("(:Matches {pattern: '^\\\\d+$'})", json!({"matches": r"^\d+$"}), r#"matches "^\\d+$""#),
         (
             "(:Schema {schema: json`{\"type\": \"object\"}`})",
             json!({"schema": {"type": "object"}}),
-            r#"fits the schema {"type":"object"}"#,
+            r#"matches the schema {"type":"object"}"#,
         ),
         (
             "(:Schema {schema: {type: 'object'}})",
             json!({"schema": {"schema": {"type": "object"}}}),
-            r#"fits the schema {"type":"object"}"#,
+            r#"matches the schema {"type":"object"}"#,
         ),
         (
             "(:Schema {schema: true, not: true})",
             json!({"schema": {"schema": true, "not": true}}),
-            "does not fit the schema true",
+            "does not match the schema true",
         ),
         (
             "(:JsonPath {path: '$.a[0]', equals: 1})",
@@ -74,7 +75,7 @@ fn all_sorts_of_checks() {
         (
             "(:JsonPath {path: '$.a', not: true})",
             json!({"jsonPath": {"path": "$.a", "not": true}}),
-            "has nothing at $.a",
+            "has no value at $.a",
         ),
         ("(:Called {tool: 'sayHello'})", json!({"called": "sayHello"}), "calls sayHello"),
         (
@@ -114,16 +115,24 @@ fn all_sorts_of_checks() {
             json!({"judge": {"agent": "judges/kind.gram", "criteria": "It is kind."}}),
             "judges/kind.gram agrees: It is kind.",
         ),
-        ("(:Command {run: ['python3', 'ok.py']})", json!({"command": ["python3", "ok.py"]}), "passes python3 ok.py"),
-        ("(:Command {run: 'ok', timeout: 5s})", json!({"command": {"run": ["ok"], "timeout": "5s"}}), "passes ok"),
+        (
+            "(:Command {run: ['python3', 'ok.py']})",
+            json!({"command": ["python3", "ok.py"]}),
+            "command succeeds: python3 ok.py",
+        ),
+        (
+            "(:Command {run: 'ok', timeout: 5s})",
+            json!({"command": {"run": ["ok"], "timeout": "5s"}}),
+            "command succeeds: ok",
+        ),
     ];
-    for (gram, json, words) in table {
-        assert_eq!(check(gram, json).to_string(), *words);
+    for (gram, json, description) in table {
+        assert_eq!(check(gram, json).to_string(), *description);
     }
 }
 
 #[test]
-fn the_three_formats_mean_the_same() {
+fn the_three_formats_are_equivalent() {
     let gram = r#"
         // A file may have agents too.
         [hello:Agent {instruction: "Greet.", model: "demo"}]
@@ -142,57 +151,63 @@ fn the_three_formats_mean_the_same() {
         \r\n\
         remembers,My name is Bob.,\"What,\nis my name?\",,Bob,,\r\n\
         answers,Hi,,,,,";
-    let with_place = |format, text, places: [&str; 3]| {
-        let cases = good(format, text);
-        assert_eq!(cases.iter().map(|case| case.place.as_str()).collect::<Vec<_>>(), places);
+    let check_locations = |format, text, locations: [&str; 3]| {
+        let cases = read_valid(format, text);
+        assert_eq!(cases.iter().map(|case| case.location.as_str()).collect::<Vec<_>>(), locations);
         cases.iter().map(Case::to_json).collect::<Vec<_>>()
     };
-    let expected = with_place(Gram, gram, ["c:5", "c:7", "c:8"]);
+    let expected = check_locations(Gram, gram, ["c:5", "c:7", "c:8"]);
     assert_eq!(expected[1]["input"][1], "What,\nis my name?");
-    assert_eq!(with_place(JsonLines, lines, ["c:1", "c:3", "c:4"]), expected);
-    assert_eq!(with_place(Csv, table, ["c:2", "c:4", "c:6"]), expected);
+    assert_eq!(check_locations(JsonLines, lines, ["c:1", "c:3", "c:4"]), expected);
+    assert_eq!(check_locations(Csv, table, ["c:2", "c:4", "c:6"]), expected);
 }
 
 #[test]
-fn texts_in_fences_lose_their_layout() {
+fn fenced_texts_are_dedented() {
     let text = "[:Cases | [a:Case {input: ```\n    Two\n      lines.\n    ```}]]";
-    assert_eq!(good(Gram, text)[0].turns, ["Two\n  lines."]);
+    assert_eq!(read_valid(Gram, text)[0].turns, ["Two\n  lines."]);
 }
 
 #[test]
-fn names_that_are_left_out_are_lines() {
+fn default_names_are_line_numbers() {
     let ids = |cases: Vec<Case>| cases.into_iter().map(|case| case.id).collect::<Vec<_>>();
     assert_eq!(
-        ids(good(JsonLines, "{\"input\": \"a\"}\n\n{\"input\": \"b\"}\n{\"input\": \"c\", \"id\": 9}")),
+        ids(read_valid(JsonLines, "{\"input\": \"a\"}\n\n{\"input\": \"b\"}\n{\"input\": \"c\", \"id\": 9}")),
         ["1", "3", "9"]
     );
-    assert_eq!(ids(good(Csv, "input\na\n\"b\nb\"\nc")), ["2", "3", "5"]);
+    assert_eq!(ids(read_valid(Csv, "input\na\n\"b\nb\"\nc")), ["2", "3", "5"]);
 }
 
 #[test]
-fn mistakes_in_lines() {
+fn mistakes_in_json_lines() {
     let table: &[(&str, &str)] = &[
         (
             "{\"input\": \"a\"",
-            "1: this line is no JSON: EOF while parsing an object at column 13 (write each case in one line)",
+            "1: invalid JSON: EOF while parsing an object at column 13 (write each case on one line)",
         ),
-        ("7", "1: a case is a JSON object (write `{\"input\": \"Hello!\", \"checks\": [{\"contains\": \"Hello\"}]}`)"),
-        ("{}", "1: this case has no input (say what a person says: `input: \"Hello!\"`)"),
+        (
+            "7",
+            "1: a case must be a JSON object (write `{\"input\": \"Hello!\", \"checks\": [{\"contains\": \"Hello\"}]}`)",
+        ),
+        ("{}", "1: this case has no input (add the user's message: `input: \"Hello!\"`)"),
         (
             "{\"input\": [\"a\", \" \"]}",
-            "1: the input of this case is empty (say what a person says: `input: \"Hello!\"`)",
+            "1: the input of this case is empty (add the user's message: `input: \"Hello!\"`)",
         ),
-        ("{\"input\": 3}", "1: `input` takes a text, or a list of texts, not 3 ()"),
-        ("{\"inptu\": \"a\"}", "1: a case has no `inptu` (did you mean `input`?)"),
-        ("{\"input\": \"a\", \"weight\": 3}", "1: a case has no `weight` (it may have id, input, tags, checks)"),
-        ("{\"input\": \"a\", \"id\": \" \"}", "1: the name of a case is a text in one line, of at most 200 bytes ()"),
+        ("{\"input\": 3}", "1: `input` must be a text or a list of texts, not 3 ()"),
+        ("{\"inptu\": \"a\"}", "1: a case has no property `inptu` (did you mean `input`?)"),
+        (
+            "{\"input\": \"a\", \"weight\": 3}",
+            "1: a case has no property `weight` (valid properties: id, input, tags, checks)",
+        ),
+        ("{\"input\": \"a\", \"id\": \" \"}", "1: the name of a case must be a single line of at most 200 bytes ()"),
         (
             "{\"input\": \"a\", \"checks\": {}}",
-            "1: `checks` takes a list of checks (write `\"checks\": [{\"contains\": \"Hello\"}]`)",
+            "1: `checks` must be a list of checks (write `\"checks\": [{\"contains\": \"Hello\"}]`)",
         ),
         (
             "{\"input\": \"a\", \"checks\": [\"b\"]}",
-            "1: a check is an object with one key, its sort (write `{\"contains\": \"Hello\"}`)",
+            "1: a check is an object with one key, the kind of check (write `{\"contains\": \"Hello\"}`)",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"contians\": \"b\"}]}",
@@ -200,50 +215,44 @@ fn mistakes_in_lines() {
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"called\": {\"tol\": \"b\"}}]}",
-            "1: `called` has no `tol` (did you mean `tool`?)",
+            "1: `called` has no property `tol` (did you mean `tool`?)",
         ),
-        ("{\"input\": \"a\", \"checks\": [{\"judge\": \"b\"}]}", "1: `judge` needs `agent` ()"),
+        ("{\"input\": \"a\", \"checks\": [{\"judge\": \"b\"}]}", "1: `judge` requires `agent` ()"),
         (
             "{\"input\": \"a\", \"checks\": [{\"order\": [\"b\"]}]}",
-            "1: an order has two tools or more (to ask for one call, write the check `Called`)",
+            "1: an order requires at least two tools (to check a single call, use `Called`)",
         ),
-        ("{\"input\": \"a\", \"checks\": [{\"turns\": 0}]}", "1: `most` takes a whole number from 1 on, not 0 ()"),
+        ("{\"input\": \"a\", \"checks\": [{\"turns\": 0}]}", "1: `most` must be a positive whole number, not 0 ()"),
         (
             "{\"input\": \"a\", \"checks\": [{\"latency\": \"soon\"}]}",
-            "1: `most` takes a time such as 2s or 500ms, not \"soon\" ()",
+            "1: `most` must be a duration such as 2s or 500ms, not \"soon\" ()",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"cost\": -1}]}",
-            "1: `most` takes a number of dollars from 0 to 1000, not -1 ()",
+            "1: `most` must be an amount in dollars from 0 to 1000, not -1 ()",
         ),
-        ("{\"input\": \"a\", \"checks\": [{\"command\": []}]}", "1: `run` names no program ()"),
-        (
-            "{\"input\": \"a\", \"checks\": [{\"matches\": \"(\"}]}",
-            "1: this is no regular expression: unclosed group ()",
-        ),
+        ("{\"input\": \"a\", \"checks\": [{\"command\": []}]}", "1: `run` is empty ()"),
+        ("{\"input\": \"a\", \"checks\": [{\"matches\": \"(\"}]}", "1: invalid regular expression: unclosed group ()"),
         (
             "{\"input\": \"a\", \"checks\": [{\"schema\": {\"type\": 7}}]}",
-            "1: this is no JSON Schema: at /type, 7 is not valid under any of the schemas listed in the 'anyOf' keyword ()",
+            "1: invalid JSON Schema: at /type, 7 is not valid under any of the schemas listed in the 'anyOf' keyword ()",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"jsonPath\": \"a\"}]}",
-            "1: this is no JSON path: a path begins with `$` ()",
+            "1: invalid JSON path: a path must start with `$` ()",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"called\": {\"tool\": \"b\", \"times\": [3, 1]}}]}",
-            "1: `times` takes a whole number from 1 on, or a range such as 1..3, not [3,1] ()",
+            "1: `times` must be a positive whole number or a range such as 1..3, not [3,1] ()",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"called\": {\"tool\": \"b\", \"with\": 1}}]}",
-            "1: `with` takes the arguments of a call, by their names ()",
+            "1: `with` must be an object of arguments by name ()",
         ),
-        (
-            "{\"input\": \"a\", \"id\": \"2\"}\n{\"input\": \"b\"}",
-            "2: there are two cases `2` (give one of the two another name)",
-        ),
+        ("{\"input\": \"a\", \"id\": \"2\"}\n{\"input\": \"b\"}", "2: duplicate case `2` (rename one of the two)"),
         (
             "",
-            "c: there are no cases (write a case in each line: `{\"input\": \"Hello!\", \"checks\": [{\"contains\": \"Hello\"}]}`)",
+            "c: no cases found (write one case per line: `{\"input\": \"Hello!\", \"checks\": [{\"contains\": \"Hello\"}]}`)",
         ),
     ];
     for (text, problem) in table {
@@ -252,34 +261,31 @@ fn mistakes_in_lines() {
 }
 
 #[test]
-fn mistakes_in_tables() {
+fn mistakes_in_csv() {
     let table: &[(&str, &str)] = &[
         (
             "id,inputs\na,b",
             "1: the table has no column `input` (the first row names the columns: input, id, tags, and checks such as contains)",
         ),
-        ("input,contians\na,b", "1: nothing reads the column `contians` (did you mean `contains`?)"),
+        ("input,contians\na,b", "1: unknown column `contians` (did you mean `contains`?)"),
         (
             "input\na,b",
-            "2: this row has 2 values, and the table 1 columns (put quotes around a text with a comma, a quote or a line break)",
+            "2: this row has 2 values, but the header has 1 columns (quote values that contain a comma, a quote or a line break)",
         ),
-        ("input\n\"a", "2: this row has a quote that is not closed (write `\"\"` for a quote)"),
-        ("input,matches\na,(", "2: this is no regular expression: unclosed group ()"),
-        ("input,id\n\"a\nb\",x\n,y", "4: this case has no input (say what a person says: `input: \"Hello!\"`)"),
-        ("input,turns\na,many", "2: `most` takes a whole number from 1 on, not \"many\" ()"),
-        (
-            "input\n\n",
-            "c: there are no cases (write a row for each case, after a first row with the names of the columns)",
-        ),
+        ("input\n\"a", "2: this row has an unclosed quote (write `\"\"` for a literal quote)"),
+        ("input,matches\na,(", "2: invalid regular expression: unclosed group ()"),
+        ("input,id\n\"a\nb\",x\n,y", "4: this case has no input (add the user's message: `input: \"Hello!\"`)"),
+        ("input,turns\na,many", "2: `most` must be a positive whole number, not \"many\" ()"),
+        ("input\n\n", "c: no cases found (write a header row with the column names, then one row per case)"),
     ];
     for (text, problem) in table {
         let found = problems(Csv, text.as_bytes());
         assert_eq!(found.last().map(String::as_str), Some(*problem), "{text}");
     }
-    assert_eq!(problems(Csv, b"input\na\n\xff")[0], "3: this line is not UTF-8 (save the table as CSV with UTF-8)");
-    let every = "input,contains,equals,matches,schema,jsonPath,called,notCalled,order,turns,latency,cost,command\n\
+    assert_eq!(problems(Csv, b"input\na\n\xff")[0], "3: this line is not UTF-8 (save the file as UTF-8)");
+    let all_columns = "input,contains,equals,matches,schema,jsonPath,called,notCalled,order,turns,latency,cost,command\n\
         a,x,y,z,\"{\"\"type\"\": \"\"string\"\"}\",$.a,t,u,v;w,3,2s,0.5,ok";
-    assert_eq!(good(Csv, every)[0].checks.len(), 12);
+    assert_eq!(read_valid(Csv, all_columns)[0].checks.len(), 12);
 }
 
 #[test]
@@ -293,14 +299,14 @@ fn mistakes_in_gram() {
             "[:Cases | [a:Case {input: 'x'} | [:Contains {text: 'y'}]]]",
             "1: a check is a node with one label (write `(:Contains { text: \"…\" })`)",
         ),
-        ("[:Cases | [a:Case {input: 'x'} |\n(:Turns)]]", "2: `Turns` needs `most` ()"),
+        ("[:Cases | [a:Case {input: 'x'} |\n(:Turns)]]", "2: `Turns` requires `most` ()"),
         (
             "[:Cases | [a:Case {input: 'x'} | (:Turns {most: 2s})]]",
-            "1: `most` takes a whole number from 1 on, not \"2s\" ()",
+            "1: `most` must be a positive whole number, not \"2s\" ()",
         ),
         (
             "[:Cases | [a:Case {input: 'x'} | (:Schema {schema: json`{`})]]",
-            "1: this is no JSON: EOF while parsing an object at line 1 column 1 ()",
+            "1: invalid JSON: EOF while parsing an object at line 1 column 1 ()",
         ),
         (
             "[:Cases | [:Case {input: 'x'}]]",
@@ -308,25 +314,25 @@ fn mistakes_in_gram() {
         ),
         (
             "[:Cases | [:Case {input: 'x', id: 'a'}]]",
-            "1: the name of a case is not a property (write it before the label, as in `[greets:Case …`, and remove this)",
+            "1: the name of a case is not a property (write it before the label, as in `[greets:Case …`, and remove this property)",
         ),
-        ("[:Cases {tags: 'x'} | [a:Case {input: 'x'}]]", "1: a list of cases has no `tags` (remove it)"),
+        ("[:Cases {tags: 'x'} | [a:Case {input: 'x'}]]", "1: a list of cases has no property `tags` (remove it)"),
         (
             "[:Cases | [a:Csae {input: 'x'}]]",
-            "1: the elements of a list of cases are cases (did you mean the label `Case`?)",
+            "1: a list of cases may only contain cases (did you mean the label `Case`?)",
         ),
         (
             "[a:Case {input: 'x'}]",
-            "1: a case stands in a list of cases (write `[:Cases | [name:Case {…} | …]]` around it)",
+            "1: a case must be inside a list of cases (wrap it in `[:Cases | [name:Case {…} | …]]`)",
         ),
         (
             "[:Cases | [a:Case {input: 'x'}]]\n[:Cases | [a:Case {input: 'y'}]]",
-            "2: there are two cases `a` (give one of the two another name)",
+            "2: duplicate case `a` (rename one of the two)",
         ),
         ("[:Cases | [a:Case {input: 'x'}]", "1: expected `]`, found the end of the file ()"),
         (
             "[hello:Agent]",
-            "c: there are no cases (write `[:Cases | [greets:Case { input: \"Hello!\" } | (:Contains { text: \"Hello\" })]]`)",
+            "c: no cases found (write `[:Cases | [greets:Case { input: \"Hello!\" } | (:Contains { text: \"Hello\" })]]`)",
         ),
     ];
     for (text, problem) in table {
@@ -335,7 +341,7 @@ fn mistakes_in_gram() {
 }
 
 #[test]
-fn the_rest_is_read() {
+fn valid_cases_are_read_despite_others() {
     let text = "[:Cases | [a:Case {input: 'x'} | (:Nope)], [b:Case {input: 'x'}]]";
     assert_eq!(read("c", Gram, text.as_bytes()).0.len(), 1);
     assert_eq!(read("c", JsonLines, b"{\n{\"input\": \"a\"}\n\xff\n{\"input\": \"b\"}").0.len(), 2);

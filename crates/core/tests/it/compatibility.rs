@@ -1,15 +1,15 @@
-//! Whether a tool may serve a declaration.
+//! Tests of the compatibility of tools with declarations.
 
-use crate::generate::{Place, cases, object, records, signature, two_signatures, two_types, ty, value};
+use crate::generate::{Slot, cases, object, records, signature, two_signatures, two_types, ty, value};
 use patter_core::gram::parse;
-use patter_core::types::compatible::{Contract, compatible, exact, is_narrower};
+use patter_core::types::compatibility::{Contract, check_compatible, check_exact, is_subtype};
 use patter_core::types::signature::{Record, Records, Shape, Signature, Type};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value as Json, json};
 
-/// Reads declarations of record types, which may name each other.
+/// Reads declarations of record types, which may refer to each other.
 fn declared(texts: &[&str]) -> Records {
     let mut records = Records::default();
     for _ in 0..2 {
@@ -31,24 +31,24 @@ fn read(text: &str, records: &Records) -> Signature {
     Signature::read(tree.patterns().next().unwrap(), records).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Checks the reasons why a tool cannot serve a declaration; none if it can.
+/// Checks the reasons why a tool cannot implement a declaration; there are none if it can.
 fn check(declared: &str, tool: &str, expected: &[&str]) {
     check_with(&Records::default(), declared, &Records::default(), tool, expected);
 }
 
 fn check_with(own: &Records, declared: &str, others: &Records, tool: &str, expected: &[&str]) {
-    let found = compatible((&read(declared, own), own), (&read(tool, others), others));
+    let found = check_compatible((&read(declared, own), own), (&read(tool, others), others));
     let messages: Vec<_> = found.err().unwrap_or_default().iter().map(ToString::to_string).collect();
-    assert_eq!(messages, expected, "{declared} served by {tool}");
+    assert_eq!(messages, expected, "{declared} implemented by {tool}");
 }
 
-/// Checks what the type of a parameter `p` may be served by.
+/// Checks the compatibility of two types of a parameter `p`.
 fn check_parameter(declared: &str, tool: &str, expected: &[&str]) {
     check(&format!("(p::{declared})==>(::Any)"), &format!("(p::{tool})==>(::Any)"), expected);
 }
 
 #[test]
-fn a_tool_may_take_more_and_wider_and_give_narrower() {
+fn a_tool_may_accept_wider_types_and_return_narrower_ones() {
     check("(a::Int)==>(::Double)", "(a::Double)==>(b::Text {optional: true})==>(::Int)", &[]);
     check("(a::Int)==>(b::Text)==>(::Any)", "(a::Any)==>(::Text)", &[]);
     check("(a::Int {default: 3})==>(::Text)", "(a::Int)==>(::Text)", &[]);
@@ -68,47 +68,51 @@ fn a_tool_may_take_more_and_wider_and_give_narrower() {
 }
 
 #[test]
-fn each_reason_is_one_that_a_person_understands() {
-    check("(age::Int)==>(::Any)", "(age::Text)==>(::Any)", &["`age` is declared Int, the tool takes Text"]);
+fn reasons_are_described() {
+    check("(age::Int)==>(::Any)", "(age::Text)==>(::Any)", &["`age` is declared as Int, but the tool accepts Text"]);
     check("()==>(::Any)", "(zip::Text)==>(::Any)", &["the tool requires `zip`, which is not declared"]);
     check(
         "(zip::Text {optional: true})==>(::Any)",
         "(zip::Text)==>(::Any)",
-        &["the tool requires `zip`, which may be left out"],
+        &["the tool requires `zip`, which is declared as optional"],
     );
-    check("()==>(::Text)", "()==>(::Int)", &["the result is declared Text, the tool returns Int"]);
-    check("()==>(::Text)", "()==>(::`Maybe Text`)", &["the result is declared Text, the tool returns Maybe Text"]);
-    check_parameter("Double", "Int", &["`p` is declared Double, the tool takes Int"]);
-    check_parameter("Any", "Text", &["`p` is declared Any, the tool takes Text"]);
-    check_parameter("Int", "Int {range: 1...}", &["`p` is declared Int, the tool takes Int from 1"]);
+    check("()==>(::Text)", "()==>(::Int)", &["the result is declared as Text, but the tool returns Int"]);
+    check(
+        "()==>(::Text)",
+        "()==>(::`Maybe Text`)",
+        &["the result is declared as Text, but the tool returns Maybe Text"],
+    );
+    check_parameter("Double", "Int", &["`p` is declared as Double, but the tool accepts Int"]);
+    check_parameter("Any", "Text", &["`p` is declared as Any, but the tool accepts Text"]);
+    check_parameter("Int", "Int {range: 1...}", &["`p` is declared as Int, but the tool accepts Int of at least 1"]);
     check_parameter(
         "Int {range: 0..5}",
         "Int {range: 1..9}",
-        &["`p` is declared Int from 0 to 5, the tool takes Int from 1 to 9"],
+        &["`p` is declared as Int from 0 to 5, but the tool accepts Int from 1 to 9"],
     );
     check_parameter(
         "Text {enum: [a, b]}",
         "Text {enum: [b, c]}",
-        &[r#"`p` is declared Text out of "a", "b", the tool takes Text out of "b", "c""#],
+        &[r#"`p` is declared as Text (one of "a", "b"), but the tool accepts Text (one of "b", "c")"#],
     );
     check_parameter(
         "Text {pattern: 'a'}",
         "Text {pattern: 'b', range: ...3}",
-        &["`p` is declared Text that matches `a`, the tool takes Text with a length up to 3 that matches `b`"],
+        &["`p` is declared as Text matching `a`, but the tool accepts Text of length at most 3 matching `b`"],
     );
     check_parameter(
         "Array {elementType: 'Text'}",
         "Array {elementType: 'Int', range: ...3}",
         &[
-            "`p` is declared Array of Text, the tool takes Array of Int with a number of items up to 3",
-            "`p[]` is declared Text, the tool takes Int",
+            "`p` is declared as Array of Text, but the tool accepts Array of Int with at most 3 items",
+            "`p[]` is declared as Text, but the tool accepts Int",
         ],
     );
     check_parameter(
         "Any {schema: json`{\"not\":{}}`}",
         "Any {schema: json`{\"type\":\"null\"}`}",
         &[
-            r#"`p` is declared what the schema {"not":{}} allows, the tool takes what the schema {"type":"null"} allows"#,
+            r#"`p` is declared as a value of the schema {"not":{}}, but the tool accepts a value of the schema {"type":"null"}"#,
         ],
     );
     check_parameter(
@@ -116,23 +120,23 @@ fn each_reason_is_one_that_a_person_understands() {
         "Object {fields: [{name: 'a', type: 'Int'}, {name: 'b', type: 'Int'}, {name: 'd', type: 'Int', optional: true}]}",
         &[
             "the tool requires `p.b`, which is not declared",
-            "`p.d` is not declared and may be anything, the tool takes Int",
-            "`p.a` is declared Text, the tool takes Int",
+            "`p.d` is not declared and may be anything, but the tool accepts Int",
+            "`p.a` is declared as Text, but the tool accepts Int",
         ],
     );
     check(
         "()==>(::Object {fields: [{name: 'a', type: 'Int'}, {name: 'b', type: 'Int'}, {name: 'c', type: 'Int', optional: true}]})",
         "()==>(::Object {fields: [{name: 'b', type: 'Int', default: 1}]})",
         &[
-            "`a` of the result is declared, the tool does not return it",
-            "`b` of the result is declared, the tool may leave it out",
-            "`c` of the result is declared Int, the tool may return anything",
+            "`a` in the result is declared, but the tool does not return it",
+            "`b` in the result is declared as required, but the tool may omit it",
+            "`c` in the result is declared as Int, but the tool may return anything",
         ],
     );
 }
 
 #[test]
-fn record_types_are_compared_by_what_is_in_them() {
+fn record_types_are_compared_by_structure() {
     let own = declared(&["[Tree:Object | (value::Int), (children::Array {elementType: 'Tree'})]"]);
     let wider = declared(&["[Node:Object | (value::Double), (children::Array {elementType: 'Node'})]"]);
     let unrolled = declared(&[
@@ -150,14 +154,14 @@ fn record_types_are_compared_by_what_is_in_them() {
         "(t::Tree)==>(::Any)",
         &broken,
         "(t::A)==>(::Any)",
-        &["`t.children[].value` is declared Int, the tool takes Text"],
+        &["`t.children[].value` is declared as Int, but the tool accepts Text"],
     );
     check_with(
         &wider,
         "(t::Node)==>(::Any)",
         &own,
         "(t::Tree)==>(::Any)",
-        &["`t.value` is declared Double, the tool takes Int"],
+        &["`t.value` is declared as Double, but the tool accepts Int"],
     );
 }
 
@@ -175,15 +179,15 @@ fn long_chains_of_record_types_need_no_deep_stack() {
         records.insert(format!("R{index}"), Record { description: None, fields: vec![field] });
     }
     let first = Type::new(Shape::Record("R0".into()));
-    assert!(is_narrower((&first, &records), (&first, &records)));
+    assert!(is_subtype((&first, &records), (&first, &records)));
 }
 
 #[test]
-fn an_exact_tool_has_the_name_the_description_and_the_schemas() {
+fn an_exact_match_compares_names_descriptions_and_schemas() {
     let records = Records::default();
     let contract = |name, description, signature| Contract { name, description, signature, records: &records };
     let messages = |declared: Contract<'_>, tool: Contract<'_>| -> Vec<String> {
-        exact(declared, tool).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+        check_exact(declared, tool).err().unwrap_or_default().iter().map(ToString::to_string).collect()
     };
     let own = read("(a::Int)==>(::String)", &records);
     let same = read("(::Integer {paramName: 'a'})==>(::Text)", &records);
@@ -192,10 +196,10 @@ fn an_exact_tool_has_the_name_the_description_and_the_schemas() {
     assert_eq!(
         messages(contract("f", "does", &own), contract("g", "Does", &wider)),
         [
-            "the name is declared `f`, the tool has `g`",
-            r#"the description is declared "does", the tool has "Does""#,
-            r#"the input schema is declared {"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}, the tool has {"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}"#,
-            r#"the output schema is declared {"type":"string"}, the tool has {}"#,
+            "the declared name is `f`, but the tool's is `g`",
+            r#"the declared description is "does", but the tool's is "Does""#,
+            r#"the declared input schema is {"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}, but the tool's is {"type":"object","properties":{"a":{"type":"number"}},"required":["a"]}"#,
+            r#"the declared output schema is {"type":"string"}, but the tool's is {}"#,
         ]
     );
 }
@@ -211,14 +215,14 @@ proptest! {
     #![proptest_config(cases(160))]
 
     #[test]
-    fn every_value_of_a_narrower_type_is_one_of_the_wider(
+    fn every_value_of_a_subtype_is_a_value_of_the_supertype(
         (narrow, wide, values) in two_types().prop_flat_map(|(narrow, wide)| {
             let values = prop::collection::vec(value(&narrow, 2), 12);
             (Just(narrow), Just(wide), values)
         })
     ) {
         let records = records();
-        if is_narrower((&narrow, &records), (&wide, &records)) {
+        if is_subtype((&narrow, &records), (&wide, &records)) {
             for value in values.iter().filter(|value| narrow.check(value, &records).is_ok()) {
                 prop_assert_eq!(wide.check(value, &records), Ok(()), "{}", value);
             }
@@ -226,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn a_compatible_tool_takes_all_arguments_and_gives_only_results_that_are_declared(
+    fn a_compatible_tool_accepts_all_declared_arguments_and_returns_only_declared_results(
         (declared, tool, arguments, results) in two_signatures().prop_flat_map(|(declared, tool)| {
             let arguments = prop::collection::vec(object(&declared.parameters, 2), 8);
             let results = prop::collection::vec(value(&tool.returns, 2), 8);
@@ -234,12 +238,12 @@ proptest! {
         })
     ) {
         let records = records();
-        if compatible((&declared, &records), (&tool, &records)).is_ok() {
+        if check_compatible((&declared, &records), (&tool, &records)).is_ok() {
             for arguments in arguments {
                 let arguments = without_undeclared(arguments, &declared);
-                if let Ok(filled) = declared.arguments(arguments, &records) {
-                    let taken = tool.arguments(filled.clone(), &records);
-                    prop_assert!(taken.is_ok(), "{} {:?}\n{}\n{}", filled, taken, declared, tool);
+                if let Ok(filled) = declared.validate_arguments(arguments, &records) {
+                    let accepted = tool.validate_arguments(filled.clone(), &records);
+                    prop_assert!(accepted.is_ok(), "{} {:?}\n{}\n{}", filled, accepted, declared, tool);
                 }
             }
             for result in results.iter().filter(|result| tool.returns.check(result, &records).is_ok()) {
@@ -249,43 +253,46 @@ proptest! {
     }
 
     #[test]
-    fn every_type_is_as_narrow_as_itself(ty in ty(Place::Bare, 2)) {
-        prop_assert!(is_narrower((&ty, &records()), (&ty, &records())));
+    fn every_type_is_a_subtype_of_itself(ty in ty(Slot::Unnamed, 2)) {
+        prop_assert!(is_subtype((&ty, &records()), (&ty, &records())));
     }
 
     #[test]
-    fn every_tool_serves_its_own_declaration(signature in signature()) {
-        prop_assert_eq!(compatible((&signature, &records()), (&signature, &records())), Ok(()));
+    fn every_tool_implements_its_own_declaration(signature in signature()) {
+        prop_assert_eq!(check_compatible((&signature, &records()), (&signature, &records())), Ok(()));
     }
 }
 
-/// The properties above would also hold if nothing, or nothing but equal types, were ever judged compatible.
+/// The properties above would also hold if only equal types were ever subtypes.
 #[test]
-fn the_judgement_is_not_vacuous() {
+fn subtypes_are_not_only_equal_types() {
     let mut runner = TestRunner::deterministic();
     let records = records();
-    let (mut fits, mut fits_unequal, mut refused, mut witnessed) = (0, 0, 0, 0);
+    let mut subtypes = 0;
+    let mut unequal = 0;
+    let mut rejected = 0;
+    let mut witnessed = 0;
     for _ in 0..400 {
         let (narrow, wide) = two_types().new_tree(&mut runner).unwrap().current();
-        if is_narrower((&narrow, &records), (&wide, &records)) {
-            fits += 1;
-            fits_unequal += u32::from(narrow != wide);
+        if is_subtype((&narrow, &records), (&wide, &records)) {
+            subtypes += 1;
+            unequal += u32::from(narrow != wide);
             continue;
         }
-        refused += 1;
+        rejected += 1;
         let mut values = (0..30).map(|_| value(&narrow, 2).new_tree(&mut runner).unwrap().current());
         let is_witness = |value: Json| narrow.check(&value, &records).is_ok() && wide.check(&value, &records).is_err();
         witnessed += u32::from(values.any(is_witness));
     }
-    println!("{fits} fit, {fits_unequal} of them unequal; {refused} refused, {witnessed} of them with a witness");
-    assert!(fits_unequal > 60 && refused > 100, "{fits_unequal} {refused}");
-    // Nearly every refusal can be shown to be right.
-    assert!(witnessed * 10 > refused * 8, "{witnessed} of {refused}");
+    println!("{subtypes} subtypes, {unequal} of them unequal; {rejected} rejected, {witnessed} of them with a witness");
+    assert!(unequal > 60 && rejected > 100, "{unequal} {rejected}");
+    // For nearly every rejection there is a value that proves it right.
+    assert!(witnessed * 10 > rejected * 8, "{witnessed} of {rejected}");
 }
 
 #[test]
-fn an_undeclared_record_type_fits_nothing() {
+fn an_undeclared_record_type_allows_nothing() {
     let ty = Type::new(Shape::Record("Nowhere".into()));
-    assert!(!is_narrower((&ty, &Records::default()), (&ty, &Records::default())));
+    assert!(!is_subtype((&ty, &Records::default()), (&ty, &Records::default())));
     assert!(ty.check(&json!({}), &Records::default()).is_err());
 }

@@ -1,4 +1,4 @@
-//! Agents and tools as typed views: what is read, what a change keeps, and that Rust and text meet in the same pattern.
+//! Tests of the typed views of agents and tools: getters, setters, and declarations created in Rust.
 
 use patter_core::declare::{Agent, AgentParts, Element, ToolSpec};
 use patter_core::gram::{Tree, parse};
@@ -34,7 +34,7 @@ fn agent(text: &str) -> Agent {
 }
 
 #[test]
-fn an_agent_has_a_name_a_description_a_model_an_instruction_and_tools() {
+fn the_parts_of_an_agent_are_read() {
     let agent = agent(HELLO);
     assert_eq!(agent.name().as_deref(), Some("hello_world_agent"));
     assert_eq!(agent.description().as_deref(), Some("Greets people by name"));
@@ -46,12 +46,12 @@ fn an_agent_has_a_name_a_description_a_model_an_instruction_and_tools() {
 }
 
 #[test]
-fn a_tool_free_agent_is_supported() {
+fn an_agent_may_have_no_tools() {
     assert_eq!(agent("[a:Agent {instruction: 'x', model: 'demo'}]").elements().count(), 0);
 }
 
 #[test]
-fn a_setter_changes_one_thing_and_keeps_all_else() {
+fn a_setter_changes_nothing_else() {
     let agent = agent(HELLO);
     let check = |changed: Agent, old: &str, new: &str| {
         assert_eq!(changed.tree().to_string(), HELLO.replacen(old, new, 1));
@@ -62,11 +62,11 @@ fn a_setter_changes_one_thing_and_keeps_all_else() {
     check(agent.with_instruction("Be kind."), "```\n    You are friendly.\n    Use `sayHello`.\n  ```", "\"Be kind.\"");
     let changed = agent.with_model("demo").with_name("b");
     assert_eq!(changed.name().as_deref(), Some("b"));
-    assert_eq!(agent.name().as_deref(), Some("hello_world_agent"), "the view that was changed stays as it was");
+    assert_eq!(agent.name().as_deref(), Some("hello_world_agent"), "the original view is unchanged");
 }
 
 #[test]
-fn an_instruction_of_several_lines_is_written_as_a_fence_and_reads_the_same() {
+fn a_multi_line_instruction_is_written_as_a_fence() {
     let text = "First.\n\n  - indented\nLast.";
     assert_eq!(agent(HELLO).with_instruction(text).instruction().as_deref(), Some(text));
     assert_eq!(agent(HELLO).with_instruction("a ``` b\nc").instruction().as_deref(), Some("a ``` b\nc"));
@@ -83,38 +83,38 @@ fn tools_are_added_and_removed() {
 }
 
 #[test]
-fn rust_and_text_meet_in_the_same_pattern() {
+fn an_agent_created_in_rust_equals_the_parsed_one() {
     let tool =
         ToolSpec::new("sayHello", "Returns a greeting", "(personName::Text {default:\"world\"})==>(::String)").unwrap();
-    let made = Agent::new(&AgentParts {
+    let created = Agent::new(&AgentParts {
         name: "hello_world_agent",
         description: Some("Greets people by name"),
         instruction: "You are friendly.\nUse `sayHello`.",
         model: "OpenAI/gpt-4o-mini",
         tools: std::slice::from_ref(&tool),
     });
-    assert_eq!(made, agent(HELLO), "{made}");
+    assert_eq!(created, agent(HELLO), "{created}");
     assert_eq!(agent(HELLO).tools().next().unwrap(), tool);
 }
 
 #[test]
-fn tool_creation_needs_a_name_a_description_and_a_signature() {
-    let refuse = |name: &str, description: &str, signature: &str, message: &str| {
+fn a_tool_needs_a_name_a_description_and_a_signature() {
+    let reject = |name: &str, description: &str, signature: &str, message: &str| {
         assert_eq!(ToolSpec::new(name, description, signature).unwrap_err().to_string(), message);
     };
-    refuse("", "x", "()==>(::Text)", "a tool needs a name");
-    refuse("a", " ", "()==>(::Text)", "the tool `a` needs a description");
-    refuse(
+    reject("", "x", "()==>(::Text)", "a tool needs a name");
+    reject("a", " ", "()==>(::Text)", "the tool `a` needs a description");
+    reject(
         "a",
         "x",
         "(b)",
-        "the tool `a` has no signature: not a signature: a signature joins its parameters and its result by arrows",
+        "tool `a`: invalid signature: a signature must connect its parameters and its result with arrows",
     );
     assert!(ToolSpec::new("a", "x", "() (b)").is_err());
 }
 
 #[test]
-fn a_tool_specification_goes_to_json_and_back() {
+fn a_tool_survives_conversion_to_json_and_back() {
     let text = "[sayHello:ToolSpecification {description: \"Returns a friendly greeting message for the given name\"} | (::Text {paramName:\"name\"})==>(::String)]";
     let tree = tree(text);
     let spec = ToolSpec::cast(tree.patterns().next().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The demo model: which tools it calls with what, and what it says.
+//! The demo model: the calls it makes, and its answers.
 
 use patter_core::demo::reply;
 use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
@@ -10,111 +10,117 @@ use serde_json::{Value as Json, json};
 
 mod conversations;
 
-const SAY_HELLO: Written =
+const SAY_HELLO: ToolDeclaration =
     ("sayHello", "Returns a friendly greeting for the given name", "(personName::Text {default:\"world\"})==>(::Text)");
-const SAY_GOODBYE: Written = ("sayGoodbye", "Takes leave of someone", "(personName::Text)==>(::Text)");
-const WEATHER: Written = (
+const SAY_GOODBYE: ToolDeclaration = ("sayGoodbye", "Says goodbye to someone", "(personName::Text)==>(::Text)");
+const WEATHER: ToolDeclaration = (
     "weather/current",
     "Current weather of a city",
     "(city::Text)==>(units::Text {enum:[\"celsius\", \"fahrenheit\"], optional:true})==>(::Any)",
 );
-const FIND_ORDER: Written =
+const FIND_ORDER: ToolDeclaration =
     ("findOrder", "Finds an order by its number", "(orderId::Text {pattern:\"^[A-Z]{2}[0-9]{6}$\"})==>(::Any)");
-const REFUND: Written = (
+const REFUND: ToolDeclaration = (
     "refund",
     "Pays an order back, in part or in full",
     "(orderId::Text {pattern:\"^[A-Z]{2}[0-9]{6}$\"})==>(amount::Double {range:0.01...})\
      ==>(reason::Text {enum:[\"damaged\", \"late\", \"unwanted\", \"other\"], default:\"other\"})==>(::Bool)",
 );
-const CALCULATOR: Written = (
+const CALCULATOR: ToolDeclaration = (
     "calculator",
     "Computes the value of an expression, exactly where that is possible.",
     "(expression::Text)==>(::Any)",
 );
-const FETCH: Written =
+const FETCH: ToolDeclaration =
     ("fetch", "Reads a page of the web and returns its text", "(url::Text {format:\"uri\"})==>(::Text)");
-const WORD_COUNT: Written = ("wordCount", "Counts the words of a text", "(text::Text)==>(::Int)");
-const SEARCH: Written = (
+const WORD_COUNT: ToolDeclaration = ("wordCount", "Counts the words of a text", "(text::Text)==>(::Int)");
+const SEARCH: ToolDeclaration = (
     "wikipedia/search",
     "Searches Wikipedia for pages",
     "(query::Text)==>(limit::Int {default:5, range:1..50})==>(::Any)",
 );
-const MAIL: Written = (
+const MAIL: ToolDeclaration = (
     "sendEmail",
     "Sends an e-mail",
     "(to::Text {format:\"email\"})==>(subject::Text)==>(urgent::Bool {optional:true})==>(::Bool)",
 );
-const BOOK: Written = (
+const BOOK: ToolDeclaration = (
     "bookRoom",
     "Books a room of a hotel",
     "(date::Text {format:\"date\"})==>(nights::Int)==>(guests::Int {default:1})==>(::Text)",
 );
-const TRAIN: Written = ("findTrain", "Finds trains", "(origin::Text)==>(destination::Text)==>(::Any)");
-const TOTAL: Written = ("total", "Adds up numbers", "(numbers::Array {elementType:\"Double\"})==>(::Double)");
-const TAG: Written = ("addTags", "Puts tags on a page", "(tags::Array {elementType:\"Text\"})==>(::Bool)");
-const ADDRESS: Written = (
+const TRAIN: ToolDeclaration = ("findTrain", "Finds trains", "(origin::Text)==>(destination::Text)==>(::Any)");
+const TOTAL: ToolDeclaration = ("total", "Adds up numbers", "(numbers::Array {elementType:\"Double\"})==>(::Double)");
+const TAG: ToolDeclaration = ("addTags", "Puts tags on a page", "(tags::Array {elementType:\"Text\"})==>(::Bool)");
+const ADDRESS: ToolDeclaration = (
     "saveAddress",
     "Saves an address",
     "(address::Object {fields:[{name:\"city\", type:\"Text\"}, {name:\"zip\", type:\"Int\"}]})==>(::Bool)",
 );
-const ASK_REFUNDS: Written = ("refunds", "Decides refunds and gives reasons", "(request::Text)==>(::Text)");
+const ASK_REFUNDS: ToolDeclaration = ("refunds", "Decides refunds and gives reasons", "(request::Text)==>(::Text)");
 
-const LIST: Written = ("files/list_directory", "Lists what is in a directory", "(path::Text)==>(::Any)");
-const READ: Written = ("files/read_text_file", "Reads a file as text", "(path::Text)==>(::Any)");
-const REPLACE: Written = (
+const LIST: ToolDeclaration = ("files/list_directory", "Lists what is in a directory", "(path::Text)==>(::Any)");
+const READ: ToolDeclaration = ("files/read_text_file", "Reads a file as text", "(path::Text)==>(::Any)");
+const REPLACE: ToolDeclaration = (
     "replace",
     "Replaces what matches a regular expression in a text",
     "(text::Text)==>(pattern::Text)==>(with::Text)==>(::Text)",
 );
-const SORT: Written = ("sortLines", "Sorts the lines of a text by the alphabet", "(lines::Text)==>(::Text)");
-const SUMMARIZER: Written = ("summarizer", "Summarizes a text in two sentences", "(input::Text)==>(::Text)");
-const TRANSLATOR: Written = ("translator", "Translates a text into plain English", "(input::Text)==>(::Text)");
+const SORT: ToolDeclaration = ("sortLines", "Sorts the lines of a text by the alphabet", "(lines::Text)==>(::Text)");
+const SUMMARIZER: ToolDeclaration = ("summarizer", "Summarizes a text in two sentences", "(input::Text)==>(::Text)");
+const TRANSLATOR: ToolDeclaration = ("translator", "Translates a text into plain English", "(input::Text)==>(::Text)");
 
-type Written = (&'static str, &'static str, &'static str);
+type ToolDeclaration = (&'static str, &'static str, &'static str);
 
-fn tools(written: &[Written]) -> Vec<OfferedTool> {
-    let tool = |(name, description, signature): &Written| OfferedTool {
-        name: WireName::of(name).unwrap(),
+fn tools(declarations: &[ToolDeclaration]) -> Vec<OfferedTool> {
+    let tool = |(name, description, signature): &ToolDeclaration| OfferedTool {
+        name: WireName::from_full_name(name).unwrap(),
         description: (*description).to_owned(),
         schema: input_schema(&Signature::parse(signature).unwrap(), &Records::default()).into(),
         is_strict: false,
     };
-    written.iter().map(tool).collect()
+    declarations.iter().map(tool).collect()
 }
 
 fn ask(messages: &[Message], tools: &[OfferedTool], returns: Option<&Json>) -> Reply {
-    let (model, settings) = ("demo".parse().unwrap(), Settings::default());
-    reply(&Request { model: &model, instruction: "Be kind.", messages, tools, settings: &settings, returns })
+    reply(&Request {
+        model: &"demo".parse().unwrap(),
+        instruction: "Be kind.",
+        messages,
+        tools,
+        settings: &Settings::default(),
+        returns,
+    })
 }
 
-/// Talks to the model; each tool answers with `result`. Returns the calls and the answer of each turn.
-fn talk(said: &[&str], written: &[Written], result: &ToolOutcome) -> Vec<(String, String)> {
-    let tools = tools(written);
+/// Sends messages to the model, with `result` as the outcome of each call. Returns the calls and the answer of each turn.
+fn talk(inputs: &[&str], declarations: &[ToolDeclaration], result: &ToolOutcome) -> Vec<(String, String)> {
+    let tools = tools(declarations);
     let mut messages = Vec::new();
     let mut turns = Vec::new();
-    for said in said {
-        messages.push(Message::user(*said));
+    for input in inputs {
+        messages.push(Message::user(*input));
         let first = ask(&messages, &tools, None);
-        let calls = shown(&first.calls);
+        let calls = format_calls(&first.calls);
         if first.calls.is_empty() {
             turns.push((calls, first.text.clone()));
-            messages.push(first.message());
+            messages.push(first.into_message());
             continue;
         }
         assert_eq!(first.text, "");
-        messages.push(first.clone().message());
+        messages.push(first.clone().into_message());
         for ToolCall { id, tool, .. } in first.calls {
             messages.push(Message::Tool { call_id: id, tool, outcome: result.clone() });
         }
         let second = ask(&messages, &tools, None);
-        assert_eq!(second.calls, [], "{said}");
+        assert_eq!(second.calls, [], "{input}");
         turns.push((calls, second.text.clone()));
-        messages.push(second.message());
+        messages.push(second.into_message());
     }
     turns
 }
 
-fn shown(calls: &[ToolCall]) -> String {
+fn format_calls(calls: &[ToolCall]) -> String {
     calls.iter().map(|call| format!("{}{}", call.tool, call.arguments)).collect::<Vec<_>>().join(" ")
 }
 
@@ -123,13 +129,13 @@ fn value(value: Json) -> ToolOutcome {
 }
 
 #[test]
-fn calls_what_the_words_of_a_message_ask_for() {
+fn calls_match_the_words_of_a_message() {
     let hello = [SAY_HELLO];
     let leave = [SAY_HELLO, SAY_GOODBYE];
     let shop = [FIND_ORDER, REFUND];
     let many = [SAY_HELLO, WEATHER, CALCULATOR, FETCH, WORD_COUNT, SEARCH, MAIL, BOOK, TRAIN, TOTAL, TAG, ADDRESS];
-    let table: &[(&str, &[Written], &str)] = &[
-        // Greetings, and whom they are for.
+    let table: &[(&str, &[ToolDeclaration], &str)] = &[
+        // Greetings, with the person to greet.
         ("Hello!", &hello, "sayHello{}"),
         ("Hello! My name is Alice.", &hello, r#"sayHello{"personName":"Alice"}"#),
         ("Hi, I'm Bob", &hello, r#"sayHello{"personName":"Bob"}"#),
@@ -143,14 +149,14 @@ fn calls_what_the_words_of_a_message_ask_for() {
         ("Hi Ann, my name is Bob", &hello, r#"sayHello{"personName":"Bob"}"#),
         ("say hello to ann", &hello, r#"sayHello{"personName":"ann"}"#),
         ("use sayHello with \"Dr. No\"", &hello, r#"sayHello{"personName":"Dr. No"}"#),
-        // Nothing that a greeting is for.
+        // Messages that are not greetings.
         ("What's the weather like today?", &hello, ""),
         ("What is the weather in Paris?", &hello, ""),
         ("Can you say what the weather is?", &hello, ""),
         ("Tell me the name of the capital of France", &hello, ""),
         ("What can you do?", &hello, ""),
         ("", &hello, ""),
-        // Several things.
+        // Several calls.
         (
             "say hello to Ann and goodbye to Bob",
             &leave,
@@ -177,7 +183,7 @@ fn calls_what_the_words_of_a_message_ask_for() {
             r#"refund{"orderId":"AB123456","amount":20.5,"reason":"damaged"}"#,
         ),
         ("Weather in New York in Fahrenheit?", &many, r#"weather/current{"city":"New York","units":"fahrenheit"}"#),
-        // What is known by its form.
+        // Values with a recognizable format.
         ("What is 12 * (3 + 4)?", &many, r#"calculator{"expression":"12 * (3 + 4)"}"#),
         ("what's two plus 3 times 4", &[CALCULATOR], r#"calculator{"expression":"2 + 3 * 4"}"#),
         ("what's 2 plus 3 times 4", &many, r#"calculator{"expression":"2 + 3 * 4"}"#),
@@ -213,7 +219,7 @@ fn calls_what_the_words_of_a_message_ask_for() {
         ),
         ("Replace \"a\" by \"b\" in \"banana\"", &[REPLACE], r#"replace{"text":"banana","pattern":"a","with":"b"}"#),
         ("What is 15% of 80?", &many, ""),
-        // What the examples say about themselves.
+        // The prompts of the examples.
         ("List the directory docs/", &[LIST, READ], r#"files/list_directory{"path":"docs/"}"#),
         ("List the directory 'docs'", &[LIST, READ], r#"files/list_directory{"path":"docs"}"#),
         ("Read the file docs/a.md", &[LIST, READ], r#"files/read_text_file{"path":"docs/a.md"}"#),
@@ -230,10 +236,10 @@ fn calls_what_the_words_of_a_message_ask_for() {
         ),
     ];
     let mut wrong = Vec::new();
-    for (said, written, expected) in table {
-        let (calls, answer) = talk(&[said], written, &value(json!("done"))).remove(0);
+    for (input, declarations, expected) in table {
+        let (calls, answer) = talk(&[input], declarations, &value(json!("done"))).remove(0);
         if calls != *expected {
-            wrong.push(format!("{said}\n  expected {expected}\n  found    {calls} {answer}"));
+            wrong.push(format!("{input}\n  expected {expected}\n  found    {calls} {answer}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,12 +1,12 @@
-//! One mistake gives one finding: what follows from it is not reported too.
+//! Tests that one mistake has one finding, without any consequential ones.
 
 use patter_core::check::{Options, check};
 use patter_core::declare::project::Project;
 
 const HELLO: &str = "[sayHello:Tool {description: 'Greets'} | (name::Text)==>(::Text)]";
 
-/// Checks that a text has one finding, with its code and its hint.
-fn one(text: &str, code: &str, hint: &str) {
+/// Checks the code and the hint of the only finding of a text.
+fn check_one(text: &str, code: &str, hint: &str) {
     let findings = check(&Project::read([("a.gram", text)]), &Options::default());
     let found: Vec<_> = findings
         .iter()
@@ -19,30 +19,30 @@ fn one(text: &str, code: &str, hint: &str) {
 fn a_misspelt_reference() {
     for named in ["sayHello", "sayHelo"] {
         let agent = format!("[a:Agent {{instruction: 'Use `{named}`.', model: 'demo'}} | sayHelo]");
-        one(&format!("{agent} {HELLO}"), "P040", "did you mean `sayHello`?");
+        check_one(&format!("{agent} {HELLO}"), "P040", "did you mean `sayHello`?");
     }
 }
 
 #[test]
 fn a_misspelt_name_in_an_instruction() {
     let agent = "[a:Agent {instruction: 'Use `sayHelo`.', model: 'demo'} | sayHello]";
-    one(&format!("{agent} {HELLO}"), "P060", "did you mean `sayHello`?");
+    check_one(&format!("{agent} {HELLO}"), "P060", "did you mean `sayHello`?");
     let source = check(&Project::read([("a.gram", format!("{agent} {HELLO}"))]), &Options::default());
-    assert_eq!(source[0].diagnostic.span.slice(agent), "sayHelo", "the word is marked, not the whole instruction");
+    assert_eq!(source[0].diagnostic.span.slice(agent), "sayHelo", "only the word is marked");
 }
 
 #[test]
 fn a_record_type_that_no_signature_uses() {
     let agent = "[a:Agent {instruction: 'Use `t`.', model: 'demo'} | [t:Tool {description: 'x'} | (a::A)==>(::Int)]]";
     let used = "[A:Object | (b::Array {elementType: 'B'})] [B:Object | (x::Int)]";
-    one(&format!("{agent} {used} [C:Object | (x::Int)]"), "P044", "use it in a signature, or remove it");
+    check_one(&format!("{agent} {used} [C:Object | (x::Int)]"), "P044", "use it in a signature, or remove it");
     let findings = check(&Project::read([("a.gram", format!("{agent} {used}"))]), &Options::default());
     assert!(findings.is_empty(), "{findings:?}");
 }
 
 #[test]
-fn names_of_delegates_go_on_the_wire() {
-    one(
+fn a_delegate_with_a_name_that_tools_cannot_have() {
+    check_one(
         "[a:Agent {instruction: 'Ask `the boss`.', model: 'demo'} | `the boss`] [`the boss`:Agent {instruction: 'x', model: 'demo'}]",
         "P052",
         "rename it, for example to `the_boss`",
@@ -50,61 +50,65 @@ fn names_of_delegates_go_on_the_wire() {
 }
 
 #[test]
-fn a_default_that_its_record_type_does_not_allow() {
-    one(
+fn a_default_that_does_not_match_its_record_type() {
+    check_one(
         "[t:Tool {description: 'x'} | (a::A {default: {x: 'no'}})==>(::Int)] [A:Object | (x::Int)]",
         "P026",
-        "change the default, or the type",
+        "change the default or the type",
     );
 }
 
 #[test]
 fn a_misspelt_property() {
-    one("[a:Agent {instruction: 'x', modle: 'demo'}]", "P004", "did you mean `model`?");
+    check_one("[a:Agent {instruction: 'x', modle: 'demo'}]", "P004", "did you mean `model`?");
 }
 
 #[test]
 fn a_name_among_the_properties() {
-    let write = "write it before the label, `[a:Agent …`, and remove this";
-    one("[:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", write);
-    let remove = "the name stands before the label; remove this";
-    one("[a:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", remove);
+    let write = "write it before the label, `[a:Agent …`, and remove this property";
+    check_one("[:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", write);
+    let remove = "the name is already before the label; remove this property";
+    check_one("[a:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", remove);
 }
 
 #[test]
 fn the_wrong_brackets() {
-    one("(a:Agent {instruction: 'x'})", "P011", "agents and tools are bracket patterns: `[name:Agent {…} | …]`");
+    check_one("(a:Agent {instruction: 'x'})", "P011", "agents and tools are bracket patterns: `[name:Agent {…} | …]`");
     let agent = "[a:Agent {instruction: 'x', model: 'demo'} | (t:Tool)]";
-    one(agent, "P010", "write `[name:Tool {…} | …]`, or the name of a tool");
+    check_one(agent, "P010", "write `[name:Tool {…} | …]`, or the name of a tool");
 }
 
 #[test]
-fn text_that_cannot_be_read() {
-    one("[a {instruction: 'x', model: 'demo'}:Agent]", "G019", "write `name:Label {…}`");
-    one("[t:Tool {description: 'x'} | ]", "G024", "remove the `|`, or write the elements");
-    one("[t:Tool {description: 'x'} | (a::Text)==>::Text]", "G022", "write `(::Text)`");
-    one("[t:Tool {description: 'x'} | (a::Text) (b::Text)]", "G015", "add a `,` here");
-    one("[t:Tool {description: 'x'} | (a::)==>(::Text)]", "G011", "write a name after the colon, as in `:Person`");
+fn syntax_errors() {
+    check_one("[a {instruction: 'x', model: 'demo'}:Agent]", "G019", "write `name:Label {…}`");
+    check_one("[t:Tool {description: 'x'} | ]", "G024", "remove the `|`, or add elements");
+    check_one("[t:Tool {description: 'x'} | (a::Text)==>::Text]", "G022", "write `(::Text)`");
+    check_one("[t:Tool {description: 'x'} | (a::Text) (b::Text)]", "G015", "add a `,` here");
+    check_one(
+        "[t:Tool {description: 'x'} | (a::)==>(::Text)]",
+        "G011",
+        "write a name after the colon, as in `:Person`",
+    );
 }
 
 #[test]
-fn a_value_in_quotes() {
-    one("[a:Agent {instruction: 'x', model: 'demo', maxTurns: '3'}]", "P005", "remove the quotes");
-    one("[a:Agent {instruction: 'x', model: 'demo', maxTurns: 'three'}]", "P005", "");
+fn a_quoted_number() {
+    check_one("[a:Agent {instruction: 'x', model: 'demo', maxTurns: '3'}]", "P005", "remove the quotes");
+    check_one("[a:Agent {instruction: 'x', model: 'demo', maxTurns: 'three'}]", "P005", "");
 }
 
 #[test]
-fn a_name_that_providers_do_not_take() {
+fn a_name_that_providers_do_not_accept() {
     for (name, near) in [("`say hello`", "say_hello"), ("a__b", "a_b"), ("`größe`", "gr_e")] {
         let tool = format!("[{name}:Tool {{description: 'x'}} | ()==>(::Text)]");
-        one(&tool, "P052", &format!("rename it, for example to `{near}`"));
+        check_one(&tool, "P052", &format!("rename it, for example to `{near}`"));
     }
-    one("[`数`:Tool {description: 'x'} | ()==>(::Text)]", "P052", "rename it");
+    check_one("[`数`:Tool {description: 'x'} | ()==>(::Text)]", "P052", "rename it");
 }
 
 #[test]
-fn a_type_of_the_answer_that_does_not_exist() {
-    one("[a:Agent {instruction: 'x', model: 'demo', returns: 'Txt'}]", "P020", "did you mean `Text`?");
+fn an_unknown_type_of_the_answer() {
+    check_one("[a:Agent {instruction: 'x', model: 'demo', returns: 'Txt'}]", "P020", "did you mean `Text`?");
     for returns in ["Text", "Maybe Int", "Array {elementType: \\\"Text\\\"}"] {
         let text = format!("[a:Agent {{instruction: 'x', model: 'demo', returns: \"{returns}\"}}]");
         let findings = check(&Project::read([("a.gram", text)]), &Options::default());
@@ -113,13 +117,13 @@ fn a_type_of_the_answer_that_does_not_exist() {
 }
 
 #[test]
-fn a_record_type_with_the_name_of_a_type() {
+fn a_record_type_with_the_name_of_a_built_in_type() {
     let text = "[Text:Object | (x::Int)] [t:Tool {description: 'x'} | (a::Text)==>(::Int)]";
-    one(text, "P012", "give the record type another name");
+    check_one(text, "P012", "rename the record type");
 }
 
 #[test]
-fn tools_of_a_toolbox_are_referred_to_by_both_names() {
+fn tools_in_a_toolbox_have_two_names() {
     let toolbox =
         "[weather:Toolbox | [now:Http {description: 'x', url: 'https://example.com'} | (city::Text)==>(::Text)]]";
     for name in ["now", "`weather/now`"] {
@@ -130,7 +134,7 @@ fn tools_of_a_toolbox_are_referred_to_by_both_names() {
 }
 
 #[test]
-fn every_circle_of_delegates_is_reported() {
+fn every_delegation_cycle_is_reported() {
     let agent =
         |name: &str, calls: &str| format!("[{name}:Agent {{instruction: 'Ask {calls}.', model: 'demo'}} | {calls}]");
     let text = [agent("a", "b, c"), agent("b", "a"), agent("c", "a")].join(" ");
@@ -138,12 +142,12 @@ fn every_circle_of_delegates_is_reported() {
     let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
     assert_eq!(
         messages,
-        ["agents delegate in a circle: `a` → `c` → `a`", "agents delegate in a circle: `a` → `b` → `a`"]
+        ["agents delegate in a cycle: `a` → `c` → `a`", "agents delegate in a cycle: `a` → `b` → `a`"]
     );
 }
 
 #[test]
-fn long_chains_are_checked_in_proportion() {
+fn long_chains_are_checked_in_linear_time() {
     let count = 20_000;
     let agents: String = (0..count)
         .map(|index| {
@@ -151,42 +155,46 @@ fn long_chains_are_checked_in_proportion() {
         })
         .collect();
     let findings = check(&Project::read([("a.gram", agents)]), &Options::default());
-    assert_eq!(findings.len(), 1, "one circle");
+    assert_eq!(findings.len(), 1, "one cycle");
     let records: String =
         (0..count).map(|index| format!("[R{index}:Object | (x::R{})]\n", (index + 1) % count)).collect();
     let findings = check(&Project::read([("r.gram", records)]), &Options::default());
-    assert_eq!(findings.len(), 1, "one circle");
+    assert_eq!(findings.len(), 1, "one cycle");
 }
 
 #[test]
 fn cases() {
     let agent = "[a:Agent {instruction: 'Use `sayHello`.', model: 'demo'} | sayHello]";
     let case = |checks: &str| format!("{agent} {HELLO} [:Cases | [c:Case {{input: 'x'}} | {checks}]]");
-    one(&case("(:Contains {text: 'y', npt: true})"), "P004", "did you mean `not`?");
-    one(&case("(:Turns {most: 'y'})"), "P005", "");
-    one(
+    check_one(&case("(:Contains {text: 'y', npt: true})"), "P004", "did you mean `not`?");
+    check_one(&case("(:Turns {most: 'y'})"), "P005", "");
+    check_one(
         &case("(:Called {tool: 'sayHello'}), (:Order {tools: ['sayHello', 'sayHelo']})"),
         "P094",
         "did you mean `sayHello`?",
     );
-    one(&case("(:Judge {agent: 'strict', criteria: 'Kind.'})"), "P040", "declare it, or name its file");
-    one("[c:Case {input: 'x'}]", "P010", "write `[:Cases | [name:Case {…} | …]]` around it");
-    one("[c:Csaes | [c:Case {input: 'x'}]]", "P011", "did you mean the label `Cases`?");
-    let fine = [
+    check_one(
+        &case("(:Judge {agent: 'strict', criteria: 'Kind.'})"),
+        "P040",
+        "declare it, or use the path of its file",
+    );
+    check_one("[c:Case {input: 'x'}]", "P010", "wrap it in `[:Cases | [name:Case {…} | …]]`");
+    check_one("[c:Csaes | [c:Case {input: 'x'}]]", "P011", "did you mean the label `Cases`?");
+    let valid = [
         case("(:Judge {agent: 'a', criteria: 'Kind.'}), (:Judge {agent: 'judges/b.gram', criteria: 'Kind.'})"),
-        // Lists are called anything, and so are cases of other files; without agents, there may be any tools.
+        // Lists and cases in other files may have any name. Without agents, any tool may exist.
         format!(
             "[x:Cases | [c:Case {{input: 'x'}}]] [x:Cases] {HELLO} [sayHello:Cases | [d:Case {{input: 'x'}} | (:Called {{tool: 'y'}})]]"
         ),
     ];
-    for text in fine {
+    for text in valid {
         let findings = check(
             &Project::read([("a.gram", text.as_str()), ("b.gram", "[:Cases | [c:Case {input: 'y'}]]")]),
             &Options::default(),
         );
         assert!(findings.is_empty(), "{findings:?}\n{text}");
     }
-    // What cannot be read as gram is one finding.
+    // A syntax error is one finding.
     let broken = check(&Project::read([("a.gram", case("(:Turns {most: })"))]), &Options::default());
     assert_eq!(broken.len(), 1, "{broken:?}");
 }

@@ -1,35 +1,35 @@
-//! Schemas as signatures, and the two ways around.
+//! Tests of the conversion between schemas and signatures.
 
-use crate::generate::{Place, anything, cases, object, records, signature, ty, used, value};
+use crate::generate::{Slot, anything, cases, object, records, signature, ty, used, value};
 use patter_core::gram::parse;
 use patter_core::types::schema::{input_schema, output_schema, type_schema};
-use patter_core::types::signature::{FromSchemas, Records, SchemaError, Shape, Signature};
+use patter_core::types::signature::{ConvertedSignature, Records, SchemaError, Shape, Signature};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-fn made(input: &Json, output: Option<&Json>) -> FromSchemas {
+fn convert(input: &Json, output: Option<&Json>) -> ConvertedSignature {
     Signature::from_schemas(input, output).unwrap_or_else(|error| panic!("{input}: {error}"))
 }
 
-/// Wraps the schema of a parameter `p`.
+/// Returns the input schema for a parameter `p`.
 fn with_parameter(schema: &Json) -> Json {
     json!({ "type": "object", "properties": { "p": schema }, "required": ["p"] })
 }
 
-/// Checks how a schema is written as the type of a parameter.
+/// Checks the type of a parameter with a schema.
 fn check(schema: &Json, expected: &str) {
-    let made = made(&with_parameter(schema), None);
-    assert_eq!(made.signature.to_string(), format!("{expected}==>(::Any)"), "{schema}");
-    assert_eq!(made.unsaid, None);
+    let converted = convert(&with_parameter(schema), None);
+    assert_eq!(converted.signature.to_string(), format!("{expected}==>(::Any)"), "{schema}");
+    assert_eq!(converted.residual_schema, None);
 }
 
-/// Checks how a schema is written as the type of a result.
+/// Checks the type of a result with a schema.
 fn check_result(schema: &Json, expected: &str) {
-    let made = made(&json!({}), Some(schema));
-    assert_eq!(made.signature.to_string(), format!("()==>{expected}"), "{schema}");
+    let converted = convert(&json!({}), Some(schema));
+    assert_eq!(converted.signature.to_string(), format!("()==>{expected}"), "{schema}");
 }
 
-fn reparsed(signature: &Signature, records: &Records) -> Signature {
+fn reparse(signature: &Signature, records: &Records) -> Signature {
     let text = signature.to_string();
     let (tree, diagnostics) = parse(&text);
     assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
@@ -40,24 +40,25 @@ proptest! {
     #![proptest_config(cases(128))]
 
     #[test]
-    fn a_signature_survives_the_way_through_its_schemas(signature in signature()) {
+    fn a_signature_survives_conversion_to_schemas_and_back(signature in signature()) {
         let records = records();
-        let (input, output) = (input_schema(&signature, &records), output_schema(&signature, &records));
-        let made = made(&input, Some(&output));
-        prop_assert_eq!(&made.signature, &signature);
-        prop_assert_eq!(made.unsaid, None);
+        let input = input_schema(&signature, &records);
+        let output = output_schema(&signature, &records);
+        let converted = convert(&input, Some(&output));
+        prop_assert_eq!(&converted.signature, &signature);
+        prop_assert_eq!(converted.residual_schema, None);
         for (name, record) in used(&signature).iter() {
-            prop_assert_eq!(made.records.get(name), Some(record));
+            prop_assert_eq!(converted.records.get(name), Some(record));
         }
     }
 
     #[test]
-    fn a_signature_survives_the_way_through_its_text(signature in signature()) {
-        prop_assert_eq!(reparsed(&signature, &records()), signature);
+    fn a_signature_survives_formatting_and_parsing(signature in signature()) {
+        prop_assert_eq!(reparse(&signature, &records()), signature);
     }
 
     #[test]
-    fn schemas_of_signatures_are_schemas(signature in signature()) {
+    fn schemas_of_signatures_are_valid(signature in signature()) {
         for schema in [input_schema(&signature, &records()), output_schema(&signature, &records())] {
             prop_assert!(jsonschema::meta::is_valid(&schema), "{}", schema);
             prop_assert!(jsonschema::validator_for(&schema).is_ok(), "{}", schema);
@@ -66,7 +67,7 @@ proptest! {
 
     #[test]
     fn a_type_and_its_schema_allow_the_same_values(
-        (ty, values) in ty(Place::Bare, 2).prop_flat_map(|ty| {
+        (ty, values) in ty(Slot::Unnamed, 2).prop_flat_map(|ty| {
             let values = prop::collection::vec(value(&ty, 2), 6);
             (Just(ty), values)
         })
@@ -80,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn arguments_are_valid_when_their_schema_says_so(
+    fn arguments_are_valid_if_and_only_if_their_schema_allows_them(
         (signature, arguments) in signature().prop_flat_map(|signature| {
             let arguments = prop::collection::vec(object(&signature.parameters, 2), 6);
             (Just(signature), arguments)
@@ -89,13 +90,13 @@ proptest! {
         let schema = input_schema(&signature, &records());
         let validator = jsonschema::validator_for(&schema).unwrap();
         for arguments in arguments {
-            let found = signature.arguments(arguments.clone(), &records());
+            let found = signature.validate_arguments(arguments.clone(), &records());
             prop_assert_eq!(found.is_ok(), validator.is_valid(&arguments), "{} {} {:?}", schema, arguments, found);
         }
     }
 }
 
-/// Schemas as servers may send them: of all sorts, with references forth and back.
+/// Generates schemas of all kinds, with references in all directions, as servers may send them.
 fn schema(depth: u32) -> BoxedStrategy<Json> {
     let value =
         prop::sample::select(vec![json!("a"), json!(1), json!(2.5), Json::Null, json!(true), json!({ "a": 1 })]);
@@ -122,7 +123,7 @@ fn schema(depth: u32) -> BoxedStrategy<Json> {
     let named =
         prop::collection::vec(("[a-c]", inner()), 0..3).prop_map(|entries| Json::Object(entries.into_iter().collect()));
     let combined = (prop::sample::select(vec!["allOf", "anyOf", "oneOf"]), prop::collection::vec(inner(), 1..3));
-    let made = prop_oneof![
+    let schema = prop_oneof![
         4 => leaf,
         2 => (named.clone(), "[a-c]").prop_map(|(named, name)| json!({ "type": "object", "properties": named, "required": [name] })),
         2 => named.clone().prop_map(|named| json!({ "type": "object", "properties": named })),
@@ -132,7 +133,7 @@ fn schema(depth: u32) -> BoxedStrategy<Json> {
         2 => combined.prop_map(|(keyword, options)| json!({ keyword: options })),
         1 => inner().prop_map(|not| json!({ "not": not })),
     ];
-    (made, prop::option::weighted(0.2, value), prop::bool::weighted(0.1))
+    (schema, prop::option::weighted(0.2, value), prop::bool::weighted(0.1))
         .prop_map(|(mut schema, default, described)| {
             if let Json::Object(map) = &mut schema {
                 map.extend(default.map(|default| ("default".to_owned(), default)));
@@ -143,7 +144,7 @@ fn schema(depth: u32) -> BoxedStrategy<Json> {
         .boxed()
 }
 
-/// Schemas of arguments, with all that references point to.
+/// Generates schemas of arguments, with the targets of all references.
 fn root() -> BoxedStrategy<Json> {
     let closed = prop::option::weighted(0.1, prop::sample::select(vec![json!(false), json!({ "type": "string" })]));
     let properties = prop::collection::vec(("[bc]", schema(2)), 0..3);
@@ -192,35 +193,35 @@ proptest! {
         root in root(),
         values in prop::collection::vec(small_value(), 12),
     ) {
-        // Some references go in circles without ever arriving; those are refused.
+        // References that only refer to each other are rejected.
         let Ok(validator) = jsonschema::validator_for(&root) else { return Ok(()) };
-        let made = made(&root, Some(&root));
-        prop_assert_eq!(&reparsed(&made.signature, &made.records), &made.signature);
-        for (name, record) in made.records.iter() {
+        let converted = convert(&root, Some(&root));
+        prop_assert_eq!(&reparse(&converted.signature, &converted.records), &converted.signature);
+        for (name, record) in converted.records.iter() {
             let text = record.declaration(name);
             let (tree, _) = parse(&text);
-            let again = patter_core::types::signature::Record::read(tree.patterns().next().unwrap(), &made.records);
+            let again = patter_core::types::signature::Record::read(tree.patterns().next().unwrap(), &converted.records);
             prop_assert_eq!(again.as_ref(), Ok(record), "{}", text);
         }
-        let input = input_schema(&made.signature, &made.records);
-        let output = output_schema(&made.signature, &made.records);
+        let input = input_schema(&converted.signature, &converted.records);
+        let output = output_schema(&converted.signature, &converted.records);
         prop_assert!(jsonschema::meta::is_valid(&input), "{}", input);
         let own = jsonschema::validator_for(&input).unwrap();
         let result = jsonschema::validator_for(&output).unwrap();
-        let unsaid = made.unsaid.as_ref().map(|schema| jsonschema::validator_for(schema).unwrap());
+        let residual = converted.residual_schema.as_ref().map(|schema| jsonschema::validator_for(schema).unwrap());
         for value in values {
             prop_assert_eq!(result.is_valid(&value), validator.is_valid(&value), "{} {} {}", root, output, value);
-            let checked = made.signature.returns.check(&value, &made.records);
+            let checked = converted.signature.returns.check(&value, &converted.records);
             prop_assert_eq!(checked.is_ok(), validator.is_valid(&value), "{} {} {}", root, output, value);
             if value.is_object() {
-                let both = own.is_valid(&value) && unsaid.as_ref().is_none_or(|unsaid| unsaid.is_valid(&value));
+                let both = own.is_valid(&value) && residual.as_ref().is_none_or(|residual| residual.is_valid(&value));
                 prop_assert_eq!(both, validator.is_valid(&value), "{} {} {}", root, input, value);
             }
         }
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_and_never_a_panic(json in anything(), broken in anything()) {
+    fn invalid_schemas_never_cause_a_panic(json in anything(), broken in anything()) {
         let _ = Signature::from_schemas(&json, None);
         for keyword in ["type", "properties", "required", "items", "enum", "$ref", "anyOf", "$defs", "pattern", "minimum"] {
             let _ = Signature::from_schemas(&json!({ keyword: broken.clone() }), Some(&json));
@@ -230,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn plain_types_and_what_narrows_them_are_types() {
+fn simple_schemas_become_types() {
     check(&json!({ "type": "string", "title": "P" }), "(p::Text)");
     check(&json!({ "type": "string", "enum": ["a", "b"] }), r#"(p::Text { enum: ["a", "b"] })"#);
     check(&json!({ "const": "a" }), r#"(p::Text { enum: ["a"] })"#);
@@ -261,7 +262,7 @@ fn plain_types_and_what_narrows_them_are_types() {
 }
 
 #[test]
-fn what_no_type_can_say_stays_a_schema_in_the_smallest_part() {
+fn the_smallest_inexpressible_part_remains_a_schema() {
     check(&json!({ "type": ["string", "null"] }), r#"(p::Any { schema: json`{"type":["string","null"]}` })"#);
     check(
         &json!({ "type": "integer", "exclusiveMinimum": 0 }),
@@ -278,14 +279,14 @@ fn what_no_type_can_say_stays_a_schema_in_the_smallest_part() {
 }
 
 #[test]
-fn a_default_goes_with_what_may_be_left_out() {
+fn optional_parameters_have_defaults() {
     let check = |schema: Json, expected: &str| {
-        let made = made(&json!({ "type": "object", "properties": { "p": schema } }), None);
-        assert_eq!(made.signature.to_string(), format!("{expected}==>(::Any)"));
+        let converted = convert(&json!({ "type": "object", "properties": { "p": schema } }), None);
+        assert_eq!(converted.signature.to_string(), format!("{expected}==>(::Any)"));
     };
     check(json!({ "type": "integer", "default": 3 }), "(p::Int { default: 3 })");
     check(json!({ "type": "string" }), "(p::Text { optional: true })");
-    // A default that the type does not allow stays in the schema, where it does no harm.
+    // A default that the type does not allow remains in the schema, where it does no harm.
     check(
         json!({ "type": "integer", "default": "x" }),
         r#"(p::Any { schema: json`{"type":"integer","default":"x"}`, optional: true })"#,
@@ -297,7 +298,7 @@ fn a_default_goes_with_what_may_be_left_out() {
 }
 
 #[test]
-fn what_contains_itself_is_a_record_type() {
+fn recursive_schemas_become_record_types() {
     let input = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Args",
@@ -314,17 +315,17 @@ fn what_contains_itself_is_a_record_type() {
             "Point": { "type": "object", "properties": { "x": { "type": "number" } }, "required": ["x"] }
         }
     });
-    let made = made(
+    let converted = convert(
         &input,
         Some(
             &json!({ "$ref": "#/definitions/Tree", "definitions": { "Tree": { "type": "object", "properties": { "next": { "$ref": "#/definitions/Tree" } } } } }),
         ),
     );
     assert_eq!(
-        made.signature.to_string(),
+        converted.signature.to_string(),
         r#"(tree::Tree)==>(at::Object { fields: [{ name: "x", type: "Double" }], optional: true })==>(::Tree2)"#
     );
-    let declared: Vec<_> = made.records.iter().map(|(name, record)| record.declaration(name)).collect();
+    let declared: Vec<_> = converted.records.iter().map(|(name, record)| record.declaration(name)).collect();
     assert_eq!(
         declared,
         [
@@ -332,24 +333,24 @@ fn what_contains_itself_is_a_record_type() {
             "[Tree2:Object | (next::Tree2 { optional: true })]"
         ]
     );
-    assert_eq!(made.unsaid, None);
+    assert_eq!(converted.residual_schema, None);
 }
 
 #[test]
-fn a_schema_that_stays_carries_what_it_refers_to() {
+fn a_remaining_schema_includes_its_definitions() {
     let input = json!({
         "type": "object",
         "properties": { "expr": { "$ref": "#/$defs/Expr", "description": "to compute" }, "same": { "$ref": "#/$defs/Expr" } },
         "$defs": { "Expr": { "anyOf": [{ "type": "number" }, { "type": "array", "items": { "$ref": "#/$defs/Expr" } }] } }
     });
-    let made = made(&input, None);
-    let Shape::Schema(schema) = &made.signature.parameters[0].ty.shape else { panic!() };
+    let converted = convert(&input, None);
+    let Shape::Schema(schema) = &converted.signature.parameters[0].ty.shape else { panic!() };
     assert!(jsonschema::is_valid(schema, &json!([1, [2]])) && !jsonschema::is_valid(schema, &json!([1, ["x"]])));
-    assert_eq!(input_schema(&made.signature, &made.records), input);
+    assert_eq!(input_schema(&converted.signature, &converted.records), input);
 }
 
 #[test]
-fn definitions_of_one_name_keep_apart() {
+fn definitions_with_the_same_name_stay_separate() {
     let list = |item: &str| {
         let own = json!({ "type": "array", "items": { "anyOf": [{ "type": item }, { "$ref": "#/$defs/L" }] } });
         format!(r#"Any {{ schema: json`{}` }}"#, json!({ "$ref": "#/$defs/L", "$defs": { "L": own } }))
@@ -363,11 +364,11 @@ fn definitions_of_one_name_keep_apart() {
 }
 
 #[test]
-fn what_only_the_whole_can_say_is_given_beside_the_signature() {
+fn constraints_on_the_whole_become_the_residual_schema() {
     let check = |schema: Json, expected: &str| {
-        let made = made(&schema, None);
-        assert_eq!(made.signature.to_string(), expected);
-        assert_eq!(made.unsaid, Some(schema));
+        let converted = convert(&schema, None);
+        assert_eq!(converted.signature.to_string(), expected);
+        assert_eq!(converted.residual_schema, Some(schema));
     };
     check(
         json!({ "type": "object", "properties": { "a": { "type": "string" } }, "additionalProperties": false }),
@@ -379,7 +380,7 @@ fn what_only_the_whole_can_say_is_given_beside_the_signature() {
 }
 
 #[test]
-fn older_drafts_are_read_as_they_were_meant() {
+fn older_drafts_are_converted() {
     let draft7 = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$ref": "#/definitions/Args",
@@ -388,8 +389,8 @@ fn older_drafts_are_read_as_they_were_meant() {
         }
     });
     let expected = r#"(pair::Any { schema: json`{"type":"array","prefixItems":[{"type":"string"}],"items":false}`, optional: true })==>(::Any)"#;
-    assert_eq!(made(&draft7, None).signature.to_string(), expected);
-    // Without a draft, what 2020-12 does not know is read as the draft that does.
+    assert_eq!(convert(&draft7, None).signature.to_string(), expected);
+    // Without `$schema`, a schema that is invalid in 2020-12 is read as an older draft.
     check(
         &json!({ "type": "array", "items": [{}] }),
         r#"(p::Any { schema: json`{"type":"array","prefixItems":[{}]}` })"#,
@@ -405,26 +406,26 @@ fn older_drafts_are_read_as_they_were_meant() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn errors_are_described() {
     let check = |schema: Json, expected: &str| {
-        let error = Signature::from_schemas(&schema, None).expect_err("cannot be read");
+        let error = Signature::from_schemas(&schema, None).expect_err("an error");
         assert_eq!(error.to_string(), expected);
     };
     check(
         json!({ "type": "strin" }),
-        r#"this is not a JSON Schema: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword"#,
+        r#"not a valid JSON Schema: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword"#,
     );
-    check(json!({ "$ref": "#/nope" }), "this is not a JSON Schema: Pointer '/nope' does not exist");
+    check(json!({ "$ref": "#/nope" }), "not a valid JSON Schema: Pointer '/nope' does not exist");
     check(
         with_parameter(&json!({ "$anchor": "here", "anyOf": [{ "$ref": "#here" }, {}] })),
-        "this schema refers to `#here`, which cannot be followed",
+        "the schema contains an unsupported reference: `#here`",
     );
     let deep = (0..60).fold(json!({}), |inner, _| json!({ "not": { "not": inner } }));
-    check(deep, "this schema nests deeper than 100 levels");
+    check(deep, "the schema is nested more than 100 levels deep");
 }
 
 #[test]
-fn references_that_multiply_do_not_explode() {
+fn nested_references_do_not_grow_exponentially() {
     let mut definitions = serde_json::Map::new();
     for level in 0..40 {
         let next = json!({ "$ref": format!("#/$defs/L{}", level + 1) });
@@ -432,23 +433,23 @@ fn references_that_multiply_do_not_explode() {
     }
     definitions.insert("L40".to_owned(), json!({ "type": "string" }));
     let input = json!({ "type": "object", "properties": { "p": { "$ref": "#/$defs/L0" } }, "$defs": definitions });
-    // Written out it would be a million million types.
-    let made = Signature::from_schemas(&input, None);
-    assert!(made.is_ok_and(|made| made.signature.to_string().len() < 5_000_000));
+    // Expanded, it would be a trillion types.
+    let converted = Signature::from_schemas(&input, None);
+    assert!(converted.is_ok_and(|converted| converted.signature.to_string().len() < 5_000_000));
 }
 
 #[test]
-fn deep_types_can_still_be_written_and_read() {
+fn deep_types_can_be_formatted_and_parsed() {
     let deep =
         (0..30).fold(json!({ "type": "string" }), |inner, _| json!({ "type": "object", "properties": { "a": inner } }));
-    let made = made(&deep, None);
-    assert_eq!(reparsed(&made.signature, &made.records), made.signature);
-    assert_eq!(input_schema(&made.signature, &made.records), deep);
+    let converted = convert(&deep, None);
+    assert_eq!(reparse(&converted.signature, &converted.records), converted.signature);
+    assert_eq!(input_schema(&converted.signature, &converted.records), deep);
 }
 
 #[test]
-fn what_only_looks_plain_is_refused() {
-    for wrong in [
+fn invalid_schemas_that_look_simple_are_rejected() {
+    for invalid in [
         json!({ "type": 1 }),
         json!({ "type": [] }),
         json!({ "description": 1 }),
@@ -464,8 +465,8 @@ fn what_only_looks_plain_is_refused() {
         json!({ "properties": { "a": 1 } }),
         json!({ "properties": { "a": { "additionalProperties": { "pattern": "(" } } } }),
     ] {
-        assert!(jsonschema::validator_for(&wrong).is_err(), "{wrong}");
-        let found = Signature::from_schemas(&with_parameter(&wrong), None);
-        assert!(matches!(found, Err(SchemaError::Invalid(_))), "{wrong}: {found:?}");
+        assert!(jsonschema::validator_for(&invalid).is_err(), "{invalid}");
+        let found = Signature::from_schemas(&with_parameter(&invalid), None);
+        assert!(matches!(found, Err(SchemaError::Invalid(_))), "{invalid}: {found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Types, signatures and values, made by chance.
+//! Strategies that generate types, signatures and values.
 
 use patter_core::types::signature::{Bounds, Facets, Field, Presence, Record, Records, Shape, Signature, Type};
 use proptest::collection::vec;
@@ -7,35 +7,35 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Number, Value as Json, json};
 
-/// Where a type stands: named parts may be left out, others may be null.
+/// Where a type appears: named parts may be optional, others may be nullable.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Slot {
     Named,
-    Bare,
+    Unnamed,
 }
 
-/// Runs a property so often, without files of failures.
+/// Returns a configuration with a number of cases that writes no regression files.
 pub(crate) fn cases(count: u32) -> ProptestConfig {
     ProptestConfig { cases: count, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// The record types that generated types may name; both contain themselves.
+/// Returns the record types that generated types may refer to; both are recursive.
 pub(crate) fn records() -> Records {
     let optional = |name: &str, ty: Type| Field { name: name.into(), ty, presence: Presence::Optional };
     let required = |name: &str, ty: Type| Field { name: name.into(), ty, presence: Presence::Required };
-    let of = |name: &str| Type::new(Shape::Record(name.into()));
+    let record = |name: &str| Type::new(Shape::Record(name.into()));
     let node = vec![
         required("value", Type::new(Shape::Integer)),
-        optional("children", Type::new(Shape::Array(Box::new(of("Node"))))),
+        optional("children", Type::new(Shape::Array(Box::new(record("Node"))))),
     ];
-    let tree = vec![optional("left", of("a/tree ~")), optional("node", of("Node"))];
+    let tree = vec![optional("left", record("a/tree ~")), optional("node", record("Node"))];
     let mut records = Records::default();
     records.insert("Node", Record { description: Some("a node".into()), fields: node });
     records.insert("a/tree ~", Record { description: None, fields: tree });
     records
 }
 
-/// Returns only the record types that a signature names, in the order in which it names them.
+/// Returns the record types that a signature refers to, in order of appearance.
 pub(crate) fn used(signature: &Signature) -> Records {
     fn visit(ty: &Type, used: &mut Records) {
         match &ty.shape {
@@ -55,7 +55,7 @@ pub(crate) fn used(signature: &Signature) -> Records {
     used
 }
 
-/// Schemas that no other type can say.
+/// Returns schemas that no other type can express.
 fn schemas() -> Vec<Json> {
     vec![
         json!({ "type": ["string", "integer"] }),
@@ -74,13 +74,13 @@ fn schemas() -> Vec<Json> {
     ]
 }
 
-/// Names, most of them plain.
+/// Generates names, most of them simple.
 pub(crate) fn name() -> BoxedStrategy<String> {
     prop_oneof![8 => "[a-d]", 2 => "[a-z][a-zA-Z0-9_]{0,6}", 1 => any::<String>(), 1 => select(vec!["", "default", "$ref", "type", "enum", "a/b", "a~b"]).prop_map(str::to_owned)].boxed()
 }
 
-/// Values that gram can say: all but null.
-fn sayable() -> BoxedStrategy<Json> {
+/// Generates values that gram can represent: all but null.
+fn representable() -> BoxedStrategy<Json> {
     let leaf = prop_oneof![
         any::<bool>().prop_map(Json::from),
         (-4_i64..12).prop_map(Json::from),
@@ -100,20 +100,20 @@ fn sayable() -> BoxedStrategy<Json> {
     .boxed()
 }
 
-/// Any value.
+/// Generates any value.
 pub(crate) fn anything() -> BoxedStrategy<Json> {
-    prop_oneof![1 => Just(Json::Null), 6 => sayable(), 1 => sayable().prop_map(|value| json!([null, value]))].boxed()
+    prop_oneof![1 => Just(Json::Null), 6 => representable(), 1 => representable().prop_map(|value| json!([null, value]))].boxed()
 }
 
 fn bounds(bound: BoxedStrategy<Number>) -> BoxedStrategy<Option<Bounds>> {
-    let made = (option::of(bound.clone()), option::of(bound)).prop_map(|(lower, upper)| match (lower, upper) {
+    let some = (option::of(bound.clone()), option::of(bound)).prop_map(|(lower, upper)| match (lower, upper) {
         (None, None) => None,
         (Some(lower), Some(upper)) if lower.as_f64() > upper.as_f64() => {
             Some(Bounds { lower: Some(upper), upper: Some(lower) })
         }
         (lower, upper) => Some(Bounds { lower, upper }),
     });
-    prop_oneof![3 => Just(None), 1 => made].boxed()
+    prop_oneof![3 => Just(None), 1 => some].boxed()
 }
 
 fn whole() -> BoxedStrategy<Number> {
@@ -129,16 +129,16 @@ fn count() -> BoxedStrategy<Number> {
     (0_u64..5).prop_map(Number::from).boxed()
 }
 
-/// Returns something now and then, if it fits at all.
+/// Generates a value sometimes, if it applies at all.
 fn sometimes<T: Clone + std::fmt::Debug + 'static>(
-    fits: bool,
+    applies: bool,
     strategy: impl Strategy<Value = T> + 'static,
 ) -> BoxedStrategy<Option<T>> {
-    if fits { option::weighted(0.2, strategy).boxed() } else { Just(None).boxed() }
+    if applies { option::weighted(0.2, strategy).boxed() } else { Just(None).boxed() }
 }
 
-/// Puts facets on a shape: only those that fit, and in the one way in which a schema says them.
-fn faceted(shape: Shape, place: Place) -> BoxedStrategy<Type> {
+/// Adds facets to a shape: only those that apply to it, and in the one form in which a schema expresses them.
+fn with_facets(shape: Shape, slot: Slot) -> BoxedStrategy<Type> {
     let range = match shape {
         Shape::Text | Shape::Array(_) => bounds(count()),
         Shape::Integer => bounds(whole()),
@@ -159,26 +159,26 @@ fn faceted(shape: Shape, place: Place) -> BoxedStrategy<Type> {
             let plain = Type::new(shape.clone());
             let mut listed: Vec<Json> = Vec::new();
             for value in allowed.into_iter().flatten() {
-                let fits = plain.check(&value, &records()).is_ok() && is_sayable(&value);
-                if fits && !listed.contains(&value) {
+                let is_allowed = plain.check(&value, &records()).is_ok() && is_representable(&value);
+                if is_allowed && !listed.contains(&value) {
                     listed.push(value);
                 }
             }
             let allowed = Some(listed).filter(|listed| !listed.is_empty());
-            let nullable = nullable && place == Place::Bare && (shape != Shape::Any || allowed.is_some());
+            let nullable = nullable && slot == Slot::Unnamed && (shape != Shape::Any || allowed.is_some());
             let facets = Facets { description, allowed, range, pattern, format, nullable };
             Type { shape: shape.clone(), facets }
         })
         .boxed()
 }
 
-/// Tells whether gram can say a value.
-fn is_sayable(value: &Json) -> bool {
-    patter_core::types::signature::value_of(value).is_some()
+/// Returns whether gram can represent a value.
+fn is_representable(value: &Json) -> bool {
+    patter_core::types::signature::json_to_value(value).is_some()
 }
 
-/// Types of at most some depth.
-pub(crate) fn ty(place: Place, depth: u32) -> BoxedStrategy<Type> {
+/// Generates types up to a depth.
+pub(crate) fn ty(slot: Slot, depth: u32) -> BoxedStrategy<Type> {
     let leaf = prop_oneof![
         6 => select(vec![Shape::Any, Shape::Text, Shape::Integer, Shape::Number, Shape::Boolean]),
         1 => select(vec!["Node", "a/tree ~"]).prop_map(|name| Shape::Record(name.to_owned())),
@@ -189,20 +189,20 @@ pub(crate) fn ty(place: Place, depth: u32) -> BoxedStrategy<Type> {
     } else {
         prop_oneof![
             4 => leaf,
-            2 => ty(Place::Bare, depth - 1).prop_map(|item| Shape::Array(Box::new(item))),
+            2 => ty(Slot::Unnamed, depth - 1).prop_map(|item| Shape::Array(Box::new(item))),
             2 => fields(depth - 1).prop_map(Shape::Object),
         ]
         .boxed()
     };
-    shape.prop_flat_map(move |shape| faceted(shape, place)).boxed()
+    shape.prop_flat_map(move |shape| with_facets(shape, slot)).boxed()
 }
 
-/// Fields with names of their own.
+/// Generates fields with unique names.
 pub(crate) fn fields(depth: u32) -> BoxedStrategy<Vec<Field>> {
-    let field = (name(), ty(Place::Named, depth), 0..3).prop_flat_map(|(name, ty, presence)| {
+    let field = (name(), ty(Slot::Named, depth), 0..3).prop_flat_map(|(name, ty, presence)| {
         let default = value(&ty, 1);
         default.prop_map(move |default| {
-            let is_default = presence == 2 && is_sayable(&default) && ty.check(&default, &records()).is_ok();
+            let is_default = presence == 2 && is_representable(&default) && ty.check(&default, &records()).is_ok();
             let presence = match presence {
                 0 => Presence::Required,
                 _ if is_default => Presence::Default(default),
@@ -224,12 +224,12 @@ pub(crate) fn fields(depth: u32) -> BoxedStrategy<Vec<Field>> {
         .boxed()
 }
 
-/// Signatures whose every part the type language can say.
+/// Generates signatures.
 pub(crate) fn signature() -> BoxedStrategy<Signature> {
-    (fields(2), ty(Place::Bare, 2)).prop_map(|(parameters, returns)| Signature { parameters, returns }).boxed()
+    (fields(2), ty(Slot::Unnamed, 2)).prop_map(|(parameters, returns)| Signature { parameters, returns }).boxed()
 }
 
-/// Values of a type for the most part, and some that are close to it or anything at all.
+/// Generates mostly values of a type, and some that are close to it or arbitrary.
 pub(crate) fn value(ty: &Type, depth: u32) -> BoxedStrategy<Json> {
     let likely = match (&ty.facets.allowed, &ty.shape) {
         (Some(allowed), _) => select(allowed.clone()).boxed(),
@@ -249,7 +249,7 @@ pub(crate) fn value(ty: &Type, depth: u32) -> BoxedStrategy<Json> {
     prop_oneof![24 => likely, 1 => anything(), 1 + null => Just(Json::Null)].boxed()
 }
 
-/// Numbers at the ends of a range, and right beyond them.
+/// Generates numbers at the bounds of a range, and right beyond them.
 fn around(range: &Option<Bounds>, others: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
     let ends: Vec<_> = range.iter().flat_map(|range| [&range.lower, &range.upper]).flatten().cloned().collect();
     let mut near = Vec::new();
@@ -264,7 +264,7 @@ fn around(range: &Option<Bounds>, others: BoxedStrategy<Json>) -> BoxedStrategy<
     if near.is_empty() { others } else { prop_oneof![select(near), others].boxed() }
 }
 
-/// Objects with fields like these: some left out, some added.
+/// Generates objects with these fields, some of them omitted and some added.
 pub(crate) fn object(fields: &[Field], depth: u32) -> BoxedStrategy<Json> {
     let entries: Vec<_> = fields
         .iter()
@@ -281,9 +281,9 @@ pub(crate) fn object(fields: &[Field], depth: u32) -> BoxedStrategy<Json> {
         .boxed()
 }
 
-/// A small change of a type somewhere inside of it: wider, narrower, or neither.
+/// Generates a small change somewhere in a type, which makes it wider, narrower, or neither.
 pub(crate) fn changed(ty: Type) -> BoxedStrategy<Type> {
-    let other = self::ty(Place::Named, 0);
+    let other = self::ty(Slot::Named, 0);
     (any::<prop::sample::Index>(), 0..14_u8, other, whole())
         .prop_map(move |(at, change, other, bound)| {
             let mut ty = ty.clone();
@@ -294,7 +294,7 @@ pub(crate) fn changed(ty: Type) -> BoxedStrategy<Type> {
         .boxed()
 }
 
-/// Returns a type and the types inside of it, without what is inside of those.
+/// Returns a type, or the types directly inside it.
 fn parts(ty: &mut Type) -> Vec<&mut Type> {
     let has_parts =
         matches!(&ty.shape, Shape::Array(_)) || matches!(&ty.shape, Shape::Object(fields) if !fields.is_empty());
@@ -338,33 +338,33 @@ fn change_part(ty: &mut Type, change: u8, other: Type, bound: Number) {
     }
 }
 
-/// Two types, most of them close to each other.
+/// Generates two types, which are mostly similar.
 pub(crate) fn two_types() -> BoxedStrategy<(Type, Type)> {
-    ty(Place::Bare, 2)
+    ty(Slot::Unnamed, 2)
         .prop_flat_map(|first| {
             let near = changed(first.clone()).prop_flat_map(changed);
-            let second = prop_oneof![2 => changed(first.clone()), 2 => near, 1 => ty(Place::Bare, 2)];
+            let second = prop_oneof![2 => changed(first.clone()), 2 => near, 1 => ty(Slot::Unnamed, 2)];
             (Just(first), second, any::<bool>())
         })
         .prop_map(|(first, second, swap)| if swap { (second, first) } else { (first, second) })
         .boxed()
 }
 
-/// Two signatures, most of them close to each other.
+/// Generates two signatures, which are mostly similar.
 pub(crate) fn two_signatures() -> BoxedStrategy<(Signature, Signature)> {
-    let whole = |signature: Signature| Type::new(Shape::Object(signature.parameters));
-    let back = |ty: Type, returns: Type| match ty.shape {
+    let to_object = |signature: Signature| Type::new(Shape::Object(signature.parameters));
+    let to_signature = |ty: Type, returns: Type| match ty.shape {
         Shape::Object(parameters) => Signature { parameters, returns },
         _ => Signature { parameters: Vec::new(), returns },
     };
     (signature(), any::<bool>())
         .prop_flat_map(move |(first, swap)| {
-            let parameters = changed(whole(first.clone())).prop_flat_map(changed);
+            let parameters = changed(to_object(first.clone())).prop_flat_map(changed);
             let returns = prop_oneof![2 => Just(first.returns.clone()), 1 => changed(first.returns.clone())];
             (Just(first), parameters, returns, Just(swap))
         })
         .prop_map(move |(first, parameters, returns, swap)| {
-            let second = back(parameters, returns);
+            let second = to_signature(parameters, returns);
             if swap { (second, first) } else { (first, second) }
         })
         .boxed()

@@ -1,7 +1,7 @@
-//! Layers, overrides, names and binding.
+//! Tests of layers, overrides, name resolution and binding.
 
 use patter_core::declare::project::Project;
-use patter_core::library::{Defined, Entry, Layer, Library, Matching, Sealing, Target, bind};
+use patter_core::library::{Entry, HasDefinition, Layer, Library, MatchMode, Sealing, Target, bind};
 use patter_core::name::FullName;
 use patter_core::types::definition::Definition;
 
@@ -16,9 +16,9 @@ fn open(name: &str, layer: Layer) -> Entry<Layer> {
 }
 
 #[test]
-fn equal_full_names_are_overridden_by_the_higher_layer_and_told() {
+fn a_higher_layer_overrides_equal_full_names() {
     for (lower, higher) in [(Internal, Org), (Internal, Ours), (Org, Ours)] {
-        // The order in which they are given makes no difference.
+        // The order of the entries makes no difference.
         for entries in
             [[open("fs/read", lower), open("fs/read", higher)], [open("fs/read", higher), open("fs/read", lower)]]
         {
@@ -36,21 +36,21 @@ fn equal_full_names_are_overridden_by_the_higher_layer_and_told() {
 }
 
 #[test]
-fn what_is_sealed_is_not_overridden() {
+fn sealed_entries_cannot_be_overridden() {
     let sealed = |layer| entry("fs/read", layer, Sealing::Sealed, layer);
     let errors = |entries: Vec<Entry<Layer>>| -> Vec<String> {
         Library::merge(entries).unwrap_err().iter().map(ToString::to_string).collect()
     };
-    let message = "the project layer may not override `fs/read`, which the internal layer has sealed";
+    let message = "the project layer cannot override `fs/read`, which is sealed by the internal layer";
     assert_eq!(errors(vec![sealed(Internal), open("fs/read", Ours)]), [message]);
     assert_eq!(
         errors(vec![sealed(Org), open("fs/read", Ours)]),
-        ["the project layer may not override `fs/read`, which the org layer has sealed"]
+        ["the project layer cannot override `fs/read`, which is sealed by the org layer"]
     );
-    // All errors come at once.
+    // All errors are returned at once.
     assert_eq!(errors(vec![sealed(Internal), open("fs/read", Org), open("fs/read", Ours)]).len(), 2);
-    assert_eq!(errors(vec![open("a", Ours), open("a", Ours)]), ["the project layer has two tools `a`"]);
-    // A seal does not keep anything from having another name, and none is needed for the highest layer.
+    assert_eq!(errors(vec![open("a", Ours), open("a", Ours)]), ["the project layer has two tools named `a`"]);
+    // The same tool under a different full name is not an override.
     assert!(Library::merge([sealed(Internal), open("our/read", Ours)]).is_ok());
 }
 
@@ -78,7 +78,10 @@ fn names_are_resolved() {
     check("send", Ok("acme/mail/send"));
     check("mail/send", Ok("mail/send"));
     check("acme/mail/send", Ok("acme/mail/send"));
-    check("run", Err(("`run` may be `a/run` or `b/run` of the project layer", Some("write the full name"))));
+    check(
+        "run",
+        Err(("`run` is ambiguous in the project layer: it may be `a/run` or `b/run`", Some("use the full name"))),
+    );
     check("sayHelo", Err(("there is no tool `sayHelo`", Some("did you mean `sayHello`?"))));
     check("other/sayHello", Err(("there is no tool `other/sayHello`", Some("did you mean `greetings/sayHello`?"))));
     check("nothingLikeIt", Err(("there is no tool `nothingLikeIt`", None)));
@@ -87,7 +90,7 @@ fn names_are_resolved() {
 
 pub(crate) struct Tool(Definition);
 
-impl Defined for Tool {
+impl HasDefinition for Tool {
     fn definition(&self) -> &Definition {
         &self.0
     }
@@ -96,14 +99,14 @@ impl Defined for Tool {
 pub(crate) fn library(tools: &[(&str, &str)]) -> Library<Tool> {
     let tools = tools.iter().map(|(name, signature)| {
         let full = FullName::parse(name).unwrap();
-        let tool = Definition::new(full.own(), "Does it", signature).unwrap();
+        let tool = Definition::new(full.tool_name(), "Does it", signature).unwrap();
         Entry { name: full, layer: Layer::Project, sealing: Sealing::Open, value: Tool(tool) }
     });
     Library::merge(tools).unwrap()
 }
 
 #[test]
-fn an_agent_is_bound_or_all_failures_are_told() {
+fn an_agent_is_bound_or_all_failures_are_reported() {
     let project = Project::read([(
         "a.gram",
         "[shared:Tool {description: 'Does it'} | (a::Int)==>(::Text)]
@@ -121,7 +124,7 @@ fn an_agent_is_bound_or_all_failures_are_told() {
         ("shared", same),
         ("y/onlyInLibrary", "(b::Text)==>(::Int)"),
     ]);
-    let bindings = bind(&agent, &project, &good, Matching::Compatible).unwrap();
+    let bindings = bind(&agent, &project, &good, MatchMode::Compatible).unwrap();
     let targets = bindings.iter().map(|binding| match &binding.target {
         Target::Tool { name, declared } => format!("{} -> {name} {}", binding.name, declared.signature),
         Target::Agent { name } => format!("{} -> agent {name}", binding.name),
@@ -143,10 +146,10 @@ fn an_agent_is_bound_or_all_failures_are_told() {
         ("x/shared", same),
         ("y/shared", same),
     ]);
-    let error = bind(&agent, &project, &bad, Matching::Compatible).unwrap_err();
-    let told = error.failures.iter().map(|failure| format!("{failure} | {}", failure.hint().unwrap_or_default()));
-    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"));
-    // The same library, held to the letter.
-    let error = bind(&agent, &project, &good, Matching::Exact).unwrap_err();
+    let error = bind(&agent, &project, &bad, MatchMode::Compatible).unwrap_err();
+    let failures = error.failures.iter().map(|failure| format!("{failure} | {}", failure.hint().unwrap_or_default()));
+    insta::assert_snapshot!(failures.collect::<Vec<_>>().join("\n"));
+    // The same library, with exact matches.
+    let error = bind(&agent, &project, &good, MatchMode::Exact).unwrap_err();
     assert_eq!(error.failures.iter().map(|failure| failure.name.as_str()).collect::<Vec<_>>(), ["inPlace"]);
 }

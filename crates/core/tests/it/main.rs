@@ -1,4 +1,4 @@
-//! Tests of the decisions from outside, in one binary.
+//! Tests of the public interface, in one binary.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,14 +9,13 @@
     reason = "tests"
 )]
 
-mod case_promises;
+mod case_properties;
 mod cases;
 mod commands;
 mod compatibility;
 mod declarations;
 mod demo;
 mod differences;
-mod experiment;
 mod findings;
 mod from_schema;
 mod generate;
@@ -25,9 +24,10 @@ mod library;
 mod openapi;
 mod permission;
 mod price;
-mod provider_views;
+mod schema_dialects;
 mod requests;
 mod rules;
 mod run;
 mod signatures;
+mod stats;
 mod wire;

@@ -1,10 +1,10 @@
-//! Toolboxes from OpenAPI documents.
+//! Import of OpenAPI documents.
 
 use patter_core::check::{Options as CheckOptions, check};
 use patter_core::declare::Toolbox;
 use patter_core::declare::project::Project;
 use patter_core::declare::template::Template;
-use patter_core::openapi::{Imported, OpenApiError, Options, toolbox};
+use patter_core::openapi::{ImportOptions, ImportedToolbox, OpenApiError, import};
 use patter_core::text::Glob;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -16,27 +16,27 @@ fn document(text: &str) -> Json {
     serde_json::from_str(text).unwrap()
 }
 
-/// Imports a document and asserts what holds for all of them: the text is formatted gram without findings, the import
-/// is stable, every signature reads, and every template names parameters that there are.
-fn import(document: &Json, options: &Options) -> Imported {
-    let made = toolbox(document, options).unwrap();
-    assert_eq!(toolbox(document, options).unwrap(), made, "the same document gives the same bytes");
-    assert_sound(&made);
-    made
+/// Imports a document and asserts the invariants of every import: the text is formatted gram without findings, the import
+/// is deterministic, every signature is valid, and every template refers to existing parameters.
+fn import_sound(document: &Json, options: &ImportOptions) -> ImportedToolbox {
+    let imported = import(document, options).unwrap();
+    assert_eq!(import(document, options).unwrap(), imported, "the import is not deterministic");
+    assert_sound(&imported);
+    imported
 }
 
-fn assert_sound(made: &Imported) {
-    assert_eq!(patter_core::gram::format(&made.text).as_deref(), Ok(made.text.as_str()));
-    let project = Project::read([("box.gram", made.text.as_str())]);
+fn assert_sound(imported: &ImportedToolbox) {
+    assert_eq!(patter_core::gram::format(&imported.text).as_deref(), Ok(imported.text.as_str()));
+    let project = Project::read([("box.gram", imported.text.as_str())]);
     let findings: Vec<_> = check(&project, &CheckOptions::default());
-    assert!(findings.is_empty(), "{findings:?}\n{}", made.text);
+    assert!(findings.is_empty(), "{findings:?}\n{}", imported.text);
     let tools: Vec<_> = project.files()[0]
         .tree
         .patterns()
         .filter_map(Toolbox::cast)
-        .flat_map(|it| it.tools().collect::<Vec<_>>())
+        .flat_map(|toolbox| toolbox.tools().collect::<Vec<_>>())
         .collect();
-    assert_eq!(tools.len(), made.tools);
+    assert_eq!(tools.len(), imported.tools);
     for tool in tools {
         let signature = tool.signature(project.records()).unwrap();
         let pattern = tool.pattern().unwrap();
@@ -58,30 +58,30 @@ fn assert_sound(made: &Imported) {
     }
 }
 
-fn shown(made: &Imported) -> String {
-    let warnings: Vec<_> = made.warnings.iter().map(|warning| format!("{warning}\n")).collect();
-    format!("{}---\n{}", made.text, warnings.concat())
+fn text_and_warnings(imported: &ImportedToolbox) -> String {
+    let warnings: Vec<_> = imported.warnings.iter().map(|warning| format!("{warning}\n")).collect();
+    format!("{}---\n{}", imported.text, warnings.concat())
 }
 
 macro_rules! snapshot {
-    ($name:literal, $shown:expr) => {
-        insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!($name, $shown) })
+    ($name:literal, $text:expr) => {
+        insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!($name, $text) })
     };
 }
 
 #[test]
-fn a_pet_store() {
-    let made = import(&document(PETSTORE), &Options::default());
-    snapshot!("openapi_petstore", shown(&made));
+fn imports_a_pet_store() {
+    let imported = import_sound(&document(PETSTORE), &ImportOptions::default());
+    snapshot!("openapi_petstore", text_and_warnings(&imported));
 }
 
 #[test]
-fn odd_things() {
-    let made = import(&document(ODD), &Options::default());
-    snapshot!("openapi_odd", shown(&made));
+fn imports_unusual_documents() {
+    let imported = import_sound(&document(ODD), &ImportOptions::default());
+    snapshot!("openapi_odd", text_and_warnings(&imported));
 }
 
-/// Returns a document with one operation, `POST /x`, that takes a JSON body with the property `p`.
+/// Returns a document with one operation, `POST /x`, whose JSON body has the property `p`.
 fn with_property(schema: &Json, schemas: &Json) -> Json {
     json!({
         "openapi": "3.1.0",
@@ -96,7 +96,7 @@ fn with_property(schema: &Json, schemas: &Json) -> Json {
     })
 }
 
-/// Returns an operation in a document of its own.
+/// Returns a document with one operation.
 fn with_operation(path: &str, method: &str, operation: &Json) -> Json {
     json!({
         "openapi": "3.0.0",
@@ -116,8 +116,8 @@ fn with_operation(path: &str, method: &str, operation: &Json) -> Json {
 #[test]
 fn schemas_become_types() {
     let check = |schema: Json, expected: &str| {
-        let made = import(&with_property(&schema, &json!({})), &Options::default());
-        let ty = made.text.split("(p::").nth(1).unwrap().split("==>(::Text)").next().unwrap();
+        let imported = import_sound(&with_property(&schema, &json!({})), &ImportOptions::default());
+        let ty = imported.text.split("(p::").nth(1).unwrap().split("==>(::Text)").next().unwrap();
         let line = ty.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(format!("(p::{line}"), expected, "{schema}");
     };
@@ -157,14 +157,14 @@ fn schemas_become_types() {
 #[test]
 fn credentials_come_from_the_environment() {
     let check = |security: Json, expected: &str| {
-        let repeated = json!([{ "name": "a", "in": "header" }, { "name": "b", "in": "query", "required": true }]);
-        let repeated = if security.to_string().contains("one") { repeated } else { json!([]) };
-        let operation = json!({ "operationId": "x", "security": security, "parameters": repeated, "responses": {} });
-        let made = import(&with_operation("/x", "get", &operation), &Options::default());
-        let after = made.text.split("url: \"https://example.com/x\",\n").nth(1).unwrap();
+        let duplicates = json!([{ "name": "a", "in": "header" }, { "name": "b", "in": "query", "required": true }]);
+        let duplicates = if security.to_string().contains("one") { duplicates } else { json!([]) };
+        let operation = json!({ "operationId": "x", "security": security, "parameters": duplicates, "responses": {} });
+        let imported = import_sound(&with_operation("/x", "get", &operation), &ImportOptions::default());
+        let after = imported.text.split("url: \"https://example.com/x\",\n").nth(1).unwrap();
         let found = after.split("result:").next().unwrap().trim().trim_end_matches(',');
         assert_eq!(found, expected, "{security}");
-        made.warnings.iter().map(|warning| format!("{warning}\n")).collect::<String>()
+        imported.warnings.iter().map(|warning| format!("{warning}\n")).collect::<String>()
     };
     check(json!([]), "");
     check(json!([{}]), "");
@@ -174,18 +174,19 @@ fn credentials_come_from_the_environment() {
     );
     check(json!([{ "otherKey": [] }]), "query: { b: \"${SHOP_OTHER_KEY}\" }");
     check(json!([{ "sid": [] }]), "headers: { Cookie: \"sid=${SHOP_SESSION}\" }");
-    let said = check(json!([{ "basic": [] }]), "headers: { Authorization: \"Basic ${SHOP_BASIC_AUTH}\" }");
-    assert_eq!(said, "document: `SHOP_BASIC_AUTH` holds `user:password`\n");
-    let said = check(json!([{ "evil": [] }, { "missing": [] }]), "");
-    assert_eq!(said, "GET /x: the security scheme `evil` is left out\n");
+    let warnings = check(json!([{ "basic": [] }]), "headers: { Authorization: \"Basic ${SHOP_BASIC_AUTH}\" }");
+    assert_eq!(warnings, "document: set `SHOP_BASIC_AUTH` to `user:password`\n");
+    let warnings = check(json!([{ "evil": [] }, { "missing": [] }]), "");
+    assert_eq!(warnings, "GET /x: the security scheme `evil` is not supported; left out\n");
 }
 
 #[test]
-fn only_what_is_asked_for() {
+fn operations_can_be_selected() {
     let check = |globs: &[&str], expected: &[&str]| {
-        let options = Options { only: globs.iter().map(|glob| Glob::new(glob)).collect(), ..Options::default() };
-        let made = import(&document(PETSTORE), &options);
-        let names: Vec<_> = made.text.lines().filter_map(|line| line.trim().strip_suffix(":Http {")).collect();
+        let options =
+            ImportOptions { only: globs.iter().map(|glob| Glob::new(glob)).collect(), ..ImportOptions::default() };
+        let imported = import_sound(&document(PETSTORE), &options);
+        let names: Vec<_> = imported.text.lines().filter_map(|line| line.trim().strip_suffix(":Http {")).collect();
         assert_eq!(names, expected.iter().map(|name| format!("[{name}")).collect::<Vec<_>>(), "{globs:?}");
     };
     check(&["list_pets"], &["listPets"]);
@@ -195,42 +196,42 @@ fn only_what_is_asked_for() {
 }
 
 #[test]
-fn the_name_and_the_address_can_be_set() {
-    let options = Options {
+fn the_name_and_the_server_can_be_set() {
+    let options = ImportOptions {
         name: Some("zoo".to_owned()),
         server: Some("http://localhost:8080/${BASE}/".to_owned()),
         only: vec![Glob::new("getPhoto")],
     };
-    let made = import(&document(PETSTORE), &options);
-    assert!(made.text.contains("[zoo:Toolbox |"), "{}", made.text);
-    assert!(made.text.contains("url: \"http://localhost:8080/${BASE}/pets/{petId}/photo\""), "{}", made.text);
-    assert!(made.text.contains("// Variables of the environment: BASE, ZOO_API_KEY.\n"), "{}", made.text);
+    let imported = import_sound(&document(PETSTORE), &options);
+    assert!(imported.text.contains("[zoo:Toolbox |"), "{}", imported.text);
+    assert!(imported.text.contains("url: \"http://localhost:8080/${BASE}/pets/{petId}/photo\""), "{}", imported.text);
+    assert!(imported.text.contains("// Environment variables: BASE, ZOO_API_KEY.\n"), "{}", imported.text);
 }
 
 #[test]
-fn names_stay_apart_and_fit_on_the_wire() {
+fn names_are_unique_and_fit_on_the_wire() {
     let operation = |id: &str| json!({ "operationId": id, "responses": {} });
     let long = "x".repeat(90);
     let mut document = with_operation("/a", "get", &operation(&long));
     document["paths"]["/b"] = json!({ "get": operation(&long), "post": operation("x-x"), "put": operation("x_x") });
-    let made = import(&document, &Options::default());
+    let imported = import_sound(&document, &ImportOptions::default());
     for name in
         [format!("[{}:", "x".repeat(58)), format!("[{}:", "x".repeat(52)), "[xX:".to_owned(), "[xX2:".to_owned()]
     {
-        assert!(made.text.contains(&name), "{name} is not in {}", made.text);
+        assert!(imported.text.contains(&name), "{name} is not in {}", imported.text);
     }
 }
 
 #[test]
-fn errors_say_what_to_do() {
-    let check = |document: &Json, options: &Options, expected: &str| {
-        let error = toolbox(document, options).unwrap_err();
+fn errors_have_hints() {
+    let check = |document: &Json, options: &ImportOptions, expected: &str| {
+        let error = import(document, options).unwrap_err();
         assert_eq!(format!("{error} | {}", error.hint().unwrap_or_default()), expected);
     };
-    let named = |name: &str| Options { name: Some(name.to_owned()), ..Options::default() };
-    let at = |server: &str| Options { server: Some(server.to_owned()), ..Options::default() };
-    let all = Options::default();
-    let server = "say the address: `--server https://api.example.com/v1`";
+    let named = |name: &str| ImportOptions { name: Some(name.to_owned()), ..ImportOptions::default() };
+    let at = |server: &str| ImportOptions { server: Some(server.to_owned()), ..ImportOptions::default() };
+    let all = ImportOptions::default();
+    let server = "pass the server address: `--server https://api.example.com/v1`";
     let with_server = |url: &str| {
         let mut document = document(PETSTORE);
         document["servers"] = json!([{ "url": url, "variables": { "evil": { "default": "${HOME}" } } }]);
@@ -239,56 +240,60 @@ fn errors_say_what_to_do() {
     check(
         &json!([]),
         &all,
-        "this is not an OpenAPI document: it has no `openapi` with a version | name the document itself, not a page that shows it",
+        "not an OpenAPI document: the version `openapi` is missing | pass the document itself, not a page that displays it",
     );
     check(
         &json!({ "swagger": "2.0" }),
         &all,
-        "this is a Swagger 2.0 document, and only OpenAPI 3 can be read | convert it to OpenAPI 3 first, with swagger2openapi for example",
+        "Swagger 2.0 is not supported, only OpenAPI 3 | convert the document to OpenAPI 3 first, for example with swagger2openapi",
     );
-    check(&json!({ "openapi": "4.0.0" }), &all, "OpenAPI 4.0.0 cannot be read | 3.0 and 3.1 can be read");
+    check(&json!({ "openapi": "4.0.0" }), &all, "OpenAPI 4.0.0 is not supported | supported versions: 3.0 and 3.1");
     check(&json!({ "openapi": "3.0.0" }), &all, "the document has no operations | ");
     for name in ["a b", "", "1a", "a__b", "a/b", &"a".repeat(33)] {
-        let hint = "a name has at most 32 ASCII letters, digits, `_` and `-`, starts with a letter and has no `__`";
-        check(&document(PETSTORE), &named(name), &format!("`{name}` cannot be the name of a toolbox | {hint}"));
+        let hint = "use at most 32 ASCII letters, digits, `_` and `-`, starting with a letter and without `__`";
+        check(&document(PETSTORE), &named(name), &format!("invalid toolbox name `{name}` | {hint}"));
     }
-    check(&with_server("/v1"), &all, &format!("the address `/v1` is not a whole one | {server}"));
+    check(&with_server("/v1"), &all, &format!("the server address `/v1` is not absolute | {server}"));
     check(
         &with_server("https://{x}/"),
         &all,
-        &format!("the address `https://{{x}}/` has holes that nothing fills | {server}"),
+        &format!("the server address `https://{{x}}/` has placeholders without a value | {server}"),
     );
     check(
         &with_server("https://{evil}/"),
         &all,
-        &format!("the address `https://{{evil}}/` has holes that nothing fills | {server}"),
+        &format!("the server address `https://{{evil}}/` has placeholders without a value | {server}"),
     );
     check(
         &document(PETSTORE),
         &at("https://{host}"),
-        &format!("the address `https://{{host}}` has holes that nothing fills | {server}"),
+        &format!("the server address `https://{{host}}` has placeholders without a value | {server}"),
     );
-    check(&document(PETSTORE), &at("example.com"), &format!("the address `example.com` is not a whole one | {server}"));
+    check(
+        &document(PETSTORE),
+        &at("example.com"),
+        &format!("the server address `example.com` is not absolute | {server}"),
+    );
     let mut without = document(PETSTORE);
     without["servers"] = json!([]);
-    check(&without, &all, &format!("the document does not say at which address its operations are | {server}"));
-    let only = Options { only: vec![Glob::new("x*")], ..Options::default() };
+    check(&without, &all, &format!("the document does not name a server | {server}"));
+    let only = ImportOptions { only: vec![Glob::new("x*")], ..ImportOptions::default() };
     check(
         &document(PETSTORE),
         &only,
-        "none of the 8 operations is asked for | the operations are listPets, addPet, getPetById, replacePet, deletePet, …",
+        "none of the 8 operations is selected | available operations: listPets, addPet, getPetById, replacePet, deletePet, …",
     );
-    let only = Options { only: vec![Glob::new("uploadPhoto")], ..Options::default() };
-    check(&document(PETSTORE), &only, "none of the operations can be a tool | ");
-    let Err(OpenApiError::NothingLeft { warnings }) = toolbox(&document(PETSTORE), &only) else { panic!() };
+    let only = ImportOptions { only: vec![Glob::new("uploadPhoto")], ..ImportOptions::default() };
+    check(&document(PETSTORE), &only, "none of the operations can be converted to a tool | ");
+    let Err(OpenApiError::NoTools { warnings }) = import(&document(PETSTORE), &only) else { panic!() };
     assert_eq!(
         warnings.last().unwrap().to_string(),
-        "POST /pets/{petId}/photo: skipped: a body of `multipart/form-data` cannot be sent"
+        "POST /pets/{petId}/photo: skipped: a request body of type `multipart/form-data` is not supported"
     );
 }
 
 #[test]
-fn large_and_hostile_documents_end() {
+fn large_and_hostile_documents_terminate() {
     let reference = |name: String| json!({ "$ref": format!("#/components/schemas/{name}") });
     let object = |properties: Json| json!({ "type": "object", "properties": properties });
     let with_schemas =
@@ -296,44 +301,47 @@ fn large_and_hostile_documents_end() {
     let many = |count: usize, schema: &dyn Fn(usize) -> Json| -> serde_json::Map<String, Json> {
         (0..count).map(|index| (format!("S{index}"), schema(index))).collect()
     };
-    // A long chain of record types, of aliases, of `allOf`, of alternatives.
-    import(
+    // Long chains of record types, aliases, `allOf` and alternatives.
+    import_sound(
         &with_schemas(many(300, &|index| object(json!({ "next": reference(format!("S{}", index + 1)) })))),
-        &Options::default(),
+        &ImportOptions::default(),
     );
-    import(&with_schemas(many(2_000, &|index| reference(format!("S{}", index + 1)))), &Options::default());
-    import(
+    import_sound(&with_schemas(many(2_000, &|index| reference(format!("S{}", index + 1)))), &ImportOptions::default());
+    import_sound(
         &with_schemas(many(
             3_000,
             &|index| json!({ "allOf": [reference(format!("S{}", index + 1)), object(json!({ "a": {} }))] }),
         )),
-        &Options::default(),
+        &ImportOptions::default(),
     );
-    // Everything refers to everything, in ways that multiply.
+    // Everything refers to everything, so that paths multiply.
     let all = |count: usize, keyword: &str| -> Json {
         json!({ keyword: (0..count).map(|index| reference(format!("S{index}"))).collect::<Vec<_>>() })
     };
     for keyword in ["oneOf", "anyOf", "allOf"] {
-        import(&with_schemas(many(12, &|_| all(12, keyword))), &Options::default());
-        import(
+        import_sound(&with_schemas(many(12, &|_| all(12, keyword))), &ImportOptions::default());
+        import_sound(
             &with_schemas(many(12, &|_| {
                 object(
                     json!({ "a": all(12, keyword), "b": { "nullable": true, "allOf": [reference("S1".to_owned())] } }),
                 )
             })),
-            &Options::default(),
+            &ImportOptions::default(),
         );
     }
-    // A list of values that is too long, and a schema that is deep.
+    // A list of values that is too long, and a deep schema.
     let values: Vec<_> = (0..20_000).map(|index| format!("v{index}")).collect();
-    let made = import(&with_property(&json!({ "type": "string", "enum": values }), &json!({})), &Options::default());
-    assert_eq!(made.warnings[0].to_string(), "POST /x: a list of 20000 allowed values is too long, and is left out");
+    let imported = import_sound(
+        &with_property(&json!({ "type": "string", "enum": values }), &json!({})),
+        &ImportOptions::default(),
+    );
+    assert_eq!(imported.warnings[0].to_string(), "POST /x: a list of 20000 allowed values is too long; left out");
     let mut deep = json!({ "type": "string" });
     for _ in 0..500 {
         deep = object(json!({ "x": { "type": "array", "items": deep } }));
     }
-    let made = import(&with_property(&deep, &json!({})), &Options::default());
-    assert!(made.warnings[0].message.contains("too large"), "{:?}", made.warnings);
+    let imported = import_sound(&with_property(&deep, &json!({})), &ImportOptions::default());
+    assert!(imported.warnings[0].message.contains("too large"), "{:?}", imported.warnings);
     // Many operations over many record types.
     let mut document = with_schemas(many(60, &|index| {
         let others = (1..8).map(|step| (format!("f{step}"), reference(format!("S{}", (index * step + 1) % 60))));
@@ -344,11 +352,11 @@ fn large_and_hostile_documents_end() {
         (format!("/p{index}/{{id}}"), json!({ "post": { "requestBody": body, "responses": { "200": body } } }))
     };
     document["paths"] = Json::Object((0..300).map(path).collect());
-    assert_eq!(import(&document, &Options::default()).tools, 300);
+    assert_eq!(import_sound(&document, &ImportOptions::default()).tools, 300);
 }
 
-/// Builds JSON from the words of OpenAPI, mostly wrong.
-fn soup() -> impl Strategy<Value = Json> {
+/// Generates JSON from the vocabulary of OpenAPI, mostly invalid.
+fn random_schema() -> impl Strategy<Value = Json> {
     let word = prop_oneof![
         Just("string"),
         Just("object"),
@@ -406,7 +414,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_import_is_sound(body in soup(), answer in soup(), parameter in soup(), a in soup(), b in soup(), name in "\\PC{0,12}") {
+    fn every_import_is_sound(body in random_schema(), answer in random_schema(), parameter in random_schema(), a in random_schema(), b in random_schema(), name in "\\PC{0,12}") {
         let content = |schema: &Json| json!({ "content": { "application/json": { "schema": schema } } });
         let path = format!("/{}/{{{name}}}", name.replace(['{', '}'], ""));
         let mut document = with_operation(&path, "post", &json!({
@@ -417,8 +425,8 @@ proptest! {
         }));
         document["components"]["schemas"] = json!({ "A": a, "B": b });
         document["info"]["title"] = json!(name);
-        if let Ok(made) = toolbox(&document, &Options::default()) {
-            assert_sound(&made);
+        if let Ok(imported) = import(&document, &ImportOptions::default()) {
+            assert_sound(&imported);
         }
     }
 }

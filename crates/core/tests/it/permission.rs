@@ -1,27 +1,27 @@
-//! Who may call what.
+//! Tests of permissions.
 
 use patter_core::name::FullName;
 use patter_core::permission::{Decision, Permissions, Rule};
 use serde_json::{Value as Json, json};
 
-/// Decides under the tools that an agent declares and some rules.
+/// Decides on a call, given the declared tools and the rules.
 fn decide(declared: &[&str], rules: &[&str], tool: &str, arguments: &Json) -> (Decision, String) {
     let name = |name: &str| FullName::parse(name).unwrap();
     let rules = rules.iter().map(|rule| Rule::parse(rule, "here").unwrap());
-    let permissions = Permissions::declared(declared.iter().map(|tool| name(tool))).with_all(rules);
-    let verdict = permissions.decide(&name(tool), arguments.as_object().unwrap());
-    (verdict.decision, verdict.because.to_string())
+    let permissions = Permissions::for_declared(declared.iter().map(|tool| name(tool))).with_all(rules);
+    let decided = permissions.decide(&name(tool), arguments.as_object().unwrap());
+    (decided.decision, decided.reason.to_string())
 }
 
 #[test]
-fn verdicts() {
+fn decisions() {
     use Decision::{Allow, Ask, Deny};
     let table: &[(&[&str], &[&str], &str, Decision)] = &[
-        // Nothing matched, or nothing given: denied.
+        // Without a matching rule, calls are denied.
         (&[], &[], "fs/read", Deny),
         (&["fs/read"], &[], "fs/write", Deny),
         (&[], &["allow text/*"], "fs/read", Deny),
-        // An agent starts from what its file declares.
+        // Declared tools are allowed.
         (&["fs/read"], &[], "fs/read", Allow),
         (&["fs/read"], &["allow text/*"], "fs/read", Allow),
         (&[], &["allow fs/read"], "fs/read", Allow),
@@ -45,8 +45,8 @@ fn verdicts() {
         (&[], &["allow write"], "write", Allow),
     ];
     for (declared, rules, tool, expected) in table {
-        let (decision, because) = decide(declared, rules, tool, &json!({}));
-        assert_eq!(decision, *expected, "{declared:?} {rules:?} {tool}: {because}");
+        let (decision, reason) = decide(declared, rules, tool, &json!({}));
+        assert_eq!(decision, *expected, "{declared:?} {rules:?} {tool}: {reason}");
     }
 }
 
@@ -59,28 +59,28 @@ fn conditions() {
         (deny_etc, json!({"path": "/etc/a/b"}), Deny),
         (deny_etc, json!({"path": "/home/x"}), Allow),
         (deny_etc, json!({}), Allow),
-        // A path is also followed, as far as its text tells.
+        // Paths are also normalized.
         (deny_etc, json!({"path": "/tmp/../etc/passwd"}), Deny),
         (deny_etc, json!({"path": "//etc//passwd"}), Deny),
         (deny_etc, json!({"path": "/./etc/passwd"}), Deny),
         (deny_etc, json!({"path": "/../../etc/passwd"}), Deny),
-        // One item of a list is enough to refuse, and all are needed to allow.
+        // One item of a list is enough to deny, and all are needed to allow.
         (deny_etc, json!({"path": ["/home/x", "/etc/passwd"]}), Deny),
         (deny_etc, json!({"path": ["/home/x"]}), Allow),
         (r#"allow t when path matches "docs/*""#, json!({"path": ["docs/a", "docs/b"]}), Allow),
         (r#"allow t when path matches "docs/*""#, json!({"path": ["docs/a", "secret"]}), Deny),
-        // Words end where they end.
+        // Operators are whole words.
         ("deny t when status is notPaid", json!({"status": "notPaid"}), Deny),
         ("deny t when status is notPaid", json!({"status": "Paid"}), Allow),
         ("deny t when status is'open'", json!({"status": "open"}), Deny),
-        // What is allowed must match as written and as followed.
+        // To be allowed, a path must match both as written and normalized.
         (r#"allow t when path matches "docs/*""#, json!({"path": "docs/a.md"}), Allow),
         (r#"allow t when path matches "docs/*""#, json!({"path": "docs/../secret"}), Deny),
         (r#"allow t when path matches "docs/*""#, json!({}), Deny),
         (r#"deny t when path does not match "docs/*""#, json!({"path": "docs/../secret"}), Deny),
         (r#"deny t when path does not match "docs/*""#, json!({"path": "docs/a"}), Allow),
         (r#"deny t when path does not match "docs/*""#, json!({}), Deny),
-        // Numbers, texts, booleans, what is inside, and several.
+        // Numbers, strings, booleans, nested values, and several conditions.
         ("ask t when amount > 100", json!({"amount": 100}), Allow),
         ("ask t when amount > 100", json!({"amount": 100.5}), Ask),
         ("ask t when amount >= 100", json!({"amount": 100}), Ask),
@@ -98,13 +98,13 @@ fn conditions() {
         ("deny t when name matches '*and*'", json!({"name": "this and that"}), Deny),
     ];
     for (rule, arguments, expected) in table {
-        let (decision, because) = decide(&["t"], &[rule], "t", arguments);
-        assert_eq!(decision, *expected, "{rule} {arguments}: {because}");
+        let (decision, reason) = decide(&["t"], &[rule], "t", arguments);
+        assert_eq!(decision, *expected, "{rule} {arguments}: {reason}");
     }
 }
 
 #[test]
-fn rules_are_read_and_written() {
+fn rules_are_parsed_and_formatted() {
     for text in [
         "allow *",
         "ask fs/*",
@@ -113,7 +113,7 @@ fn rules_are_read_and_written() {
     ] {
         assert_eq!(Rule::parse(text, "here").unwrap().to_string(), text);
     }
-    let wrong = [
+    let invalid = [
         "",
         "permit fs/*",
         "deny",
@@ -130,9 +130,9 @@ fn rules_are_read_and_written() {
         "deny t when n > 1 or m > 1",
         "deny t when path matches \"open",
     ];
-    let told = wrong.map(|text| {
+    let errors = invalid.map(|text| {
         let error = Rule::parse(text, "here").unwrap_err();
         format!("{text:?}: {error} ({})", error.hint())
     });
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(errors.join("\n"));
 }

@@ -1,13 +1,13 @@
-//! What requests cost: prices by name, exact sums, and how they are shown.
+//! The cost of requests: finding prices, exact sums, and formatting.
 
 use patter_core::message::conversation::Usage;
 use patter_core::provider::price::{Bill, Cost, Price, Prices, Rate, Rates};
 
-fn usage(input: u64, cached: u64, written: u64, output: u64) -> Usage {
+fn usage(input: u64, cached: u64, cache_write: u64, output: u64) -> Usage {
     Usage {
         input_tokens: input,
         cached_tokens: cached,
-        cache_write_tokens: written,
+        cache_write_tokens: cache_write,
         output_tokens: output,
         ..Usage::default()
     }
@@ -33,7 +33,7 @@ fn prices_are_found_by_name() {
         ("Ollama/gpt-4o", Some("$0")),
         ("demo", Some("$0")),
         ("scripted/x.json", Some("$0")),
-        // Another model may cost something else, however like its name is.
+        // A model with a similar name may have a different price.
         ("OpenAI/gpt-4o-mini-tts", None),
         ("OpenAI/gpt-5.1.9", None),
         ("OpenAI/gpt-4o-mini-2024", None),
@@ -50,7 +50,7 @@ fn prices_are_found_by_name() {
 }
 
 #[test]
-fn each_sort_of_token_has_its_price() {
+fn each_kind_of_token_has_its_price() {
     let table = [
         ("OpenAI/gpt-4o-mini", usage(1000, 400, 0, 100), 600 * 150_000 + 400 * 75_000 + 100 * 600_000),
         (
@@ -58,26 +58,35 @@ fn each_sort_of_token_has_its_price() {
             usage(1000, 400, 500, 7),
             300_000_000 + 120_000_000 + 1_875_000_000 + 105_000_000,
         ),
-        // Long requests cost more, from the first token on.
+        // All tokens of a long request cost more.
         ("Google/gemini-2.5-pro", usage(200_000, 0, 0, 10), 200_000 * 1_250_000 + 10 * 10_000_000),
         ("Google/gemini-2.5-pro", usage(200_001, 1, 0, 10), 200_000 * 2_500_000 + 250_000 + 10 * 15_000_000),
-        // A count that makes no sense is no reason to panic.
+        // Inconsistent counts must not panic.
         ("OpenAI/gpt-4o-mini", usage(5, 10, 0, 0), 10 * 75_000),
     ];
     for (model, usage, picodollars) in table {
-        assert_eq!(cost(&Prices::builtin(), model, usage), Some(Cost::picodollars(picodollars)), "{model} {usage:?}");
+        assert_eq!(
+            cost(&Prices::builtin(), model, usage),
+            Some(Cost::from_picodollars(picodollars)),
+            "{model} {usage:?}"
+        );
     }
     assert!(cost(&Prices::builtin(), "OpenAI/gpt-4o", usage(u64::MAX, 0, 0, u64::MAX)).is_some());
-    assert_eq!(cost(&Prices::builtin(), "OpenAI/gpt-4o", Usage::default()), None, "some servers do not count");
+    assert_eq!(
+        cost(&Prices::builtin(), "OpenAI/gpt-4o", Usage::default()),
+        None,
+        "some servers do not report token counts"
+    );
     assert_eq!(cost(&Prices::builtin(), "demo", Usage::default()), Some(Cost::FREE));
 }
 
 #[test]
-fn a_project_has_the_last_word() {
+fn overrides_take_precedence() {
     let rate = Rate::per_million(7.0);
-    let price = Price { rates: Rates { input: rate, cached: rate, cache_write: rate, output: rate }, long: None };
-    let ours = ["OpenAI/gpt-4o", "OpenAI/ours", "Ollama/rented"].map(|model| (model.parse().unwrap(), price));
-    let prices = Prices::builtin().with(ours);
+    let price =
+        Price { rates: Rates { input: rate, cached: rate, cache_write: rate, output: rate }, long_context: None };
+    let overrides = ["OpenAI/gpt-4o", "OpenAI/ours", "Ollama/rented"].map(|model| (model.parse().unwrap(), price));
+    let prices = Prices::builtin().with_overrides(overrides);
     let tokens = usage(1_000_000, 0, 0, 0);
     for (model, expected) in [
         ("OpenAI/gpt-4o", Some("$7.00")),
@@ -89,12 +98,12 @@ fn a_project_has_the_last_word() {
     ] {
         assert_eq!(cost(&prices, model, tokens).map(|cost| cost.to_string()).as_deref(), expected, "{model}");
     }
-    let later = prices.with([("OpenAI/ours".parse().unwrap(), Price::FREE)]);
+    let later = prices.with_overrides([("OpenAI/ours".parse().unwrap(), Price::FREE)]);
     assert_eq!(cost(&later, "OpenAI/ours", tokens), Some(Cost::FREE));
 }
 
 #[test]
-fn costs_are_shown_with_digits_that_say_something() {
+fn costs_are_shown_with_significant_digits() {
     let table = [
         (0, "$0"),
         (1, "$0.000000000001"),
@@ -108,30 +117,30 @@ fn costs_are_shown_with_digits_that_say_something() {
         (1_234_567_000_000_000, "$1234.57"),
     ];
     for (picodollars, shown) in table {
-        assert_eq!(Cost::picodollars(picodollars).to_string(), shown);
+        assert_eq!(Cost::from_picodollars(picodollars).to_string(), shown);
     }
-    assert!(Cost::picodollars(u128::MAX).to_string().starts_with("$3402823669209384634633746"));
+    assert!(Cost::from_picodollars(u128::MAX).to_string().starts_with("$3402823669209384634633746"));
 }
 
 #[test]
-fn a_sum_is_exact_and_knows_what_it_does_not_know() {
+fn totals_are_exact_or_unknown() {
     let mut bill = Bill::default();
     assert_eq!(bill.total(), Some(Cost::FREE));
     for _ in 0..1000 {
-        bill.add(Some(Cost::picodollars(100_000_000_001)));
+        bill.add(Some(Cost::from_picodollars(100_000_000_001)));
     }
-    assert_eq!(bill.total(), Some(Cost::picodollars(100_000_000_001_000)));
+    assert_eq!(bill.total(), Some(Cost::from_picodollars(100_000_000_001_000)));
     bill.add(None);
     bill.add(Some(Cost::FREE));
     assert_eq!(bill.total(), None);
 }
 
 #[test]
-fn what_is_no_price() {
-    for wrong in [f64::NAN, f64::INFINITY, -0.01, 1e7] {
-        assert!(Rate::try_from(wrong).is_err(), "{wrong}");
+fn invalid_prices_are_rejected() {
+    for invalid in [f64::NAN, f64::INFINITY, -0.01, 1e7] {
+        assert!(Rate::try_from(invalid).is_err(), "{invalid}");
     }
-    for right in [0.0, 0.005, 1e6] {
-        assert!(Rate::try_from(right).is_ok(), "{right}");
+    for valid in [0.0, 0.005, 1e6] {
+        assert!(Rate::try_from(valid).is_ok(), "{valid}");
     }
 }

@@ -1,4 +1,4 @@
-//! Signatures and their schemas: what the source documents name, and what the table of types says.
+//! Tests of signatures, their schemas and validation.
 
 use patter_core::types::schema::{input_schema, output_schema};
 use patter_core::types::signature::{Records, Shape, Signature, Type};
@@ -23,27 +23,27 @@ fn check_type(written: &str, expected: &Json) {
     );
 }
 
-/// Checks that a text is no signature, and why.
-fn refuse(text: &str, code: &str, message: &str) {
+/// Checks that a signature is rejected with a diagnostic.
+fn reject(text: &str, code: &str, message: &str) {
     let error = Signature::parse(text).expect_err(text);
     let found: Vec<_> = error.diagnostics.iter().map(|found| (found.code, found.message.as_ref())).collect();
     assert!(found.contains(&(code, message)), "{text}: {found:?}");
 }
 
 #[test]
-fn a_simple_function_takes_no_parameters() {
+fn a_signature_may_have_no_parameters() {
     check("()==>(::String)", &json!({ "type": "object", "properties": {} }));
 }
 
 #[test]
-fn a_parameter_is_named_by_its_identifier() {
+fn an_identifier_names_a_parameter() {
     let expected =
         json!({ "type": "object", "properties": { "personName": { "type": "string" } }, "required": ["personName"] });
     check("(personName::Text)==>(::String)", &expected);
 }
 
 #[test]
-fn a_parameter_is_named_by_its_param_name() {
+fn a_param_name_names_a_parameter() {
     let expected = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
     check("(::Text {paramName:\"name\"})==>(::String)", &expected);
     assert_eq!(signature("(::Text {paramName:\"name\"})==>(::String)").to_string(), "(name::Text)==>(::Text)");
@@ -62,7 +62,7 @@ fn an_optional_parameter_is_not_required() {
 }
 
 #[test]
-fn a_default_makes_a_parameter_optional_and_is_in_the_schema() {
+fn a_parameter_with_a_default_is_not_required() {
     check(
         "(personName::Text)==>(age::Int {default:18})==>(::String)",
         &json!({
@@ -74,7 +74,7 @@ fn a_default_makes_a_parameter_optional_and_is_in_the_schema() {
 }
 
 #[test]
-fn chains_of_two_three_and_eight_parameters_keep_their_order() {
+fn parameters_keep_their_order() {
     for count in [2, 3, 8] {
         let names: Vec<_> = (0..count).map(|index| format!("p{}", count - index)).collect();
         let nodes: Vec<_> = names.iter().map(|name| format!("({name}::Int)==>")).collect();
@@ -85,7 +85,7 @@ fn chains_of_two_three_and_eight_parameters_keep_their_order() {
 }
 
 #[test]
-fn every_type_of_the_table_has_its_schema() {
+fn every_type_has_a_schema() {
     for name in ["Text", "String"] {
         check_type(&format!("::{name}"), &json!({ "type": "string" }));
     }
@@ -104,7 +104,7 @@ fn every_type_of_the_table_has_its_schema() {
 }
 
 #[test]
-fn every_property_of_the_table_has_its_keyword() {
+fn every_property_has_a_keyword() {
     check_type("::Text {description: 'who'}", &json!({ "type": "string", "description": "who" }));
     check_type("::Text {enum: [low, 'high']}", &json!({ "type": "string", "enum": ["low", "high"] }));
     check_type("::Int {range: 1..10}", &json!({ "type": "integer", "minimum": 1, "maximum": 10 }));
@@ -119,7 +119,7 @@ fn every_property_of_the_table_has_its_keyword() {
 }
 
 #[test]
-fn a_record_parameter_has_fields_in_both_forms() {
+fn fields_have_two_forms() {
     let expected = json!({
         "type": "object",
         "properties": { "name": { "type": "string" }, "age": { "type": "integer" } },
@@ -130,7 +130,7 @@ fn a_record_parameter_has_fields_in_both_forms() {
 }
 
 #[test]
-fn records_nest() {
+fn objects_can_be_nested() {
     check_type(
         "::Object {fields:[{name:\"address\", type:\"Object\", optional:true, fields:[{name:\"city\", type:\"Text\", default:\"Rome\"}]}]}",
         &json!({
@@ -143,7 +143,7 @@ fn records_nest() {
 }
 
 #[test]
-fn arrays_hold_records_and_arrays() {
+fn arrays_can_contain_objects_and_arrays() {
     check_type(
         "::Array {elementType:\"Object\", fields:[{name:\"id\", type:\"Int\"}]}",
         &json!({
@@ -158,7 +158,7 @@ fn arrays_hold_records_and_arrays() {
 }
 
 #[test]
-fn a_schema_says_what_types_cannot() {
+fn a_type_can_be_a_schema() {
     check_type(
         "::Any {schema: json`{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}`, description: 'either'}",
         &json!({ "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "either" }),
@@ -166,7 +166,7 @@ fn a_schema_says_what_types_cannot() {
 }
 
 #[test]
-fn the_result_has_a_schema_too() {
+fn the_result_has_a_schema() {
     let check = |written: &str, expected: Json| {
         let schema = output_schema(&signature(&format!("()==>({written})")), &Records::default());
         assert_eq!(schema, expected, "{written}");
@@ -180,43 +180,43 @@ fn the_result_has_a_schema_too() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_rule() {
-    refuse("(a::Txt)==>(::Text)", "P020", "there is no type `Txt`");
-    refuse("(a)==>(::Text)", "P021", "this parameter has no type");
-    refuse("(::Text)==>(::Text)", "P022", "this parameter has no name");
-    refuse("(a::Text)==>(a::Int)==>(::Text)", "P023", "the name `a` is used twice");
-    refuse("(a::Text)==>()", "P024", "this signature has no result type");
-    refuse("(a:Text:Int)==>(::Text)", "P025", "a parameter has only one type");
-    refuse(
+fn invalid_signatures_are_rejected() {
+    reject("(a::Txt)==>(::Text)", "P020", "unknown type `Txt`");
+    reject("(a)==>(::Text)", "P021", "this parameter has no type");
+    reject("(::Text)==>(::Text)", "P022", "this parameter has no name");
+    reject("(a::Text)==>(a::Int)==>(::Text)", "P023", "the name `a` is used twice");
+    reject("(a::Text)==>()", "P024", "this signature has no result type");
+    reject("(a:Text:Int)==>(::Text)", "P025", "a parameter can have only one type");
+    reject(
         "(a::Int {default: 'x'})==>(::Text)",
         "P026",
-        "this default does not fit its type: expected an Int, found \"x\"",
+        "the default does not match its type: expected an Int, found \"x\"",
     );
-    refuse(
+    reject(
         "(a::Int {range: 1..3, default: 5})==>(::Text)",
         "P026",
-        "this default does not fit its type: expected a number from 1 to 3, found 5",
+        "the default does not match its type: expected a number from 1 to 3, found 5",
     );
-    refuse("(a::Text {enum: [1]})==>(::Text)", "P027", "1 is an integer, but the type is Text");
-    refuse("(a::Int {range: 5..1})==>(::Text)", "P028", "the range is empty: 5 is more than 1");
-    refuse("(a::Text {pattern: '('})==>(::Text)", "P029", "this is not a regular expression: unclosed group");
-    refuse("(a::Object {fields: 'x'})==>(::Text)", "P030", "fields are a list or a map");
-    refuse("(a::Array)==>(::Text)", "P031", "an array needs the type of its elements");
-    refuse("(a::Bool {range: 1..2})==>(::Text)", "P032", "`range` does not fit the type Bool");
-    refuse("(a::Text)==>()==>(::Text)", "P033", "an empty node among the parameters");
-    refuse("(a::Text {defalt: 'x'})==>(::Text)", "P004", "a type has no property `defalt`");
-    refuse("(a::Any {schema: 'x'})==>(::Text)", "P036", "this is not a JSON Schema");
-    refuse("(a::Text)", "P008", "a signature joins its parameters and its result by arrows");
-    refuse("(a::Text", "G002", "expected `)`, found the end of the file");
+    reject("(a::Text {enum: [1]})==>(::Text)", "P027", "1 is an integer, but the type is Text");
+    reject("(a::Int {range: 5..1})==>(::Text)", "P028", "the range is empty: 5 is greater than 1");
+    reject("(a::Text {pattern: '('})==>(::Text)", "P029", "invalid regular expression: unclosed group");
+    reject("(a::Object {fields: 'x'})==>(::Text)", "P030", "`fields` must be a list or a map");
+    reject("(a::Array)==>(::Text)", "P031", "the array has no element type");
+    reject("(a::Bool {range: 1..2})==>(::Text)", "P032", "`range` does not apply to the type Bool");
+    reject("(a::Text)==>()==>(::Text)", "P033", "this parameter is empty");
+    reject("(a::Text {defalt: 'x'})==>(::Text)", "P004", "a type has no property `defalt`");
+    reject("(a::Any {schema: 'x'})==>(::Text)", "P036", "not a JSON Schema");
+    reject("(a::Text)", "P008", "a signature must connect its parameters and its result with arrows");
+    reject("(a::Text", "G002", "expected `)`, found the end of the file");
 }
 
 #[test]
-fn arguments_are_checked_with_path_expectation_and_finding() {
+fn mismatches_have_paths() {
     let signature = signature(
         "(user::Object {fields:[{name:'name', type:'Text'}, {name:'tags', type:'Array', elementType:'Text', optional:true}]})==>(limit::Int {default:10, range:1..100})==>(::Text)",
     );
     let check = |arguments: Json, expected: &[&str]| {
-        let found = signature.arguments(arguments, &Records::default());
+        let found = signature.validate_arguments(arguments, &Records::default());
         let messages: Vec<_> = found.err().unwrap_or_default().iter().map(ToString::to_string).collect();
         assert_eq!(messages, expected);
     };
@@ -231,12 +231,12 @@ fn arguments_are_checked_with_path_expectation_and_finding() {
         ],
     );
     check(json!([1]), &["expected an object with the arguments, found [1]"]);
-    let filled = signature.arguments(json!({ "user": { "name": "Ada" } }), &Records::default()).unwrap();
+    let filled = signature.validate_arguments(json!({ "user": { "name": "Ada" } }), &Records::default()).unwrap();
     assert_eq!(filled, json!({ "user": { "name": "Ada" }, "limit": 10 }));
 }
 
 #[test]
-fn printing_and_reading_a_signature_gives_the_same() {
+fn a_signature_survives_formatting() {
     for text in [
         "()==>(::Text)",
         "(personName::Text { default: \"world\" })==>(::Text)",
@@ -250,52 +250,55 @@ fn printing_and_reading_a_signature_gives_the_same() {
 }
 
 #[test]
-fn defaults_are_put_into_defaults_but_not_into_listed_values() {
+fn defaults_are_filled_in_inside_defaults_but_not_inside_listed_values() {
     let field = "fields: [{name: 'x', type: 'Int', default: 1}]";
     let inside = signature(&format!("(p::Object {{{field}, default: {{}}}})==>(::Any)"));
-    assert_eq!(inside.arguments(json!({}), &Records::default()), Ok(json!({ "p": { "x": 1 } })));
+    assert_eq!(inside.validate_arguments(json!({}), &Records::default()), Ok(json!({ "p": { "x": 1 } })));
     let listed = signature(&format!("(p::Object {{{field}, enum: [{{y: 2}}]}})==>(::Any)"));
-    assert_eq!(listed.arguments(json!({ "p": { "y": 2 } }), &Records::default()), Ok(json!({ "p": { "y": 2 } })));
+    assert_eq!(
+        listed.validate_arguments(json!({ "p": { "y": 2 } }), &Records::default()),
+        Ok(json!({ "p": { "y": 2 } }))
+    );
 }
 
 #[test]
-fn whole_numbers_are_written_as_such() {
+fn whole_floats_become_integers() {
     let signature = signature(
         "(n::Int)==>(list::Array {elementType: 'Int'})==>(one::Int {enum: [1, 2]})\
          ==>(inner::Object {fields: {i: 'Int', d: 'Double'}})==>(::Int)",
     );
     let arguments = json!({"n": 1.0, "list": [2.0, -3.0, 1e30], "one": 2.0, "inner": {"i": 1e3, "d": 4.0}});
-    let taken = signature.arguments(arguments, &Records::default()).unwrap();
+    let filled = signature.validate_arguments(arguments, &Records::default()).unwrap();
     let expected = r#"{"n":1,"list":[2,-3,1e+30],"one":2,"inner":{"i":1000,"d":4.0}}"#;
-    assert_eq!(taken.to_string(), expected);
+    assert_eq!(filled.to_string(), expected);
 }
 
 #[test]
-fn big_whole_numbers_are_compared_exactly() {
+fn large_integers_are_compared_exactly() {
     let signature = signature("(p::Int {range: ...9007199254740992})==>(::Any)");
-    assert!(signature.arguments(json!({ "p": 9_007_199_254_740_992_u64 }), &Records::default()).is_ok());
-    assert!(signature.arguments(json!({ "p": 9_007_199_254_740_993_u64 }), &Records::default()).is_err());
+    assert!(signature.validate_arguments(json!({ "p": 9_007_199_254_740_992_u64 }), &Records::default()).is_ok());
+    assert!(signature.validate_arguments(json!({ "p": 9_007_199_254_740_993_u64 }), &Records::default()).is_err());
 }
 
 #[test]
-fn patterns_mean_what_json_schema_says() {
+fn patterns_have_the_semantics_of_json_schema() {
     let signature = signature("(p::Text {pattern: '^\\\\d$'})==>(::Any)");
-    assert!(signature.arguments(json!({ "p": "7" }), &Records::default()).is_ok());
-    assert!(signature.arguments(json!({ "p": "\u{0667}" }), &Records::default()).is_err());
+    assert!(signature.validate_arguments(json!({ "p": "7" }), &Records::default()).is_ok());
+    assert!(signature.validate_arguments(json!({ "p": "\u{0667}" }), &Records::default()).is_err());
 }
 
 #[test]
-fn a_broken_schema_is_refused_and_allows_nothing() {
+fn an_invalid_schema_is_rejected_and_allows_nothing() {
     for schema in ["{\"$schema\":\"http://example.com/x\"}", "{\"$ref\":\"#/nope\"}", "{\"type\":1}"] {
         let error = Signature::parse(&format!("(p::Any {{schema: json`{schema}`}})==>(::Any)")).unwrap_err();
         assert_eq!(error.diagnostics[0].code, "P036");
-        assert!(error.diagnostics[0].message.starts_with("this is not a JSON Schema: "), "{error}");
+        assert!(error.diagnostics[0].message.starts_with("not a valid JSON Schema: "), "{error}");
         let ty = Type::new(Shape::Schema(serde_json::from_str(schema).unwrap()));
         assert!(ty.check(&json!(1), &Records::default()).is_err());
     }
 }
 
-/// Reads record types and a signature over them from one text.
+/// Reads a project, and returns the signature of a tool with the record types.
 fn with_records(text: &str, name: &str) -> (Signature, Records) {
     let project = patter_core::declare::project::Project::read([("a.gram", text)]);
     let (_, tool) = project.tools().find(|(declaration, _)| declaration.name == name).unwrap();
@@ -303,7 +306,7 @@ fn with_records(text: &str, name: &str) -> (Signature, Records) {
 }
 
 #[test]
-fn a_record_type_that_is_used_once_stands_where_it_is_used() {
+fn a_record_type_that_is_used_once_is_inlined() {
     let (signature, records) = with_records(
         "[Address:Object {description: 'where'} | (city::Text), (zip::Text {optional: true})]
          [t:Tool {description: 'x'} | (to::Address)==>(::Bool)]",
@@ -325,7 +328,7 @@ fn a_record_type_that_is_used_once_stands_where_it_is_used() {
 }
 
 #[test]
-fn record_types_that_are_used_again_or_hold_themselves_are_defined_once() {
+fn shared_and_recursive_record_types_become_definitions() {
     let (signature, records) = with_records(
         "[Node:Object | (name::Text), (children::Array {elementType: 'Node'})]
          [t:Tool {description: 'x'} | (a::Node)==>(::Node)]",
@@ -337,15 +340,15 @@ fn record_types_that_are_used_again_or_hold_themselves_are_defined_once() {
     assert!(jsonschema::meta::is_valid(&schema));
     let tree = json!({ "a": { "name": "x", "children": [{ "name": "y", "children": [] }] } });
     assert!(jsonschema::is_valid(&schema, &tree));
-    assert!(signature.arguments(tree, &records).is_ok());
+    assert!(signature.validate_arguments(tree, &records).is_ok());
     let wrong = json!({ "a": { "name": "x", "children": [{ "name": 1, "children": [] }] } });
     assert!(!jsonschema::is_valid(&schema, &wrong));
-    let message = signature.arguments(wrong, &records).unwrap_err()[0].to_string();
+    let message = signature.validate_arguments(wrong, &records).unwrap_err()[0].to_string();
     assert_eq!(message, "`a.children[0].name`: expected a Text, found 1");
 }
 
 #[test]
-fn record_types_that_multiply_do_not_make_a_schema_explode() {
+fn nested_record_types_do_not_grow_exponentially() {
     let mut text = String::from("[t:Tool {description: 'x'} | (a::R0)==>(::Bool)] [R40:Object | (x::Int)]\n");
     for index in 0..40 {
         text += &format!("[R{index}:Object | (a::R{0}), (b::R{0})]\n", index + 1);

@@ -1,50 +1,52 @@
-//! Who answers whether calls may be made.
+//! Approval of calls.
 
 use crate::tool::BoxFuture;
 use patter_core::run::PendingCall;
 use std::sync::Arc;
 
-/// Answers whether calls may be made.
+/// Decides whether calls may be made that need approval.
 pub trait Approver: Send + Sync {
-    /// Asks about a call. Whoever drives the run waits for the answer, or for the run to be cancelled.
-    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer>;
+    /// Asks for approval of a call. The driver waits for the answer, or until the run is cancelled.
+    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, ApprovalAnswer>;
 
-    /// Asks whether a call is to be made again that was under way when the program ended, so that nobody knows what came
-    /// of it. Without a word on this it is not.
-    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+    /// Asks whether to repeat a call that was under way when the program ended, so that its outcome is unknown. By
+    /// default it is not repeated.
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
         let _ = (agent, call);
-        Box::pin(async { Answer::Refuse(IN_DOUBT.to_owned()) })
+        Box::pin(async { ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()) })
     }
 }
 
-/// What the model reads of a call that was under way when the program ended, and is not made again.
-pub const IN_DOUBT: &str = "the run was stopped while this was under way, and nobody knows what came of it";
+/// The message for the model about a call that was interrupted and is not repeated.
+pub const OUTCOME_UNKNOWN: &str = "the run was interrupted during this call, and its outcome is unknown";
 
 impl<A: Approver + ?Sized> Approver for Arc<A> {
-    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
         (**self).ask(agent, call, because)
     }
 
-    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
         (**self).repeat(agent, call)
     }
 }
 
-/// What is answered about a call.
+/// The answer to a request for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It may be made.
+pub enum ApprovalAnswer {
+    /// The call may be made.
     Approve,
-    /// It may not, and why, which the model gets to read.
+    /// The call may not be made; the model reads the reason.
     Refuse(String),
 }
 
-/// An approver for runs that nobody watches: it refuses.
+/// An approver for unattended runs: it refuses every call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct RefusingApprover;
 
-impl Approver for Nobody {
-    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::Refuse("it needs an approval, and there is nobody to ask".to_owned()) })
+impl Approver for RefusingApprover {
+    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async {
+            ApprovalAnswer::Refuse("the call needs approval, and nobody is available to approve it".to_owned())
+        })
     }
 }

@@ -1,102 +1,87 @@
 //! Calls of tools and of other agents.
 
-use super::{Driver, RunEventKind, Start, event, now};
-use crate::agent::CompiledAgent;
-use crate::tool::{Approval, Call, CallError, CancellationToken, Executor, ToolEvent, ToolEventKind};
+use super::clock::now_ms;
+use super::driver::{Driver, Start};
+use super::event::{RunEventKind, emit};
+
+use crate::tool::{Approval, CallError, CallRequest, CancellationToken, Executor, ToolEvent, ToolEventKind};
+use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
-use patter_core::run::{self, PendingCall, Ruling, Run, Target};
-use patter_core::session::{Entry, RunPath};
-use patter_core::wire::without_nulls;
+use patter_core::run::{CallTarget, PendingCall, Ruling, Run, RunOutcome};
+use patter_core::session::{LogEntry, RunPath};
+use patter_core::wire::remove_optional_nulls;
 use serde_json::Value as Json;
 use std::time::{Duration, Instant};
 
-/// A call that is to be made.
-pub(super) struct Calling {
+/// A call to be made.
+pub(super) struct CallTask {
     pub(super) driver: Driver,
     pub(super) compiled: CompiledAgent,
     pub(super) executor: Executor,
-    /// How deep the run is that asked for it.
+    /// The depth of the calling run.
     pub(super) depth: u32,
-    /// Which run that is.
+    /// The path of the calling run.
     pub(super) path: RunPath,
-    /// That run, as it was then, where the call is one of an agent.
+    /// The calling run at the time of the call, if the call is to an agent.
     pub(super) parent: Option<Run>,
     pub(super) cancellation: CancellationToken,
     pub(super) call: PendingCall,
 }
 
-/// A call that was made.
-pub(super) struct Called {
+/// The result of a call.
+pub(super) struct CallResult {
     pub(super) id: String,
     pub(super) outcome: ToolOutcome,
     pub(super) duration: Duration,
     pub(super) usage: Usage,
 }
 
-/// Decides about a call.
+/// Decides whether a call is allowed.
 pub(super) fn ruling(executor: &Executor, call: &PendingCall) -> Ruling {
     match &call.target {
-        Target::Tool { name, .. } => match executor.verdict(name.as_str(), &call.arguments) {
+        CallTarget::Tool { name, .. } => match executor.verdict(name.as_str(), &call.arguments) {
             Ok(verdict) => verdict.into(),
-            // The executor says what is wrong when the call is made.
+            // The executor reports the error when the call is made.
             Err(_) => Ruling { decision: Decision::Allow, because: String::new() },
         },
-        Target::Agent { name } => match FullName::parse(name) {
+        CallTarget::Agent { name } => match FullName::parse(name) {
             Ok(name) => executor.verdict_for_agent(&name, &call.arguments).into(),
             Err(error) => Ruling { decision: Decision::Deny, because: error.to_string() },
         },
     }
 }
 
-impl Calling {
-    /// Makes the call. Dropping this cancels it.
-    pub(super) async fn made(self) -> Called {
-        let begin = Instant::now();
+impl CallTask {
+    /// Makes the call. Dropping the future cancels it.
+    pub(super) async fn run(self) -> CallResult {
+        let start = Instant::now();
         let _guard = self.cancellation.clone().drop_guard();
         let (outcome, usage) = match &self.call.target {
-            Target::Tool { name, .. } => (self.tool(name.as_str()).await, Usage::default()),
-            Target::Agent { name } => self.agent(name).await,
+            CallTarget::Tool { name, .. } => (self.call_tool(name.as_str()).await, Usage::default()),
+            CallTarget::Agent { name } => self.call_agent(name).await,
         };
-        Called { id: self.call.id, outcome, duration: begin.elapsed(), usage }
+        CallResult { id: self.call.id, outcome, duration: start.elapsed(), usage }
     }
 
-    async fn tool(&self, name: &str) -> ToolOutcome {
+    async fn call_tool(&self, name: &str) -> ToolOutcome {
         let mut arguments = self.call.arguments.clone();
         if let Some(schema) = self.compiled.strict_schema(&self.call.tool) {
-            without_nulls(&mut arguments, schema);
+            remove_optional_nulls(&mut arguments, schema);
         }
-        // The declaration has a say in what its own defaults are, before the tool has in its.
-        if let Err(message) = self.compiled.declared_arguments(&self.call.tool, &mut arguments) {
+        // The defaults of the declaration apply before those of the tool.
+        if let Err(message) = self.compiled.check_arguments(&self.call.tool, &mut arguments) {
             return ToolOutcome::Error { message };
         }
-        let mut executor = self.executor.clone();
-        let listener = self.driver.listener.clone();
-        let journal = self.driver.journal.clone().filter(|journal| journal.takes_notes());
-        if listener.is_some() || journal.is_some() {
-            let (agent, depth, call_id) = (self.compiled.name().to_owned(), self.depth, self.call.id.clone());
-            let run = self.path.clone();
-            executor = executor.with_listener(move |event: &ToolEvent<'_>| {
-                let ToolEventKind::Progress(progress) = &event.kind else { return };
-                let (call_id, fraction, message) = (call_id.clone(), progress.fraction, progress.message.clone());
-                if let Some(journal) = &journal {
-                    let (run, call_id, message) = (run.clone(), call_id.clone(), message.clone());
-                    journal.note(&Entry::Progressed { run, call_id, fraction, message });
-                }
-                if let Some(listener) = &listener {
-                    event::tell(listener, &agent, depth, RunEventKind::ToolProgress { call_id, fraction, message });
-                }
-            });
-        }
-        let call = Call {
+        let call = CallRequest {
             tool: name.to_owned(),
             arguments,
             id: self.call.id.as_str().into(),
             approval: if self.call.approved { Approval::Given } else { Approval::None },
             cancellation: self.cancellation.clone(),
         };
-        match executor.call(call).await {
+        match self.reporting_executor().call(call).await {
             Ok(value) => ToolOutcome::Value { value },
             Err(CallError::Cancelled { .. }) => ToolOutcome::Cancelled,
             Err(error @ CallError::PermissionDenied { .. }) => ToolOutcome::Denied { message: error.to_string() },
@@ -104,31 +89,62 @@ impl Calling {
         }
     }
 
-    async fn agent(&self, name: &str) -> (ToolOutcome, Usage) {
+    /// Returns an executor that reports the progress of the call to the listener and to the recording.
+    fn reporting_executor(&self) -> Executor {
+        let listener = self.driver.listener.clone();
+        let journal = self.driver.journal.clone().filter(|journal| journal.is_recording());
+        if listener.is_none() && journal.is_none() {
+            return self.executor.clone();
+        }
+        let agent = self.compiled.name().to_owned();
+        let depth = self.depth;
+        let run = self.path.clone();
+        let call_id = self.call.id.clone();
+        self.executor.clone().with_listener(move |event: &ToolEvent<'_>| {
+            let ToolEventKind::Progress(progress) = &event.kind else { return };
+            let fraction = progress.fraction;
+            if let Some(journal) = &journal {
+                let message = progress.message.clone();
+                journal.record(&LogEntry::CallProgressed {
+                    run: run.clone(),
+                    call_id: call_id.clone(),
+                    fraction,
+                    message,
+                });
+            }
+            if let Some(listener) = &listener {
+                let message = progress.message.clone();
+                let kind = RunEventKind::ToolProgress { call_id: call_id.clone(), fraction, message };
+                emit(listener, &agent, depth, kind);
+            }
+        })
+    }
+
+    async fn call_agent(&self, name: &str) -> (ToolOutcome, Usage) {
         let failed = |message: String| (ToolOutcome::Error { message }, Usage::default());
-        let compiled = match self.driver.ready(name) {
+        let compiled = match self.driver.compile_named(name) {
             Some(Ok(compiled)) => compiled,
             Some(Err(error)) => return failed(error.to_string()),
             None => return failed(format!("there is no agent `{name}`")),
         };
         let Some(parent) = &self.parent else {
-            return failed(format!("the run that called `{name}` is not known"));
+            return failed(format!("the run that called `{name}` is unknown"));
         };
         let path: RunPath = self.path.iter().chain([&self.call.id]).cloned().collect();
-        let kept = self.driver.journal.as_ref().and_then(|journal| journal.open_run(&path));
-        let (run, start) = match kept {
-            Some(run) => (run, Start::Again),
-            None => match parent.child(&self.call.id, compiled.spec().clone(), now()) {
+        let unfinished = self.driver.journal.as_ref().and_then(|journal| journal.unfinished_run(&path));
+        let (run, start) = match unfinished {
+            Some(run) => (run, Start::Resumed),
+            None => match parent.start_child(&self.call.id, compiled.spec().clone(), now_ms()) {
                 Ok(run) => (run, Start::New),
                 Err(error) => return failed(error.to_string()),
             },
         };
         let run = self.driver.perform(&compiled, run, path, start, &self.cancellation).await;
         let outcome = match run.outcome() {
-            Some(run::RunOutcome::Answer { value: Some(value), .. }) => ToolOutcome::Value { value: value.clone() },
-            Some(run::RunOutcome::Answer { text, .. }) => ToolOutcome::Value { value: Json::from(text.as_str()) },
-            Some(run::RunOutcome::Failed(failure)) => ToolOutcome::Error { message: failure.to_string() },
-            Some(run::RunOutcome::Cancelled) | None => ToolOutcome::Cancelled,
+            Some(RunOutcome::Answer { value: Some(value), .. }) => ToolOutcome::Value { value: value.clone() },
+            Some(RunOutcome::Answer { text, .. }) => ToolOutcome::Value { value: Json::from(text.as_str()) },
+            Some(RunOutcome::Failed(failure)) => ToolOutcome::Error { message: failure.to_string() },
+            Some(RunOutcome::Cancelled) | None => ToolOutcome::Cancelled,
         };
         (outcome, run.usage())
     }

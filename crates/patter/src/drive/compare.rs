@@ -1,18 +1,19 @@
-//! Recorded runs, compared with the agents that a driver has.
+//! Comparing recorded runs with the agents of a driver.
 
-use super::{Driver, call};
-use crate::agent::{CompileError, CompiledAgent};
+use super::call::ruling;
+use super::driver::Driver;
 use crate::tool::Executor;
-use patter_core::session::replay::{After, Comparison, CurrentAgent, CurrentAgents, compare};
-use patter_core::session::{Entry, LogError};
+use patter_core::compile::{CompileError, CompiledAgent};
+use patter_core::session::replay::{CurrentAgent, CurrentAgents, OnDifference, ReplayComparison, compare};
+use patter_core::session::{LogEntry, LogError};
 use std::cell::RefCell;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why recorded runs cannot be compared with agents.
+/// An error comparing recorded runs with agents.
 #[derive(Debug, Error)]
 pub enum CompareError {
-    /// An agent is not ready to run.
+    /// An agent cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// The recording is damaged.
@@ -21,48 +22,48 @@ pub enum CompareError {
 }
 
 impl Driver {
-    /// Compares what was recorded with the agents as they are now: `agent` takes the part of the one that a person spoke
-    /// with, and others those of the agents of the same names. Nothing is called, neither models nor tools.
+    /// Compares a recording with the current agents: `agent` replaces the one that the user talked to, and agents of the
+    /// same names replace the others. Neither models nor tools are called.
     pub fn compare(
         &self,
         agent: &CompiledAgent,
-        entries: impl IntoIterator<Item = Entry>,
-        after: After,
-    ) -> Result<Comparison, CompareError> {
-        let players = Players { driver: self, main: agent, failed: RefCell::default() };
-        let compared = compare(entries, &players, after)?;
-        match players.failed.into_inner() {
+        entries: impl IntoIterator<Item = LogEntry>,
+        after: OnDifference,
+    ) -> Result<ReplayComparison, CompareError> {
+        let agents = DriverAgents { driver: self, main: agent, error: RefCell::default() };
+        let comparison = compare(entries, &agents, after)?;
+        match agents.error.into_inner() {
             Some(error) => Err(error.into()),
-            None => Ok(compared),
+            None => Ok(comparison),
         }
     }
 }
 
-struct Players<'d> {
+/// The current agents, as the comparison looks them up.
+struct DriverAgents<'d> {
     driver: &'d Driver,
     main: &'d CompiledAgent,
-    /// Why an agent is not ready to run.
-    failed: RefCell<Option<CompileError>>,
+    /// The first error compiling an agent.
+    error: RefCell<Option<CompileError>>,
 }
 
-impl CurrentAgents for Players<'_> {
-    fn actor(&self, run: &[String], agent: &str) -> Option<CurrentAgent<'_>> {
+impl CurrentAgents for DriverAgents<'_> {
+    fn find(&self, run: &[String], agent: &str) -> Option<CurrentAgent<'_>> {
         let compiled = match run {
             [] => self.main.clone(),
-            _ => match self.driver.ready(agent)? {
+            _ => match self.driver.compile_named(agent)? {
                 Ok(compiled) => compiled,
                 Err(error) => {
-                    self.failed.borrow_mut().get_or_insert(error);
+                    self.error.borrow_mut().get_or_insert(error);
                     return None;
                 }
             },
         };
-        let permissions = compiled.permissions(self.driver.rules.iter().cloned());
-        let executor = Executor::new(Arc::clone(&self.driver.library), permissions);
+        let executor = Executor::new(Arc::clone(&self.driver.library), self.driver.permissions(&compiled));
         Some(CurrentAgent {
             frame: Arc::clone(compiled.frame()),
             spec: compiled.spec().clone(),
-            decide: Box::new(move |asked| call::ruling(&executor, asked)),
+            decide: Box::new(move |call| ruling(&executor, call)),
         })
     }
 }

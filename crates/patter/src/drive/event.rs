@@ -1,69 +1,69 @@
-//! What happens in the course of a run.
+//! The events of a run.
 
-use patter_core::message::conversation::{self, Usage};
+use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::run::{Response, Run, RunOutcome};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// Who hears what happens.
+/// Receives the events of runs.
 pub type Listener = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
-/// Something that happened in the course of a run. The same events feed the terminal, machines and stores.
+/// An event of a run. The terminal, JSON output and stores all show the same events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunEvent {
     /// The agent.
     pub agent: String,
-    /// How many agents called one another until this one.
+    /// How deep the run is nested in calls of agents; 0 for the outermost run.
     pub depth: u32,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
 
-/// What happened.
+/// The kind of an event, with its details.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEventKind {
-    /// The run begins, or goes on.
+    /// The run starts or resumes.
     Started {
         /// The model.
         model: String,
-        /// The hash of what the tools are bound to.
+        /// The hash of the bindings of the tools.
         bindings: String,
     },
     /// The model is called.
     ModelCalled {
-        /// How often it was, this time included.
+        /// The number of calls so far, including this one.
         number: u32,
     },
-    /// The model said something.
+    /// A piece of the model's text.
     Text {
-        /// The next piece.
+        /// The piece.
         text: String,
     },
-    /// The model thought something.
+    /// A piece of the model's reasoning.
     Thought {
-        /// The next piece.
+        /// The piece.
         text: String,
     },
-    /// The request to the model waits: it is made again after a failure, or the provider wants less at a time.
+    /// The request to the model waits: it is retried after a failure, or the provider limits the rate.
     Waiting {
-        /// How long, more or less.
+        /// The approximate wait in seconds.
         seconds: f64,
-        /// Why.
+        /// The reason.
         because: String,
     },
     /// The reply of the model is complete.
     Replied {
         /// The model.
         model: String,
-        /// What it cost.
+        /// The tokens used.
         usage: Usage,
-        /// How many calls it asks for.
+        /// The number of tool calls requested.
         calls: usize,
     },
-    /// Someone is asked about a call.
+    /// Approval of a call is requested.
     Asked {
         /// The call.
         call_id: String,
@@ -71,10 +71,10 @@ pub enum RunEventKind {
         tool: String,
         /// The arguments.
         arguments: Json,
-        /// Why someone is asked.
+        /// Why approval is needed.
         because: String,
     },
-    /// A tool is called.
+    /// A tool call starts.
     ToolStarted {
         /// The call.
         call_id: String,
@@ -83,53 +83,53 @@ pub enum RunEventKind {
         /// The arguments.
         arguments: Json,
     },
-    /// A tool told how far it is.
+    /// A tool reports progress.
     ToolProgress {
         /// The call.
         call_id: String,
-        /// The part that is done, from 0 to 1.
+        /// The completed fraction, from 0 to 1.
         fraction: Option<f64>,
-        /// What is going on.
+        /// What the tool is doing.
         message: String,
     },
-    /// A call ended.
+    /// A tool call ended.
     ToolFinished {
         /// The call.
         call_id: String,
         /// The tool.
         tool: String,
-        /// What came of it.
-        outcome: conversation::ToolOutcome,
-        /// How long it took.
+        /// The outcome.
+        outcome: ToolOutcome,
+        /// How long the call took.
         duration_ms: u64,
     },
-    /// The run is done.
+    /// The run ended.
     Finished {
-        /// Why there is no answer; nothing if there is one.
+        /// Why there is no answer, if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<RunFailure>,
-        /// How often the model was called.
+        error: Option<FailureReport>,
+        /// The number of model calls.
         model_calls: u32,
-        /// What it gives.
+        /// The response.
         #[serde(flatten)]
         response: Response,
-        /// What it cost.
+        /// The tokens used.
         usage: Usage,
     },
 }
 
-/// Why there is no answer.
+/// Why a run has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RunFailure {
+pub struct FailureReport {
     /// The kind: `LLMAPIError`, `ToolError`, `ConfigurationError`, `StoreError` or `Cancelled`.
     pub kind: &'static str,
-    /// What happened.
+    /// The message.
     pub message: String,
 }
 
-impl RunFailure {
-    /// Returns why a run has no answer; nothing if it has one, or has not ended.
-    pub fn of(run: &Run) -> Option<Self> {
+impl FailureReport {
+    /// Returns why a run has no answer, or `None` if it has one or is still under way.
+    pub fn from_run(run: &Run) -> Option<Self> {
         match run.outcome()? {
             RunOutcome::Answer { .. } => None,
             RunOutcome::Failed(failure) => Some(Self { kind: failure.kind.name(), message: failure.message.clone() }),
@@ -138,6 +138,6 @@ impl RunFailure {
     }
 }
 
-pub(super) fn tell(listener: &Listener, agent: &str, depth: u32, kind: RunEventKind) {
+pub(super) fn emit(listener: &Listener, agent: &str, depth: u32, kind: RunEventKind) {
     listener(&RunEvent { agent: agent.to_owned(), depth, kind });
 }

@@ -1,28 +1,28 @@
-//! What is heard of a run, by what it is told: the same while it is driven, and when its recording is played.
+//! Derives the events of a run from its inputs, so that a live run and the playback of its recording emit the same.
 
-use super::{RunEventKind, RunFailure};
+use super::event::{FailureReport, RunEventKind};
 use patter_core::message::conversation::{Message, ToolCall};
 use patter_core::message::request::Delta;
 use patter_core::run::{Run, RunInput, Step};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What was heard of one run.
+/// The events emitted for one run so far.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
     model: String,
     bindings: String,
-    /// How much of the conversation was looked at for results that nobody heard of.
-    read: usize,
-    /// The calls whose end was heard.
-    ended: HashSet<String>,
-    /// The call that someone is asked about.
-    asked: Option<String>,
-    /// The call of the model that was heard of.
-    called: u32,
-    /// Whether a piece of the text of this reply was heard.
+    /// How many messages of the conversation were searched for results without an event.
+    seen_messages: usize,
+    /// The calls whose end was emitted.
+    finished_calls: HashSet<String>,
+    /// The call that approval was requested for.
+    asked_call: Option<String>,
+    /// The number of the last model call that was emitted.
+    model_call: u32,
+    /// Whether a piece of the current reply's text was emitted.
     has_text: AtomicBool,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl EventLog {
@@ -30,16 +30,16 @@ impl EventLog {
         Self { model: model.to_owned(), bindings: bindings.to_owned(), ..Self::default() }
     }
 
-    /// Returns what is heard when a run begins.
-    pub(crate) fn began(&mut self, run: &Run) -> Vec<RunEventKind> {
-        self.read = run.conversation().len();
-        self.ended = run.closed_calls().map(str::to_owned).collect();
-        let mut heard = vec![RunEventKind::Started { model: self.model.clone(), bindings: self.bindings.clone() }];
-        self.next(run, &mut heard);
-        heard
+    /// Returns the events of a run that starts.
+    pub(crate) fn start(&mut self, run: &Run) -> Vec<RunEventKind> {
+        self.seen_messages = run.conversation().len();
+        self.finished_calls = run.finished_call_ids().map(str::to_owned).collect();
+        let mut events = vec![RunEventKind::Started { model: self.model.clone(), bindings: self.bindings.clone() }];
+        self.advance(run, &mut events);
+        events
     }
 
-    /// Returns what is heard of a piece of a reply.
+    /// Returns the event of a piece of a reply.
     pub(crate) fn piece(&self, delta: Delta) -> Option<RunEventKind> {
         match delta {
             Delta::Text { text } => {
@@ -52,91 +52,95 @@ impl EventLog {
         }
     }
 
-    /// Returns what is heard of something that the run was just told.
+    /// Returns the events of an input that the run just received.
     pub(crate) fn input(&mut self, run: &Run, input: &RunInput) -> Vec<RunEventKind> {
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         match input {
-            RunInput::Reply { reply, .. } => {
-                // A reply that came as a whole is heard as a whole.
+            RunInput::ModelReplied { reply, .. } => {
+                // The text of a reply that was not streamed is one event.
                 if !self.has_text.load(Ordering::Relaxed) && !reply.text.is_empty() {
-                    heard.push(RunEventKind::Text { text: reply.text.clone() });
+                    events.push(RunEventKind::Text { text: reply.text.clone() });
                 }
-                let (model, usage, calls) = (self.model.clone(), reply.usage, reply.calls.len());
-                heard.push(RunEventKind::Replied { model, usage, calls });
+                let model = self.model.clone();
+                events.push(RunEventKind::Replied { model, usage: reply.usage, calls: reply.calls.len() });
             }
-            RunInput::Started { call_id } => {
-                let call = run.under_way().find(|call| call.id == *call_id);
-                heard.extend(call.map(|call| RunEventKind::ToolStarted {
+            RunInput::CallStarted { call_id } => {
+                let call = run.started_calls().find(|call| call.id == *call_id);
+                events.extend(call.map(|call| RunEventKind::ToolStarted {
                     call_id: call.id.clone(),
                     tool: call.tool.clone(),
                     arguments: call.arguments.clone(),
                 }));
             }
-            RunInput::Finished { call_id, outcome, duration_ms, .. } => {
+            RunInput::CallFinished { call_id, outcome, duration_ms, .. } => {
                 let calls = run.conversation().iter().rev().flat_map(Message::calls);
                 let tool = calls.into_iter().find(|call: &&ToolCall| call.id == *call_id).map(|call| call.tool.clone());
-                heard.push(RunEventKind::ToolFinished {
+                events.push(RunEventKind::ToolFinished {
                     call_id: call_id.clone(),
                     tool: tool.unwrap_or_default(),
                     outcome: outcome.clone(),
                     duration_ms: *duration_ms,
                 });
-                self.ended.insert(call_id.clone());
+                self.finished_calls.insert(call_id.clone());
             }
             RunInput::Resumed { .. } => {
                 *self = Self::new(&self.model, &self.bindings);
-                return self.began(run);
+                return self.start(run);
             }
             RunInput::ModelFailed { .. }
-            | RunInput::Approved { .. }
-            | RunInput::Refused { .. }
+            | RunInput::CallApproved { .. }
+            | RunInput::CallRefused { .. }
             | RunInput::Cancelled { .. }
-            | RunInput::Limited { .. }
-            | RunInput::Tick { .. } => {}
+            | RunInput::LimitsChanged { .. }
+            | RunInput::ClockTicked { .. } => {}
         }
-        self.next(run, &mut heard);
-        heard
+        self.advance(run, &mut events);
+        events
     }
 
-    /// Returns what is heard of a run that ended for a reason that lies outside of it.
-    pub(crate) fn failed(&mut self, run: &Run) -> Vec<RunEventKind> {
-        let mut heard = Vec::new();
-        self.next(run, &mut heard);
-        heard
+    /// Returns the events of a run that failed for a reason outside of it.
+    pub(crate) fn failure(&mut self, run: &Run) -> Vec<RunEventKind> {
+        let mut events = Vec::new();
+        self.advance(run, &mut events);
+        events
     }
 
-    /// Adds the calls that ended without having begun: refused, of tools that do not exist, or cancelled. Then what
-    /// is next.
-    fn next(&mut self, run: &Run, heard: &mut Vec<RunEventKind>) {
-        for message in run.conversation().get(self.read..).unwrap_or_default() {
+    /// Adds the events of calls that ended without starting (refused, cancelled, or of unknown tools), and then the event
+    /// of the next step.
+    fn advance(&mut self, run: &Run, events: &mut Vec<RunEventKind>) {
+        for message in run.conversation().get(self.seen_messages..).unwrap_or_default() {
             if let Message::Tool { call_id, tool, outcome } = message
-                && !self.ended.contains(call_id)
+                && !self.finished_calls.contains(call_id)
             {
-                let (call_id, tool, outcome) = (call_id.clone(), tool.clone(), outcome.clone());
-                heard.push(RunEventKind::ToolFinished { call_id, tool, outcome, duration_ms: 0 });
+                events.push(RunEventKind::ToolFinished {
+                    call_id: call_id.clone(),
+                    tool: tool.clone(),
+                    outcome: outcome.clone(),
+                    duration_ms: 0,
+                });
             }
         }
-        self.read = run.conversation().len();
+        self.seen_messages = run.conversation().len();
         match run.step() {
-            Step::CallModel { .. } if self.called <= run.model_calls() => {
-                self.called = run.model_calls() + 1;
+            Step::CallModel { .. } if self.model_call <= run.model_calls() => {
+                self.model_call = run.model_calls() + 1;
                 self.has_text.store(false, Ordering::Relaxed);
-                heard.push(RunEventKind::ModelCalled { number: self.called });
+                events.push(RunEventKind::ModelCalled { number: self.model_call });
             }
             Step::AskApproval { calls } => {
-                let question = calls.first().filter(|question| self.asked.as_ref() != Some(&question.call.id));
-                heard.extend(question.map(|question| RunEventKind::Asked {
+                let question = calls.first().filter(|question| self.asked_call.as_ref() != Some(&question.call.id));
+                events.extend(question.map(|question| RunEventKind::Asked {
                     call_id: question.call.id.clone(),
                     tool: question.call.tool.clone(),
                     arguments: question.call.arguments.clone(),
                     because: question.because.to_owned(),
                 }));
-                self.asked = calls.first().map(|question| question.call.id.clone());
+                self.asked_call = calls.first().map(|question| question.call.id.clone());
             }
-            Step::Done(_) if !self.is_over => {
-                self.is_over = true;
-                heard.push(RunEventKind::Finished {
-                    error: RunFailure::of(run),
+            Step::Done(_) if !self.is_finished => {
+                self.is_finished = true;
+                events.push(RunEventKind::Finished {
+                    error: FailureReport::from_run(run),
                     model_calls: run.model_calls(),
                     response: run.response(),
                     usage: run.usage(),

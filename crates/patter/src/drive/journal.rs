@@ -1,35 +1,35 @@
-//! Who keeps what happens.
+//! The journal: where the events of a run are saved.
 
 use crate::tool::BoxFuture;
 use patter_core::run::Run;
-use patter_core::session::Entry;
+use patter_core::session::LogEntry;
 use thiserror::Error;
 
-/// Keeps what happens in the course of a run, so that it can go on in another program. See [`patter_core::session`].
+/// Saves what happens in a run, so that another process can resume it. See [`patter_core::session`].
 pub trait Journal: Send + Sync {
-    /// Keeps entries, all or none. Once this returns, they survive the end of the program. A run waits for it before it
-    /// does anything that cannot be taken back, and ends if it fails.
-    fn keep(&self, entries: Vec<Entry>) -> BoxFuture<'_, Result<(), JournalError>>;
+    /// Appends entries, all or none. Once this returns, they survive the end of the process. The run waits for it before
+    /// every step that cannot be undone, and fails if it fails.
+    fn append(&self, entries: Vec<LogEntry>) -> BoxFuture<'_, Result<(), JournalError>>;
 
-    /// Returns a run of a called agent that was under way when the program ended.
-    fn open_run(&self, path: &[String]) -> Option<Run> {
+    /// Returns the run of a called agent that was under way when the process ended.
+    fn unfinished_run(&self, path: &[String]) -> Option<Run> {
         let _ = path;
         None
     }
 
-    /// Notes an entry the moment that it is made, before it is kept: for recordings, which also get what is not kept, such
-    /// as the pieces of replies.
-    fn note(&self, entry: &Entry) {
+    /// Records an entry the moment it is created, before it is appended. Recordings also receive entries that are never
+    /// appended, such as the pieces of replies.
+    fn record(&self, entry: &LogEntry) {
         let _ = entry;
     }
 
-    /// Tells whether entries are noted; else those that are not kept are not even made.
-    fn takes_notes(&self) -> bool {
+    /// Returns whether entries are recorded; if not, entries that are only recorded are not created.
+    fn is_recording(&self) -> bool {
         false
     }
 }
 
-/// Why something is not kept.
+/// An error saving a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("what happens cannot be kept: {0}")]
+#[error("cannot save the run: {0}")]
 pub struct JournalError(pub String);

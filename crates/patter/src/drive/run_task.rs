@@ -1,52 +1,75 @@
-//! The loop itself: a run that is being driven.
+//! The loop that performs the steps of a run.
 
-use super::call::{self, Called, Calling};
-use super::{Answer, Driver, EventLog, JournalError, RunEventKind, event, milliseconds, now};
-use crate::agent::CompiledAgent;
-use crate::model::{ModelError, Sink};
-use crate::tool::{CancellationToken, Executor};
+use super::approve::ApprovalAnswer;
+use super::call::{CallResult, CallTask, ruling};
+use super::clock::{milliseconds, now_ms};
+use super::driver::{Driver, Start};
+use super::event::{RunEventKind, emit};
+use super::event_log::EventLog;
+use super::journal::JournalError;
+use crate::model::{DeltaSink, ModelError};
+use crate::tool::{BoxFuture, CancellationToken, Executor};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use patter_core::message::conversation::{self, Usage};
+use patter_core::compile::CompiledAgent;
+use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::message::request::{Delta, Reply};
-use patter_core::run::{Failure, FailureKind, PendingCall, Ruling, Run, RunInput, Step, Target};
-use patter_core::session::{Entry, RunPath};
+use patter_core::run::{CallTarget, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step};
+use patter_core::session::{LogEntry, RunPath};
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How a run comes to be driven.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
-    New,
-    Again,
+impl Driver {
+    /// Performs the steps of a new run until it is done, and returns it.
+    pub async fn drive(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
+        self.perform(compiled, run, RunPath::new(), Start::New, cancellation).await
+    }
+
+    /// Resumes a run that was under way when a process ended. Completed steps are not repeated; calls that had started are
+    /// repeated if their tools are idempotent, or if the approver agrees.
+    pub async fn resume(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
+        self.perform(compiled, run, RunPath::new(), Start::Resumed, cancellation).await
+    }
+
+    // Boxed, because runs of agents that call agents are nested.
+    pub(super) fn perform<'d>(
+        &'d self,
+        compiled: &'d CompiledAgent,
+        run: Run,
+        path: RunPath,
+        start: Start,
+        cancellation: &'d CancellationToken,
+    ) -> BoxFuture<'d, Run> {
+        Box::pin(RunTask::new(self, compiled, run, path, cancellation).run_to_end(start))
+    }
 }
 
-/// A run that is being driven.
-pub(super) struct RunTask<'d> {
+/// A run being driven.
+struct RunTask<'d> {
     driver: &'d Driver,
     compiled: &'d CompiledAgent,
     executor: Executor,
     run: Run,
     path: RunPath,
     cancellation: &'d CancellationToken,
-    /// What was heard of it, if someone listens.
-    account: EventLog,
-    /// What happened, and was not kept yet.
-    unkept: Vec<Entry>,
+    /// The events emitted so far, if there is a listener.
+    event_log: EventLog,
+    /// Entries that are not in the journal yet.
+    unsaved: Vec<LogEntry>,
 }
 
-/// What to do next, without holding on to the run.
-enum Next {
-    Model,
-    /// The calls that are to begin; those under way are waited for.
-    Tools(Vec<PendingCall>),
+/// The next step, without borrowing the run.
+enum NextStep {
+    CallModel,
+    /// The calls to start; those under way are awaited.
+    CallTools(Vec<PendingCall>),
     Ask(PendingCall, String),
     Done,
 }
 
 impl<'d> RunTask<'d> {
-    pub(super) fn new(
+    fn new(
         driver: &'d Driver,
         compiled: &'d CompiledAgent,
         run: Run,
@@ -55,119 +78,147 @@ impl<'d> RunTask<'d> {
     ) -> Self {
         let executor = Executor::new(Arc::clone(&driver.library), driver.permissions(compiled));
         let executor = executor.with_state(driver.state.clone());
-        let account = EventLog::new(&compiled.model().to_string(), compiled.bindings_hash());
-        Self { driver, compiled, executor, run, path, cancellation, account, unkept: Vec::new() }
+        let event_log = EventLog::new(&compiled.model().to_string(), compiled.bindings_hash());
+        Self { driver, compiled, executor, run, path, cancellation, event_log, unsaved: Vec::new() }
     }
 
-    /// Performs the steps of the run until it is done.
-    pub(super) async fn done(mut self, start: Start) -> Run {
+    async fn run_to_end(mut self, start: Start) -> Run {
+        tracing::debug!(
+            agent = self.compiled.name(),
+            model = %self.compiled.model(),
+            depth = self.run.depth(),
+            "{}",
+            match start {
+                Start::New => "run started",
+                Start::Resumed => "run resumed",
+            }
+        );
         self.start(start);
-        self.perform().await;
+        self.perform_steps().await;
+        let usage = self.run.usage();
+        tracing::debug!(
+            agent = self.compiled.name(),
+            depth = self.run.depth(),
+            outcome = match self.run.outcome() {
+                Some(RunOutcome::Answer { .. }) => "answer",
+                Some(RunOutcome::Failed(failure)) => failure.kind.name(),
+                Some(RunOutcome::Cancelled) => "cancelled",
+                None => "unfinished",
+            },
+            model_calls = self.run.model_calls(),
+            input_tokens = usage.input_tokens,
+            output_tokens = usage.output_tokens,
+            elapsed_ms = self.run.elapsed_ms(),
+            "run ended"
+        );
         self.run
     }
 
     fn start(&mut self, start: Start) {
         let bindings = self.compiled.bindings_hash().to_owned();
-        if start == Start::Again {
-            if self.takes_notes() {
-                let (frame, saved) = (Some(Arc::clone(self.compiled.frame())), Box::new(self.run.clone()));
-                self.note(&Entry::Restored { run: self.path.clone(), frame, bindings, saved });
+        if start == Start::Resumed {
+            if self.is_recording() {
+                let frame = Some(Arc::clone(self.compiled.frame()));
+                let snapshot = Box::new(self.run.clone());
+                self.record(&LogEntry::RunRestored { run: self.path.clone(), frame, bindings, snapshot });
             }
-            return self.tell(RunInput::Resumed { at: now() });
+            return self.apply(RunInput::Resumed { at: now_ms() });
         }
         if self.driver.journal.is_some() {
             let frame = Some(Arc::clone(self.compiled.frame()));
-            let beginning = self.run.beginning();
-            let began = Entry::Began { run: self.path.clone(), frame, bindings, beginning };
-            self.note(&began);
-            self.unkept.push(began);
+            let start = self.run.to_start();
+            let entry = LogEntry::RunStarted { run: self.path.clone(), frame, bindings, start };
+            self.record(&entry);
+            self.unsaved.push(entry);
         }
-        self.hear(EventLog::began);
+        self.emit(EventLog::start);
     }
 
-    async fn perform(&mut self) {
+    async fn perform_steps(&mut self) {
         let mut running = FuturesUnordered::new();
-        for call in self.stalled().await {
-            running.push(self.calling(call).made());
+        for call in self.interrupted_calls().await {
+            running.push(self.call_task(call).run());
         }
         loop {
-            // A run that ended by this is seen to have.
-            let _ = self.keep().await;
-            match self.next() {
-                Next::Done => break,
-                Next::Model => self.call_model().await,
-                Next::Tools(calls) if calls.is_empty() => {
-                    match bounded(self.cancellation, self.time_left(), running.next()).await {
-                        Ok(Some(called)) => self.called(called),
-                        // Nothing is under way, so nothing would ever come.
+            // An error ends the run, which the next step shows.
+            let _ = self.save().await;
+            match self.next_step() {
+                NextStep::Done => break,
+                NextStep::CallModel => self.call_model().await,
+                NextStep::CallTools(calls) if calls.is_empty() => {
+                    match interruptible(self.cancellation, self.time_left(), running.next()).await {
+                        Ok(Some(result)) => self.finish_call(result),
+                        // No call is under way, so waiting would never end.
                         Ok(None) => self.cancel(),
-                        Err(cut) => self.cut(cut),
+                        Err(interruption) => self.interrupt(interruption),
                     }
                 }
-                Next::Tools(calls) => {
-                    // RunInput and kept before they begin, so that it is known after a crash.
+                NextStep::CallTools(calls) => {
+                    // Saved before the calls start, so that they are known after a crash.
                     for call in &calls {
-                        self.tell(RunInput::Started { call_id: call.id.clone() });
+                        self.apply(RunInput::CallStarted { call_id: call.id.clone() });
                     }
-                    if self.keep().await.is_ok() {
-                        running.extend(calls.into_iter().map(|call| self.calling(call).made()));
+                    if self.save().await.is_ok() {
+                        running.extend(calls.into_iter().map(|call| self.call_task(call).run()));
                     }
                 }
-                Next::Ask(call, because) => self.ask(&call, &because, &mut running).await,
+                NextStep::Ask(call, because) => self.ask(&call, &because, &mut running).await,
             }
         }
     }
 
-    /// Returns the calls that had begun when the program ended, and that are to be made again. The others get a result:
-    /// nobody knows what came of them.
-    async fn stalled(&mut self) -> Vec<PendingCall> {
-        let calls: Vec<_> = self.run.under_way().cloned().collect();
-        let mut again = Vec::new();
+    /// Returns the calls to repeat of those that had started when the process ended. The others get a result which says
+    /// that their outcome is unknown.
+    async fn interrupted_calls(&mut self) -> Vec<PendingCall> {
+        let calls: Vec<_> = self.run.started_calls().cloned().collect();
+        let mut repeated = Vec::new();
         for call in calls {
-            // What an agent did is kept as its own run; it goes on where it was.
-            let is_kept = self.driver.journal.is_some() && matches!(call.target, Target::Agent { .. });
-            if is_kept || !call.in_doubt() {
-                self.begins_again(&call);
-                again.push(call);
+            // The steps of a called agent are saved as a run of their own, which resumes.
+            let is_saved = self.driver.journal.is_some() && matches!(call.target, CallTarget::Agent { .. });
+            if is_saved || !call.is_in_doubt() {
+                self.announce_repeat(&call);
+                repeated.push(call);
                 continue;
             }
             let question = self.driver.approver.repeat(self.compiled.name(), &call);
-            match bounded(self.cancellation, self.time_left(), question).await {
-                Ok(Answer::Approve) => {
-                    self.begins_again(&call);
-                    again.push(call);
+            match interruptible(self.cancellation, self.time_left(), question).await {
+                Ok(ApprovalAnswer::Approve) => {
+                    self.announce_repeat(&call);
+                    repeated.push(call);
                 }
-                Ok(Answer::Refuse(message)) => self.called(Called {
+                Ok(ApprovalAnswer::Refuse(message)) => self.finish_call(CallResult {
                     id: call.id,
-                    outcome: conversation::ToolOutcome::Error { message },
+                    outcome: ToolOutcome::Error { message },
                     duration: Duration::ZERO,
                     usage: Usage::default(),
                 }),
-                Err(cut) => {
-                    self.cut(cut);
+                Err(interruption) => {
+                    self.interrupt(interruption);
                     return Vec::new();
                 }
             }
         }
-        again
+        repeated
     }
 
-    /// Tells that a call is made again. It is kept already that it began.
-    fn begins_again(&mut self, call: &PendingCall) {
-        let input = RunInput::Started { call_id: call.id.clone() };
-        self.hear(|account, run| account.input(run, &input));
-        self.note(&Entry::Input { run: self.path.clone(), input });
+    /// Emits and records that a call is repeated. The journal already has its start.
+    fn announce_repeat(&mut self, call: &PendingCall) {
+        let input = RunInput::CallStarted { call_id: call.id.clone() };
+        self.emit(|event_log, run| event_log.input(run, &input));
+        self.record(&LogEntry::InputReceived { run: self.path.clone(), input });
     }
 
-    fn next(&self) -> Next {
+    fn next_step(&self) -> NextStep {
         match self.run.step() {
-            Step::CallModel { .. } => Next::Model,
-            Step::CallTools { calls } => Next::Tools(calls.into_iter().filter(|call| !call.started).cloned().collect()),
+            Step::CallModel { .. } => NextStep::CallModel,
+            Step::CallTools { calls } => {
+                NextStep::CallTools(calls.into_iter().filter(|call| !call.started).cloned().collect())
+            }
             Step::AskApproval { calls } => match calls.first() {
-                Some(question) => Next::Ask(question.call.clone(), question.because.to_owned()),
-                None => Next::Done,
+                Some(question) => NextStep::Ask(question.call.clone(), question.because.to_owned()),
+                None => NextStep::Done,
             },
-            Step::Done(_) => Next::Done,
+            Step::Done(_) => NextStep::Done,
         }
     }
 
@@ -175,219 +226,248 @@ impl<'d> RunTask<'d> {
         let compiled = self.compiled;
         let model = match (self.driver.models)(compiled.model()) {
             Ok(model) => model,
-            Err(error) => return self.model_failed(&error),
+            Err(error) => return self.fail_model(&error),
         };
-        let (agent, depth) = (compiled.name(), self.run.depth());
-        let (listener, account, path) = (self.driver.listener.as_ref(), &self.account, &self.path);
-        let recorded = self.driver.journal.as_ref().filter(|journal| journal.takes_notes());
-        let sink = (listener.is_some() || recorded.is_some()).then_some({
+        let agent = compiled.name();
+        let depth = self.run.depth();
+        let path = &self.path;
+        let event_log = &self.event_log;
+        let listener = self.driver.listener.as_ref();
+        let recording = self.driver.journal.as_ref().filter(|journal| journal.is_recording());
+        let sink = (listener.is_some() || recording.is_some()).then_some({
             move |delta: Delta| {
-                if let Some(journal) = recorded {
-                    journal.note(&Entry::Streamed { run: path.clone(), pieces: vec![delta.clone()] });
+                if let Some(journal) = recording {
+                    journal.record(&LogEntry::ReplyStreamed { run: path.clone(), pieces: vec![delta.clone()] });
                 }
-                if let (Some(listener), Some(happened)) = (listener, account.piece(delta)) {
-                    event::tell(listener, agent, depth, happened);
+                if let (Some(listener), Some(event)) = (listener, event_log.piece(delta)) {
+                    emit(listener, agent, depth, event);
                 }
             }
         });
         let request = compiled.request(self.run.conversation());
-        let sink = sink.as_ref().map(|sink| sink as &Sink<'_>);
+        let sink = sink.as_ref().map(|sink| sink as &DeltaSink<'_>);
+        let provider = model.provider().name();
+        tracing::debug!(agent, provider, model = %compiled.model(), messages = request.messages.len(), "calling model");
+        let start = Instant::now();
         let call = model.call(&request, sink, self.cancellation);
-        match bounded(self.cancellation, self.time_left(), call).await {
-            Err(cut) => self.cut(cut),
-            Ok(Ok(reply)) => self.replied(reply),
+        let result = interruptible(self.cancellation, self.time_left(), call).await;
+        let duration_ms = milliseconds(start.elapsed());
+        match result {
+            Err(interruption) => {
+                tracing::debug!(agent, provider, duration_ms, ?interruption, "model call interrupted");
+                self.interrupt(interruption);
+            }
+            Ok(Ok(reply)) => {
+                tracing::debug!(
+                    agent,
+                    provider,
+                    model = %compiled.model(),
+                    input_tokens = reply.usage.input_tokens,
+                    output_tokens = reply.usage.output_tokens,
+                    tool_calls = reply.calls.len(),
+                    duration_ms,
+                    "model replied"
+                );
+                self.apply_reply(reply);
+            }
             Ok(Err(ModelError::Cancelled)) => self.cancel(),
-            Ok(Err(error)) => self.model_failed(&error),
+            Ok(Err(error)) => {
+                tracing::debug!(agent, provider, model = %compiled.model(), duration_ms, %error, "model call failed");
+                self.fail_model(&error);
+            }
         }
     }
 
-    fn replied(&mut self, reply: Reply) {
-        let copy = self.is_followed().then(|| reply.clone());
-        let (executor, rulings, at) = (&self.executor, RefCell::new(Vec::<Ruling>::new()), now());
+    fn apply_reply(&mut self, reply: Reply) {
+        let copy = self.is_observed().then(|| reply.clone());
+        let at = now_ms();
+        let executor = &self.executor;
+        let rulings = RefCell::new(Vec::<Ruling>::new());
         let decide = |call: &PendingCall| {
-            let ruling = call::ruling(executor, call);
+            let ruling = ruling(executor, call);
             if copy.is_some() {
                 rulings.borrow_mut().push(ruling.clone());
             }
             ruling
         };
-        if let Err(error) = self.run.reply(reply, at, &decide) {
-            return tracing::error!(%error, "a reply came at the wrong time");
+        if let Err(error) = self.run.model_replied(reply, at, &decide) {
+            return tracing::error!(%error, "the run did not expect a reply");
         }
         if let Some(reply) = copy {
-            self.was_told(RunInput::Reply { reply, rulings: rulings.into_inner(), at });
+            self.publish(RunInput::ModelReplied { reply, rulings: rulings.into_inner(), at });
         }
     }
 
-    /// Tells the run something, to be heard and kept.
-    fn tell(&mut self, input: RunInput) {
-        let copy = self.is_followed().then(|| input.clone());
+    /// Applies an input to the run and publishes it.
+    fn apply(&mut self, input: RunInput) {
+        let copy = self.is_observed().then(|| input.clone());
         match (self.run.apply(input), copy) {
-            (Ok(()), Some(input)) => self.was_told(input),
+            (Ok(()), Some(input)) => self.publish(input),
             (Ok(()), None) => {}
-            (Err(error), _) => tracing::debug!(%error, "a run was told what it does not wait for"),
+            (Err(error), _) => tracing::debug!(%error, "the run did not expect this input"),
         }
     }
 
-    fn was_told(&mut self, input: RunInput) {
-        self.hear(|account, run| account.input(run, &input));
+    /// Emits the events of an input, and adds it to the entries to be saved.
+    fn publish(&mut self, input: RunInput) {
+        self.emit(|event_log, run| event_log.input(run, &input));
         if self.driver.journal.is_some() {
-            let entry = Entry::Input { run: self.path.clone(), input };
-            self.note(&entry);
-            self.unkept.push(entry);
+            let entry = LogEntry::InputReceived { run: self.path.clone(), input };
+            self.record(&entry);
+            self.unsaved.push(entry);
         }
     }
 
-    /// Tells whether anyone wants to know what the run is told.
-    fn is_followed(&self) -> bool {
+    fn is_observed(&self) -> bool {
         self.driver.journal.is_some() || self.driver.listener.is_some()
     }
 
-    fn takes_notes(&self) -> bool {
-        self.driver.journal.as_ref().is_some_and(|journal| journal.takes_notes())
+    fn is_recording(&self) -> bool {
+        self.driver.journal.as_ref().is_some_and(|journal| journal.is_recording())
     }
 
-    /// Notes an entry at once: what is recorded is in the order in which it was heard.
-    fn note(&self, entry: &Entry) {
+    /// Records an entry immediately, so that recordings have the order of the events.
+    fn record(&self, entry: &LogEntry) {
         if let Some(journal) = &self.driver.journal {
-            journal.note(entry);
+            journal.record(entry);
         }
     }
 
-    /// Keeps what happened. A run that cannot be kept ends.
-    async fn keep(&mut self) -> Result<(), JournalError> {
+    /// Appends the unsaved entries to the journal. A run that cannot be saved fails.
+    async fn save(&mut self) -> Result<(), JournalError> {
         let Some(journal) = &self.driver.journal else { return Ok(()) };
-        // That a run goes on is nothing to keep by itself.
-        if let [] | [Entry::Input { input: RunInput::Resumed { .. }, .. }] = self.unkept.as_slice() {
+        // Resuming by itself is not worth saving.
+        if let [] | [LogEntry::InputReceived { input: RunInput::Resumed { .. }, .. }] = self.unsaved.as_slice() {
             return Ok(());
         }
-        let kept = journal.keep(std::mem::take(&mut self.unkept)).await;
-        if let Err(error) = &kept {
-            let _ = self.run.fail(Failure { kind: FailureKind::Store, message: error.to_string() }, now());
-            self.hear(EventLog::failed);
+        let saved = journal.append(std::mem::take(&mut self.unsaved)).await;
+        if let Err(error) = &saved {
+            let _ = self.run.fail(RunFailure { kind: FailureKind::Store, message: error.to_string() }, now_ms());
+            self.emit(EventLog::failure);
         }
-        kept
+        saved
     }
 
-    fn model_failed(&mut self, error: &ModelError) {
+    fn fail_model(&mut self, error: &ModelError) {
         let kind = match error {
             ModelError::Configuration { .. } => FailureKind::Configuration,
             _ => FailureKind::Model,
         };
         let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-        let failure = Failure { kind, message: format!("{error}{hint}") };
-        self.tell(RunInput::ModelFailed { failure, at: now() });
+        let failure = RunFailure { kind, message: format!("{error}{hint}") };
+        self.apply(RunInput::ModelFailed { failure, at: now_ms() });
     }
 
-    fn calling(&self, call: PendingCall) -> Calling {
-        Calling {
+    fn call_task(&self, call: PendingCall) -> CallTask {
+        CallTask {
             driver: self.driver.clone(),
             compiled: self.compiled.clone(),
             executor: self.executor.clone(),
             depth: self.run.depth(),
-            // Only an agent that is called needs to know of the run that called it.
-            parent: matches!(call.target, Target::Agent { .. }).then(|| self.run.clone()),
+            // Only the run of a called agent needs the run that called it.
+            parent: matches!(call.target, CallTarget::Agent { .. }).then(|| self.run.clone()),
             path: self.path.clone(),
             cancellation: self.cancellation.child_token(),
             call,
         }
     }
 
-    fn called(&mut self, called: Called) {
-        let Called { id: call_id, outcome, duration, usage } = called;
-        self.tell(RunInput::Finished { call_id, outcome, duration_ms: milliseconds(duration), usage, at: now() });
+    fn finish_call(&mut self, result: CallResult) {
+        let CallResult { id: call_id, outcome, duration, usage } = result;
+        let duration_ms = milliseconds(duration);
+        self.apply(RunInput::CallFinished { call_id, outcome, duration_ms, usage, at: now_ms() });
     }
 
-    /// Asks about one call after the other: answers must not be taken for those of others.
+    /// Asks for approval of one call at a time, so that an answer cannot be mistaken for that to another call.
     async fn ask(
         &mut self,
         call: &PendingCall,
         because: &str,
-        running: &mut FuturesUnordered<impl Future<Output = Called>>,
+        running: &mut FuturesUnordered<impl Future<Output = CallResult>>,
     ) {
-        let (driver, compiled) = (self.driver, self.compiled);
+        let driver = self.driver;
+        let compiled = self.compiled;
         let mut question = driver.approver.ask(compiled.name(), call, because);
         let call_id = call.id.clone();
         let answer = loop {
-            // The others go on meanwhile.
+            // Other calls continue meanwhile.
             let first = async {
                 tokio::select! {
-                    answer = &mut question => First::Answer(answer),
-                    Some(called) = running.next() => First::Called(called),
+                    answer = &mut question => AskEvent::Answered(answer),
+                    Some(result) = running.next() => AskEvent::CallEnded(result),
                 }
             };
-            match bounded(self.cancellation, self.time_left(), first).await {
-                Err(cut) => return self.cut(cut),
-                Ok(First::Answer(answer)) => break answer,
-                Ok(First::Called(called)) => {
-                    self.called(called);
-                    if self.keep().await.is_err() {
+            match interruptible(self.cancellation, self.time_left(), first).await {
+                Err(interruption) => return self.interrupt(interruption),
+                Ok(AskEvent::Answered(answer)) => break answer,
+                Ok(AskEvent::CallEnded(result)) => {
+                    self.finish_call(result);
+                    if self.save().await.is_err() {
                         return;
                     }
                 }
             }
         };
-        self.tell(match answer {
-            Answer::Approve => RunInput::Approved { call_id },
-            Answer::Refuse(why) => RunInput::Refused { call_id, why, at: now() },
+        self.apply(match answer {
+            ApprovalAnswer::Approve => RunInput::CallApproved { call_id },
+            ApprovalAnswer::Refuse(reason) => RunInput::CallRefused { call_id, reason, at: now_ms() },
         });
     }
 
     fn time_left(&self) -> Option<Duration> {
-        self.run.time_left(now()).map(Duration::from_millis)
+        self.run.time_left(now_ms()).map(Duration::from_millis)
     }
 
-    /// Ends the run that was cut short.
-    fn cut(&mut self, cut: Cut) {
-        match cut {
-            Cut::Cancelled => self.cancel(),
-            // A clock that is a little behind must not make this wait for nothing.
-            Cut::Late => self.tell(RunInput::Tick { at: now() + 1 }),
+    fn interrupt(&mut self, interruption: Interruption) {
+        match interruption {
+            Interruption::Cancelled => self.cancel(),
+            // One millisecond more, in case the clock lags behind the timer: the run must see its deadline as passed.
+            Interruption::TimedOut => self.apply(RunInput::ClockTicked { at: now_ms() + 1 }),
         }
     }
 
     fn cancel(&mut self) {
-        self.tell(RunInput::Cancelled { at: now() });
+        self.apply(RunInput::Cancelled { at: now_ms() });
     }
 
-    /// Says what is heard, if someone listens; else it is not even put together.
-    fn hear(&mut self, heard: impl FnOnce(&mut EventLog, &Run) -> Vec<RunEventKind>) {
+    /// Emits events. They are not computed if there is no listener.
+    fn emit(&mut self, events: impl FnOnce(&mut EventLog, &Run) -> Vec<RunEventKind>) {
         let Some(listener) = &self.driver.listener else { return };
-        for happened in heard(&mut self.account, &self.run) {
-            event::tell(listener, self.compiled.name(), self.run.depth(), happened);
+        for kind in events(&mut self.event_log, &self.run) {
+            emit(listener, self.compiled.name(), self.run.depth(), kind);
         }
     }
 }
 
-/// What comes first while someone is asked.
-enum First {
-    Answer(Answer),
-    Called(Called),
+/// What happens first while an approval is pending.
+enum AskEvent {
+    Answered(ApprovalAnswer),
+    CallEnded(CallResult),
 }
 
-/// Why a wait was cut short.
-#[derive(Clone, Copy)]
-enum Cut {
+/// Why a wait ended early.
+#[derive(Debug, Clone, Copy)]
+enum Interruption {
     Cancelled,
-    Late,
+    TimedOut,
 }
 
-/// Waits for something, as long as a run may take.
-async fn bounded<T>(
+/// Waits for a future until the run is cancelled or its time is up.
+async fn interruptible<T>(
     cancellation: &CancellationToken,
-    left: Option<Duration>,
+    time_left: Option<Duration>,
     work: impl Future<Output = T>,
-) -> Result<T, Cut> {
-    let late = async {
-        match left {
-            Some(left) => tokio::time::sleep(left).await,
+) -> Result<T, Interruption> {
+    let deadline = async {
+        match time_left {
+            Some(time_left) => tokio::time::sleep(time_left).await,
             None => std::future::pending().await,
         }
     };
     tokio::select! {
         biased;
-        () = cancellation.cancelled() => Err(Cut::Cancelled),
+        () = cancellation.cancelled() => Err(Interruption::Cancelled),
         done = work => Ok(done),
-        () = late => Err(Cut::Late),
+        () = deadline => Err(Interruption::TimedOut),
     }
 }

@@ -1,43 +1,40 @@
-//! An agent with its tools and model, as it is tried.
+//! Arms: agents under test.
 
-use super::recordings::Notes;
-use super::report::ArmInfo;
-use crate::agent::CompiledAgent;
-use crate::drive::{Driver, Models, Tally, now};
+use super::recordings::{RecordingJournal, ReplySource};
+use crate::drive::{Driver, Tally, milliseconds, now_ms};
 use crate::tool::CancellationToken;
 use patter_core::case::Case;
+use patter_core::compile::CompiledAgent;
+use patter_core::experiment::ArmInfo;
 use patter_core::message::conversation::{Message, Usage};
 use patter_core::provider::price::{Cost, Prices};
-use patter_core::run::{Failure, FailureKind, Invocation, Limits, Run, RunOutcome, RunSpec};
+use patter_core::run::{FailureKind, Invocation, Limits, Run, RunFailure, RunOutcome, RunSpec};
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Finds who answers in one run of a case: for arms whose replies are recorded.
-pub type Replies = Arc<dyn Fn(&Case, u32) -> Result<Models, String> + Send + Sync>;
-
-/// An agent with its tools and model, as it is tried.
+/// An agent under test, with its tools and model.
 #[derive(Clone)]
 pub struct Arm {
     name: String,
     file: String,
-    what: String,
+    description: String,
     driver: Driver,
     compiled: CompiledAgent,
     spec: RunSpec,
     prices: Prices,
-    replies: Option<Replies>,
-    /// Where runs are recorded.
+    replies: Option<ReplySource>,
+    /// The folder for recordings of runs.
     recordings: Option<PathBuf>,
 }
 
-/// What came of one run of a case.
-pub(super) struct Ran {
+/// The result of one run of a case, before its checks.
+pub(super) struct TrialRun {
     pub(super) at_ms: u64,
     pub(super) content: String,
     pub(super) value: Option<Json>,
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<RunFailure>,
     pub(super) conversation: Vec<Message>,
     pub(super) tools: Vec<Invocation>,
     pub(super) latency_ms: u64,
@@ -47,47 +44,57 @@ pub(super) struct Ran {
 }
 
 impl Arm {
-    /// Returns an arm of a name: an agent that is ready, and who drives it.
+    /// Returns an arm with a name.
     pub fn new(name: &str, driver: Driver, compiled: CompiledAgent, prices: Prices) -> Self {
         let spec = compiled.spec().clone();
-        let (file, what) = (String::new(), String::new());
-        Self { name: name.to_owned(), file, what, driver, compiled, spec, prices, replies: None, recordings: None }
+        Self {
+            name: name.to_owned(),
+            file: String::new(),
+            description: String::new(),
+            driver,
+            compiled,
+            spec,
+            prices,
+            replies: None,
+            recordings: None,
+        }
     }
 
-    /// Says where the agent stands, and how the arm was given.
+    /// Sets the file of the agent, and how the arm was specified.
     #[must_use]
-    pub fn described(mut self, file: &str, what: &str) -> Self {
-        (self.file, self.what) = (file.to_owned(), what.to_owned());
+    pub fn with_description(mut self, file: &str, description: &str) -> Self {
+        self.file = file.to_owned();
+        self.description = description.to_owned();
         self
     }
 
-    /// Changes how far runs may go.
+    /// Changes the limits of runs.
     #[must_use]
-    pub fn with_limits(mut self, limit: impl FnOnce(&mut Limits)) -> Self {
-        limit(&mut self.spec.limits);
+    pub fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.spec.limits);
         self
     }
 
-    /// Sets who answers instead of the models.
+    /// Answers from recordings instead of the models.
     #[must_use]
-    pub fn with_replies(mut self, replies: Replies) -> Self {
+    pub fn with_replies(mut self, replies: ReplySource) -> Self {
         self.replies = Some(replies);
         self
     }
 
-    /// Records runs, each in a file of a folder that is named like the arm.
+    /// Records each run to a file in a subfolder named after the arm.
     #[must_use]
-    pub fn recorded_in(mut self, folder: &Path) -> Self {
+    pub fn with_recordings(mut self, folder: &Path) -> Self {
         self.recordings = Some(folder.join(&self.name));
         self
     }
 
-    /// Returns its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns what it is.
+    /// Returns a description of the arm.
     pub fn info(&self) -> ArmInfo {
         ArmInfo {
             name: self.name.clone(),
@@ -96,54 +103,54 @@ impl Arm {
             bindings_hash: self.compiled.bindings_hash().to_owned(),
             model: self.compiled.model().to_string(),
             file: self.file.clone(),
-            what: self.what.clone(),
+            description: self.description.clone(),
         }
     }
 
-    /// Runs a case: says what the person says, one after the other. Nothing comes of it where it is stopped.
-    pub(super) async fn run(&self, case: &Case, repeat: u32, cancellation: &CancellationToken) -> Option<Ran> {
+    /// Runs a case: sends the messages of the user one after the other. Returns `None` if it is cancelled.
+    pub(super) async fn run(&self, case: &Case, repeat: u32, cancellation: &CancellationToken) -> Option<TrialRun> {
         let tally = Arc::new(Tally::new(self.prices.clone()));
-        let heard = Arc::clone(&tally);
-        let mut driver = self.driver.clone().with_listener(move |event| heard.hear(event));
-        let mut ran = Ran::begun();
+        let recorded = Arc::clone(&tally);
+        let mut driver = self.driver.clone().with_listener(move |event| recorded.record(event));
+        let mut trial = TrialRun::start();
         match self.replies.as_ref().map(|replies| replies(case, repeat)) {
             Some(Ok(models)) => driver = driver.with_models(models),
-            Some(Err(message)) => ran.failure = Some(Failure { kind: FailureKind::Configuration, message }),
+            Some(Err(message)) => trial.failure = Some(RunFailure { kind: FailureKind::Configuration, message }),
             None => {}
         }
-        let notes = self.recordings.as_ref().map(|folder| (folder, Arc::new(Notes::default())));
-        if let Some((_, notes)) = &notes {
-            driver = driver.with_journal(Arc::clone(notes) as _);
+        let recording = self.recordings.as_ref().map(|folder| (folder, Arc::new(RecordingJournal::default())));
+        if let Some((_, journal)) = &recording {
+            driver = driver.with_journal(Arc::clone(journal) as _);
         }
         let start = Instant::now();
         for text in &case.turns {
-            if ran.failure.is_some() {
+            if trial.failure.is_some() {
                 break;
             }
-            let past = std::mem::take(&mut ran.conversation);
-            match Run::start(self.spec.clone(), past, text, now()) {
-                Ok(run) => ran.add(&driver.drive(&self.compiled, run, cancellation).await)?,
+            let conversation = std::mem::take(&mut trial.conversation);
+            match Run::start(self.spec.clone(), conversation, text, now_ms()) {
+                Ok(run) => trial.add_turn(&driver.drive(&self.compiled, run, cancellation).await)?,
                 Err(error) => {
                     let kind = FailureKind::Configuration;
-                    ran.failure = Some(Failure { kind, message: error.to_string() });
+                    trial.failure = Some(RunFailure { kind, message: error.to_string() });
                 }
             }
         }
-        ran.latency_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        ran.cost = tally.cost();
-        if let Some((folder, notes)) = notes
-            && let Err(message) = notes.write(folder, &case.id, repeat)
+        trial.latency_ms = milliseconds(start.elapsed());
+        trial.cost = tally.cost();
+        if let Some((folder, journal)) = recording
+            && let Err(message) = journal.write(folder, &case.id, repeat)
         {
-            ran.failure.get_or_insert(Failure { kind: FailureKind::Store, message });
+            trial.failure.get_or_insert(RunFailure { kind: FailureKind::Store, message });
         }
-        Some(ran)
+        Some(trial)
     }
 }
 
-impl Ran {
-    fn begun() -> Self {
+impl TrialRun {
+    fn start() -> Self {
         Self {
-            at_ms: now(),
+            at_ms: now_ms(),
             content: String::new(),
             value: None,
             failure: None,
@@ -156,10 +163,11 @@ impl Ran {
         }
     }
 
-    /// Adds what came of a turn; nothing if it was stopped.
-    fn add(&mut self, run: &Run) -> Option<()> {
+    /// Adds the result of a turn. Returns `None` if it was cancelled.
+    fn add_turn(&mut self, run: &Run) -> Option<()> {
         let response = run.response();
-        (self.content, self.value) = (response.content, None);
+        self.content = response.content;
+        self.value = None;
         match run.outcome() {
             Some(RunOutcome::Answer { value, .. }) => self.value = value.clone(),
             Some(RunOutcome::Failed(failure)) => self.failure = Some(failure.clone()),

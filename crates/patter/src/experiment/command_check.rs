@@ -1,8 +1,9 @@
-//! Checks that are programs.
+//! Checks that run a command.
 
-use super::arm::Ran;
+use super::arm::TrialRun;
 use crate::project::Environment;
-use crate::tool::command::{ALWAYS_PASSED, Ended, Finished, Group};
+use crate::tool::command::INHERITED_VARIABLES;
+use crate::tool::process::{ProcessOutcome, ProcessOutput, RunningProcess};
 use patter_core::case::Case;
 use patter_core::provider::price::Cost;
 use serde_json::json;
@@ -11,73 +12,77 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// How long a check may take where nothing is said.
-const TIME: Duration = Duration::from_secs(30);
-/// How much a check may write, in bytes.
-const MOST: usize = 64 * 1024;
-/// How much of that is kept, in characters.
-const KEPT: usize = 500;
+/// The default time limit of a check.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum output of a check in bytes.
+const MAX_OUTPUT: usize = 64 * 1024;
+/// The number of characters of the output to keep.
+const MAX_REASON: usize = 500;
 
-/// Runs checks that are programs: without a shell, and with no more of the environment than command tools get.
+/// Runs the commands of checks: without a shell, and with as little of the environment as command tools get.
 #[derive(Clone)]
-pub struct Programs {
+pub struct CommandChecks {
     root: PathBuf,
     environment: Environment,
 }
 
-impl Programs {
-    /// Returns what runs programs in a folder.
+impl CommandChecks {
+    /// Returns checks that run in a folder.
     pub fn new(root: &Path, environment: Environment) -> Self {
         Self { root: root.to_owned(), environment }
     }
 
-    /// Runs a check on what came of a case, which it reads as JSON. It passes with exit code 0, and says why on stdout.
+    /// Runs a check, which reads the result of a case as JSON on stdin. Exit code 0 means passed; stdout is the reason.
     pub(super) async fn check(
         &self,
         run: &[String],
         timeout_ms: Option<u64>,
         case: &Case,
-        ran: &Ran,
+        trial: &TrialRun,
     ) -> (bool, String) {
-        let Some((program, arguments)) = run.split_first() else { return (false, "there is no program".to_owned()) };
+        let Some((program, arguments)) = run.split_first() else {
+            return (false, "the check names no program".to_owned());
+        };
         let path = if program.contains('/') { self.root.join(program) } else { PathBuf::from(program) };
         let mut command = Command::new(path);
         command.args(arguments).current_dir(&self.root).env_clear().stdin(Stdio::piped());
-        command.envs(ALWAYS_PASSED.iter().filter_map(|name| Some((name, self.environment.get(name)?))));
-        let group = match Group::spawn(&mut command) {
-            Ok(group) => group,
-            Err(error) => return (false, format!("the program `{program}` could not be started: {error}")),
+        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, self.environment.get(name)?))));
+        let process = match RunningProcess::spawn(&mut command) {
+            Ok(process) => process,
+            Err(error) => return (false, format!("cannot start `{program}`: {error}")),
         };
-        let time = timeout_ms.map_or(TIME, Duration::from_millis);
-        match tokio::time::timeout(time, group.run(observed(case, ran), MOST, MOST)).await {
-            Err(_) => (false, format!("the program `{program}` took longer than {} s", time.as_secs_f64())),
-            Ok(Err(error)) => (false, format!("the program `{program}` failed: {error}")),
-            Ok(Ok(Ended::Flooded { .. })) => (false, format!("the program `{program}` wrote more than {MOST} bytes")),
-            Ok(Ok(Ended::Finished(Finished { status, stdout, stderr, .. }))) => {
-                let said = [stdout, stderr.bytes].into_iter().map(|bytes| said(&bytes)).find(|text| !text.is_empty());
-                (status.success(), said.unwrap_or_else(|| format!("the program `{program}` ended with {status}")))
+        let timeout = timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+        match tokio::time::timeout(timeout, process.run(input(case, trial), MAX_OUTPUT, MAX_OUTPUT)).await {
+            Err(_) => (false, format!("`{program}` took longer than {} s", timeout.as_secs_f64())),
+            Ok(Err(error)) => (false, format!("`{program}` failed: {error}")),
+            Ok(Ok(ProcessOutcome::OutputLimit { .. })) => {
+                (false, format!("`{program}` wrote more than {MAX_OUTPUT} bytes"))
+            }
+            Ok(Ok(ProcessOutcome::Exited(ProcessOutput { status, stdout, stderr, .. }))) => {
+                let reason = [&*stdout, stderr.bytes()].into_iter().map(reason).find(|text| !text.is_empty());
+                (status.success(), reason.unwrap_or_else(|| format!("`{program}` ended with {status}")))
             }
         }
     }
 }
 
-/// Returns what came of a case, as a program reads it.
-fn observed(case: &Case, ran: &Ran) -> Vec<u8> {
-    let observed = json!({
+/// Returns the result of a case as the command reads it.
+fn input(case: &Case, trial: &TrialRun) -> Vec<u8> {
+    let input = json!({
         "case": case.id,
         "input": case.turns,
-        "content": ran.content,
-        "value": ran.value,
-        "failure": ran.failure.as_ref().map(|failure| &failure.message),
-        "tools_used": ran.tools,
-        "model_calls": ran.model_calls,
-        "latency_ms": ran.latency_ms,
-        "cost_usd": ran.cost.map(Cost::dollars),
-        "conversation": ran.conversation,
+        "content": trial.content,
+        "value": trial.value,
+        "failure": trial.failure.as_ref().map(|failure| &failure.message),
+        "tools_used": trial.tools,
+        "model_calls": trial.model_calls,
+        "latency_ms": trial.latency_ms,
+        "cost_usd": trial.cost.map(Cost::dollars),
+        "conversation": trial.conversation,
     });
-    observed.to_string().into_bytes()
+    input.to_string().into_bytes()
 }
 
-fn said(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim().chars().take(KEPT).collect()
+fn reason(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().chars().take(MAX_REASON).collect()
 }

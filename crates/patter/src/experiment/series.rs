@@ -1,58 +1,57 @@
-//! Runs the jobs of a plan, some at a time, and keeps what comes of them.
+//! Runs the trials of a plan, several at a time, and saves their results.
 
-use super::arm::{Arm, Ran};
-use super::command_check::Programs;
+use super::arm::{Arm, TrialRun};
+use super::command_check::CommandChecks;
 use super::judge::Judge;
-use super::plan::Job;
-use super::report::{CaseInfo, ToolUse, Trial};
-use super::stored::{KeepError, StoredTrials};
+use super::stored::{StoredTrials, StoredTrialsError};
 use crate::tool::CancellationToken;
-use patter_core::case::{Case, Check, Judged, Observed};
+use patter_core::case::{Case, Check, CheckResult, Observation};
+use patter_core::experiment::{CaseInfo, PlannedTrial, ToolUse, Trial};
 use patter_core::types::definition::hash;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-/// Cases, the arms that they are run under, and who judges what comes of it.
+/// Cases, the arms to run them under, and what checks the results.
 pub struct Series {
     /// The arms, in the order of the plan.
     pub arms: Vec<Arm>,
     /// The cases, in the order of the plan.
     pub cases: Vec<Case>,
-    /// The agents that judge.
+    /// The agents that judge answers.
     pub judges: Vec<Judge>,
-    /// What runs checks that are programs.
-    pub programs: Programs,
+    /// Runs the checks that are commands.
+    pub command_checks: CommandChecks,
 }
 
-/// How fast jobs are run.
+/// How fast trials start.
 ///
 /// ```
-/// use patter::experiment::Pace;
-/// assert_eq!(Pace::default().concurrency.get(), 4);
+/// use patter::experiment::Throttle;
+/// assert_eq!(Throttle::default().concurrency.get(), 4);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// How many at a time.
+pub struct Throttle {
+    /// The maximum number of trials at a time.
     pub concurrency: NonZeroU32,
-    /// How long after one begins the next may.
+    /// The minimum time between the starts of two trials.
     pub interval: Option<Duration>,
 }
 
-/// Whether an experiment goes on.
+/// Whether an experiment continues.
 ///
 /// ```
-/// use patter::experiment::Going;
-/// assert_ne!(Going::On, Going::Enough);
+/// use patter::experiment::SeriesProgress;
+/// assert_ne!(SeriesProgress::Continue, SeriesProgress::Enough);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Going {
-    /// It does.
-    On,
-    /// What was found is enough: nothing more begins.
+pub enum SeriesProgress {
+    /// More trials are needed.
+    Continue,
+    /// The results are conclusive: no more trials start.
     Enough,
 }
 
@@ -64,76 +63,80 @@ pub enum Going {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesEnd {
-    /// All jobs are done.
+    /// All trials are done.
     Complete,
-    /// What was found was enough.
+    /// The results were conclusive before all trials were done.
     Enough,
-    /// It was stopped; what had ended is kept.
+    /// The series was stopped; completed trials are saved.
     Stopped,
 }
 
-impl Default for Pace {
+impl Default for Throttle {
     fn default() -> Self {
         Self { concurrency: NonZeroU32::MIN.saturating_add(3), interval: None }
     }
 }
 
 impl Series {
-    /// Returns what the cases are, and the hash of them with their checks.
+    /// Returns descriptions of the cases, and the hash of the cases with their checks.
     pub fn case_infos(&self) -> (Vec<CaseInfo>, String) {
         let info = |case: &Case| CaseInfo { id: case.id.clone(), turns: case.turns.clone(), tags: case.tags.clone() };
         let lines: Vec<_> = self.cases.iter().map(|case| case.to_json().to_string()).collect();
         (self.cases.iter().map(info).collect(), hash(lines.join("\n").as_bytes()))
     }
 
-    /// Runs what is left of an experiment. Each run is kept once it has ended, and then looked at.
+    /// Runs the remaining trials of an experiment. Trials are saved when they end; then `look` sees all trials so far and
+    /// decides whether to continue.
     pub async fn run(
         self: &Arc<Self>,
-        kept: &mut StoredTrials,
-        pace: Pace,
-        mut look: impl FnMut(&[Trial]) -> Going,
+        stored: &mut StoredTrials,
+        throttle: Throttle,
+        mut look: impl FnMut(&[Trial]) -> SeriesProgress,
         cancellation: &CancellationToken,
-    ) -> Result<SeriesEnd, KeepError> {
-        let mut left = VecDeque::from(kept.left());
+    ) -> Result<SeriesEnd, StoredTrialsError> {
+        let mut remaining = VecDeque::from(stored.remaining());
         let mut end = SeriesEnd::Complete;
         let mut running = JoinSet::new();
-        let mut ticks = tokio::time::interval_at(Instant::now(), pace.interval.unwrap_or(Duration::from_millis(1)));
+        let mut ticks = tokio::time::interval_at(Instant::now(), throttle.interval.unwrap_or(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !(left.is_empty() && running.is_empty()) {
-            let has_room = !left.is_empty() && running.len() < pace.concurrency.get() as usize;
+        while !(remaining.is_empty() && running.is_empty()) {
+            let has_room = !remaining.is_empty() && running.len() < throttle.concurrency.get() as usize;
             let ended = tokio::select! {
                 biased;
                 () = cancellation.cancelled(), if end != SeriesEnd::Stopped => {
-                    // What is under way hears it too, and ends.
+                    // Running trials have the same token, and end.
                     end = SeriesEnd::Stopped;
-                    left.clear();
+                    remaining.clear();
                     continue;
                 }
-                () = ready(&mut ticks, pace.interval), if has_room => {
-                    self.begin(&mut left, &mut running, cancellation);
+                () = next_start(&mut ticks, throttle.interval), if has_room => {
+                    self.start_next(&mut remaining, &mut running, cancellation);
                     continue;
                 }
                 Some(ended) = running.join_next() => ended,
             };
             let more = std::iter::from_fn(|| running.try_join_next());
-            // A task that panicked left nothing; its job is run again with the rest of the experiment.
-            let ended: Vec<_> = std::iter::once(ended).chain(more).filter_map(Result::ok).flatten().collect();
-            if ended.is_empty() {
+            // A task that panicked leaves no trial; it runs again when the experiment resumes.
+            let trials: Vec<_> = std::iter::once(ended).chain(more).filter_map(Result::ok).flatten().collect();
+            if trials.is_empty() {
                 continue;
             }
-            // Others run while these are written.
-            while pace.interval.is_none() && !left.is_empty() && running.len() < pace.concurrency.get() as usize {
-                self.begin(&mut left, &mut running, cancellation);
+            // Other trials run while these are saved.
+            while throttle.interval.is_none()
+                && !remaining.is_empty()
+                && running.len() < throttle.concurrency.get() as usize
+            {
+                self.start_next(&mut remaining, &mut running, cancellation);
             }
-            kept.keep(ended).await?;
-            if look(kept.done()) == Going::Enough && end == SeriesEnd::Complete && !left.is_empty() {
+            stored.append(trials).await?;
+            if look(stored.trials()) == SeriesProgress::Enough && end == SeriesEnd::Complete && !remaining.is_empty() {
                 end = SeriesEnd::Enough;
-                left.clear();
+                remaining.clear();
             }
         }
-        let is_complete = kept.done().len() == kept.plan().jobs().len();
+        let is_complete = stored.trials().len() == stored.plan().planned_trials().len();
         if is_complete || end == SeriesEnd::Enough {
-            kept.finish().await?;
+            stored.finish().await?;
         }
         Ok(if is_complete {
             SeriesEnd::Complete
@@ -144,33 +147,34 @@ impl Series {
         })
     }
 
-    /// Begins the next job.
-    fn begin(
+    fn start_next(
         self: &Arc<Self>,
-        left: &mut VecDeque<Job>,
+        remaining: &mut VecDeque<PlannedTrial>,
         running: &mut JoinSet<Option<Trial>>,
         cancellation: &CancellationToken,
     ) {
-        if let Some(job) = left.pop_front() {
-            let (series, cancellation) = (Arc::clone(self), cancellation.clone());
-            running.spawn(async move { series.perform(job, &cancellation).await });
+        if let Some(planned) = remaining.pop_front() {
+            let series = Arc::clone(self);
+            let cancellation = cancellation.clone();
+            running.spawn(async move { series.perform(planned, &cancellation).await });
         }
     }
 
-    /// Does a job; nothing comes of it where it is stopped.
-    async fn perform(&self, job: Job, cancellation: &CancellationToken) -> Option<Trial> {
-        let (arm, case) = (self.arms.get(job.arm)?, self.cases.get(job.case)?);
-        let ran = arm.run(case, job.repeat, cancellation).await?;
+    /// Runs a trial and its checks. Returns `None` if it is cancelled.
+    async fn perform(&self, planned: PlannedTrial, cancellation: &CancellationToken) -> Option<Trial> {
+        let arm = self.arms.get(planned.arm)?;
+        let case = self.cases.get(planned.case)?;
+        let run = arm.run(case, planned.repeat, cancellation).await?;
         let mut judged = Vec::with_capacity(case.checks.len());
         for check in &case.checks {
-            judged.push(self.judge(check, case, &ran, cancellation).await?);
+            judged.push(self.judge(check, case, &run, cancellation).await?);
         }
-        let Ran { at_ms, content, failure, conversation, tools, latency_ms, usage, cost, model_calls, .. } = ran;
+        let TrialRun { at_ms, content, failure, conversation, tools, latency_ms, usage, cost, model_calls, .. } = run;
         Some(Trial {
             arm: arm.name().to_owned(),
             case: case.id.clone(),
-            repeat: job.repeat,
-            order: job.order,
+            repeat: planned.repeat,
+            order: planned.order,
             at_ms,
             passed: failure.is_none() && judged.iter().all(|judged| judged.passed),
             judged,
@@ -185,36 +189,42 @@ impl Series {
         })
     }
 
-    async fn judge(&self, check: &Check, case: &Case, ran: &Ran, cancellation: &CancellationToken) -> Option<Judged> {
-        let observed = Observed {
-            content: &ran.content,
-            value: ran.value.as_ref(),
-            tools: &ran.tools,
-            model_calls: ran.model_calls,
-            latency_ms: ran.latency_ms,
-            cost: ran.cost,
-            failure: ran.failure.as_ref().map(|failure| failure.message.as_str()),
+    async fn judge(
+        &self,
+        check: &Check,
+        case: &Case,
+        run: &TrialRun,
+        cancellation: &CancellationToken,
+    ) -> Option<CheckResult> {
+        let observed = Observation {
+            content: &run.content,
+            value: run.value.as_ref(),
+            tools: &run.tools,
+            model_calls: run.model_calls,
+            latency_ms: run.latency_ms,
+            cost: run.cost,
+            failure: run.failure.as_ref().map(|failure| failure.message.as_str()),
         };
         let (passed, why) = match check {
-            Check::Judge { .. } | Check::Command { .. } if ran.failure.is_some() => {
+            Check::Judge { .. } | Check::Command { .. } if run.failure.is_some() => {
                 (false, "there is no answer".to_owned())
             }
             Check::Judge { agent, criteria } => match self.judges.iter().find(|judge| judge.name() == agent) {
-                Some(judge) => judge.judge(criteria, ran, cancellation).await?,
+                Some(judge) => judge.judge(criteria, run, cancellation).await?,
                 None => (false, format!("there is no judge `{agent}`")),
             },
-            Check::Command { run, timeout_ms } => {
-                let checked = self.programs.check(run, *timeout_ms, case, ran);
-                cancellation.run_until_cancelled(checked).await?
+            Check::Command { run: command, timeout_ms } => {
+                let check = self.command_checks.check(command, *timeout_ms, case, run);
+                cancellation.run_until_cancelled(check).await?
             }
             pure => return pure.judge(&observed),
         };
-        Some(Judged { check: check.to_string(), passed, why })
+        Some(CheckResult { check: check.to_string(), passed, why })
     }
 }
 
-/// Waits until the next job may begin.
-async fn ready(ticks: &mut tokio::time::Interval, interval: Option<Duration>) {
+/// Waits until the next trial may start.
+async fn next_start(ticks: &mut Interval, interval: Option<Duration>) {
     if interval.is_some() {
         ticks.tick().await;
     }

@@ -1,89 +1,89 @@
-//! Experiments in a store: a plan, and each run as it ends. So one that was interrupted goes on where it was.
+//! Experiments in a store: the plan, and each trial as it ends, so that an interrupted experiment can resume.
 
-use super::plan::{Job, Plan};
-use super::report::{Report, Trial};
-use crate::drive::now;
-use crate::store::{Claim, EXPERIMENT, NewSession, SessionId, SessionState, Store, StoreError};
+use crate::drive::now_ms;
+use crate::store::{Claim, EXPERIMENT_AGENT, NewSession, SessionId, SessionState, Store, StoreError};
+use patter_core::experiment::{Plan, PlannedTrial, Report, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// How many experiments of the same plan are looked at.
-const SAME: usize = 100;
+/// The maximum number of experiments with the same plan to check for an interrupted one.
+const MAX_SAME_PLAN: usize = 100;
 
-/// An experiment in a store. Of what is done, only what is needed for a summary stays in memory.
+/// An experiment in a store. Only what a summary needs of each trial stays in memory.
 pub struct StoredTrials {
     store: Arc<dyn Store>,
     claim: Box<dyn Claim>,
     plan: Plan,
     began_ms: u64,
-    /// What is done, in brief.
-    done: Vec<Trial>,
+    /// The trials so far, without details.
+    trials: Vec<Trial>,
 }
 
-/// Why an experiment cannot be kept, or go on.
+/// An error saving or resuming an experiment.
 #[derive(Debug, Error)]
-pub enum KeepError {
-    /// The store fails.
+pub enum StoredTrialsError {
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The plan is another.
-    #[error("the experiment `{id}` cannot go on: {difference}")]
-    Changed {
-        /// Which one.
+    /// The plan changed.
+    #[error("cannot resume the experiment `{id}`: {difference}")]
+    PlanChanged {
+        /// The experiment.
         id: SessionId,
         /// What differs.
         difference: String,
     },
-    /// What is stored is none.
-    #[error("`{id}` is no experiment")]
-    NoExperiment {
-        /// Which session.
+    /// The session is not an experiment.
+    #[error("`{id}` is not an experiment")]
+    NotAnExperiment {
+        /// The session.
         id: SessionId,
     },
-    /// What is stored cannot be read.
-    #[error("what is stored of the experiment `{id}` cannot be read: {message}")]
+    /// The stored experiment is damaged.
+    #[error("the stored experiment `{id}` is damaged: {message}")]
     Damaged {
-        /// Which one.
+        /// The experiment.
         id: SessionId,
-        /// Why not.
+        /// What is wrong with it.
         message: String,
     },
-    /// A run cannot be written.
-    #[error("a run cannot be written: {0}")]
+    /// A trial cannot be serialized.
+    #[error("cannot serialize a trial: {0}")]
     Unwritable(#[from] serde_json::Error),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry<'e> {
+enum NewEntry<'e> {
     Plan(&'e Plan),
     Trial(&'e Trial),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ReadEntry {
+enum StoredEntry {
     Plan(Box<Plan>),
     Trial(Box<Trial>),
 }
 
 impl StoredTrials {
-    /// Begins an experiment.
-    pub async fn begin(store: Arc<dyn Store>, plan: Plan) -> Result<Self, KeepError> {
-        let began_ms = now();
-        let id = SessionId::parse(&format!("{}{}", prefix(&plan), SessionId::new(began_ms)))?;
-        let mut claim = store.create(NewSession::new(id, EXPERIMENT, &plan.title), began_ms).await?;
-        let entry = serde_json::to_string(&Entry::Plan(&plan))?;
+    /// Creates an experiment.
+    pub async fn create(store: Arc<dyn Store>, plan: Plan) -> Result<Self, StoredTrialsError> {
+        let began_ms = now_ms();
+        let id =
+            SessionId::parse(&format!("{}{}", id_prefix(&plan), SessionId::new(began_ms))).map_err(StoreError::from)?;
+        let mut claim = store.create(NewSession::new(id, EXPERIMENT_AGENT, &plan.title), began_ms).await?;
+        let entry = serde_json::to_string(&NewEntry::Plan(&plan))?;
         claim.append(&[entry], SessionState::Running, began_ms).await?;
-        Ok(Self { store, claim, plan, began_ms, done: Vec::new() })
+        Ok(Self { store, claim, plan, began_ms, trials: Vec::new() })
     }
 
-    /// Finds the last experiment of the same plan that was interrupted.
-    pub async fn interrupted(store: &dyn Store, plan: &Plan) -> Result<Option<SessionId>, KeepError> {
-        let ids = store.ids(&prefix(plan), SAME).await?;
-        // Few have the same plan; each is looked at, newest first.
+    /// Finds the latest interrupted experiment with the same plan.
+    pub async fn find_interrupted(store: &dyn Store, plan: &Plan) -> Result<Option<SessionId>, StoredTrialsError> {
+        let ids = store.ids(&id_prefix(plan), MAX_SAME_PLAN).await?;
+        // Few experiments have the same plan; check each, newest first.
         for id in ids.into_iter().rev() {
             if store.read(&id).await?.summary.state == SessionState::Running {
                 return Ok(Some(id));
@@ -92,96 +92,97 @@ impl StoredTrials {
         Ok(None)
     }
 
-    /// Goes on with an experiment, which must have the same plan.
-    pub async fn resume(store: Arc<dyn Store>, id: &SessionId, plan: Plan) -> Result<Self, KeepError> {
+    /// Resumes an experiment, which must have the same plan.
+    pub async fn resume(store: Arc<dyn Store>, id: &SessionId, plan: Plan) -> Result<Self, StoredTrialsError> {
         let claim = store.claim(id).await?;
         let (stored, began_ms, trials) = read(&*store, id).await?;
         if let Some(difference) = plan.difference(&stored) {
-            return Err(KeepError::Changed { id: id.clone(), difference });
+            return Err(StoredTrialsError::PlanChanged { id: id.clone(), difference });
         }
-        let done = trials.into_iter().map(Trial::brief).collect();
-        Ok(Self { store, claim, plan, began_ms, done })
+        let trials = trials.into_iter().map(Trial::without_details).collect();
+        Ok(Self { store, claim, plan, began_ms, trials })
     }
 
-    /// Reads the report of an experiment, whether it is complete or not.
-    pub async fn read(store: &dyn Store, id: &SessionId) -> Result<Report, KeepError> {
+    /// Reads the report of an experiment, complete or not.
+    pub async fn read(store: &dyn Store, id: &SessionId) -> Result<Report, StoredTrialsError> {
         let (plan, began_ms, trials) = read(store, id).await?;
         Ok(report(plan, began_ms, trials))
     }
 
-    /// Returns which session of the store it is.
+    /// Returns the id of the experiment, which is a session of the store.
     pub fn id(&self) -> &SessionId {
         self.claim.id()
     }
 
-    /// Returns its plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns what is done, without what takes much room.
-    pub fn done(&self) -> &[Trial] {
-        &self.done
+    /// Returns the trials so far, without details.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
     }
 
-    /// Returns what is not done yet, in the order of the plan.
-    pub fn left(&self) -> Vec<Job> {
-        let done: HashSet<_> = self.done.iter().map(|trial| trial.order).collect();
-        self.plan.jobs().into_iter().filter(|job| !done.contains(&job.order)).collect()
+    /// Returns the remaining trials, in the order of the plan.
+    pub fn remaining(&self) -> Vec<PlannedTrial> {
+        let done: HashSet<_> = self.trials.iter().map(|trial| trial.order).collect();
+        self.plan.planned_trials().into_iter().filter(|trial| !done.contains(&trial.order)).collect()
     }
 
-    /// Keeps runs that have ended: all or none.
-    pub async fn keep(&mut self, trials: Vec<Trial>) -> Result<(), KeepError> {
-        let entries = trials.iter().map(|trial| serde_json::to_string(&Entry::Trial(trial)));
+    /// Appends trials, all or none.
+    pub async fn append(&mut self, trials: Vec<Trial>) -> Result<(), StoredTrialsError> {
+        let entries = trials.iter().map(|trial| serde_json::to_string(&NewEntry::Trial(trial)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        self.claim.append(&entries, SessionState::Running, now()).await?;
-        self.done.extend(trials.into_iter().map(Trial::brief));
+        self.claim.append(&entries, SessionState::Running, now_ms()).await?;
+        self.trials.extend(trials.into_iter().map(Trial::without_details));
         Ok(())
     }
 
-    /// Notes that nothing more is to be done.
-    pub async fn finish(&mut self) -> Result<(), KeepError> {
-        Ok(self.claim.append(&[], SessionState::Idle, now()).await?)
+    /// Marks the experiment as finished.
+    pub async fn finish(&mut self) -> Result<(), StoredTrialsError> {
+        Ok(self.claim.append(&[], SessionState::Idle, now_ms()).await?)
     }
 
-    /// Returns the report, without what takes much room.
+    /// Returns the report without the details of trials.
     pub fn brief_report(&self) -> Report {
-        report(self.plan.clone(), self.began_ms, self.done.clone())
+        report(self.plan.clone(), self.began_ms, self.trials.clone())
     }
 
-    /// Returns the whole report, with the conversations.
-    pub async fn report(&self) -> Result<Report, KeepError> {
+    /// Reads the whole report, with the conversations.
+    pub async fn report(&self) -> Result<Report, StoredTrialsError> {
         Self::read(&*self.store, self.claim.id()).await
     }
 }
 
-/// Returns how the ids of experiments of a plan begin.
-fn prefix(plan: &Plan) -> String {
+/// Returns the prefix of the ids of experiments with a plan.
+fn id_prefix(plan: &Plan) -> String {
     let hash: String = plan.hash().chars().take(8).collect();
     format!("x-{hash}-")
 }
 
-async fn read(store: &dyn Store, id: &SessionId) -> Result<(Plan, u64, Vec<Trial>), KeepError> {
+async fn read(store: &dyn Store, id: &SessionId) -> Result<(Plan, u64, Vec<Trial>), StoredTrialsError> {
     let stored = store.read(id).await?;
-    if stored.summary.agent != EXPERIMENT {
-        return Err(KeepError::NoExperiment { id: id.clone() });
+    if stored.summary.agent != EXPERIMENT_AGENT {
+        return Err(StoredTrialsError::NotAnExperiment { id: id.clone() });
     }
-    let damaged = |message: String| KeepError::Damaged { id: id.clone(), message };
-    let (mut plan, mut trials) = (None, Vec::with_capacity(stored.entries.len()));
+    let damaged = |message: String| StoredTrialsError::Damaged { id: id.clone(), message };
+    let mut plan = None;
+    let mut trials = Vec::with_capacity(stored.entries.len());
     for entry in stored.entries {
         match serde_json::from_str(&entry).map_err(|error| damaged(error.to_string()))? {
-            ReadEntry::Plan(read) => plan = Some(*read),
-            ReadEntry::Trial(trial) => trials.push(*trial),
+            StoredEntry::Plan(read) => plan = Some(*read),
+            StoredEntry::Trial(trial) => trials.push(*trial),
         }
     }
-    let plan = plan.ok_or_else(|| damaged("there is no plan".to_owned()))?;
+    let plan = plan.ok_or_else(|| damaged("the plan is missing".to_owned()))?;
     Ok((plan, stored.summary.created_ms, trials))
 }
 
 fn report(plan: Plan, began_ms: u64, mut trials: Vec<Trial>) -> Report {
     trials.sort_by_key(|trial| trial.order);
-    let ended = |trial: &Trial| trial.at_ms.saturating_add(trial.latency_ms);
-    let ended_ms = trials.iter().map(ended).max().unwrap_or(began_ms);
+    let end = |trial: &Trial| trial.at_ms.saturating_add(trial.latency_ms);
+    let ended_ms = trials.iter().map(end).max().unwrap_or(began_ms);
     let Plan { title, kind, arms, cases, judges, repeats, seed, blocks, .. } = plan;
     let empty = Report::new(&title, kind);
     Report { arms, cases, judges, repeats, seed, blocks, trials, began_ms, ended_ms, ..empty }

@@ -1,13 +1,14 @@
-//! The text of a body, by its marks and by what its type says.
+//! Decoding of bodies to text.
 
-/// What windows-1252 has at 0x80 to 0x9f, where Latin-1 has controls that nobody writes.
+/// The characters of windows-1252 at 0x80 to 0x9f, where Latin-1 has unused control characters.
 const WINDOWS_1252: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// Decodes a body to text. A mark at its beginning says how; else its type does; else it is UTF-8. What is called
-/// Latin-1 is read as windows-1252, as browsers do. What cannot be read, also for its charset, is replaced by `�`.
+/// Decodes a body to text: by its byte order mark, else by the charset of its content type, else as UTF-8.
+///
+/// Latin-1 is read as windows-1252, as browsers do. Bytes that cannot be decoded are replaced by `�`.
 pub(crate) fn decode(body: &[u8], content_type: &str) -> String {
     if let Some(body) = body.strip_prefix(b"\xef\xbb\xbf") {
         return String::from_utf8_lossy(body).into_owned();
@@ -37,7 +38,7 @@ fn windows_1252(byte: u8) -> char {
     in_table.copied().unwrap_or(char::from(byte))
 }
 
-/// Half a unit at the end, where a body was cut, is left out.
+/// Decodes UTF-16. Half a unit at the end of a truncated body is ignored.
 fn utf_16(body: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let (units, _) = body.as_chunks::<2>();
     let characters = char::decode_utf16(units.iter().copied().map(unit));

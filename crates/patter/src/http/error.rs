@@ -1,106 +1,113 @@
-//! What can go wrong with a request.
+//! HTTP errors.
 
-use super::resolve::OutOfReach;
+use super::resolve::PrivateAddressError;
 use reqwest::Url;
 use std::error::Error;
 use std::net::IpAddr;
 
-/// Why a request got no reply, or a reply no end.
+/// The error of an HTTP request without a complete response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HttpError {
     /// The client cannot be set up.
     #[error("{0}")]
     Setup(String),
-    /// Only HTTP is spoken.
-    #[error("`{0}` addresses cannot be called, only `http` and `https`")]
+    /// The URL has a scheme other than `http` or `https`.
+    #[error("unsupported scheme `{0}`: only `http` and `https` URLs can be requested")]
     Scheme(String),
-    /// The server is not public, and nothing allows it.
-    #[error("`{host}` is not a public address, and nothing allows to reach it")]
-    OutOfReach {
-        /// The host as it was written.
+    /// The server is not public, and the policy does not allow it.
+    #[error("`{host}` is a private address, which is blocked by default")]
+    PrivateAddress {
+        /// The host as written in the URL.
         host: String,
         /// The port.
         port: u16,
-        /// Where the name leads, where it is one.
+        /// The address that the host name resolves to.
         address: Option<IpAddr>,
     },
     /// There are too many redirects.
-    #[error("the server redirects more than {0} times")]
-    Redirects(usize),
+    #[error("the server redirected more than {0} times")]
+    TooManyRedirects(usize),
     /// A redirect cannot be followed.
-    #[error("the server redirects {0}")]
-    Redirect(&'static str),
-    /// A redirect asks for another method, with which the request means nothing.
-    #[error("the address moved to `{place}`, and a {method} is not sent on to there")]
+    #[error("cannot follow the redirect: {0}")]
+    InvalidRedirect(&'static str),
+    /// A redirect would change the method of a request that requires its own.
+    #[error("the endpoint moved to `{place}`, and {method} requests are not redirected")]
     Moved {
         /// The method of the request.
         method: String,
-        /// Where it moved, without what may be secret in it.
+        /// The new URL, without the parts that may be secret.
         place: String,
     },
-    /// There is no connection.
-    #[error("there is no connection to `{host}`")]
+    /// The connection cannot be established.
+    #[error("cannot connect to `{host}`")]
     Connect {
-        /// The host.
+        /// The host, with the port where the URL has one.
         host: String,
-        /// What is behind it.
+        /// The underlying error.
         cause: String,
     },
-    /// The connection broke.
-    #[error("the connection to `{host}` broke")]
-    Broken {
-        /// The host.
+    /// The connection failed before the response was complete.
+    #[error("lost the connection to `{host}`")]
+    ConnectionLost {
+        /// The host, with the port where the URL has one.
         host: String,
-        /// What is behind it.
+        /// The underlying error.
         cause: String,
     },
-    /// The body of the reply is too large.
-    #[error("the reply has more than {0} bytes")]
+    /// The body of the response is too large.
+    #[error("the response is larger than {0} bytes")]
     TooLarge(usize),
 }
 
 impl HttpError {
-    /// Returns what to do about it.
+    /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
-            HttpError::OutOfReach { host, port, .. } => {
+            HttpError::PrivateAddress { host, port, .. } => {
                 let entry = if matches!(port, 80 | 443) { host.clone() } else { format!("{host}:{port}") };
-                Some(format!("to allow it, write `allow = [\"{entry}\"]` under `[http]` in patter.toml"))
+                Some(format!("to allow it, add `allow = [\"{entry}\"]` under `[http]` in patter.toml"))
             }
-            HttpError::Moved { .. } => Some("write the address down as it is now".to_owned()),
+            HttpError::Moved { .. } => Some("use the new URL".to_owned()),
             _ => None,
         }
     }
 
-    /// Returns what is behind it, for the operator.
+    /// Returns the underlying error, for the operator.
     pub fn cause(&self) -> Option<String> {
         match self {
-            HttpError::Connect { cause, .. } | HttpError::Broken { cause, .. } => Some(cause.clone()),
-            HttpError::OutOfReach { host, address: Some(address), .. } => Some(format!("`{host}` leads to {address}")),
+            HttpError::Connect { cause, .. } | HttpError::ConnectionLost { cause, .. } => Some(cause.clone()),
+            HttpError::PrivateAddress { host, address: Some(address), .. } => {
+                Some(format!("`{host}` resolves to {address}"))
+            }
             _ => None,
         }
     }
 
-    /// Tells whether the request got no reply, so that another attempt may.
-    pub fn is_passing(&self) -> bool {
-        matches!(self, HttpError::Connect { .. } | HttpError::Broken { .. })
+    /// Returns whether a retry may succeed, since there was no complete response.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, HttpError::Connect { .. } | HttpError::ConnectionLost { .. })
     }
 
-    pub(super) fn of(error: reqwest::Error, url: &Url) -> Self {
-        // The address may hold secrets.
+    pub(super) fn from_reqwest(error: reqwest::Error, url: &Url) -> Self {
+        // The URL may contain secrets.
         let error = error.without_url();
-        let host = url.host_str().unwrap_or_default().to_owned();
+        let name = url.host_str().unwrap_or_default();
         let mut cause = error.to_string();
         let mut source = error.source();
         while let Some(inner) = source {
-            if let Some(OutOfReach { address, .. }) = inner.downcast_ref::<OutOfReach>() {
+            if let Some(PrivateAddressError { address, .. }) = inner.downcast_ref::<PrivateAddressError>() {
                 let port = url.port_or_known_default().unwrap_or(0);
-                return HttpError::OutOfReach { host, port, address: Some(*address) };
+                return HttpError::PrivateAddress { host: name.to_owned(), port, address: Some(*address) };
             }
             cause.push_str(": ");
             cause.push_str(&inner.to_string());
             source = inner.source();
         }
-        if error.is_connect() { HttpError::Connect { host, cause } } else { HttpError::Broken { host, cause } }
+        let host = match url.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        };
+        if error.is_connect() { HttpError::Connect { host, cause } } else { HttpError::ConnectionLost { host, cause } }
     }
 }

@@ -1,29 +1,23 @@
-//! Redirects: where to, and what may go there.
+//! Redirects: the next request, and what it may contain.
 
 use super::{HttpError, HttpRequest};
 use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, COOKIE, HeaderName, LOCATION};
 use reqwest::{Method, Response, StatusCode};
 
-pub(super) enum Redirect {
-    /// The reply is no redirect.
-    No,
-    /// The request to make next.
-    To(Box<HttpRequest>),
-}
-
-/// Tells what a reply asks to be done next.
-pub(super) fn of(request: &HttpRequest, response: &Response) -> Result<Redirect, HttpError> {
+/// Returns the request that a redirect asks for, or nothing if the response is not a redirect.
+pub(super) fn next_request(request: &HttpRequest, response: &Response) -> Result<Option<HttpRequest>, HttpError> {
     let becomes_get = match response.status() {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => request.method == Method::POST,
         StatusCode::SEE_OTHER => !matches!(request.method, Method::GET | Method::HEAD),
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => false,
-        _ => return Ok(Redirect::No),
+        _ => return Ok(None),
     };
-    let place = response.headers().get(LOCATION).ok_or(HttpError::Redirect("without saying where"))?;
-    let place = std::str::from_utf8(place.as_bytes()).ok().and_then(|place| request.url.join(place).ok());
-    let url = place.filter(reqwest::Url::has_host).ok_or(HttpError::Redirect("to something that is no address"))?;
+    let location = response.headers().get(LOCATION).ok_or(HttpError::InvalidRedirect("the server sent no location"))?;
+    let url = std::str::from_utf8(location.as_bytes()).ok().and_then(|location| request.url.join(location).ok());
+    let url =
+        url.filter(reqwest::Url::has_host).ok_or(HttpError::InvalidRedirect("the location is not a valid URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(HttpError::Redirect("to an address that holds a user"));
+        return Err(HttpError::InvalidRedirect("the location contains credentials"));
     }
     if becomes_get && request.keeps_method {
         let place = format!("{}{}", url.origin().ascii_serialization(), url.path());
@@ -39,7 +33,7 @@ pub(super) fn of(request: &HttpRequest, response: &Response) -> Result<Redirect,
     }
     if next.url.origin() != request.url.origin() {
         if next.body.is_some() && next.is_body_secret {
-            return Err(HttpError::Redirect("to another server, which may not read the body"));
+            return Err(HttpError::InvalidRedirect("it leads to another server, and the body contains a secret"));
         }
         let private: Vec<HeaderName> = next
             .headers
@@ -51,5 +45,5 @@ pub(super) fn of(request: &HttpRequest, response: &Response) -> Result<Redirect,
             next.headers.remove(name);
         }
     }
-    Ok(Redirect::To(Box::new(next)))
+    Ok(Some(next))
 }

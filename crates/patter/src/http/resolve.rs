@@ -1,47 +1,50 @@
-//! Names to addresses, none of which is out of reach.
+//! DNS lookups that respect the network policy.
 
-use super::reach::{Reach, normal};
+use super::policy::{NetworkPolicy, normalize_host};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Looks names up, and hands out only addresses that may be reached. The connection is made to what this returns, so
-/// no other answer of the name server can come between.
-pub(super) struct Guarded {
-    pub(super) reach: Arc<Reach>,
+/// A resolver that returns only addresses the policy allows.
+///
+/// Connections are made to the addresses returned here, so a second DNS answer cannot bypass the check.
+pub(super) struct PolicyResolver {
+    pub(super) policy: Arc<NetworkPolicy>,
     /// The hosts of proxies, which the operator chose.
     pub(super) proxies: Vec<String>,
 }
 
-/// Looks names up.
-pub(super) struct Open;
+/// A resolver that returns every address.
+pub(super) struct SystemResolver;
 
-/// A name that leads only where nothing may be reached.
+/// An error for a host name that resolves to an address the policy does not allow.
 #[derive(Debug, Error)]
-#[error("`{name}` leads to {address}, which is not public")]
-pub(super) struct OutOfReach {
+#[error("`{name}` resolves to {address}, which is not public")]
+pub(super) struct PrivateAddressError {
     pub(super) name: String,
     pub(super) address: IpAddr,
 }
 
-impl Resolve for Guarded {
+impl Resolve for PolicyResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = Arc::clone(&self.reach);
-        let is_proxy = self.proxies.contains(&normal(name.as_str()));
+        let policy = Arc::clone(&self.policy);
+        let is_proxy = self.proxies.contains(&normalize_host(name.as_str()));
         Box::pin(async move {
             let addresses = look_up(name.as_str()).await?;
-            let refused = addresses.iter().map(SocketAddr::ip).find(|address| !reach.permits(*address));
-            match refused {
-                // One address out of reach makes the name suspect, as an attacker mixes them.
-                Some(address) if !is_proxy => Err(OutOfReach { name: name.as_str().to_owned(), address }.into()),
+            let blocked = addresses.iter().map(SocketAddr::ip).find(|address| !policy.allows_address(*address));
+            match blocked {
+                // One blocked address makes the name suspect: attackers mix public and private ones.
+                Some(address) if !is_proxy => {
+                    Err(PrivateAddressError { name: name.as_str().to_owned(), address }.into())
+                }
                 _ => Ok(Box::new(addresses.into_iter()) as Addrs),
             }
         })
     }
 }
 
-impl Resolve for Open {
+impl Resolve for SystemResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move { Ok(Box::new(look_up(name.as_str()).await?.into_iter()) as Addrs) })
     }

@@ -1,10 +1,10 @@
-//! Replies, read within bounds.
+//! Responses, read within limits.
 
 use super::HttpError;
 use reqwest::{StatusCode, Url};
 use std::fmt;
 
-/// A reply: its head, and its body as it comes.
+/// A response: its head, and its body as it arrives.
 pub struct HttpResponse {
     inner: reqwest::Response,
 }
@@ -19,31 +19,31 @@ impl HttpResponse {
         self.inner.status()
     }
 
-    /// Returns where the reply comes from, after redirects.
+    /// Returns the URL that the response comes from, after redirects.
     pub fn url(&self) -> &Url {
         self.inner.url()
     }
 
-    /// Returns a header, if it is there and text.
+    /// Returns a header, if it is present and text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.inner.headers().get(name)?.to_str().ok()
     }
 
-    /// Returns the next piece of the body, decompressed; nothing at the end.
+    /// Returns the next chunk of the decompressed body, or nothing at the end.
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
         match self.inner.chunk().await {
             Ok(chunk) => Ok(chunk),
-            Err(error) => Err(HttpError::of(error, self.inner.url())),
+            Err(error) => Err(HttpError::from_reqwest(error, self.inner.url())),
         }
     }
 
-    /// Reads the whole body, decompressed, if it has no more bytes than a limit.
+    /// Reads the whole decompressed body, which may have at most `limit` bytes.
     pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
-        let (body, is_whole) = self.read_some(limit).await?;
-        if is_whole { Ok(body) } else { Err(HttpError::TooLarge(limit)) }
+        let (body, is_complete) = self.read_some(limit).await?;
+        if is_complete { Ok(body) } else { Err(HttpError::TooLarge(limit)) }
     }
 
-    /// Reads the body up to a limit, and tells whether that is all of it.
+    /// Reads at most `limit` bytes of the body, and returns whether that is all of it.
     pub async fn read_some(&mut self, limit: usize) -> Result<(Vec<u8>, bool), HttpError> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -59,7 +59,7 @@ impl HttpResponse {
     }
 }
 
-/// Shows neither the address nor the headers, which may hold secrets.
+/// Shows neither the URL nor the headers, which may contain secrets.
 impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpResponse").field("status", &self.status()).finish_non_exhaustive()

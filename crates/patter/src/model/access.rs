@@ -1,44 +1,48 @@
-//! How providers are reached: addresses, keys and protocols, from the environment and from `patter.toml`.
+//! Addresses, keys and protocols of providers, from the environment and from `patter.toml`.
 
-use super::ModelError;
+use super::error::ModelError;
 use crate::project::{Environment, ModelsConfig};
 use patter_core::provider::{Endpoint, Provider, Wire};
 use std::time::Duration;
 
-/// The longest that a whole call may take by default.
-const TIMEOUT: Duration = Duration::from_secs(600);
+/// The default time limit of a call, including retries.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How a provider is reached. The key itself is not part of it.
+/// The settings for reaching a provider. They do not contain the key itself.
 ///
 /// ```
-/// use patter::model::Access;
+/// use patter::model::ProviderAccess;
 /// use patter::project::{Environment, ModelsConfig};
 /// use patter::provider::Provider;
-/// let environment = Environment::of([("OPENAI_API_KEY", "k3y"), ("PATTER_OPENAI_API", "responses")]);
-/// let access = Access::resolve(Provider::OPENAI, &environment, &ModelsConfig::default()).unwrap().unwrap();
-/// assert_eq!((access.base_url.as_str(), access.key), ("https://api.openai.com/v1", Some("OPENAI_API_KEY")));
+/// let environment = Environment::from_variables([("OPENAI_API_KEY", "k3y"), ("PATTER_OPENAI_API", "responses")]);
+/// let access = ProviderAccess::resolve(Provider::OPENAI, &environment, &ModelsConfig::default()).unwrap().unwrap();
+/// assert_eq!(access.base_url, "https://api.openai.com/v1");
+/// assert_eq!(access.key_variable, Some("OPENAI_API_KEY"));
 /// assert_eq!(access.wire.name(), "responses");
 /// ```
 #[derive(Debug, Clone)]
-pub struct Access {
-    /// What is known about the provider's endpoint.
+pub struct ProviderAccess {
+    /// The provider.
+    pub provider: Provider,
+    /// The API of the provider.
     pub endpoint: &'static Endpoint,
-    /// The address that requests start with.
+    /// The base URL of requests.
     pub base_url: String,
-    /// What set the address: a variable or `patter.toml`; `None` for the provider's own.
+    /// The variable or file that sets the base URL; `None` for the default.
     pub base_url_source: Option<&'static str>,
-    /// The variable that holds the key, if one does.
-    pub key: Option<&'static str>,
-    /// Whether a key is required. Only the provider itself requires one: compatible servers often need none.
+    /// The variable that contains the key, if it is set.
+    pub key_variable: Option<&'static str>,
+    /// Whether a key is required. It is only required by the provider itself, because compatible servers often need none.
     pub needs_key: bool,
     /// The protocol.
     pub wire: Wire,
-    /// The longest that a whole call may take.
+    /// The time limit of a call, including retries.
     pub timeout: Duration,
 }
 
-impl Access {
-    /// Resolves how a provider is reached; `None` if it is not reached over HTTP. The environment overrides `patter.toml`.
+impl ProviderAccess {
+    /// Determines the settings of a provider; `None` if it is not reached over HTTP. The environment overrides
+    /// `patter.toml`.
     pub fn resolve(
         provider: Provider,
         environment: &Environment,
@@ -57,21 +61,30 @@ impl Access {
             Some((variable, name)) => Some(select_wire(provider, endpoint, variable, &name)?),
             None => settings.api,
         };
-        let key = endpoint.key_variables.iter().copied().find(|name| environment.get(name).is_some());
+        let key_variable = endpoint.key_variables.iter().copied().find(|name| environment.get(name).is_some());
         Ok(Some(Self {
+            provider,
             endpoint,
             needs_key: base_url == endpoint.base_url && !endpoint.key_variables.is_empty(),
             base_url,
             base_url_source,
-            key,
+            key_variable,
             wire: selected.unwrap_or(default_wire),
-            timeout: settings.timeout.unwrap_or(TIMEOUT),
+            timeout: settings.timeout.unwrap_or(DEFAULT_TIMEOUT),
         }))
+    }
+
+    /// Returns what to check if the address is not that of a provider.
+    pub fn address_hint(&self) -> String {
+        match self.base_url_source {
+            Some(source) => format!("check the address of {} in `{source}`", self.provider.name()),
+            None => "check whether a proxy answers instead of the provider".to_owned(),
+        }
     }
 
     /// Returns whether a required key is missing.
     pub const fn lacks_key(&self) -> bool {
-        self.needs_key && self.key.is_none()
+        self.needs_key && self.key_variable.is_none()
     }
 }
 
@@ -79,11 +92,6 @@ fn select_wire(provider: Provider, endpoint: &Endpoint, variable: &str, name: &s
     let wire = Wire::parse(name).filter(|wire| endpoint.wires.contains(wire));
     wire.ok_or_else(|| ModelError::Configuration {
         message: format!("`{variable}` is `{name}`, which is not a supported {} API", provider.name()),
-        hint: Some(format!("the APIs are {}", wire_names(endpoint))),
+        hint: Some(format!("the supported APIs are {}", endpoint.wire_names())),
     })
-}
-
-/// Lists the protocols of a provider for people.
-pub(crate) fn wire_names(endpoint: &Endpoint) -> String {
-    endpoint.wires.iter().map(|wire| wire.name()).collect::<Vec<_>>().join(", ")
 }

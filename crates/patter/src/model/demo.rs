@@ -1,12 +1,13 @@
 //! The built-in offline model.
 
-use super::stream::told;
-use super::{Model, ModelError, Sink};
+use super::error::ModelError;
+use super::interface::{DeltaSink, Model};
+use super::stream::stream_reply;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::request::{Reply, Request};
 use patter_core::provider::Provider;
 
-/// The built-in offline model: it matches words with tools, and is no language model. See [`patter_core::demo`].
+/// The built-in offline model, which matches words to tools and is not a language model. See [`patter_core::demo`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DemoModel;
 
@@ -18,10 +19,10 @@ impl Model for DemoModel {
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: Option<&'a Sink<'a>>,
+        sink: Option<&'a DeltaSink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
-        Box::pin(async move { told(patter_core::demo::reply(request), sink, cancellation).await })
+        Box::pin(async move { stream_reply(patter_core::demo::reply(request), sink, cancellation).await })
     }
 
     fn notice(&self) -> Option<&str> {

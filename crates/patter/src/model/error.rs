@@ -1,10 +1,10 @@
-//! How a request to a model ends badly.
+//! Errors of requests to models.
 
 use patter_core::provider::Provider;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Why a model gave no reply.
+/// The reason why a model did not reply.
 ///
 /// ```
 /// use patter::model::ModelError;
@@ -12,12 +12,12 @@ use thiserror::Error;
 /// let error = ModelError::missing_key(Provider::GOOGLE, &["GOOGLE_API_KEY", "GEMINI_API_KEY"]);
 /// assert_eq!(error.to_string(), "there is no key for Google: neither `GOOGLE_API_KEY` nor `GEMINI_API_KEY` is set");
 /// assert!(error.hint().unwrap().contains("`--model demo`"));
-/// assert!(!error.is_passing());
-/// assert!(ModelError::Api { status: Some(529), message: "overloaded".into() }.is_passing());
+/// assert!(!error.is_transient());
+/// assert!(ModelError::Api { status: Some(529), message: "overloaded".into() }.is_transient());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ModelError {
-    /// Something has to be set up first, such as a key.
+    /// Something must be configured first, such as a key.
     #[error("{message}")]
     Configuration {
         /// What is missing or wrong.
@@ -25,31 +25,31 @@ pub enum ModelError {
         /// What to do about it.
         hint: Option<String>,
     },
-    /// Whoever runs the model refused or failed.
+    /// The provider rejected the request, or failed.
     #[error("{}{message}", status.map(|status| format!("status {status}: ")).unwrap_or_default())]
     Api {
-        /// The HTTP status, where there is one.
+        /// The HTTP status, if there is one.
         status: Option<u16>,
-        /// What they say.
+        /// The message of the provider.
         message: String,
     },
-    /// They could not be reached, or the connection broke.
+    /// The provider could not be reached, or the connection broke.
     #[error("{message}")]
     Network {
         /// What went wrong.
         message: String,
     },
-    /// Nobody waits for the reply any more.
+    /// The request was cancelled.
     #[error("the request to the model was cancelled")]
     Cancelled,
-    /// It took too long.
+    /// The request took too long.
     #[error("the model did not reply within {} s", .after.as_secs_f64())]
     TimedOut {
-        /// The time that it had.
+        /// The time limit.
         after: Duration,
     },
-    /// What came back cannot be read.
-    #[error("the reply of the model cannot be read: {message}")]
+    /// The reply is malformed.
+    #[error("malformed reply: {message}")]
     Malformed {
         /// What is wrong with it.
         message: String,
@@ -57,23 +57,28 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Returns that no key of a provider is set, in any of the variables that may hold one.
+    /// Returns the error for a provider whose key is not set in any of the variables that may contain it.
     pub fn missing_key(provider: Provider, variables: &[&str]) -> Self {
         let names: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
         let unset = match names.as_slice() {
-            [one] => format!("{one} is not set"),
+            [name] => format!("{name} is not set"),
             _ => format!("neither {} is set", names.join(" nor ")),
         };
         ModelError::Configuration {
             message: format!("there is no key for {}: {unset}", provider.name()),
             hint: Some(format!(
                 "set {} in the environment or in `.env`, or try the built-in model with `--model demo`",
-                names.first().map_or("one", String::as_str)
+                names.first().map_or("a key", String::as_str)
             )),
         }
     }
 
-    /// Returns what to do about it.
+    /// Returns a configuration error without a hint.
+    pub(super) fn config(message: String) -> Self {
+        ModelError::Configuration { message, hint: None }
+    }
+
+    /// Returns what to do about the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
             ModelError::Configuration { hint, .. } => hint.as_deref(),
@@ -81,8 +86,8 @@ impl ModelError {
         }
     }
 
-    /// Tells whether the same request may succeed later.
-    pub const fn is_passing(&self) -> bool {
+    /// Returns whether the same request may succeed later.
+    pub const fn is_transient(&self) -> bool {
         match self {
             ModelError::Api { status, .. } => matches!(status, Some(408 | 409 | 429 | 500..=599)),
             ModelError::Network { .. } | ModelError::TimedOut { .. } => true,
@@ -90,7 +95,7 @@ impl ModelError {
         }
     }
 
-    /// Returns the sort of error in one word, for machines.
+    /// Returns the kind of the error as one word, for machines.
     pub const fn kind(&self) -> &'static str {
         match self {
             ModelError::Configuration { .. } => "configuration",

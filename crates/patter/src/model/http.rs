@@ -1,35 +1,39 @@
-//! Models that are reached over HTTP: one client for every provider, and the wires of core.
+//! Models that are called over HTTP: one client for all providers and protocols.
 
-use super::pace::{Pacer, Wait};
-use super::{Access, Model, ModelError, Sink};
+use super::access::ProviderAccess;
+use super::error::ModelError;
+use super::interface::{DeltaSink, Model};
+use super::rate_limit::{Delay, RateLimiter};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use crate::http::{Bytes, HttpClient, HttpError, HttpRequest, HttpResponse, Method, Reach, Url, jittered};
+use crate::http::{Bytes, HttpClient, HttpError, HttpRequest, HttpResponse, Method, NetworkPolicy, Url, jittered};
 use crate::project::{Environment, ModelsConfig};
-use crate::tool::secrets::Secrets;
+use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::request::{Delta, Reply, Request};
 use patter_core::provider::{KeyHeader, ModelRef, Provider};
-use patter_core::wire::{Exhausted, Streaming, Verdict, Wire, WireError, exhausted, retry_after};
+use patter_core::text::truncate;
+use patter_core::wire::{ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, retry_advice};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How often a request is made again.
-const RETRIES: u32 = 2;
-/// The first wait before another try, and the longest.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
-/// The longest wait that a provider may ask for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How much of a reply is read that comes whole.
-const MOST_REPLY_BYTES: usize = 64 * 1024 * 1024;
-/// How long the body of a complete reply has to end.
-const LONGEST_ENDING: Duration = Duration::from_secs(1);
-/// How many characters are shown of what is no reply.
-const MOST_FOREIGN_CHARACTERS: usize = 120;
-/// How much of an error is read.
-const MOST_ERROR_BYTES: usize = 64 * 1024;
+/// The maximum number of retries.
+const MAX_RETRIES: u32 = 2;
+/// The delay before the first retry, which doubles for each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+/// The longest delay before a retry, unless the provider asks for a longer one.
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
+/// The longest delay that a provider may ask for.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+/// The largest reply that is not streamed.
+const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
+/// The largest part of an error response that is read.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// The number of characters that are shown of a body that is not a reply.
+const MAX_EXCERPT_CHARS: usize = 120;
+/// The time for the body of a complete reply to end, so that its connection can be reused.
+const BODY_END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A model that is reached over HTTP.
+/// A model that is called over HTTP.
 ///
 /// ```
 /// use patter::model::{HttpModel, Model};
@@ -37,46 +41,48 @@ const MOST_ERROR_BYTES: usize = 64 * 1024;
 /// let model = "OpenAI/gpt-4o-mini".parse().unwrap();
 /// let error = HttpModel::new(&model, &Environment::default()).err().unwrap();
 /// assert_eq!(error.to_string(), "there is no key for OpenAI: `OPENAI_API_KEY` is not set");
-/// let environment = Environment::of([("OPENAI_API_KEY", "k3y")]);
+/// let environment = Environment::from_variables([("OPENAI_API_KEY", "k3y")]);
 /// assert_eq!(HttpModel::new(&model, &environment).unwrap().provider().name(), "OpenAI");
 /// ```
 pub struct HttpModel {
     provider: Provider,
-    base: String,
-    /// Where that is written.
-    base_from: Option<&'static str>,
+    base_url: String,
+    /// What to check if the base URL is not that of a provider.
+    address_hint: String,
     wire: Wire,
-    /// How long a whole call may take.
+    /// The time limit of a call, including retries.
     timeout: Duration,
     client: HttpClient,
-    /// Where replies come in pieces.
-    url: Url,
-    /// Where they come whole.
+    /// The URL for streamed replies.
+    stream_url: Url,
+    /// The URL for whole replies.
     whole_url: Url,
     headers: HeaderMap,
-    /// The key, which a provider may repeat in what it says.
-    secrets: Secrets,
-    pacer: Arc<Pacer>,
+    /// The key, which a provider may repeat in its messages.
+    secrets: Redactor,
+    limiter: Arc<RateLimiter>,
 }
 
 impl HttpModel {
-    /// Returns a model of a provider, with keys and addresses from the environment. The address is the operator's
-    /// choice, so it may be one of this machine.
+    /// Returns a model of a provider, with the key and address from the environment. The address may be a private one,
+    /// because the operator chose it.
     pub fn new(model: &ModelRef, environment: &Environment) -> Result<Self, ModelError> {
-        Self::with(model, environment, &ModelsConfig::default())
+        Self::with_config(model, environment, &ModelsConfig::default())
     }
 
-    /// The same, with what `patter.toml` says where the environment does not.
-    pub fn with(model: &ModelRef, environment: &Environment, config: &ModelsConfig) -> Result<Self, ModelError> {
-        let Some(access) = Access::resolve(model.provider, environment, config)? else {
-            return Err(wrong(format!("`{model}` is not reached over HTTP")));
+    /// Returns a model that also uses the settings of `patter.toml`, which the environment overrides.
+    pub fn with_config(model: &ModelRef, environment: &Environment, config: &ModelsConfig) -> Result<Self, ModelError> {
+        let Some(access) = ProviderAccess::resolve(model.provider, environment, config)? else {
+            return Err(ModelError::config(format!("`{model}` is not an HTTP model")));
         };
-        let no_address = || match access.base_url_source {
-            Some(place) => wrong(format!("the address of {} in `{place}` is none", model.provider.name())),
-            None => wrong(format!("`{}` is no address", access.base_url)),
+        let invalid_url = || {
+            ModelError::config(match access.base_url_source {
+                Some(source) => format!("the address of {} in `{source}` is not a valid URL", model.provider.name()),
+                None => format!("`{}` is not a valid URL", access.base_url),
+            })
         };
-        let (url, whole_url) = addresses(&access.base_url, access.wire, model).ok_or_else(no_address)?;
-        let reach = Reach::allowing(url.host_str()).map_err(|_| no_address())?;
+        let (stream_url, whole_url) = request_urls(&access.base_url, access.wire, model).ok_or_else(invalid_url)?;
+        let reach = NetworkPolicy::from_allow_list(stream_url.host_str()).map_err(|_| invalid_url())?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in access.endpoint.headers {
@@ -85,84 +91,88 @@ impl HttpModel {
         if access.lacks_key() {
             return Err(ModelError::missing_key(model.provider, access.endpoint.key_variables));
         }
-        let key = access.key.and_then(|name| environment.get(name));
-        let secrets = Secrets::new(key.as_slice());
+        let key = access.key_variable.and_then(|name| environment.get(name));
+        let secrets = Redactor::new(key.as_slice());
         if let Some(key) = key {
             let (name, text) = match access.endpoint.key_header {
                 KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {key}")),
                 KeyHeader::Named(name) => (HeaderName::from_static(name), key),
             };
             let mut value = HeaderValue::from_str(text.trim()).map_err(|_| {
-                wrong(format!("`{}` holds what no key can", access.endpoint.key_variables.join("` or `")))
+                let variable = access.key_variable.unwrap_or_default();
+                ModelError::config(format!("the key in `{variable}` contains characters that a header cannot contain"))
             })?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let client = HttpClient::new(reach, |name| environment.get(name));
-        let Access { base_url: base, base_url_source: base_from, wire, timeout, .. } = access;
         Ok(Self {
             provider: model.provider,
-            base,
-            base_from,
-            wire,
-            timeout,
-            client,
-            url,
+            address_hint: access.address_hint(),
+            base_url: access.base_url,
+            wire: access.wire,
+            timeout: access.timeout,
+            client: HttpClient::new(reach, |name| environment.get(name)),
+            stream_url,
             whole_url,
             headers,
             secrets,
-            pacer: Arc::default(),
+            limiter: Arc::default(),
         })
     }
 
-    /// Keeps to a pace that others keep to as well.
-    pub(super) fn paced(mut self, pacer: Arc<Pacer>) -> Self {
-        self.pacer = pacer;
+    /// Sets a rate limiter that is shared with other models.
+    pub(super) fn with_rate_limiter(mut self, limiter: Arc<RateLimiter>) -> Self {
+        self.limiter = limiter;
         self
     }
 
-    /// Asks for another wire, such as the Responses of OpenAI or its old functions.
-    pub fn over(mut self, wire: Wire, model: &ModelRef) -> Result<Self, ModelError> {
-        let addresses = addresses(&self.base, wire, model);
-        (self.url, self.whole_url) = addresses.ok_or_else(|| wrong("the address is none".to_owned()))?;
+    /// Selects another wire, such as OpenAI Responses or the older functions.
+    pub fn with_wire(mut self, wire: Wire, model: &ModelRef) -> Result<Self, ModelError> {
+        let urls = request_urls(&self.base_url, wire, model);
+        (self.stream_url, self.whole_url) = urls.ok_or_else(|| self.invalid_base_url())?;
         self.wire = wire;
         Ok(self)
     }
 
-    /// Asks the provider for the models that it has, to see whether it answers and takes the key. Returns the status of
-    /// its answer, if that can be one of a provider; no token is spent.
+    /// Requests the list of models, which is free, to check that the provider responds and accepts the key. Returns the
+    /// status of the response.
     pub async fn probe(&self) -> Result<u16, ModelError> {
-        let url = Url::parse(&format!("{}{}", self.base.trim_end_matches('/'), self.wire.listing()));
-        let mut request = HttpRequest::get(url.map_err(|_| wrong("the address is none".to_owned()))?);
+        let url = Url::parse(&format!("{}{}", self.base_url.trim_end_matches('/'), self.wire.models_path()));
+        let mut request = HttpRequest::get(url.map_err(|_| self.invalid_base_url())?);
         request.headers = self.headers.clone();
-        let network = |error: HttpError| self.redacted(Failed::http(&error).error);
-        let mut response = self.client.send(request).await.map_err(network)?;
+        let network_error = |error: HttpError| self.redact(AttemptError::from_http(&error).error);
+        let mut response = self.client.send(request).await.map_err(network_error)?;
         let status = response.status();
-        let (body, _) = response.read_some(MOST_ERROR_BYTES).await.map_err(network)?;
+        let (body, _) = response.read_some(MAX_ERROR_BYTES).await.map_err(network_error)?;
         if status.is_success()
-            && let Err(WireError::Foreign { beginning }) = self.wire.listed(&body)
+            && let Err(WireError::Unexpected { excerpt }) = self.wire.check_models(&body)
         {
-            return Err(self.redacted(self.foreign(response.header(CONTENT_TYPE.as_str()), &beginning)));
+            return Err(self.redact(self.unexpected_body(response.header(CONTENT_TYPE.as_str()), &excerpt)));
         }
         Ok(status.as_u16())
     }
 
-    /// Returns that what answered is no model.
-    fn foreign(&self, content_type: Option<&str>, beginning: &str) -> ModelError {
-        let (name, kind) = (self.provider.name(), content_type.unwrap_or("something without a content type"));
-        // It is cut after the key is out of it, of which else a part could be left.
-        let shown = self.secrets.redact(beginning);
-        let cut =
-            |text: &str| text.chars().filter(|c| !c.is_control()).take(MOST_FOREIGN_CHARACTERS).collect::<String>();
-        let message = format!("{name} answered with {}, which is no reply of a model: {}", cut(kind), cut(&shown));
-        let hint = match self.base_from {
-            Some(place) => format!("is the address right that `{place}` has for {name}?"),
-            None => "something between here and the provider answers in its place: a proxy?".to_owned(),
-        };
-        ModelError::Configuration { message, hint: Some(hint) }
+    fn invalid_base_url(&self) -> ModelError {
+        ModelError::config(format!("the address of {} is not a valid URL", self.provider.name()))
     }
 
-    fn redacted(&self, mut error: ModelError) -> ModelError {
+    /// Returns the error for a body that is not a reply.
+    fn unexpected_body(&self, content_type: Option<&str>, excerpt: &str) -> ModelError {
+        let name = self.provider.name();
+        let sanitize = |text: &str| {
+            let text: String = text.chars().filter(|c| !c.is_control()).collect();
+            truncate(&text, MAX_EXCERPT_CHARS)
+        };
+        let content_type = content_type.map_or_else(|| "no content type".to_owned(), sanitize);
+        // The key is removed before the text is truncated, which could leave a part of it.
+        let excerpt = sanitize(&self.secrets.redact(excerpt));
+        ModelError::Configuration {
+            message: format!("the response of {name} is not a model reply ({content_type}): {excerpt}"),
+            hint: Some(self.address_hint.clone()),
+        }
+    }
+
+    fn redact(&self, mut error: ModelError) -> ModelError {
         if let ModelError::Api { message, .. }
         | ModelError::Network { message }
         | ModelError::Malformed { message }
@@ -173,63 +183,75 @@ impl HttpModel {
         error
     }
 
-    async fn attempts(&self, request: &Request<'_>, sink: Option<&Sink<'_>>) -> Result<Reply, ModelError> {
+    async fn call_with_retries(
+        &self,
+        request: &Request<'_>,
+        sink: Option<&DeltaSink<'_>>,
+    ) -> Result<Reply, ModelError> {
         let streaming = if sink.is_some() { Streaming::On } else { Streaming::Off };
         let body = Bytes::from(self.wire.encode(request, streaming));
-        let mut wait = FIRST_WAIT;
-        for attempt in 0..=RETRIES {
-            // Others may have been told to wait longer meanwhile. The time of the whole call is the bound.
-            while let Some(held) = self.pacer.wait() {
-                waited(held, sink).await?;
+        let mut backoff = FIRST_DELAY;
+        for attempt in 0..=MAX_RETRIES {
+            // Another request may extend the delay meanwhile, so the limiter is asked again. The time limit of the call
+            // bounds this loop.
+            while let Some(delay) = self.limiter.delay() {
+                wait(delay, sink).await?;
             }
-            let failed = match self.attempt(request, body.clone(), sink).await {
+            let failure = match self.attempt(request, body.clone(), sink).await {
                 Ok(reply) => return Ok(reply),
-                Err(failed) => failed,
+                Err(failure) => failure,
             };
-            let pause = failed.after.unwrap_or_else(|| jittered(wait));
-            let because = self.secrets.redact(&failed.error.to_string());
-            if failed.is_for_all {
-                self.pacer.hold(pause, &because);
+            let duration = failure.delay.unwrap_or_else(|| jittered(backoff));
+            let reason = self.secrets.redact(&failure.error.to_string());
+            if failure.affects_all {
+                self.limiter.block(duration, &reason);
             }
-            if attempt == RETRIES || !failed.may_retry {
-                return Err(failed.error);
+            if attempt == MAX_RETRIES || !failure.may_retry {
+                return Err(failure.error);
             }
-            waited(Wait { remaining: pause, because }, sink).await?;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait(Delay { duration, reason }, sink).await?;
+            backoff = (backoff * 2).min(MAX_BACKOFF);
         }
         Err(ModelError::TimedOut { after: self.timeout })
     }
 
-    async fn attempt(&self, request: &Request<'_>, body: Bytes, sink: Option<&Sink<'_>>) -> Result<Reply, Failed> {
-        let sent = HttpRequest {
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        body: Bytes,
+        sink: Option<&DeltaSink<'_>>,
+    ) -> Result<Reply, AttemptError> {
+        let http_request = HttpRequest {
             method: Method::POST,
-            url: if sink.is_some() { &self.url } else { &self.whole_url }.clone(),
+            url: if sink.is_some() { &self.stream_url } else { &self.whole_url }.clone(),
             headers: self.headers.clone(),
             body: Some(body),
             is_body_secret: true,
             keeps_method: true,
         };
-        let mut response = self.client.send(sent).await.map_err(|error| Failed::http(&error))?;
-        let limit = exhausted(|name| response.header(name), SystemTime::now());
+        let mut response = self.client.send(http_request).await.map_err(|error| AttemptError::from_http(&error))?;
+        let limit = exhausted_limit(|name| response.header(name), SystemTime::now());
         if !response.status().is_success() {
-            return Err(Failed::status(response, limit).await);
+            return Err(AttemptError::from_response(response, limit).await);
         }
-        // What would last longer than anyone waits is for the provider to refuse.
-        if let Some(limit) = limit.filter(|limit| limit.after <= LONGEST_PAUSE) {
-            self.pacer.hold(limit.after, &format!("the provider takes no more {} for now", limit.what));
+        // A longer delay would be an error here, so it is left to the provider to reject the next request.
+        if let Some(limit) = limit.filter(|limit| limit.resets_in <= MAX_DELAY) {
+            self.limiter.block(limit.resets_in, &format!("the limit on {} is used up", limit.resource));
         }
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
-        let failed = |error: &WireError| match error {
-            WireError::Foreign { beginning } => Failed::foreign(self.foreign(content_type.as_deref(), beginning)),
-            error => Failed::wire(error),
+        let attempt_error = |error: &WireError| match error {
+            WireError::Unexpected { excerpt } => {
+                AttemptError::new(self.unexpected_body(content_type.as_deref(), excerpt))
+            }
+            error => AttemptError::from_wire(error),
         };
         let Some(sink) = sink else {
             let status = response.status().as_u16();
-            let body = response.read(MOST_REPLY_BYTES).await.map_err(|error| Failed::http(&error))?;
-            return self.wire.decode(request, status, &body).map_err(|error| failed(&error));
+            let body = response.read(MAX_REPLY_BYTES).await.map_err(|error| AttemptError::from_http(&error))?;
+            return self.wire.decode(request, status, &body).map_err(|error| attempt_error(&error));
         };
-        let mut decoder = self.wire.stream(request);
-        // What was shown cannot be taken back, so there is no other try after it.
+        let mut decoder = self.wire.stream_decoder(request);
+        // A reply that was shown in part cannot be retracted, so it is not retried.
         let mut is_shown = false;
         let mut is_ended = false;
         while !is_ended {
@@ -239,17 +261,17 @@ impl HttpModel {
                     is_ended = true;
                     decoder.end()
                 }
-                Err(error) => return Err(Failed::http(&error).unless(is_shown)),
+                Err(error) => return Err(AttemptError::from_http(&error).final_if(is_shown)),
             };
-            for delta in deltas.map_err(|error| failed(&error).unless(is_shown))? {
+            for delta in deltas.map_err(|error| attempt_error(&error).final_if(is_shown))? {
                 is_shown = true;
                 sink(delta);
             }
-            is_ended |= decoder.is_over();
+            is_ended |= decoder.is_done();
         }
-        // The connection can be used again once its end came, which nobody needs to wait for.
-        drop(tokio::spawn(tokio::time::timeout(LONGEST_ENDING, response.read(MOST_ERROR_BYTES))));
-        decoder.finish().map_err(|error| failed(&error).unless(is_shown))
+        // The connection can be reused once the body has ended, but the caller need not wait for that.
+        drop(tokio::spawn(tokio::time::timeout(BODY_END_TIMEOUT, response.read(MAX_ERROR_BYTES))));
+        decoder.finish().map_err(|error| attempt_error(&error).final_if(is_shown))
     }
 }
 
@@ -261,103 +283,106 @@ impl Model for HttpModel {
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: Option<&'a Sink<'a>>,
+        sink: Option<&'a DeltaSink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             tokio::select! {
                 biased;
                 () = cancellation.cancelled() => Err(ModelError::Cancelled),
-                reply = tokio::time::timeout(self.timeout, self.attempts(request, sink)) => {
+                reply = tokio::time::timeout(self.timeout, self.call_with_retries(request, sink)) => {
                     let reply = reply.unwrap_or(Err(ModelError::TimedOut { after: self.timeout }));
-                    reply.map_err(|error| self.redacted(error))
+                    reply.map_err(|error| self.redact(error))
                 }
             }
         })
     }
 }
 
-/// An attempt that failed.
-struct Failed {
+/// The error of one attempt.
+struct AttemptError {
     error: ModelError,
     may_retry: bool,
-    after: Option<Duration>,
-    /// Whether what the provider says counts for all requests.
-    is_for_all: bool,
+    /// The delay before a retry that the provider asks for.
+    delay: Option<Duration>,
+    /// Whether the delay applies to all requests.
+    affects_all: bool,
 }
 
-impl Failed {
-    fn http(error: &HttpError) -> Self {
+impl AttemptError {
+    /// Returns an error after which there is no retry.
+    const fn new(error: ModelError) -> Self {
+        Self { error, may_retry: false, delay: None, affects_all: false }
+    }
+
+    fn from_http(error: &HttpError) -> Self {
         let cause = error.cause().map_or_else(String::new, |cause| format!(": {cause}"));
-        let (message, may_retry) = (format!("{error}{cause}"), error.is_passing());
+        let message = format!("{error}{cause}");
+        let may_retry = error.is_transient();
         let error = match error {
             HttpError::Moved { .. } => ModelError::Configuration { message, hint: error.hint() },
             _ => ModelError::Network { message },
         };
-        Self { error, may_retry, after: None, is_for_all: false }
+        Self { may_retry, ..Self::new(error) }
     }
 
-    fn wire(error: &WireError) -> Self {
-        let may_retry = error.is_passing();
+    fn from_wire(error: &WireError) -> Self {
+        let may_retry = error.is_transient();
         let error = match error {
             WireError::Malformed { message } => ModelError::Malformed { message: message.clone() },
-            // The text has the status.
-            WireError::Status { .. } | WireError::Stream { .. } | WireError::Cut | WireError::Foreign { .. } => {
-                ModelError::Api { status: None, message: error.to_string() }
-            }
+            // The message contains the status.
+            WireError::Status { .. }
+            | WireError::Reply { .. }
+            | WireError::Truncated
+            | WireError::Unexpected { .. } => ModelError::Api { status: None, message: error.to_string() },
         };
-        Self { error, may_retry, after: None, is_for_all: false }
+        Self { may_retry, ..Self::new(error) }
     }
 
-    fn foreign(error: ModelError) -> Self {
-        Self { error, may_retry: false, after: None, is_for_all: false }
-    }
-
-    async fn status(mut response: HttpResponse, limit: Option<Exhausted>) -> Self {
-        let retry = retry_after(|name| response.header(name), SystemTime::now());
+    async fn from_response(mut response: HttpResponse, limit: Option<ExhaustedLimit>) -> Self {
+        let advice = retry_advice(|name| response.header(name), SystemTime::now());
         let status = response.status().as_u16();
-        let (body, _) = response.read_some(MOST_ERROR_BYTES).await.unwrap_or_default();
-        let mut failed = Self::wire(&WireError::of_status(status, &body));
-        failed.may_retry = match retry.verdict {
-            Verdict::Yes => true,
-            Verdict::No => false,
-            Verdict::Unsaid => failed.may_retry,
+        let (body, _) = response.read_some(MAX_ERROR_BYTES).await.unwrap_or_default();
+        let failure = Self::from_wire(&WireError::from_status(status, &body));
+        let may_retry = match advice.should_retry {
+            ShouldRetry::Yes => true,
+            ShouldRetry::No => false,
+            ShouldRetry::Unspecified => failure.may_retry,
         };
-        let is_for_all = failed.may_retry && (matches!(status, 429 | 529) || retry.after.is_some());
-        Self { after: retry.after.or(limit.map(|limit| limit.after)), is_for_all, ..failed }
+        let affects_all = may_retry && (matches!(status, 429 | 529) || advice.delay.is_some());
+        let delay = advice.delay.or(limit.map(|limit| limit.resets_in));
+        Self { error: failure.error, may_retry, delay, affects_all }
     }
 
-    fn unless(mut self, is_shown: bool) -> Self {
-        self.may_retry &= !is_shown;
+    /// Rules out a retry if the condition is true.
+    fn final_if(mut self, condition: bool) -> Self {
+        self.may_retry &= !condition;
         self
     }
 }
 
-/// Returns where requests go whose replies come in pieces, and where those go whose replies come whole.
-fn addresses(base: &str, wire: Wire, model: &ModelRef) -> Option<(Url, Url)> {
-    let address = |streaming| {
+/// Returns the URLs for streamed and for whole replies.
+fn request_urls(base_url: &str, wire: Wire, model: &ModelRef) -> Option<(Url, Url)> {
+    let url = |streaming| {
         let path = wire.path(&model.id, streaming);
-        Url::parse(&format!("{}{path}", base.trim_end_matches('/'))).ok()
+        Url::parse(&format!("{}{path}", base_url.trim_end_matches('/'))).ok()
     };
-    Some((address(Streaming::On)?, address(Streaming::Off)?))
+    Some((url(Streaming::On)?, url(Streaming::Off)?))
 }
 
-/// Waits, unless it would take too long, and tells whoever listens before.
-async fn waited(wait: Wait, sink: Option<&Sink<'_>>) -> Result<(), ModelError> {
-    let Wait { remaining, because } = &wait;
-    if *remaining > LONGEST_PAUSE {
-        let (pause, most) = (remaining.as_secs_f64().ceil(), LONGEST_PAUSE.as_secs());
-        let message = format!("{because}; it wants a pause of {pause} s, and {most} s are the most");
+/// Reports a delay to the sink and waits, unless the delay is too long.
+async fn wait(delay: Delay, sink: Option<&DeltaSink<'_>>) -> Result<(), ModelError> {
+    let Delay { duration, reason } = &delay;
+    if *duration > MAX_DELAY {
+        let seconds = duration.as_secs_f64().ceil();
+        let message =
+            format!("{reason}; it asks to wait {seconds} s, but at most {} s are allowed", MAX_DELAY.as_secs());
         return Err(ModelError::Api { status: None, message });
     }
-    tracing::info!(%because, ?remaining, "the model is called later");
+    tracing::info!(%reason, ?duration, "delaying the request to the model");
     if let Some(sink) = sink {
-        sink(Delta::Waiting { seconds: remaining.as_secs_f64(), because: because.clone() });
+        sink(Delta::Waiting { seconds: duration.as_secs_f64(), because: reason.clone() });
     }
-    wait.over().await;
+    delay.sleep().await;
     Ok(())
-}
-
-fn wrong(message: String) -> ModelError {
-    ModelError::Configuration { message, hint: None }
 }

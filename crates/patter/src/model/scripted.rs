@@ -1,10 +1,11 @@
-//! A model that plays a file: for tests, demonstrations and recordings that must come out the same each time.
+//! A model that replies from a script, for reproducible tests and demonstrations.
 
-use super::stream::told;
-use super::{Model, ModelError, Sink};
+use super::error::ModelError;
+use super::interface::{DeltaSink, Model};
+use super::stream::stream_reply;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::conversation::{Message, ToolCall, Usage};
-use patter_core::message::request::{Finish, Reply, Request};
+use patter_core::message::request::{FinishReason, Reply, Request};
 use patter_core::provider::Provider;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -13,30 +14,30 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 
-/// The most that a script may have, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+/// The largest script, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
 
-/// A model that plays a script: a JSON list of replies, one for each request of a conversation.
+/// A model that replies from a script: a JSON list of replies, one for each request of a conversation.
 ///
-/// Which one is next follows from the conversation alone, by the replies that it has already: so any number of
-/// conversations play one script at once. All parts of a reply are optional:
+/// The number of replies in the conversation determines the next one, so any number of conversations can use one script at
+/// once. All fields of a reply are optional:
 ///
-/// | part | |
+/// | field | |
 /// |---|---|
-/// | `text` | what it says |
-/// | `calls` | the tools that it calls: `{"tool", "arguments"}`; arguments that are a text go as they are, JSON or not |
-/// | `finish` | why it stops: `"stop"` if nothing is said, `"length"`, `"filtered"`, `"refused"`, `"malformed"` |
-/// | `usage` | what it costs: `inputTokens`, `cachedTokens`, `outputTokens`, `reasoningTokens` |
-/// | `delayMs` | how long it takes |
-/// | `error` | instead of a reply: `{"message", "status"?}`. A request that is sent again meets it again |
-/// | `expect` | what the request must be like, or it is an error |
+/// | `text` | the text |
+/// | `calls` | the tools to call: `{"tool", "arguments"}`; arguments that are a string are used unchanged, valid JSON or not |
+/// | `finish` | the finish reason: `"stop"` (default), `"length"`, `"filtered"`, `"refused"`, `"malformed"` |
+/// | `usage` | the token counts: `inputTokens`, `cachedTokens`, `outputTokens`, `reasoningTokens` |
+/// | `delayMs` | the time until the reply, in milliseconds |
+/// | `error` | an error instead of a reply: `{"message", "status"?}`; a retry gets the same error |
+/// | `expect` | what the request must contain; otherwise it fails |
 ///
-/// | part of `expect` | |
+/// | field of `expect` | |
 /// |---|---|
-/// | `user` | texts that the last message of a person contains |
+/// | `user` | texts that the last message of the user contains |
 /// | `instruction` | texts that the instruction contains |
 /// | `tools` | names of tools that are offered |
-/// | `results` | for each call before, in order, a text that its result contains; errors begin with `error: ` |
+/// | `results` | for each preceding call, in order, a text that its result contains; errors start with `error: ` |
 ///
 /// ```
 /// use patter::model::ScriptedModel;
@@ -54,7 +55,7 @@ pub struct ScriptedModel {
     steps: Vec<Step>,
 }
 
-/// Why a script cannot be read.
+/// The reason why a script cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot read the script `{name}`: {message}")]
 pub struct ScriptError {
@@ -67,17 +68,24 @@ pub struct ScriptError {
 struct Step {
     text: String,
     calls: Vec<ScriptedCall>,
-    finish: Finish,
+    finish: FinishReason,
     usage: ScriptedUsage,
     delay_ms: u64,
-    error: Option<ScriptedFailure>,
+    error: Option<ScriptedError>,
     expect: Expectation,
 }
 
 impl Default for Step {
     fn default() -> Self {
-        let (text, calls, usage, delay_ms) = Default::default();
-        Self { text, calls, finish: Finish::Stop, usage, delay_ms, error: None, expect: Expectation::default() }
+        Self {
+            text: String::new(),
+            calls: Vec::new(),
+            finish: FinishReason::Stop,
+            usage: ScriptedUsage::default(),
+            delay_ms: 0,
+            error: None,
+            expect: Expectation::default(),
+        }
     }
 }
 
@@ -100,7 +108,7 @@ struct ScriptedUsage {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScriptedFailure {
+struct ScriptedError {
     message: String,
     status: Option<u16>,
 }
@@ -118,18 +126,18 @@ impl ScriptedModel {
     /// Reads a script from a file.
     pub async fn read(path: &Path) -> Result<Self, ScriptError> {
         let name = path.display().to_string();
-        let failed = |message: String| ScriptError { name: name.clone(), message };
-        let file = tokio::fs::File::open(path).await.map_err(|error| failed(error.to_string()))?;
+        let script_error = |message: String| ScriptError { name: name.clone(), message };
+        let file = tokio::fs::File::open(path).await.map_err(|error| script_error(error.to_string()))?;
         let mut text = String::new();
-        let read = file.take(MOST_BYTES + 1).read_to_string(&mut text).await;
-        let size = read.map_err(|error| failed(error.to_string()))? as u64;
-        if size > MOST_BYTES {
-            return Err(failed(format!("it has more than {MOST_BYTES} bytes")));
+        let read = file.take(MAX_BYTES + 1).read_to_string(&mut text).await;
+        let size = read.map_err(|error| script_error(error.to_string()))? as u64;
+        if size > MAX_BYTES {
+            return Err(script_error(format!("larger than {} MiB", MAX_BYTES >> 20)));
         }
         Self::parse(name, &text)
     }
 
-    /// Reads the text of a script. The name is for messages.
+    /// Parses a script. The name is used in messages.
     pub fn parse(name: impl Into<String>, text: &str) -> Result<Self, ScriptError> {
         let name = name.into();
         match serde_json::from_str(text) {
@@ -138,18 +146,22 @@ impl ScriptedModel {
         }
     }
 
-    /// Finds the reply to a request, by the replies that the conversation has.
-    fn step(&self, request: &Request<'_>) -> Result<(usize, &Step), ModelError> {
+    /// Finds the reply to a request by the number of replies in the conversation.
+    fn find_step(&self, request: &Request<'_>) -> Result<(usize, &Step), ModelError> {
         let is_reply = |message: &&Message| matches!(message, Message::Assistant { .. });
         let position = request.messages.iter().filter(is_reply).count();
-        let wrong = |message: String| ModelError::Api { status: None, message };
+        let number = position + 1;
         let Some(step) = self.steps.get(position) else {
-            let (name, length, number) = (&self.name, self.steps.len(), position + 1);
-            return Err(wrong(format!("the script `{name}` has {length} replies, and this is request {number}")));
+            let message =
+                format!("the script `{}` has {} replies, but this is request {number}", self.name, self.steps.len());
+            return Err(ModelError::Api { status: None, message });
         };
         match step.expect.mismatch(request) {
             None => Ok((position, step)),
-            Some(mismatch) => Err(wrong(format!("the script `{}`, request {}: {mismatch}", self.name, position + 1))),
+            Some(mismatch) => {
+                let message = format!("the script `{}`, request {number}: {mismatch}", self.name);
+                Err(ModelError::Api { status: None, message })
+            }
         }
     }
 }
@@ -162,11 +174,11 @@ impl Model for ScriptedModel {
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,
-        sink: Option<&'a Sink<'a>>,
+        sink: Option<&'a DeltaSink<'a>>,
         cancellation: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
-            let (position, step) = self.step(request)?;
+            let (position, step) = self.find_step(request)?;
             if step.delay_ms > 0 {
                 tokio::select! {
                     biased;
@@ -176,7 +188,7 @@ impl Model for ScriptedModel {
             }
             match &step.error {
                 Some(error) => Err(ModelError::Api { status: error.status, message: error.message.clone() }),
-                None => told(step.reply(position), sink, cancellation).await,
+                None => stream_reply(step.reply(position), sink, cancellation).await,
             }
         })
     }
@@ -205,41 +217,41 @@ impl Step {
 }
 
 impl Expectation {
-    /// Returns what of a request is not as expected.
+    /// Returns how a request differs from the expectation.
     fn mismatch(&self, request: &Request<'_>) -> Option<String> {
         let missing = |texts: &[String], found: &str| texts.iter().find(|text| !found.contains(text.as_str())).cloned();
-        let mut said = request.messages.iter().rev().filter_map(|message| match message {
+        let last_user_text = request.messages.iter().rev().find_map(|message| match message {
             Message::User { text } => Some(text.as_str()),
             _ => None,
         });
-        let said = said.next().unwrap_or_default();
-        if let Some(text) = missing(&self.user, said) {
-            return Some(format!("the user should say `{text}`, and says `{said}`"));
+        let user = last_user_text.unwrap_or_default();
+        if let Some(text) = missing(&self.user, user) {
+            return Some(format!("expected `{text}` in the message of the user, found `{user}`"));
         }
         if let Some(text) = missing(&self.instruction, request.instruction) {
-            return Some(format!("the instruction should contain `{text}`"));
+            return Some(format!("expected `{text}` in the instruction"));
         }
         let offered: Vec<String> = request.tools.iter().map(|tool| tool.name.full_name()).collect();
         if let Some(tool) = self.tools.iter().find(|tool| !offered.contains(tool)) {
-            return Some(format!("the tool `{tool}` should be offered; offered are {}", listed(&offered)));
+            return Some(format!("expected the tool `{tool}`, found {}", quote_all(&offered)));
         }
         let expected = self.results.as_ref()?;
-        let mut results: Vec<String> = request.messages.iter().rev().map_while(result).collect();
+        let mut results: Vec<String> = request.messages.iter().rev().map_while(result_text).collect();
         results.reverse();
-        let fits = |(expected, found): (&String, &String)| found.contains(expected.as_str());
-        let are_as_expected = expected.len() == results.len() && expected.iter().zip(&results).all(fits);
-        (!are_as_expected).then(|| format!("the results should be {}, and are {}", listed(expected), listed(&results)))
+        let contains = |(expected, found): (&String, &String)| found.contains(expected.as_str());
+        let matches = expected.len() == results.len() && expected.iter().zip(&results).all(contains);
+        (!matches).then(|| format!("expected the results {}, found {}", quote_all(expected), quote_all(&results)))
     }
 }
 
-fn result(message: &Message) -> Option<String> {
+fn result_text(message: &Message) -> Option<String> {
     match message {
         Message::Tool { outcome, .. } => Some(outcome.text()),
         _ => None,
     }
 }
 
-fn listed(texts: &[String]) -> String {
+fn quote_all(texts: &[String]) -> String {
     match texts {
         [] => "none".to_owned(),
         _ => texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", "),

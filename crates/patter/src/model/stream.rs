@@ -1,13 +1,14 @@
-//! Streaming of replies that are known as a whole.
+//! Streaming replies that are already known.
 
-use super::{ModelError, Sink};
+use super::error::ModelError;
+use super::interface::DeltaSink;
 use crate::tool::CancellationToken;
 use patter_core::message::request::{Delta, Reply};
 
-/// Tells a reply in small pieces, if someone listens, and returns it, unless nobody waits for it any more.
-pub(super) async fn told(
+/// Passes a reply to a sink in small pieces and returns it, unless it is cancelled.
+pub(super) async fn stream_reply(
     reply: Reply,
-    sink: Option<&Sink<'_>>,
+    sink: Option<&DeltaSink<'_>>,
     cancellation: &CancellationToken,
 ) -> Result<Reply, ModelError> {
     let Some(sink) = sink else {
@@ -15,11 +16,11 @@ pub(super) async fn told(
     };
     let text = reply.text.split_inclusive(char::is_whitespace).map(|piece| Delta::Text { text: piece.to_owned() });
     let calls = reply.calls.iter().enumerate().flat_map(|(index, call)| {
-        let begins = Delta::Call { index, id: call.id.clone(), tool: call.tool.clone() };
-        [begins, Delta::Arguments { index, text: call.arguments.clone() }]
+        let start = Delta::Call { index, id: call.id.clone(), tool: call.tool.clone() };
+        [start, Delta::Arguments { index, text: call.arguments.clone() }]
     });
     for delta in text.chain(calls) {
-        // Others get their turn between pieces, among them whoever cancels.
+        // Let other tasks run between pieces, among them those that cancel.
         tokio::task::yield_now().await;
         if cancellation.is_cancelled() {
             return Err(ModelError::Cancelled);

@@ -1,7 +1,7 @@
 //! `patter.toml`.
 
+use super::load::{CONFIG, LoadError, strip_dot};
 use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
-use super::{CONFIG, LoadError, strip_dot};
 use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
@@ -9,7 +9,7 @@ use patter_core::provider::price::Prices;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// What `patter.toml` says. All of it is optional.
+/// The settings of `patter.toml`. All of them are optional.
 ///
 /// ```
 /// use patter::project::Config;
@@ -20,25 +20,25 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// How to check.
+    /// Settings for checking.
     pub check: CheckConfig,
-    /// Who may call what.
+    /// Permission rules.
     pub permissions: PermissionConfig,
-    /// What HTTP tools may reach.
+    /// The addresses that HTTP tools may reach.
     pub http: HttpConfig,
-    /// What the toolbox `fs` may touch.
+    /// The folders that the toolbox `fs` may access.
     pub fs: FsConfig,
-    /// Where sessions are kept.
+    /// Where sessions are stored.
     pub store: StoreConfig,
-    /// The tools that an organisation shares.
+    /// The tools that the organisation shares.
     pub org: Option<OrgConfig>,
     /// MCP servers, by name.
     pub mcp: IndexMap<String, ServerConfig>,
-    /// A JSON file with `mcpServers`, from the root of the project on.
+    /// A JSON file with `mcpServers`, relative to the root of the project.
     pub mcp_servers: Option<PathBuf>,
-    /// How providers of models are reached.
+    /// Settings for reaching providers.
     pub models: ModelsConfig,
-    /// What models cost, by their names.
+    /// Prices of models.
     pub prices: IndexMap<ModelKey, PriceConfig>,
 }
 
@@ -46,23 +46,23 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CheckConfig {
-    /// Rules that are not reported, by code.
+    /// The codes of rules that are not reported.
     pub ignore: Vec<String>,
-    /// Whether a warning is a failure.
+    /// Whether warnings count as errors.
     pub deny_warnings: bool,
-    /// Whether to accept plain gram only.
+    /// Whether to accept only portable gram.
     pub portable: bool,
 }
 
-/// The section `[permissions]`: rules without their first word.
+/// The section `[permissions]`: rules without the decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PermissionConfig {
-    /// Calls that are made.
+    /// Calls that are allowed.
     pub allow: Vec<String>,
-    /// Calls that are made if someone approves.
+    /// Calls that need an approval.
     pub ask: Vec<String>,
-    /// Calls that are refused.
+    /// Calls that are denied.
     pub deny: Vec<String>,
 }
 
@@ -70,8 +70,8 @@ pub struct PermissionConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Addresses of this machine and of private networks that tools may reach all the same: `localhost:8080`,
-    /// `10.0.0.0/8`, `internal.example.com`.
+    /// Private addresses that tools may reach although these are blocked by default: `localhost:8080`, `10.0.0.0/8`,
+    /// `internal.example.com`.
     pub allow: Vec<String>,
 }
 
@@ -79,8 +79,8 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FsConfig {
-    /// The folders that the toolbox `fs` may touch, from the root of the project on; that root where nothing is
-    /// said, and none where the list is empty.
+    /// The folders that the toolbox `fs` may access, relative to the root of the project; by default that root. An empty
+    /// list means no access.
     pub roots: Option<Vec<PathBuf>>,
 }
 
@@ -88,7 +88,7 @@ pub struct FsConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// A file, `postgres://…`, or `none`. Without it a file of the project.
+    /// A file, `postgres://…`, or `none`. By default, a file in the project.
     pub url: Option<String>,
 }
 
@@ -96,45 +96,45 @@ pub struct StoreConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrgConfig {
-    /// The name of the organisation, which comes first in the full names of its tools. Without one its tools have the
-    /// names of their toolboxes alone, and so may override those of the standard library.
+    /// The name of the organisation, which is the first part of the full names of its tools. Without one, its tools can
+    /// override those of the standard library.
     pub name: Option<String>,
-    /// Gram files with toolboxes, and folders of them, from the root of the project on.
+    /// Gram files with toolboxes, or folders of them, relative to the root of the project.
     pub tools: Vec<PathBuf>,
 }
 
 impl Config {
-    /// Reads the configuration of a project; the defaults where there is none.
+    /// Reads the configuration of a project; the defaults if there is no project.
     pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
         let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
-        let failed = |message: String| LoadError::Config { path: path.clone(), message };
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        Self::parse(&text).map_err(failed)
+        let config_error = |message: String| LoadError::Config { path: path.clone(), message };
+        let text = std::fs::read_to_string(&path).map_err(|error| config_error(error.to_string()))?;
+        Self::parse(&text).map_err(config_error)
     }
 
-    /// Reads the text of a `patter.toml`.
+    /// Parses the text of a `patter.toml`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let config: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
         config.permissions.rules().map_err(|error| format!("{error}; {}", error.hint()))?;
         Ok(config)
     }
 
-    /// Returns the prices of models: those of the project, then the built-in ones.
+    /// Returns the built-in prices, overridden by those of the project.
     pub fn prices(&self) -> Prices {
         models::prices(&self.prices)
     }
 }
 
 impl PermissionConfig {
-    /// Reads the rules.
+    /// Parses the rules.
     pub fn rules(&self) -> Result<Vec<Rule>, RuleError> {
-        self.rules_of(|_| format!("`{CONFIG}`"))
+        self.rules_with_origin(|_| format!("`{CONFIG}`"))
     }
 
-    /// Reads rules that stand elsewhere; the origin of each says where, by its decision.
-    pub fn rules_of(&self, origin: impl Fn(Decision) -> String) -> Result<Vec<Rule>, RuleError> {
+    /// Parses rules from another origin, which is given for each decision.
+    pub fn rules_with_origin(&self, origin: impl Fn(Decision) -> String) -> Result<Vec<Rule>, RuleError> {
         let lists = [(Decision::Allow, &self.allow), (Decision::Ask, &self.ask), (Decision::Deny, &self.deny)];
-        let texts = lists.into_iter().flat_map(|(decision, texts)| texts.iter().map(move |text| (decision, text)));
-        texts.map(|(decision, text)| Rule::of(decision, text, origin(decision))).collect()
+        let rules = lists.into_iter().flat_map(|(decision, texts)| texts.iter().map(move |text| (decision, text)));
+        rules.map(|(decision, text)| Rule::with_decision(decision, text, origin(decision))).collect()
     }
 }

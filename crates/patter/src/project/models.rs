@@ -1,9 +1,8 @@
 //! The sections `[models.PROVIDER]` and `[prices."PROVIDER/MODEL"]` of `patter.toml`.
 
-use crate::model::wire_names;
 use indexmap::IndexMap;
 use patter_core::provider::price::{Price, Prices, Rate, RateError, Rates};
-use patter_core::provider::{ModelRef, Provider, Wire};
+use patter_core::provider::{ModelRef, ModelRefError, Provider, Wire};
 use patter_core::text::nearest;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -11,9 +10,9 @@ use std::fmt;
 use std::time::Duration;
 
 /// The longest time that can be set.
-const LONGEST: Duration = Duration::from_secs(86_400);
+const MAX_TIME: Duration = Duration::from_secs(86_400);
 
-/// The sections `[models.PROVIDER]`: how providers are reached. The environment overrides them.
+/// The sections `[models.PROVIDER]`: the settings for reaching providers. The environment overrides them.
 ///
 /// ```
 /// use patter::project::Config;
@@ -30,11 +29,11 @@ pub struct ModelsConfig {
 /// The section of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// The protocol, for providers that speak several.
+    /// The protocol, for providers that support several.
     pub api: Option<Wire>,
-    /// The address that requests start with.
+    /// The base URL of requests.
     pub base_url: Option<String>,
-    /// The longest that a whole call may take.
+    /// The time limit of a call, including retries.
     pub timeout: Option<Duration>,
 }
 
@@ -43,29 +42,29 @@ pub struct ProviderConfig {
 #[serde(try_from = "f64")]
 pub struct Seconds(Duration);
 
-/// What a model costs, in dollars for a million tokens.
+/// The price of a model, in dollars per million tokens.
 ///
 /// ```
 /// use patter::project::Config;
 /// let text = "[prices.'OpenAI/gpt-4o-mini']\ninput = 0.15\ncached = 0.075\noutput = 0.60";
 /// let prices = Config::parse(text).unwrap().prices();
 /// assert!(prices.price(&"OpenAI/gpt-4o-mini".parse().unwrap()).is_some());
-/// assert!(Config::parse(&text.replace("0.15", "-0.15")).unwrap_err().contains("a price is a number of dollars"));
+/// assert!(Config::parse(&text.replace("0.15", "-0.15")).unwrap_err().contains("a price must be between 0 and"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PriceConfig {
-    /// What is read.
+    /// Input.
     pub input: Dollars,
-    /// What is read from a cache; as the rest of the input where nothing is said.
+    /// Input that is read from a cache; by default the price of input.
     pub cached: Option<Dollars>,
-    /// What is written to a cache; as the rest of the input where nothing is said.
+    /// Input that is written to a cache; by default the price of input.
     pub cache_write: Option<Dollars>,
-    /// What is written.
+    /// Output.
     pub output: Dollars,
 }
 
-/// A number of dollars for a million tokens.
+/// A number of dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Dollars(Rate);
@@ -107,7 +106,7 @@ impl<'de> Visitor<'de> for SectionsVisitor {
                 && !endpoint.wires.contains(&wire)
             {
                 let name = provider.name();
-                let message = format!("`{}` is not an API of {name}; use {}", wire.name(), wire_names(endpoint));
+                let message = format!("`{}` is not an API of {name}; use {}", wire.name(), endpoint.wire_names());
                 return Err(A::Error::custom(message));
             }
             let api = api.map(|ApiName(wire)| wire);
@@ -118,7 +117,7 @@ impl<'de> Visitor<'de> for SectionsVisitor {
     }
 }
 
-/// A section as it is written.
+/// A section as it is written, before it is checked.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[derive(Default)]
@@ -159,13 +158,13 @@ impl TryFrom<String> for ApiName {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let known = || Wire::ALL.map(Wire::name).join(", ");
-        Wire::parse(&name).map(Self).ok_or_else(|| format!("unknown API `{name}`; use one of {}", known()))
+        let names = || Wire::ALL.map(Wire::name).join(", ");
+        Wire::parse(&name).map(Self).ok_or_else(|| format!("unknown API `{name}`; use one of {}", names()))
     }
 }
 
 impl Seconds {
-    /// Returns the time.
+    /// Converts the number into a duration.
     pub const fn duration(self) -> Duration {
         self.0
     }
@@ -175,8 +174,8 @@ impl TryFrom<f64> for Seconds {
     type Error = &'static str;
 
     fn try_from(seconds: f64) -> Result<Self, Self::Error> {
-        let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero() && *time <= LONGEST);
-        time.map(Self).ok_or("a time is a number of seconds above 0, and at most 86400")
+        let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero() && *time <= MAX_TIME);
+        time.map(Self).ok_or("a time must be more than 0 and at most 86400 seconds")
     }
 }
 
@@ -190,13 +189,14 @@ impl PriceConfig {
             cache_write: or_input(self.cache_write),
             output: self.output.0,
         };
-        Price { rates, long: None }
+        Price { rates, long_context: None }
     }
 }
 
-/// Puts the prices of a project before the built-in ones.
-pub(super) fn prices<'p>(ours: impl IntoIterator<Item = (&'p ModelKey, &'p PriceConfig)>) -> Prices {
-    Prices::builtin().with(ours.into_iter().map(|(ModelKey(model), price)| (model.clone(), price.price())))
+/// Returns the built-in prices, overridden by those of a project.
+pub(super) fn prices<'p>(overrides: impl IntoIterator<Item = (&'p ModelKey, &'p PriceConfig)>) -> Prices {
+    let overrides = overrides.into_iter().map(|(ModelKey(model), price)| (model.clone(), price.price()));
+    Prices::builtin().with_overrides(overrides)
 }
 
 impl TryFrom<f64> for Dollars {
@@ -211,10 +211,9 @@ impl TryFrom<String> for ModelKey {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let hinted = |error: patter_core::provider::ModelRefError| match error.hint() {
+        name.parse().map(Self).map_err(|error: ModelRefError| match error.hint() {
             Some(hint) => format!("{error}; {hint}"),
             None => error.to_string(),
-        };
-        name.parse().map(Self).map_err(hinted)
+        })
     }
 }

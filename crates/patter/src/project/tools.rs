@@ -1,11 +1,13 @@
 //! The tools of a project, from all layers.
 
+use super::config::Config;
+use super::environment::Environment;
+use super::load::{CONFIG, gram_files};
 use super::servers::{ServerProblem, ServerReport, ServerSet};
-use super::{CONFIG, Config, Environment, gram_files};
-use crate::http::{AllowanceError, HttpClient, Reach};
+use crate::http::{AllowListError, HttpClient, NetworkPolicy};
 use crate::tool::mcp::McpServer;
-use crate::tool::standard::{fs::Root, standard};
-use crate::tool::{Kit, Tool, Workspace, WorkspaceError, declared, merge};
+use crate::tool::standard::{fs::Root, standard_library};
+use crate::tool::{Tool, ToolResources, Workspace, WorkspaceError, build_declared, merge};
 use patter_core::declare::project::{Finding, Project};
 use patter_core::library::{Layer, Library, MergeError};
 use patter_core::name::FullName;
@@ -15,64 +17,64 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The tools of a project: the standard library, what the organisation shares, and its own.
+/// The tools of a project: the standard library, the organisation's tools and the project's own.
 #[derive(Default)]
 pub struct Tools {
     layers: Vec<(Layer, Workspace)>,
-    /// Those of the MCP servers, and those that were added.
-    others: Vec<Workspace>,
+    /// The tools of MCP servers, and those that were added.
+    added: Vec<Workspace>,
     servers: Arc<ServerSet>,
     problems: Vec<ToolProblem>,
 }
 
-/// Which MCP servers are started and asked for their tools.
+/// The MCP servers to start and list the tools of.
 #[derive(Debug, Clone, Copy)]
-pub enum Servers<'s> {
-    /// None.
+pub enum ServerSelection<'s> {
+    /// No server.
     None,
-    /// All.
+    /// All servers.
     All,
-    /// Those that may have the tool of this name.
-    For(&'s str),
+    /// The servers that may have the tool with this name.
+    ForTool(&'s str),
 }
 
-/// A tool that is declared, and cannot be made.
+/// A declared tool that cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolProblem {
-    /// Where it is declared.
+    /// The place of the declaration.
     pub place: String,
-    /// What is wrong.
+    /// The reason.
     pub message: String,
 }
 
-/// Why the tools of a project cannot be read.
+/// An error while reading the tools of a project.
 #[derive(Debug, Error)]
 pub enum ToolsError {
     /// A file or folder of the organisation cannot be read.
-    #[error("cannot read the tools of the organisation in `{}`: {error}", path.display())]
+    #[error("cannot read the organisation's tools in `{}`: {error}", path.display())]
     Org {
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
-    /// What `[http]` allows makes no sense.
-    #[error("`{CONFIG}` allows what is no address: {0}")]
-    Reach(#[from] AllowanceError),
-    /// The name of the organisation cannot be one.
-    #[error("the organisation cannot be called so: {0}")]
+    /// An entry of `allow` in `[http]` is invalid.
+    #[error("invalid `allow` entry in `{CONFIG}`: {0}")]
+    AllowList(#[from] AllowListError),
+    /// The name of the organisation is invalid.
+    #[error("invalid organisation name: {0}")]
     OrgName(#[from] WorkspaceError),
 }
 
 impl ToolsError {
-    /// Returns what to do about it.
+    /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
-            ToolsError::Org { .. } => Some("`tools` in the section [org] of patter.toml names it".to_owned()),
-            ToolsError::Reach(_) => {
-                Some("write hosts, addresses or networks: `localhost:8080`, `10.0.0.0/8`".to_owned())
+            ToolsError::Org { .. } => Some("fix `tools` under `[org]` in patter.toml".to_owned()),
+            ToolsError::AllowList(_) => {
+                Some("use hosts, addresses or networks, such as `localhost:8080` or `10.0.0.0/8`".to_owned())
             }
-            ToolsError::OrgName(_) => Some("`name` in the section [org] of patter.toml names it".to_owned()),
+            ToolsError::OrgName(_) => Some("fix `name` under `[org]` in patter.toml".to_owned()),
         }
     }
 }
@@ -84,7 +86,7 @@ impl fmt::Display for ToolProblem {
 }
 
 impl Tools {
-    /// Makes the tools of a project, without those of MCP servers.
+    /// Builds the tools of a project, except those of MCP servers.
     pub fn read(
         project: &Project,
         root: Option<&Path>,
@@ -93,7 +95,7 @@ impl Tools {
     ) -> Result<Self, ToolsError> {
         let root = root.unwrap_or(Path::new("."));
         let servers = Arc::new(ServerSet::read(root, config, environment));
-        Self { layers: Vec::new(), others: Vec::new(), servers, problems: Vec::new() }.reread(
+        Self { layers: Vec::new(), added: Vec::new(), servers, problems: Vec::new() }.reread(
             project,
             Some(root),
             config,
@@ -101,7 +103,7 @@ impl Tools {
         )
     }
 
-    /// Makes the tools again, of files that changed. The servers are those that there are.
+    /// Builds the tools again after files changed. The MCP servers stay as they are.
     pub fn reread(
         &self,
         project: &Project,
@@ -110,10 +112,10 @@ impl Tools {
         environment: &Environment,
     ) -> Result<Self, ToolsError> {
         let root = root.unwrap_or(Path::new("."));
-        let kit = kit(root, config, environment)?;
-        let layers = vec![(Layer::Internal, standard(&kit))];
-        let (others, servers) = (self.others.clone(), Arc::clone(&self.servers));
-        let mut tools = Self { layers, others, servers, problems: Vec::new() };
+        let resources = tool_resources(root, config, environment)?;
+        let layers = vec![(Layer::Internal, standard_library(&resources))];
+        let mut tools =
+            Self { layers, added: self.added.clone(), servers: Arc::clone(&self.servers), problems: Vec::new() };
         if let Some(org) = &config.org {
             let mut unreadable = Vec::new();
             let files: Vec<_> =
@@ -126,27 +128,27 @@ impl Tools {
                 Ok(content) => Ok((path.display().to_string(), content)),
                 Err(error) => Err(failed((path, error))),
             };
-            let shared = Project::read(files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?);
-            let workspace = tools.declared(&shared, &kit);
+            let project = Project::read(files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?);
+            let workspace = tools.build(&project, &resources);
             let workspace = match &org.name {
-                Some(name) => workspace.of_org(name)?,
+                Some(name) => workspace.with_org(name)?,
                 None => workspace,
             };
             tools.layers.push((Layer::Org, workspace));
         }
-        let ours = tools.declared(project, &kit);
-        tools.layers.push((Layer::Project, ours));
+        let own = tools.build(project, &resources);
+        tools.layers.push((Layer::Project, own));
         Ok(tools)
     }
 
-    /// Returns the tools that are declared and could not be made.
+    /// Returns the declared tools that could not be built.
     pub fn problems(&self) -> &[ToolProblem] {
         &self.problems
     }
 
-    /// Iterates over the full names of the tools of all layers.
+    /// Iterates over the full names of the tools in all layers.
     pub fn names(&self) -> impl Iterator<Item = &FullName> {
-        let all = self.layers.iter().map(|(_, workspace)| workspace).chain(&self.others);
+        let all = self.layers.iter().map(|(_, workspace)| workspace).chain(&self.added);
         all.flat_map(|workspace| workspace.tools().map(|(name, _)| name))
     }
 
@@ -155,49 +157,49 @@ impl Tools {
         self.servers.names()
     }
 
-    /// Returns an MCP server, or what is wrong with its settings.
+    /// Returns an MCP server, or the problem with its settings.
     pub fn server(&self, name: &str) -> Option<Result<&McpServer, &ServerProblem>> {
         self.servers.get(name)
     }
 
-    /// Starts servers, all at once, and adds their tools to the layer of the project. Returns what is to be said: a
-    /// server that is set up wrongly, or does not start, is no reason to do without the others.
-    pub async fn add_servers(&mut self, wanted: &Servers<'_>) -> ServerReport {
-        let (found, mut report) = self.servers.ask(|server| self.is_wanted(server, wanted)).await;
-        // Names were looked at when the tools were listed.
+    /// Starts servers concurrently and adds their tools to the project layer. A server that is misconfigured or does
+    /// not start is reported, and the tools of the others are added.
+    pub async fn add_servers(&mut self, wanted: &ServerSelection<'_>) -> ServerReport {
+        let (found, mut report) = self.servers.list_tools(|server| self.is_wanted(server, wanted)).await;
+        // Names were checked when the tools were listed.
         let workspace = |(name, tools)| Workspace::builder().toolbox(name, |toolbox| toolbox.tools(tools)).build();
         let found: Vec<_> = found.into_iter().map(workspace).collect();
-        // What is not listed may be what is wanted.
+        // An unknown tool may belong to a server that the unreadable file would have listed.
         let is_file_wanted = match wanted {
-            Servers::None => false,
-            Servers::All => true,
-            Servers::For(tool) => !self.is_known(tool),
+            ServerSelection::None => false,
+            ServerSelection::All => true,
+            ServerSelection::ForTool(tool) => !self.is_known(tool),
         };
         report.problems.extend(self.servers.file_problem().filter(|_| is_file_wanted).cloned());
-        self.others.extend(found.into_iter().map(Result::unwrap_or_default));
+        self.added.extend(found.into_iter().map(Result::unwrap_or_default));
         report
     }
 
-    /// Adds tools to the layer of the project, such as those that are written in Rust.
+    /// Adds tools to the project layer, such as tools written in Rust.
     pub fn add(&mut self, workspace: Workspace) {
-        self.others.push(workspace);
+        self.added.push(workspace);
     }
 
-    /// Tells whether a name stands for a tool of any layer, or may stand for one of a server.
+    /// Returns whether a name refers to a tool of any layer, or may refer to a tool of a server.
     fn is_known(&self, tool: &str) -> bool {
         let is_of_server = tool.split_once('/').is_some_and(|(namespace, _)| self.servers().any(|it| it == namespace));
-        is_of_server || self.names().any(|name| name.as_str() == tool || name.own() == tool)
+        is_of_server || self.names().any(|name| name.as_str() == tool || name.tool_name() == tool)
     }
 
-    fn is_wanted(&self, server: &str, wanted: &Servers<'_>) -> bool {
+    fn is_wanted(&self, server: &str, wanted: &ServerSelection<'_>) -> bool {
         match wanted {
-            Servers::None => false,
-            Servers::All => true,
-            // A full name says which server it is; a bare one may be of any, unless the project itself has it.
-            Servers::For(tool) => match tool.split_once('/') {
+            ServerSelection::None => false,
+            ServerSelection::All => true,
+            // A full name contains the server; a bare name may be of any server, unless the project declares it.
+            ServerSelection::ForTool(tool) => match tool.split_once('/') {
                 Some((namespace, _)) => namespace == server,
                 None => !self.layers.iter().any(|(layer, workspace)| {
-                    *layer == Layer::Project && workspace.tools().any(|(name, _)| name.own() == *tool)
+                    *layer == Layer::Project && workspace.tools().any(|(name, _)| name.tool_name() == *tool)
                 }),
             },
         }
@@ -205,27 +207,28 @@ impl Tools {
 
     /// Merges the layers.
     pub fn library(&self) -> Result<Library<Tool>, Vec<MergeError>> {
-        let others = self.others.iter().cloned().map(|workspace| (Layer::Project, workspace));
-        merge(self.layers.iter().cloned().chain(others))
+        let added = self.added.iter().cloned().map(|workspace| (Layer::Project, workspace));
+        merge(self.layers.iter().cloned().chain(added))
     }
 
-    fn declared(&mut self, project: &Project, kit: &Kit) -> Workspace {
-        let (workspace, findings) = declared(project, kit);
+    /// Builds the declared tools, and notes the problems.
+    fn build(&mut self, project: &Project, resources: &ToolResources) -> Workspace {
+        let (workspace, findings) = build_declared(project, resources);
         self.problems.extend(findings.into_iter().map(|Finding { file, diagnostic }| ToolProblem {
-            place: project.place(file, diagnostic.span),
+            place: project.location(file, diagnostic.span),
             message: diagnostic.message.into_owned(),
         }));
         workspace
     }
 }
 
-fn kit(root: &Path, config: &Config, environment: &Environment) -> Result<Kit, ToolsError> {
-    let reach = Reach::allowing(config.http.allow.iter().map(String::as_str))?;
-    let client = HttpClient::new(reach, |name| environment.get(name));
-    let mut kit = Kit { client, ..Kit::new(root, environment.clone()) };
+fn tool_resources(root: &Path, config: &Config, environment: &Environment) -> Result<ToolResources, ToolsError> {
+    let policy = NetworkPolicy::from_allow_list(config.http.allow.iter().map(String::as_str))?;
+    let client = HttpClient::new(policy, |name| environment.get(name));
+    let mut resources = ToolResources { client, ..ToolResources::new(root, environment.clone()) };
     if let Some(roots) = &config.fs.roots {
         let named = roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
-        kit.fs_roots = named.collect();
+        resources.fs_roots = named.collect();
     }
-    Ok(kit)
+    Ok(resources)
 }

@@ -1,26 +1,26 @@
-//! How latencies are spread, which tags pass, and which tools are called.
+//! Latency distributions, pass rates by tag, and tool calls.
 
 use super::html::{Html, html};
-use super::number::{count, digits, duration, percent, several, signed};
+use super::number::{digits, duration, percent, plural, signed};
 use super::svg::{self, Scale, percentile};
-use super::view::View;
+use super::view::ReportView;
 use crate::experiment::Trial;
 use indexmap::{IndexMap, IndexSet};
 
-/// Returns how long runs took.
-pub(super) fn latency(view: &View) -> Html {
+/// Returns the section on latency.
+pub(super) fn latency(view: &ReportView) -> Html {
     let report = view.report;
     let arms: Vec<(&str, Vec<f64>)> =
-        report.arms.iter().enumerate().map(|(place, arm)| (arm.name.as_str(), view.latencies(place))).collect();
+        report.arms.iter().enumerate().map(|(index, arm)| (arm.name.as_str(), view.latencies(index))).collect();
     let all: Vec<f64> = arms.iter().flat_map(|(_, latencies)| latencies.iter().copied()).collect();
-    let Some(scale) = Scale::of(&all) else { return Html::default() };
+    let Some(scale) = Scale::new(&all) else { return Html::default() };
     let figures = arms.iter().map(|(name, latencies)| {
         let at = |share: f64| percentile(latencies, share).map(duration).unwrap_or_default();
         let label = match latencies.len() {
-            0 => format!("{name}: no run that did not fail"),
+            0 => format!("{name}: no successful runs"),
             runs => format!(
-                "{name}: {}, median {}, 95th percentile {}, most {}",
-                several(runs, "run"),
+                "{name}: {}, median {}, 95th percentile {}, maximum {}",
+                plural(runs, "run"),
                 at(0.5),
                 at(0.95),
                 at(1.0)
@@ -29,31 +29,31 @@ pub(super) fn latency(view: &View) -> Html {
         html!(
             "<figure class=\"latency\"><figcaption>{}</figcaption>{}</figure>",
             name,
-            svg::spread(latencies, &scale, &label)
+            svg::histogram(latencies, &scale, &label)
         )
     });
     let note = if scale.is_logarithmic() { " The scale is logarithmic." } else { "" };
     html!(
-        "<section id=\"latency\" aria-labelledby=\"latency-h\"><h2 id=\"latency-h\">Latency</h2><p class=\"aside\">How many runs took \
-         how long, without runs that failed.{}</p>{}</section>",
+        "<section id=\"latency\" aria-labelledby=\"latency-h\"><h2 id=\"latency-h\">Latency</h2><p class=\"aside\">The distribution \
+         of run times, without failed runs.{}</p>{}</section>",
         note,
         figures.collect::<Html>()
     )
 }
 
-/// Returns the pass rate of each tag; nothing where cases have no tags.
-pub(super) fn tags(view: &View) -> Html {
+/// Returns the pass rate of each tag; empty if cases have no tags.
+pub(super) fn tags(view: &ReportView) -> Html {
     let report = view.report;
     let tags: IndexSet<&str> = report.cases.iter().flat_map(|case| &case.tags).map(String::as_str).collect();
     if tags.is_empty() {
         return Html::default();
     }
-    let row = |name: Html, wanted: &dyn Fn(&[String]) -> bool| {
-        let cases = report.cases.iter().filter(|case| wanted(&case.tags)).count();
+    let row = |name: Html, has_tag: &dyn Fn(&[String]) -> bool| {
+        let cases = report.cases.iter().filter(|case| has_tag(&case.tags)).count();
         if cases == 0 {
             return Html::default();
         }
-        let cells = (0..report.arms.len()).map(|arm| match view.pass_rate(arm, |case| wanted(&case.tags)) {
+        let cells = (0..report.arms.len()).map(|arm| match view.pass_rate(arm, |case| has_tag(&case.tags)) {
             Some(rate) => html!("<td>{}{}</td>", percent(rate), svg::bar(rate)),
             None => html!("<td>–</td>"),
         });
@@ -68,22 +68,22 @@ pub(super) fn tags(view: &View) -> Html {
     html!(
         "<section id=\"tags\" aria-labelledby=\"tags-h\"><h2 id=\"tags-h\">Pass rate by tag</h2><div class=\"scroll\"><table class=\"figures\">\
          <thead><tr><th scope=\"col\">Tag</th><th scope=\"col\">Cases</th>{}</tr></thead><tbody>{}</tbody></table></div>\
-         <p class=\"aside\">Parts of the data have fewer cases than the whole: differences here are hints, and nothing was tested.</p></section>",
+         <p class=\"aside\">Each tag has only some of the cases: differences here are hints, and were not tested.</p></section>",
         heads,
         rows
     )
 }
 
-/// How often a tool was called by an arm.
+/// The calls of a tool under an arm.
 #[derive(Clone, Default)]
 struct Calls {
-    made: usize,
+    count: usize,
     runs: usize,
     errors: usize,
 }
 
-/// Returns which tools were called; nothing where none were.
-pub(super) fn tools(view: &View) -> Html {
+/// Returns the section on tool calls; empty if there were none.
+pub(super) fn tools(view: &ReportView) -> Html {
     let report = view.report;
     let mut tools: IndexMap<&str, Vec<Calls>> = IndexMap::new();
     for arm in 0..report.arms.len() {
@@ -95,24 +95,24 @@ pub(super) fn tools(view: &View) -> Html {
         return Html::default();
     }
     let runs: Vec<usize> = (0..report.arms.len()).map(|arm| view.runs(arm).count()).collect();
-    let a_run = |calls: &Calls, arm: usize| calls.made as f64 / runs.get(arm).copied().unwrap_or(0).max(1) as f64;
+    let per_run = |calls: &Calls, arm: usize| calls.count as f64 / runs.get(arm).copied().unwrap_or(0).max(1) as f64;
     let is_pair = report.arms.len() == 2;
     let rows = tools.iter().map(|(tool, arms)| {
         let cells = arms.iter().enumerate().map(|(arm, calls)| {
             let errors = match calls.errors {
                 0 => Html::default(),
-                errors => html!(" · <span class=\"no\">{}</span>", several(errors, "error")),
+                errors => html!(" · <span class=\"no\">{}</span>", plural(errors, "error")),
             };
             html!(
-                "<td>{} <span class=\"quiet\">a run</span><br><span class=\"quiet\">{} in {}{}</span></td>",
-                digits(a_run(calls, arm)),
-                several(calls.made, "call"),
-                several(calls.runs, "run"),
+                "<td>{} <span class=\"quiet\">per run</span><br><span class=\"quiet\">{} in {}{}</span></td>",
+                digits(per_run(calls, arm)),
+                plural(calls.count, "call"),
+                plural(calls.runs, "run"),
                 errors
             )
         });
         let change = match arms.as_slice() {
-            [one, other] if is_pair => html!("<td>{}</td>", signed(a_run(other, 1) - a_run(one, 0))),
+            [one, other] if is_pair => html!("<td>{}</td>", signed(per_run(other, 1) - per_run(one, 0))),
             _ => Html::default(),
         };
         html!("<tr><th scope=\"row\">{}</th>{}{}</tr>", *tool, cells.collect::<Html>(), change)
@@ -122,11 +122,11 @@ pub(super) fn tools(view: &View) -> Html {
     html!(
         "<section id=\"tools\" aria-labelledby=\"tools-h\"><h2 id=\"tools-h\">Tool calls</h2><div class=\"scroll\"><table class=\"figures\">\
          <thead><tr><th scope=\"col\">Tool</th>{}{}</tr></thead><tbody>{}</tbody></table></div>\
-         <p class=\"aside\">Calls in all runs, {} in all.</p></section>",
+         <p class=\"aside\">{} in total.</p></section>",
         heads,
         change,
         rows.collect::<Html>(),
-        count(tools.values().flatten().map(|calls| calls.made as u64).sum())
+        plural(tools.values().flatten().map(|calls| calls.count).sum(), "call")
     )
 }
 
@@ -135,7 +135,7 @@ fn tally<'r>(tools: &mut IndexMap<&'r str, Vec<Calls>>, arm: usize, arms: usize,
     for used in &trial.tools {
         let calls = tools.entry(used.tool.as_str()).or_insert_with(|| vec![Calls::default(); arms]);
         let Some(calls) = calls.get_mut(arm) else { continue };
-        calls.made += 1;
+        calls.count += 1;
         calls.errors += usize::from(used.error.is_some());
         calls.runs += usize::from(seen.insert(used.tool.as_str()));
     }

@@ -1,30 +1,30 @@
-//! Markup that is safe by how it is made: what comes from data is escaped unless it is markup already.
+//! Markup that is safe by construction: data is escaped, unless it is markup already.
 
 use std::fmt::{self, Display, Write};
 
-/// A piece of a page. Only [`html!`] makes one of a text, and only of texts that are written in the program.
+/// A piece of markup. Only [`html!`] creates it from text, and only from literals in the program.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Html(String);
 
-/// Something that has a place in markup.
-pub(super) trait Show {
-    fn show(&self) -> impl Display;
+/// A value that can be inserted into markup.
+pub(super) trait ToHtml {
+    fn to_html(&self) -> impl Display;
 }
 
-/// Makes markup of a template in the program and values, which are escaped. Names in braces are not possible, as the
-/// template comes out of `concat!`: so no value goes in unescaped.
+/// Creates markup from a literal template and values, which are escaped. The template is passed through `concat!`, which
+/// rules out inline arguments such as `{name}`, so no value is inserted unescaped.
 macro_rules! html {
     ($template:literal $(, $value:expr)* $(,)?) => {
-        $crate::report::html::Html::written(
-            format!(concat!($template) $(, $crate::report::html::Show::show(&$value))*)
+        $crate::report::html::Html::from_markup(
+            format!(concat!($template) $(, $crate::report::html::ToHtml::to_html(&$value))*)
         )
     };
 }
 pub(super) use html;
 
 impl Html {
-    /// Takes what [`html!`] has written.
-    pub(super) fn written(markup: String) -> Self {
+    /// Wraps trusted markup.
+    pub(super) fn from_markup(markup: String) -> Self {
         Self(markup)
     }
 
@@ -62,7 +62,7 @@ impl Display for Escaped<'_> {
             '"' => f.write_str("&quot;"),
             '\'' => f.write_str("&#39;"),
             '\n' | '\t' => f.write_char(character),
-            // Browsers change or drop these, and those that turn the direction of text could make it read otherwise.
+            // Browsers change or drop these; those that override the text direction could disguise text.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}'),
             '\r' => Ok(()),
             control if control.is_control() => f.write_char('\u{fffd}'),
@@ -71,55 +71,55 @@ impl Display for Escaped<'_> {
     }
 }
 
-impl Show for Html {
-    fn show(&self) -> impl Display {
+impl ToHtml for Html {
+    fn to_html(&self) -> impl Display {
         &self.0
     }
 }
 
-impl Show for str {
-    fn show(&self) -> impl Display {
+impl ToHtml for str {
+    fn to_html(&self) -> impl Display {
         Escaped(self)
     }
 }
 
-impl Show for String {
-    fn show(&self) -> impl Display {
+impl ToHtml for String {
+    fn to_html(&self) -> impl Display {
         Escaped(self)
     }
 }
 
-impl<T: Show + ?Sized> Show for &T {
-    fn show(&self) -> impl Display {
-        (**self).show()
+impl<T: ToHtml + ?Sized> ToHtml for &T {
+    fn to_html(&self) -> impl Display {
+        (**self).to_html()
     }
 }
 
 macro_rules! numbers {
-    ($($number:ty),*) => { $(impl Show for $number {
-        fn show(&self) -> impl Display {
+    ($($number:ty),*) => { $(impl ToHtml for $number {
+        fn to_html(&self) -> impl Display {
             *self
         }
     })* };
 }
 numbers!(usize, u32, u64);
 
-/// A place or size in a drawing, in as few digits as are seen.
-impl Show for f64 {
-    fn show(&self) -> impl Display {
+/// A coordinate or size in a drawing, rounded to visible precision.
+impl ToHtml for f64 {
+    fn to_html(&self) -> impl Display {
         let rounded = (self * 10.0).round() / 10.0;
         if rounded.is_finite() { rounded + 0.0 } else { 0.0 }
     }
 }
 
-/// Returns a sentence in which names stand in backticks. Lines do not break before the unit of a number.
+/// Renders a sentence with names in backticks as code, and keeps numbers and units on one line.
 pub(super) fn prose(words: &str) -> Html {
-    let words = words.replace(" %", "\u{a0}%").replace(" points", "\u{a0}points");
+    let words = words.replace(" points", "\u{a0}points");
     let parts: Vec<&str> = words.split('`').collect();
-    // What is left open is no name.
+    // An unmatched backtick does not start a name.
     let closed = parts.len() - (parts.len() + 1) % 2;
-    let piece = |(place, part): (usize, &&str)| match place % 2 {
-        1 if place < closed => html!("<code>{}</code>", part),
+    let piece = |(index, part): (usize, &&str)| match index % 2 {
+        1 if index < closed => html!("<code>{}</code>", part),
         1 => html!("`{}", part),
         _ => html!("{}", part),
     };

@@ -1,31 +1,31 @@
-//! The report of an experiment as one page: what it says, how sure that is, and every run to look at.
+//! The report of an experiment as an HTML page: the findings, their confidence, and every run.
 //!
-//! The page is a single file that needs nothing else and asks for nothing: no fonts, scripts or images from elsewhere, and
-//! a policy in it forbids them. What models and tools wrote is text in it and never markup. Without JavaScript all of it
-//! can be read; a small script filters and sorts the cases. The same report gives the same page.
+//! The page is a single file without external fonts, scripts or images; its content security policy forbids them. The
+//! output of models and tools is text in it, never markup. Everything can be read without JavaScript; a small script
+//! filters and sorts the cases. The page is a function of the report.
 
+mod html;
+mod number;
+mod svg;
+mod view;
+mod transcript;
+mod summary;
+mod metric;
 mod breakdown;
 mod cases;
-mod html;
 mod method;
-mod metric;
-mod number;
-mod summary;
-mod svg;
-mod transcript;
-mod view;
 
 use crate::experiment::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use html::{Html, html};
 use sha2::{Digest, Sha256};
-use view::View;
+use view::ReportView;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Returns the report as a page of HTML.
+/// Renders a report as an HTML page.
 ///
 /// ```
 /// use patter::experiment::{Report, ReportKind};
@@ -33,22 +33,22 @@ const SCRIPT: &str = include_str!("page.js");
 /// assert!(page.contains("<h1>Fish &amp; chips</h1>"));
 /// ```
 pub fn html(report: &Report) -> String {
-    let view = View::new(report);
-    let (arms, figures) = match report.arms.len() {
-        0 | 1 => ("What was run", "In figures"),
-        _ => ("Arms", "Each arm by itself"),
+    let view = ReportView::new(report);
+    let (arms, totals) = match report.arms.len() {
+        0 | 1 => ("Agent", "Results"),
+        _ => ("Arms", "Results by arm"),
     };
     let sections = [
         ("arms", arms, summary::arms(&view, arms)),
         ("gates", "Gates", method::gates(&view)),
         ("metrics", "Differences", metric::contrasts(&view)),
-        ("totals", figures, metric::totals(&view, figures)),
+        ("totals", totals, metric::totals(&view, totals)),
         ("latency", "Latency", breakdown::latency(&view)),
         ("tags", "Tags", breakdown::tags(&view)),
         ("tools", "Tools", breakdown::tools(&view)),
         ("cases", "Cases", cases::cases(&view)),
         ("judge", "Judges", method::judges(&view)),
-        ("method", "How it was run", method::method(&view)),
+        ("method", "Method", method::method(&view)),
     ];
     let present = || sections.iter().filter(|(_, _, section)| !section.is_empty());
     let contents: Html = present().map(|(id, name, _)| html!("<li><a href=\"#{}\">{}</a></li>", id, name)).collect();
@@ -66,18 +66,18 @@ pub fn html(report: &Report) -> String {
         digest(SCRIPT),
         report.version,
         report.title,
-        // They are files of the program, and end in no tag of their own.
-        Html::written(STYLE.to_owned()),
+        // Both are files of the program, and contain no closing tag.
+        Html::from_markup(STYLE.to_owned()),
         summary::header(&view),
         contents,
         body,
         method::footer(&view),
-        Html::written(SCRIPT.to_owned())
+        Html::from_markup(SCRIPT.to_owned())
     );
     page.into_page()
 }
 
-/// Returns what the policy of the page knows a text by.
+/// Returns the hash by which the content security policy allows a text.
 fn digest(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }

@@ -1,12 +1,12 @@
-//! Numbers as the page writes them. The space before a unit does not break.
+//! Formatting of numbers. The space before a unit is a non-breaking space.
 
 use super::html::{Html, html};
 use jiff::Timestamp;
-use patter_core::stats::{Contrast, Kind};
+use patter_core::stats::{Contrast, MetricKind};
 
 const MINUS: char = '−';
 
-/// Returns a duration: `840 ms`, `1.24 s`, `2 min 5 s`.
+/// Formats a duration: `840 ms`, `1.24 s`, `2 min 5 s`.
 pub(super) fn duration(ms: f64) -> String {
     match ms {
         ms if !ms.is_finite() => "–".to_owned(),
@@ -24,40 +24,40 @@ pub(super) fn duration(ms: f64) -> String {
     }
 }
 
-/// Returns a number of things, in groups of three digits: `1 234 567`.
+/// Formats a count with thousands separators: `1,234,567`.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3 * 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push('\u{202f}');
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
         }
         grouped.push(digit);
     }
     grouped
 }
 
-/// Returns so many of something: `1 case`, `12 cases`.
-pub(super) fn several(number: usize, one: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{}\u{a0}{one}{plural}", count(number as u64))
+/// Formats a count with its noun: `1 case`, `12 cases`.
+pub(super) fn plural(number: usize, one: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{}\u{a0}{one}{ending}", count(number as u64))
 }
 
-/// Returns a share in percent: `92.5 %`.
+/// Formats a share as a percentage: `92.5%`.
 pub(super) fn percent(share: f64) -> String {
-    format!("{}\u{a0}%", digits(share * 100.0))
+    format!("{}%", digits(share * 100.0))
 }
 
-/// Returns a p-value.
+/// Formats a p-value.
 pub(super) fn p_value(p: f64) -> String {
     match p {
-        p if p < 0.001 => "below 0.001".to_owned(),
+        p if p < 0.001 => "< 0.001".to_owned(),
         p if p < 0.1 => format!("{p:.3}"),
         p => format!("{p:.2}"),
     }
 }
 
-/// Returns an amount of dollars.
+/// Formats an amount of dollars.
 pub(super) fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0".to_owned(),
@@ -66,11 +66,11 @@ pub(super) fn dollars(amount: f64) -> String {
     }
 }
 
-/// Returns the mean of a metric as people read it.
+/// Formats the mean of a metric.
 pub(super) fn value(contrast: &Contrast, value: f64) -> String {
     let metric = &contrast.metric;
     match (metric.kind, metric.unit.as_str()) {
-        (Kind::Pass, _) => percent(value),
+        (MetricKind::Pass, _) => percent(value),
         (_, "ms") => duration(value),
         (_, "") if metric.name == "cost" => dollars(value),
         (_, "") => digits(value),
@@ -79,28 +79,28 @@ pub(super) fn value(contrast: &Contrast, value: f64) -> String {
     }
 }
 
-/// Returns an effect with its sign: `+4.2 points`, `−12 %`, `+0.5 calls`.
+/// Formats an effect with its sign: `+4.2 points`, `−12%`, `+0.5 calls`.
 pub(super) fn effect(contrast: &Contrast, effect: f64) -> String {
-    let shown = shown(contrast.kind, effect);
+    let scaled = display_scale(contrast.kind, effect);
     let unit = match contrast.kind {
-        Kind::Pass if digits(shown.abs()) == "1" => "\u{a0}point",
-        Kind::Pass => "\u{a0}points",
-        Kind::Ratio => "\u{a0}%",
-        Kind::Difference => &format!("\u{a0}{}", contrast.metric.unit),
+        MetricKind::Pass if digits(scaled.abs()) == "1" => "\u{a0}point",
+        MetricKind::Pass => "\u{a0}points",
+        MetricKind::Ratio => "%",
+        MetricKind::Difference => &format!("\u{a0}{}", contrast.metric.unit),
     };
-    format!("{}{}", signed(shown), unit.trim_end_matches('\u{a0}'))
+    format!("{}{}", signed(scaled), unit.trim_end_matches('\u{a0}'))
 }
 
-/// Returns an effect on the scale on which it is drawn: points, percent more, or as it is.
-pub(super) fn shown(kind: Kind, effect: f64) -> f64 {
+/// Converts an effect to the scale of the page: percentage points, percent, or the unit of the metric.
+pub(super) fn display_scale(kind: MetricKind, effect: f64) -> f64 {
     match kind {
-        Kind::Pass => effect * 100.0,
-        Kind::Ratio => (effect - 1.0) * 100.0,
-        Kind::Difference => effect,
+        MetricKind::Pass => effect * 100.0,
+        MetricKind::Ratio => (effect - 1.0) * 100.0,
+        MetricKind::Difference => effect,
     }
 }
 
-/// Returns a number with its sign.
+/// Formats a number with its sign.
 pub(super) fn signed(number: f64) -> String {
     match digits(number.abs()) {
         zero if zero == "0" => zero,
@@ -109,7 +109,7 @@ pub(super) fn signed(number: f64) -> String {
     }
 }
 
-/// Returns a number with three digits that count.
+/// Formats a number with three significant digits.
 pub(super) fn digits(number: f64) -> String {
     let size = number.abs();
     if !number.is_finite() {
@@ -123,22 +123,22 @@ pub(super) fn digits(number: f64) -> String {
         return format!("{sign}{}", count(size.round() as u64));
     }
     let decimals = if size > 0.0 { (2.0 - size.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
-    let written = format!("{number:.decimals$}");
-    let trimmed = match written.contains('.') {
-        true => written.trim_end_matches('0').trim_end_matches('.'),
-        false => &written,
+    let text = format!("{number:.decimals$}");
+    let trimmed = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
     };
     if trimmed == "-0" { "0".to_owned() } else { trimmed.replace('-', "−") }
 }
 
-/// Returns a moment, in universal time: whoever gets the page may live elsewhere.
-pub(super) fn moment(ms: u64) -> Html {
-    let found = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    match found {
-        Some(moment) => {
-            let shown = moment.strftime("%Y-%m-%d %H:%M UTC").to_string();
-            html!("<time datetime=\"{}\">{}</time>", moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), shown)
+/// Formats a time in UTC, because readers may be in other time zones.
+pub(super) fn timestamp(ms: u64) -> Html {
+    let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    match time {
+        Some(time) => {
+            let text = time.strftime("%Y-%m-%d %H:%M UTC").to_string();
+            html!("<time datetime=\"{}\">{}</time>", time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), text)
         }
-        None => html!("at an unknown time"),
+        None => html!("unknown time"),
     }
 }

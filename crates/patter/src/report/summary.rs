@@ -1,15 +1,15 @@
-//! The head of the page: what was found, in words, and what was compared.
+//! The top of the page: the findings in words, and the arms.
 
 use super::html::{Html, html, prose};
-use super::number::{count, moment, percent, several};
-use super::transcript::sign;
-use super::view::View;
-use crate::experiment::{ReportKind, summary};
+use super::number::{count, percent, plural, timestamp};
+use super::transcript::mark;
+use super::view::ReportView;
+use crate::experiment::{ReportKind, summarize};
 use indexmap::IndexSet;
-use patter_core::stats::{Comparison, Contrast, Finding, Interval, Matters};
+use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, Relevance, VerdictNote};
 
 /// Returns the title and the verdict.
-pub(super) fn header(view: &View) -> Html {
+pub(super) fn header(view: &ReportView) -> Html {
     let report = view.report;
     let kind = match report.kind {
         ReportKind::Eval => "Evaluation",
@@ -18,11 +18,11 @@ pub(super) fn header(view: &View) -> Html {
     let compared = report
         .comparison
         .iter()
-        .flat_map(|comparison| comparison.summaries.iter().map(|summary| of_arm(comparison, &summary.arm)));
+        .flat_map(|comparison| comparison.summaries.iter().map(|summary| arm_verdict(comparison, &summary.arm)));
     let compared: Html = compared.collect();
     let verdict = match report.kind {
         ReportKind::Ab if !compared.is_empty() => compared,
-        _ => html!("{}{}", of_totals(view), compared),
+        _ => html!("{}{}", pass_rates(view), compared),
     };
     let repeats =
         if report.repeats > 1 { format!(" × {} repeats", count(u64::from(report.repeats))) } else { String::new() };
@@ -32,104 +32,85 @@ pub(super) fn header(view: &View) -> Html {
         report.title,
         verdict,
         gates(view),
-        several(report.cases.len(), "case"),
+        plural(report.cases.len(), "case"),
         repeats,
-        several(report.trials.len(), "run"),
-        moment(report.began_ms)
+        plural(report.trials.len(), "run"),
+        timestamp(report.began_ms)
     )
 }
 
-/// Returns what is to be said of an arm: large what was found, and all the rest below it.
-fn of_arm(comparison: &Comparison, arm: &str) -> Html {
+/// Returns the verdict on an arm: the findings as a headline, and the other metrics below.
+fn arm_verdict(comparison: &Comparison, arm: &str) -> Html {
     let contrasts: Vec<&Contrast> = comparison.contrasts.iter().filter(|contrast| contrast.arm == arm).collect();
-    let is_found = |contrast: &&&Contrast| matches!(contrast.verdict.finding, Finding::Better | Finding::Worse);
-    let found: Vec<&str> = contrasts.iter().filter(is_found).map(|contrast| without_notes(contrast).0).collect();
-    let all_equal = contrasts.iter().all(|contrast| contrast.verdict.matters == Matters::No);
+    let is_found = |contrast: &&Contrast| matches!(contrast.verdict.conclusion, Conclusion::Better | Conclusion::Worse);
+    let found: Vec<&Contrast> = contrasts.iter().copied().filter(is_found).collect();
+    let all_equal = contrasts.iter().all(|contrast| contrast.verdict.relevance == Relevance::Negligible);
     let headline = match found.first() {
-        Some(_) => joined(arm, &found),
+        Some(_) => headline_of(arm, &found),
         None if all_equal && !contrasts.is_empty() => {
-            format!("`{arm}` and `{}` are as good as equal in everything that was measured", comparison.baseline)
+            format!("`{arm}` and `{}` are practically equal in every metric", comparison.baseline)
         }
         None => format!("No clear difference between `{arm}` and `{}`", comparison.baseline),
     };
-    let notes: IndexSet<&str> =
-        contrasts.iter().filter(is_found).flat_map(|contrast| without_notes(contrast).1).collect();
+    let notes: IndexSet<VerdictNote> =
+        found.iter().flat_map(|contrast| contrast.verdict.notes.iter().copied()).collect();
     let caution = match found.first() {
         None if !all_equal => {
-            html!("<p class=\"caution\">That nothing was found does not mean that there is nothing.</p>")
+            html!("<p class=\"caution\">Absence of evidence is not evidence of absence.</p>")
         }
-        _ => notes.into_iter().map(|note| html!("<p class=\"caution\">{}.</p>", note)).collect(),
+        _ => notes.into_iter().map(|note| html!("<p class=\"caution\">{}.</p>", note.to_string())).collect(),
     };
     let rest = contrasts
         .iter()
         .filter(|contrast| !is_found(contrast))
-        .map(|contrast| html!("<li>{} {}</li>", finding(contrast), prose(&contrast.verdict.words)));
+        .map(|contrast| html!("<li>{} {}</li>", finding(contrast), prose(&contrast.verdict.text)));
     html!("<p class=\"verdict\">{}.</p>{}<ul class=\"rest\">{}</ul>", prose(&headline), caution, rest.collect::<Html>())
 }
 
-/// Returns a verdict apart from the notes on pairs at its end, which stand in brackets.
-fn without_notes(contrast: &Contrast) -> (&str, Vec<&str>) {
-    let counts = contrast.counts;
-    let (mut words, mut notes) = (contrast.verdict.words.as_str(), Vec::new());
-    for _ in [counts.incomplete, counts.failed].into_iter().filter(|count| *count > 0) {
-        if let Some((before, note)) = words.strip_suffix(')').and_then(|words| words.rsplit_once(" (")) {
-            words = before;
-            notes.push(note);
-        }
-    }
-    (words, notes)
-}
-
-/// Returns findings as one sentence that names the arm once.
-fn joined(arm: &str, found: &[&str]) -> String {
-    let named = format!("`{arm}` ");
-    let clauses: Vec<&str> = found
-        .iter()
-        .enumerate()
-        .map(|(place, words)| if place == 0 { words } else { words.strip_prefix(&named).unwrap_or(words) })
-        .collect();
-    match clauses.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        // "It is better, but by how much is not clear" and the like have commas of their own.
-        Some((last, before)) if clauses.iter().any(|clause| clause.contains(',')) => {
-            format!("{}; {last}", before.join("; "))
-        }
-        Some((last, before)) => format!("{} and {last}", before.join(", ")),
-        None => String::new(),
+/// Returns the claims about an arm as one sentence.
+fn headline_of(arm: &str, found: &[&Contrast]) -> String {
+    let predicates: Option<Vec<&str>> = found.iter().map(|contrast| contrast.verdict.predicate.as_deref()).collect();
+    match predicates.as_deref().and_then(<[&str]>::split_last) {
+        Some((last, [])) => format!("`{arm}` {last}"),
+        Some((last, rest)) => format!("`{arm}` {} and {last}", rest.join(", ")),
+        // Reports of earlier versions have only whole sentences.
+        None => found.iter().map(|contrast| contrast.verdict.text.as_str()).collect::<Vec<_>>().join("; "),
     }
 }
 
-/// Returns what was found as a sign with words.
+/// Returns a finding as a symbol with a word.
 pub(super) fn finding(contrast: &Contrast) -> Html {
-    match (contrast.verdict.finding, contrast.verdict.matters) {
-        (Finding::Better, _) => {
+    match (contrast.verdict.conclusion, contrast.verdict.relevance) {
+        (Conclusion::Better, _) => {
             html!("<span class=\"finding better\"><span aria-hidden=\"true\">▲</span> better</span>")
         }
-        (Finding::Worse, _) => html!("<span class=\"finding worse\"><span aria-hidden=\"true\">▼</span> worse</span>"),
-        (Finding::Unclear, Matters::No) => {
+        (Conclusion::Worse, _) => {
+            html!("<span class=\"finding worse\"><span aria-hidden=\"true\">▼</span> worse</span>")
+        }
+        (Conclusion::Unclear, Relevance::Negligible) => {
             html!("<span class=\"finding\"><span aria-hidden=\"true\">=</span> as good as equal</span>")
         }
-        (Finding::Unclear, _) => html!("<span class=\"finding\"><span aria-hidden=\"true\">?</span> unclear</span>"),
-        (Finding::Unmeasured, _) => {
+        (Conclusion::Unclear, _) => html!("<span class=\"finding\"><span aria-hidden=\"true\">?</span> unclear</span>"),
+        (Conclusion::Unmeasured, _) => {
             html!("<span class=\"finding\"><span aria-hidden=\"true\">–</span> not measured</span>")
         }
     }
 }
 
-/// Returns how many runs passed, for each arm.
-fn of_totals(view: &View) -> Html {
-    let several_arms = view.report.arms.len() > 1;
-    let arms = view.report.arms.iter().enumerate().map(|(place, arm)| {
-        let all = summary(view.runs(place));
-        let name = if several_arms { html!("<code>{}</code>: ", arm.name) } else { Html::default() };
+/// Returns how many runs of each arm passed.
+fn pass_rates(view: &ReportView) -> Html {
+    let is_multiple = view.report.arms.len() > 1;
+    let arms = view.report.arms.iter().enumerate().map(|(index, arm)| {
+        let all = summarize(view.runs(index));
+        let name = if is_multiple { html!("<code>{}</code>: ", arm.name) } else { Html::default() };
         let Some(rate) = all.pass_rate else { return html!("<p class=\"verdict\">{}Nothing was run.</p>", name) };
         let words = match (all.passed, all.runs) {
-            (passed, runs) if passed == runs => format!("All {} passed", several(runs, "run")),
-            (0, runs) => format!("None of {} passed", several(runs, "run")),
-            (passed, runs) => format!("{} of {} passed", count(passed as u64), several(runs, "run")),
+            (passed, runs) if passed == runs => format!("All {} passed", plural(runs, "run")),
+            (0, runs) => format!("None of {} passed", plural(runs, "run")),
+            (passed, runs) => format!("{} of {} passed", count(passed as u64), plural(runs, "run")),
         };
         let interval = all.pass_interval.map_or(Html::default(), |Interval { low, high }| {
-            html!("; with 95 % confidence it is {} to {} for cases like these", percent(low), percent(high))
+            html!(" (95% confidence interval {} to {})", percent(low), percent(high))
         });
         html!(
             "<p class=\"verdict\">{}{}.</p><p class=\"caution\">Pass rate {}{}.</p>",
@@ -142,30 +123,27 @@ fn of_totals(view: &View) -> Html {
     arms.collect()
 }
 
-/// Returns whether gates hold.
-fn gates(view: &View) -> Html {
+/// Returns a line on the gates.
+fn gates(view: &ReportView) -> Html {
     let gates = &view.report.gates;
-    let missed = gates.iter().filter(|gate| !gate.passed).count();
-    match (gates.len(), missed) {
+    let failed = gates.iter().filter(|gate| !gate.passed).count();
+    match (gates.len(), failed) {
         (0, _) => Html::default(),
-        (1, 0) => html!("<p class=\"gate\">{} The gate holds.</p>", sign(true)),
-        (all, 0) => html!("<p class=\"gate\">{} All {} gates hold.</p>", sign(true), all),
-        (1, _) => html!("<p class=\"gate\">{} The gate does not hold.</p>", sign(false)),
-        (all, 1) => html!("<p class=\"gate\">{} 1 of {} gates does not hold.</p>", sign(false), all),
-        (all, missed) => {
-            html!("<p class=\"gate\">{} {} of {} gates do not hold.</p>", sign(false), missed, all)
-        }
+        (1, 0) => html!("<p class=\"gate\">{} The gate passed.</p>", mark(true)),
+        (all, 0) => html!("<p class=\"gate\">{} All {} gates passed.</p>", mark(true), all),
+        (1, _) => html!("<p class=\"gate\">{} The gate failed.</p>", mark(false)),
+        (all, failed) => html!("<p class=\"gate\">{} {} of {} gates failed.</p>", mark(false), failed, all),
     }
 }
 
-/// Returns what was run.
-pub(super) fn arms(view: &View, heading: &str) -> Html {
+/// Returns the section on the arms.
+pub(super) fn arms(view: &ReportView, heading: &str) -> Html {
     let report = view.report;
     let is_compared = report.arms.len() > 1;
-    let arms = report.arms.iter().enumerate().map(|(place, arm)| {
-        let role = if place == 0 && is_compared { html!(" <i>baseline</i>") } else { Html::default() };
+    let arms = report.arms.iter().enumerate().map(|(index, arm)| {
+        let role = if index == 0 && is_compared { html!(" <i>baseline</i>") } else { Html::default() };
         let facts = [
-            ("given as", &arm.what),
+            ("specified as", &arm.description),
             ("agent", &arm.agent),
             ("model", &arm.model),
             ("file", &arm.file),

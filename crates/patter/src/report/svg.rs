@@ -1,33 +1,37 @@
-//! Drawings. Places are in percent of the width, so that drawings fill it and their text keeps its size.
+//! Drawings. Horizontal coordinates are percentages of the width, so that drawings scale but their text does not.
 
 use super::html::{Html, html};
-use super::number::{digits, duration, shown, signed};
-use patter_core::stats::{Contrast, Interval, Kind};
+use super::number::{digits, display_scale, duration, signed};
+use patter_core::stats::{Contrast, Interval, MetricKind};
 
-/// How many columns show how values are spread.
+/// The number of columns of a histogram.
 const BINS: usize = 48;
-/// Values that are further apart than this from the median are drawn on a logarithmic scale.
-const FAR: f64 = 20.0;
+/// If the largest value exceeds the median by more than this factor, the scale is logarithmic.
+const LOG_SCALE_RATIO: f64 = 20.0;
 
-/// Returns the effect of an arm with its interval: the line of no effect in the middle, what does not matter around it.
+/// Draws the effect of an arm with its interval. The line of no effect is in the middle, within the band of differences that
+/// do not matter.
 pub(super) fn interval(contrast: &Contrast, label: &str) -> Html {
     let Some(effect) = contrast.effect else { return Html::default() };
-    let value = shown(contrast.kind, effect.value);
-    let ends = effect.interval.map(|Interval { low, high }| (shown(contrast.kind, low), shown(contrast.kind, high)));
+    let value = display_scale(contrast.kind, effect.value);
+    let ends = effect
+        .interval
+        .map(|Interval { low, high }| (display_scale(contrast.kind, low), display_scale(contrast.kind, high)));
     let (least, most) = match contrast.kind {
-        Kind::Ratio => (shown(Kind::Ratio, 1.0 / (1.0 + contrast.margin)), contrast.margin * 100.0),
-        kind => (-shown(kind, contrast.margin), shown(kind, contrast.margin)),
+        MetricKind::Ratio => (display_scale(MetricKind::Ratio, 1.0 / (1.0 + contrast.margin)), contrast.margin * 100.0),
+        kind => (-display_scale(kind, contrast.margin), display_scale(kind, contrast.margin)),
     };
     let widest = [value, least, most].into_iter().chain(ends.into_iter().flat_map(|(low, high)| [low, high]));
     let reach = round_up(widest.map(f64::abs).filter(|size| size.is_finite()).fold(0.0, f64::max) * 1.05);
-    let place = |value: f64| 50.0 + (value / reach).clamp(-1.0, 1.0) * 48.0;
+    let x_of = |value: f64| 50.0 + (value / reach).clamp(-1.0, 1.0) * 48.0;
     let unit = match contrast.kind {
-        Kind::Pass => "\u{a0}points",
-        Kind::Ratio => "\u{a0}%",
-        Kind::Difference => "",
+        MetricKind::Pass => "\u{a0}points",
+        MetricKind::Ratio => "%",
+        MetricKind::Difference => "",
     };
     let line = ends.map_or(Html::default(), |(low, high)| {
-        let (low, high) = (place(low), place(high));
+        let low = x_of(low);
+        let high = x_of(high);
         html!(
             "<line class=\"reach\" x1=\"{}%\" x2=\"{}%\" y1=\"24\" y2=\"24\"/>\
              <line class=\"end\" x1=\"{}%\" x2=\"{}%\" y1=\"17\" y2=\"31\"/>\
@@ -49,16 +53,16 @@ pub(super) fn interval(contrast: &Contrast, label: &str) -> Html {
          <text x=\"2%\" y=\"60\">{}</text><text class=\"mid\" x=\"50%\" y=\"60\">0</text>\
          <text class=\"far\" x=\"98%\" y=\"60\">{}</text></svg>",
         label,
-        place(least),
-        place(most) - place(least),
+        x_of(least),
+        x_of(most) - x_of(least),
         line,
-        place(value),
+        x_of(value),
         signed(-reach) + unit,
         signed(reach) + unit
     )
 }
 
-/// What latencies of several arms are drawn on.
+/// The scale of the latencies of all arms.
 pub(super) struct Scale {
     low: f64,
     high: f64,
@@ -66,13 +70,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Returns a scale that has room for all values; none where there are none.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    /// Returns a scale for all values, or `None` if there are none.
+    pub(super) fn new(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let least = *sorted.first()?;
+        let most = *sorted.last()?;
         let median = quantile(&sorted, 0.5)?;
-        let is_logarithmic = least > 0.0 && most / median > FAR;
+        let is_logarithmic = least > 0.0 && most / median > LOG_SCALE_RATIO;
         let (low, high) = match is_logarithmic {
             true => (10_f64.powf(least.log10().floor()), 10_f64.powf(most.log10().ceil())),
             false => (0.0, round_up(most)),
@@ -84,7 +89,7 @@ impl Scale {
         self.is_logarithmic
     }
 
-    /// Returns where a value is, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let share = match self.is_logarithmic {
             true => (value / self.low).log10() / (self.high / self.low).log10(),
@@ -103,8 +108,8 @@ impl Scale {
     }
 }
 
-/// Returns how values are spread, with the median and the 95th percentile. The values are sorted.
-pub(super) fn spread(sorted: &[f64], scale: &Scale, label: &str) -> Html {
+/// Draws a histogram of sorted values, with the median and the 95th percentile.
+pub(super) fn histogram(sorted: &[f64], scale: &Scale, label: &str) -> Html {
     let mut bins = [0_usize; BINS];
     for value in sorted {
         let bin = ((scale.share(*value) * BINS as f64) as usize).min(BINS - 1);
@@ -113,16 +118,16 @@ pub(super) fn spread(sorted: &[f64], scale: &Scale, label: &str) -> Html {
         }
     }
     let most = bins.iter().copied().max().unwrap_or(0).max(1) as f64;
-    let place = |share: f64| 2.0 + share * 96.0;
+    let x_of = |share: f64| 2.0 + share * 96.0;
     let width = 96.0 / BINS as f64;
     let columns = bins.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bin, count)| {
         let height = (*count as f64 / most * 44.0).max(1.5);
-        let left = place(bin as f64 / BINS as f64) + width * 0.08;
+        let left = x_of(bin as f64 / BINS as f64) + width * 0.08;
         html!("<rect x=\"{}%\" width=\"{}%\" y=\"{}\" height=\"{}\"/>", left, width * 0.84, 80.0 - height, height)
     });
     let mark = |name: &str, share: f64, top: f64| {
         let Some(value) = percentile(sorted, share) else { return Html::default() };
-        let x = place(scale.share(value));
+        let x = x_of(scale.share(value));
         let side = if x > 65.0 { "far" } else { "near" };
         let shift = if x > 65.0 { -5.0 } else { 5.0 };
         html!(
@@ -139,7 +144,7 @@ pub(super) fn spread(sorted: &[f64], scale: &Scale, label: &str) -> Html {
         )
     };
     let ticks = scale.ticks().into_iter().map(|tick| {
-        let x = place(scale.share(tick));
+        let x = x_of(scale.share(tick));
         let side = if x < 5.0 { "near" } else if x > 95.0 { "far" } else { "mid" };
         let tick_label = if tick == 0.0 { "0".to_owned() } else { axis_duration(tick) };
         html!(
@@ -162,7 +167,7 @@ pub(super) fn spread(sorted: &[f64], scale: &Scale, label: &str) -> Html {
     )
 }
 
-/// Returns a bar for a share; the number stands beside it.
+/// Draws a bar for a share.
 pub(super) fn bar(share: f64) -> Html {
     html!(
         "<svg class=\"bar\" aria-hidden=\"true\" width=\"100%\" height=\"6\"><rect class=\"track\" width=\"100%\" \
@@ -171,21 +176,22 @@ pub(super) fn bar(share: f64) -> Html {
     )
 }
 
-/// Returns a quantile of sorted values, between neighbours where it falls between them.
+/// Returns a quantile of sorted values, interpolated between neighbours.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
-    let place = share * last as f64;
-    let (below, above) = (sorted.get(place.floor() as usize)?, sorted.get((place.ceil() as usize).min(last))?);
-    Some(below + (above - below) * place.fract())
+    let position = share * last as f64;
+    let below = sorted.get(position.floor() as usize)?;
+    let above = sorted.get((position.ceil() as usize).min(last))?;
+    Some(below + (above - below) * position.fract())
 }
 
-/// Returns the smallest of sorted values that a share of all does not exceed.
+/// Returns the smallest value that at least a share of the sorted values do not exceed.
 pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// Returns a time on an axis, with no more digits than it has.
+/// Formats a duration on an axis, without trailing zeros.
 fn axis_duration(ms: f64) -> String {
     match ms {
         ms if ms < 1_000.0 => format!("{}\u{a0}ms", digits(ms)),
@@ -194,7 +200,7 @@ fn axis_duration(ms: f64) -> String {
     }
 }
 
-/// Returns the next number that is easy to read.
+/// Rounds up to a number that is easy to read.
 fn round_up(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;

@@ -1,33 +1,33 @@
-//! What arms said and did in a case, side by side, with what differs marked.
+//! Transcripts of a case, the arms side by side, with differences marked.
 
 use super::html::{Html, html, prose};
-use super::number::{count, duration, several};
-use super::view::{Case, View};
+use super::number::{count, duration, plural};
+use super::view::{CaseView, ReportView};
 use crate::experiment::Trial;
-use patter_core::message::conversation::Message;
+use patter_core::message::conversation::{Message, ToolCall};
 use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;
 
-/// How many characters all transcripts of a page have together, about.
+/// The approximate number of characters of all transcripts of a page.
 const PAGE: usize = 3_000_000;
-/// The bounds for one transcript.
+/// The minimum and maximum number of characters of one transcript.
 const TRANSCRIPT: std::ops::RangeInclusive<usize> = 200..=24_000;
-/// A message is not cut below this for the sake of others.
+/// The number of characters to which a message is never shortened further.
 const MESSAGE: usize = 120;
-/// A turn with more steps than this is shown by its first and last ones.
+/// The maximum number of steps shown of a turn: the first and the last ones.
 const STEPS: usize = 60;
-/// A note on what is missing takes as much room as this, so no less than this is cut.
+/// The length of the note about omitted characters; shortening by less would save nothing.
 const NOTE: usize = 30;
-/// Texts that have less than this in common are two texts, and no changes are marked.
-const ALIKE: f32 = 0.3;
+/// Below this similarity two texts are considered unrelated, and no changes are marked.
+const MIN_SIMILARITY: f32 = 0.3;
 
-/// Returns how many characters one transcript may have.
-pub(super) fn room(view: &View) -> usize {
+/// Returns the maximum number of characters of a transcript.
+pub(super) fn transcript_budget(view: &ReportView) -> usize {
     (PAGE / view.report.trials.len().max(1)).clamp(*TRANSCRIPT.start(), *TRANSCRIPT.end())
 }
 
 /// Returns all transcripts of a case, repeat by repeat.
-pub(super) fn transcripts(view: &View, case: &Case, room: usize) -> Html {
+pub(super) fn transcripts(view: &ReportView, case: &CaseView, budget: usize) -> Html {
     let mut repeats: Vec<u32> = case.runs().map(|trial| trial.repeat).collect();
     repeats.sort_unstable();
     repeats.dedup();
@@ -35,44 +35,44 @@ pub(super) fn transcripts(view: &View, case: &Case, room: usize) -> Html {
     repeats
         .iter()
         .enumerate()
-        .map(|(place, repeat)| one_repeat(view, case, *repeat, is_repeated.then_some(place + 1), room))
+        .map(|(index, repeat)| one_repeat(view, case, *repeat, is_repeated.then_some(index + 1), budget))
         .collect()
 }
 
-fn one_repeat(view: &View, case: &Case, repeat: u32, number: Option<usize>, room: usize) -> Html {
-    let runs: Vec<Option<Run>> = case
+fn one_repeat(view: &ReportView, case: &CaseView, repeat: u32, number: Option<usize>, budget: usize) -> Html {
+    let runs: Vec<Option<RunTranscript>> = case
         .arms
         .iter()
-        .map(|runs| runs.iter().find(|trial| trial.repeat == repeat).map(|trial| Run::of(trial, room)))
+        .map(|runs| runs.iter().find(|trial| trial.repeat == repeat).map(|trial| RunTranscript::new(trial, budget)))
         .collect();
     let heading = number.map_or(Html::default(), |number| html!("<h4>Repeat {}</h4>", number));
     let turns = runs.iter().flatten().map(|run| run.turns.len()).max().unwrap_or(0).max(case.info.turns.len());
-    let sides = |side: &dyn Fn(usize, &Run) -> Html| -> Html {
+    let sides = |side: &dyn Fn(usize, &RunTranscript) -> Html| -> Html {
         let columns = runs.iter().zip(&view.report.arms).enumerate().map(|(arm, (run, info))| match run {
             Some(run) => html!("<div class=\"side\"><h5>{}</h5>{}</div>", info.name, side(arm, run)),
             None => html!("<div class=\"side\"><h5>{}</h5><p class=\"quiet\">not run</p></div>", info.name),
         });
         html!("<div class=\"sides\">{}</div>", columns.collect::<Html>())
     };
-    let told: Html = (0..turns.max(1))
+    let transcripts: Html = (0..turns.max(1))
         .map(|turn| {
-            let said = runs.iter().flatten().find_map(|run| run.turns.get(turn)?.said.as_deref());
-            let said = said.or(case.info.turns.get(turn).map(String::as_str)).unwrap_or_default();
+            let message = runs.iter().flatten().find_map(|run| run.turns.get(turn)?.message.as_deref());
+            let message = message.or(case.info.turns.get(turn).map(String::as_str)).unwrap_or_default();
             let is_last = turn + 1 >= turns;
             let steps = sides(&|arm, run| {
-                let checks = if is_last { judged(run.trial) } else { Html::default() };
+                let checks = if is_last { check_results(run.trial) } else { Html::default() };
                 html!("{}{}", steps(&runs, arm, run, turn), checks)
             });
-            html!("<p class=\"said\"><b>Person</b>{}</p>{}", shortened(said, room), steps)
+            html!("<p class=\"said\"><b>User</b>{}</p>{}", shorten(message, budget), steps)
         })
         .collect();
-    html!("{}{}", heading, told)
+    html!("{}{}", heading, transcripts)
 }
 
-/// What came of the checks of a run.
-fn judged(trial: &Trial) -> Html {
+/// Returns the results of the checks of a run.
+fn check_results(trial: &Trial) -> Html {
     let failure = trial.failure.as_ref().map_or(Html::default(), |failure| {
-        html!("<li class=\"no\">{} the run failed: {}</li>", sign(false), failure.message)
+        html!("<li class=\"no\">{} the run failed: {}</li>", mark(false), failure.message)
     });
     let checks = trial.judged.iter().map(|judged| {
         let why = if judged.why.is_empty() { String::new() } else { format!(": {}", judged.why) };
@@ -80,61 +80,61 @@ fn judged(trial: &Trial) -> Html {
         html!(
             "<li class=\"{}\">{} {}{}</li>",
             class,
-            sign(judged.passed),
+            mark(judged.passed),
             prose(&judged.check),
-            prose(&shortened(&why, 600))
+            prose(&shorten(&why, 600))
         )
     });
     let figures = format!(
         "{} · {} tokens · {}{}",
         duration(trial.latency_ms as f64),
         count(trial.tokens()),
-        several(trial.model_calls as usize, "model call"),
+        plural(trial.model_calls as usize, "model call"),
         trial.cost.map(|cost| format!(" · {cost}")).unwrap_or_default()
     );
     html!("<ul class=\"checks\">{}{}</ul><p class=\"quiet\">{}</p>", failure, checks.collect::<Html>(), figures)
 }
 
-/// Returns the sign for what passed or not, which is read aloud in words.
-pub(super) fn sign(passed: bool) -> Html {
+/// Returns a mark for passed or not passed, with a label for screen readers.
+pub(super) fn mark(passed: bool) -> Html {
     match passed {
         true => html!("<span class=\"ok\" role=\"img\" aria-label=\"passed\">✓</span>"),
         false => html!("<span class=\"bad\" role=\"img\" aria-label=\"not passed\">✗</span>"),
     }
 }
 
-/// The conversation of a run, as it is shown.
-struct Run<'r> {
+/// The transcript of a run.
+struct RunTranscript<'r> {
     trial: &'r Trial,
-    turns: Vec<Turn>,
+    turns: Vec<TurnTranscript>,
 }
 
-/// What a person said, and what came of it.
+/// A message of the user, and the steps that followed.
 #[derive(Default)]
-struct Turn {
-    said: Option<String>,
+struct TurnTranscript {
+    message: Option<String>,
     steps: Vec<Step>,
-    /// How many steps are left out after the first ones.
-    skipped: usize,
+    /// The number of steps omitted in the middle.
+    omitted: usize,
 }
 
 struct Step {
     label: String,
     text: String,
-    /// Whether it is what a tool got or gave.
+    /// Whether the text is the input or output of a tool.
     is_data: bool,
 }
 
-impl<'r> Run<'r> {
-    fn of(trial: &'r Trial, room: usize) -> Self {
-        let mut turns: Vec<Turn> = Vec::new();
+impl<'r> RunTranscript<'r> {
+    fn new(trial: &'r Trial, budget: usize) -> Self {
+        let mut turns: Vec<TurnTranscript> = Vec::new();
         for message in &trial.conversation {
             if let Message::User { text } = message {
-                turns.push(Turn { said: Some(text.clone()), ..Turn::default() });
+                turns.push(TurnTranscript { message: Some(text.clone()), ..TurnTranscript::default() });
                 continue;
             }
             if turns.is_empty() {
-                turns.push(Turn::default());
+                turns.push(TurnTranscript::default());
             }
             let Some(turn) = turns.last_mut() else { continue };
             match message {
@@ -142,40 +142,40 @@ impl<'r> Run<'r> {
                     if !text.is_empty() {
                         turn.steps.push(Step { label: "Agent".to_owned(), text: text.clone(), is_data: false });
                     }
-                    let called = |call: &patter_core::message::conversation::ToolCall| {
+                    let call_step = |call: &ToolCall| {
                         let label = format!("calls {}", call.tool);
                         Step { label, text: call.arguments.clone(), is_data: true }
                     };
-                    turn.steps.extend(calls.iter().map(called));
+                    turn.steps.extend(calls.iter().map(call_step));
                 }
                 Message::Tool { tool, outcome, .. } => {
-                    turn.steps.push(Step { label: format!("{tool} gives"), text: outcome.text(), is_data: true });
+                    turn.steps.push(Step { label: format!("{tool} returns"), text: outcome.text(), is_data: true });
                 }
                 Message::User { .. } => {}
             }
         }
         if turns.is_empty() && !trial.content.is_empty() {
             let steps = vec![Step { label: "Agent".to_owned(), text: trial.content.clone(), is_data: false }];
-            turns.push(Turn { steps, ..Turn::default() });
+            turns.push(TurnTranscript { steps, ..TurnTranscript::default() });
         }
         let steps: usize = turns.iter().map(|turn| turn.steps.len().min(STEPS)).sum();
-        let share = (room / steps.max(1)).max(MESSAGE.min(room));
+        let share = (budget / steps.max(1)).max(MESSAGE.min(budget));
         for turn in &mut turns {
             if turn.steps.len() > STEPS {
-                turn.skipped = turn.steps.len() - STEPS;
-                turn.steps.drain(STEPS / 2..STEPS / 2 + turn.skipped);
+                turn.omitted = turn.steps.len() - STEPS;
+                turn.steps.drain(STEPS / 2..STEPS / 2 + turn.omitted);
             }
             for step in &mut turn.steps {
-                step.text = shortened(&step.text, share);
+                step.text = shorten(&step.text, share);
             }
         }
         Self { trial, turns }
     }
 }
 
-/// Returns the steps of an arm in a turn, marked by what differs from the baseline; in the baseline, where there is one
-/// other arm, by what differs from that.
-fn steps(runs: &[Option<Run>], arm: usize, run: &Run, turn: usize) -> Html {
+/// Returns the steps of an arm in a turn, with differences from the baseline marked. If there are two arms, the baseline is
+/// marked with the differences from the other arm.
+fn steps(runs: &[Option<RunTranscript>], arm: usize, run: &RunTranscript, turn: usize) -> Html {
     let Some(own) = run.turns.get(turn) else { return html!("<p class=\"quiet\">not reached</p>") };
     let other = match (arm, runs.len()) {
         (0, 2) => runs.last(),
@@ -188,78 +188,78 @@ fn steps(runs: &[Option<Run>], arm: usize, run: &Run, turn: usize) -> Html {
         .steps
         .iter()
         .enumerate()
-        .map(|(place, step)| {
+        .map(|(index, step)| {
             let class = if step.is_data { " data" } else { "" };
-            let (only, text) = match (other, counterparts.get(&place)) {
+            let (only, text) = match (other, counterparts.get(&index)) {
                 (None, _) => (Html::default(), html!("{}", step.text)),
-                (_, Some(counterpart)) => (Html::default(), marked(&step.text, counterpart, arm > 0)),
+                (_, Some(counterpart)) => (Html::default(), mark_changes(&step.text, counterpart, arm > 0)),
                 (_, None) => (html!(" <i>only here</i>"), html!("{}", step.text)),
             };
             let side = if only.is_empty() { "" } else { " only" };
             html!("<div class=\"step{}{}\"><b>{}</b>{}<p>{}</p></div>", class, side, step.label, only, text)
         })
         .collect();
-    if own.skipped > 0 {
-        let note = html!("<p class=\"quiet\">… {} left out here …</p>", several(own.skipped, "step"));
+    if own.omitted > 0 {
+        let note = html!("<p class=\"quiet\">… {} omitted …</p>", plural(own.omitted, "step"));
         shown.insert(shown.len() / 2, note);
     }
     shown.into_iter().collect()
 }
 
-/// Returns for each step, by its place, the text of the step of another arm that it corresponds to: one that is the same
-/// if there is one, else the next of its kind. Seen from the other arm, the same steps correspond.
+/// Returns the text of the corresponding step of another arm, by the index of the step: an equal step if there is one,
+/// otherwise the next one with the same label. The correspondence is symmetric.
 fn counterparts<'s>(own: &[Step], others: &'s [Step]) -> HashMap<usize, &'s str> {
     let mut found = HashMap::new();
     let mut taken = vec![false; others.len()];
     let same: fn(&Step, &Step) -> bool = |one, other| one.label == other.label && one.text == other.text;
-    for fits in [same, |one, other| one.label == other.label] {
-        for (place, step) in own.iter().enumerate() {
-            if found.contains_key(&place) {
+    for is_match in [same, |one, other| one.label == other.label] {
+        for (index, step) in own.iter().enumerate() {
+            if found.contains_key(&index) {
                 continue;
             }
-            let free = others.iter().zip(&mut taken).find(|(other, taken)| !**taken && fits(step, other));
+            let free = others.iter().zip(&mut taken).find(|(other, taken)| !**taken && is_match(step, other));
             if let Some((other, taken)) = free {
                 *taken = true;
-                found.insert(place, other.text.as_str());
+                found.insert(index, other.text.as_str());
             }
         }
     }
     found
 }
 
-/// Returns a text with the words marked that its counterpart does not have.
-fn marked(own: &str, other: &str, is_arm: bool) -> Html {
+/// Marks the words of a text that its counterpart does not have.
+fn mark_changes(own: &str, other: &str, is_arm: bool) -> Html {
     if own == other {
         return html!("{}", own);
     }
     let (old, new) = if is_arm { (other, own) } else { (own, other) };
     let diff = TextDiff::from_words(old, new);
-    if diff.ratio() < ALIKE {
+    if diff.ratio() < MIN_SIMILARITY {
         return html!("<span class=\"other\">{}</span>", own);
     }
-    let wanted = if is_arm { ChangeTag::Insert } else { ChangeTag::Delete };
-    // Neighbouring words are marked as one.
-    let mut runs: Vec<(bool, String)> = Vec::new();
+    let own_tag = if is_arm { ChangeTag::Insert } else { ChangeTag::Delete };
+    // Neighbouring words are marked together.
+    let mut pieces: Vec<(bool, String)> = Vec::new();
     for change in diff.iter_all_changes() {
-        let differs = change.tag() == wanted;
+        let differs = change.tag() == own_tag;
         if !differs && change.tag() != ChangeTag::Equal {
             continue;
         }
-        match runs.last_mut() {
+        match pieces.last_mut() {
             Some((same, text)) if *same == differs => text.push_str(change.value()),
-            _ => runs.push((differs, change.value().to_owned())),
+            _ => pieces.push((differs, change.value().to_owned())),
         }
     }
-    // So is what only a space parts.
-    for place in 1..runs.len().saturating_sub(1) {
-        if let Some((differs, text)) = runs.get_mut(place)
+    // So are words separated only by a space.
+    for index in 1..pieces.len().saturating_sub(1) {
+        if let Some((differs, text)) = pieces.get_mut(index)
             && text.trim().is_empty()
         {
             *differs = true;
         }
     }
     let mut joined: Vec<(bool, String)> = Vec::new();
-    for (differs, text) in runs {
+    for (differs, text) in pieces {
         match joined.last_mut() {
             Some((same, before)) if *same == differs => before.push_str(&text),
             _ => joined.push((differs, text)),
@@ -273,11 +273,12 @@ fn marked(own: &str, other: &str, is_arm: bool) -> Html {
     joined.into_iter().map(piece).collect()
 }
 
-/// Returns the beginning of a text, with a note on how much is missing.
-pub(super) fn shortened(text: &str, most: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(most).filter(|_| text.chars().nth(most + NOTE).is_some()) else {
+/// Shortens a text, with a note about how many characters are missing.
+pub(super) fn shorten(text: &str, max_chars: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(max_chars).filter(|_| text.chars().nth(max_chars + NOTE).is_some())
+    else {
         return text.to_owned();
     };
-    let (kept, rest) = text.split_at_checked(end).unwrap_or((text, ""));
-    format!("{kept} … [{} characters more]", count(rest.chars().count() as u64))
+    let (start, rest) = text.split_at_checked(end).unwrap_or((text, ""));
+    format!("{start} … [{} more characters]", count(rest.chars().count() as u64))
 }

@@ -1,53 +1,53 @@
-//! What is reported, in the order in which the page needs it.
+//! A report, indexed by case and arm.
 
 use super::svg::quantile;
 use crate::experiment::{CaseInfo, Report, Trial};
 use std::collections::HashMap;
 
-/// A report whose runs stand by case and arm.
-pub(super) struct View<'r> {
+/// A report with its trials indexed by case and arm.
+pub(super) struct ReportView<'r> {
     pub(super) report: &'r Report,
-    pub(super) cases: Vec<Case<'r>>,
-    /// Runs of arms or cases that the report does not list.
-    pub(super) strays: usize,
+    pub(super) cases: Vec<CaseView<'r>>,
+    /// The number of trials of arms or cases that the report does not list.
+    pub(super) unlisted: usize,
 }
 
-/// A case and its runs.
-pub(super) struct Case<'r> {
+/// A case with its trials.
+pub(super) struct CaseView<'r> {
     pub(super) info: &'r CaseInfo,
-    /// The runs of each arm, in the order of arms and repeats.
+    /// The trials of each arm, ordered by repeat.
     pub(super) arms: Vec<Vec<&'r Trial>>,
 }
 
-impl<'r> View<'r> {
+impl<'r> ReportView<'r> {
     pub(super) fn new(report: &'r Report) -> Self {
         let arms: HashMap<&str, usize> =
-            report.arms.iter().enumerate().map(|(at, arm)| (arm.name.as_str(), at)).collect();
-        let places: HashMap<&str, usize> =
-            report.cases.iter().enumerate().map(|(at, case)| (case.id.as_str(), at)).collect();
-        let blank = |info| Case { info, arms: vec![Vec::new(); report.arms.len()] };
-        let mut cases: Vec<Case> = report.cases.iter().map(blank).collect();
-        let mut strays = 0;
+            report.arms.iter().enumerate().map(|(index, arm)| (arm.name.as_str(), index)).collect();
+        let indices: HashMap<&str, usize> =
+            report.cases.iter().enumerate().map(|(index, case)| (case.id.as_str(), index)).collect();
+        let empty = |info| CaseView { info, arms: vec![Vec::new(); report.arms.len()] };
+        let mut cases: Vec<CaseView> = report.cases.iter().map(empty).collect();
+        let mut unlisted = 0;
         for trial in &report.trials {
-            let case = places.get(trial.case.as_str()).and_then(|at| cases.get_mut(*at));
-            let arm = arms.get(trial.arm.as_str()).and_then(|at| case?.arms.get_mut(*at));
+            let case = indices.get(trial.case.as_str()).and_then(|index| cases.get_mut(*index));
+            let arm = arms.get(trial.arm.as_str()).and_then(|index| case?.arms.get_mut(*index));
             match arm {
                 Some(runs) => runs.push(trial),
-                None => strays += 1,
+                None => unlisted += 1,
             }
         }
         for runs in cases.iter_mut().flat_map(|case| &mut case.arms) {
             runs.sort_by_key(|trial| (trial.repeat, trial.order));
         }
-        Self { report, cases, strays }
+        Self { report, cases, unlisted }
     }
 
-    /// Returns the runs of an arm.
+    /// Iterates over the trials of an arm.
     pub(super) fn runs(&self, arm: usize) -> impl Iterator<Item = &'r Trial> {
         self.cases.iter().filter_map(move |case| case.arms.get(arm)).flatten().copied()
     }
 
-    /// Returns how long the runs of an arm took that did not fail, sorted.
+    /// Returns the latencies of the trials of an arm that did not fail, sorted.
     pub(super) fn latencies(&self, arm: usize) -> Vec<f64> {
         let done = self.runs(arm).filter(|trial| trial.failure.is_none());
         let mut latencies: Vec<f64> = done.map(|trial| trial.latency_ms as f64).collect();
@@ -55,17 +55,17 @@ impl<'r> View<'r> {
         latencies
     }
 
-    /// Returns the share that an arm passed of the cases that are asked for, each counted once.
-    pub(super) fn pass_rate(&self, arm: usize, wanted: impl Fn(&CaseInfo) -> bool) -> Option<f64> {
-        let cases = self.cases.iter().filter(|case| wanted(case.info));
-        let shares: Vec<f64> = cases.filter_map(|case| case.passed(arm)).collect();
+    /// Returns the pass rate of an arm over the selected cases, each counted once.
+    pub(super) fn pass_rate(&self, arm: usize, is_selected: impl Fn(&CaseInfo) -> bool) -> Option<f64> {
+        let cases = self.cases.iter().filter(|case| is_selected(case.info));
+        let shares: Vec<f64> = cases.filter_map(|case| case.pass_rate(arm)).collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 }
 
-impl Case<'_> {
-    /// Returns how often an arm passed, of its runs.
-    fn passed(&self, arm: usize) -> Option<f64> {
+impl CaseView<'_> {
+    /// Returns the pass rate of an arm.
+    fn pass_rate(&self, arm: usize) -> Option<f64> {
         let runs = self.arms.get(arm)?;
         (!runs.is_empty()).then(|| share(runs.iter().filter(|trial| trial.passed).count(), runs.len()))
     }
@@ -82,13 +82,13 @@ impl Case<'_> {
         self.runs().any(|trial| trial.failure.is_some())
     }
 
-    /// Tells whether an arm passed more often than another.
+    /// Returns whether arms have different pass rates.
     pub(super) fn differs(&self) -> bool {
-        let shares: Vec<f64> = (0..self.arms.len()).filter_map(|arm| self.passed(arm)).collect();
+        let shares: Vec<f64> = (0..self.arms.len()).filter_map(|arm| self.pass_rate(arm)).collect();
         shares.windows(2).any(|pair| pair.first() != pair.last())
     }
 
-    /// Returns a figure of an arm over its repeats, without failed runs: the median.
+    /// Returns the median of a figure over the repeats of an arm, without failed runs.
     pub(super) fn figure(&self, arm: usize, figure: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
         let done = self.arms.get(arm)?.iter().filter(|trial| trial.failure.is_none());
         let mut values: Vec<f64> = done.filter_map(|trial| figure(trial)).collect();

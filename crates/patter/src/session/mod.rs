@@ -1,30 +1,31 @@
-//! Conversations with an agent, turn after turn: kept in a store, if there is one, and recorded, if that is wanted.
+//! Sessions: conversations with an agent, turn by turn, optionally saved in a store and recorded to a file.
 
+mod entry;
+mod recording;
 mod log;
 mod playback;
-mod recording;
 
-pub use patter_core::session::{Entry, Log, LogError, RunPath, Source, Turn, replay};
+pub use patter_core::session::{AgentSelection, Log, LogEntry, LogError, RunPath, Turn, replay};
 pub use playback::Playback;
 pub use recording::{Recorder, Recording, RecordingError};
 
-use crate::agent::{CompileError, CompiledAgent};
-use crate::drive::{Driver, JournalError, now};
+use crate::drive::{Driver, JournalError, now_ms};
 use crate::live::{LiveProject, LiveProjectError};
 use crate::model::ModelError;
-use crate::store::{NewSession, SessionId, Store, StoreError};
+use crate::store::{NewSession, SessionId, SessionIdError, Store, StoreError};
 use crate::tool::CancellationToken;
 use log::SessionLog;
-use patter_core::declare::project::ChoiceError;
+use patter_core::compile::{CompileError, CompiledAgent};
+use patter_core::declare::project::AgentSelectionError;
 use patter_core::message::conversation::Message;
 use patter_core::run::{Limits, Run, RunInput, StartError};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What makes a driver fit for a session: its listener, approver, model and rules.
-type Fitting = Arc<dyn Fn(Driver) -> Driver + Send + Sync>;
-/// What changes how far a run may go.
-type Limiting = Arc<dyn Fn(&mut Limits) + Send + Sync>;
+/// Configures the driver of a session: its listener, approver, model and rules.
+type ConfigureDriver = Arc<dyn Fn(Driver) -> Driver + Send + Sync>;
+/// Changes the limits of a run.
+type ConfigureLimits = Arc<dyn Fn(&mut Limits) + Send + Sync>;
 
 /// A conversation with an agent.
 ///
@@ -37,8 +38,8 @@ type Limiting = Arc<dyn Fn(&mut Limits) + Send + Sync>;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("hello.gram");
 /// # std::fs::write(&path, "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]").unwrap();
-/// let agents = LiveProject::open(&path).read().await.unwrap();
-/// let mut session = Session::new(agents.into());
+/// let project = LiveProject::open(&path).read().await.unwrap();
+/// let mut session = Session::new(project.into());
 /// let stop = CancellationToken::new();
 /// let run = session.say("Hello! My name is Alice.", &stop).await.unwrap();
 /// assert!(run.response().content.contains("Alice"));
@@ -47,68 +48,74 @@ type Limiting = Arc<dyn Fn(&mut Limits) + Send + Sync>;
 /// # }
 /// ```
 pub struct Session {
-    agents: Arc<LiveProject>,
-    source: Source,
-    fitting: Fitting,
-    limiting: Limiting,
-    kept: Arc<SessionLog>,
-    /// Where it is kept from its first word on.
-    keeping: Option<UnsavedSession>,
-    /// The driver of the agents as they were last, and the one that was made of it.
-    fitted: Option<(Driver, Driver)>,
+    project: Arc<LiveProject>,
+    source: AgentSelection,
+    configure_driver: ConfigureDriver,
+    configure_limits: ConfigureLimits,
+    log: Arc<SessionLog>,
+    /// Where to create the session with its first message.
+    unsaved: Option<UnsavedSession>,
+    /// The current driver of the project, and the one configured from it.
+    driver: Option<(Driver, Driver)>,
 }
 
-/// A session that nothing was said in yet.
+/// A session without messages, which is not in its store yet.
 struct UnsavedSession {
     store: Arc<dyn Store>,
     id: SessionId,
     forked_from: Option<SessionId>,
 }
 
-/// Why a session cannot go on.
+/// An error using a session.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// The agents cannot be read.
+    /// The project cannot be read.
     #[error(transparent)]
-    Agents(#[from] LiveProjectError),
-    /// It is not clear which agent is meant.
+    Project(#[from] LiveProjectError),
+    /// The agent is ambiguous or missing.
     #[error(transparent)]
-    Choice(#[from] ChoiceError),
-    /// The agent is not ready to run.
+    Choice(#[from] AgentSelectionError),
+    /// The agent cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// The model cannot be called.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// What was said cannot be answered.
+    /// The run cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// There is a run that has not ended.
+    /// The last run has not ended.
     #[error("the last run has not ended")]
-    Unfinished,
-    /// There is none.
-    #[error("there is nothing to go on with: the last run has ended")]
-    Finished,
-    /// There is no such agent any more.
-    #[error("there is no agent `{0}` any more")]
-    Gone(String),
-    /// The store fails.
+    UnfinishedRun,
+    /// The last run has ended.
+    #[error("there is nothing to resume: the last run has ended")]
+    NoUnfinishedRun,
+    /// The agent no longer exists.
+    #[error("the agent `{0}` no longer exists")]
+    AgentNotFound(String),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The log is damaged.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// What happens cannot be kept.
+    /// The session cannot be saved.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// There is no such message.
+    /// The conversation is shorter.
     #[error("there is no message {number}: the conversation has {count}")]
     NoMessage {
-        /// Which.
+        /// The requested message.
         number: usize,
-        /// How many there are.
+        /// The number of messages.
         count: usize,
     },
+}
+
+impl From<SessionIdError> for SessionError {
+    fn from(error: SessionIdError) -> Self {
+        Self::Store(error.into())
+    }
 }
 
 impl SessionError {
@@ -116,190 +123,206 @@ impl SessionError {
     pub const fn name(&self) -> &'static str {
         match self {
             SessionError::Start(error) => error.name(),
-            SessionError::Compile(_) | SessionError::Choice(_) | SessionError::Gone(_) => "ToolError",
-            SessionError::Agents(_) | SessionError::Model(_) => "ConfigurationError",
-            SessionError::Unfinished | SessionError::Finished | SessionError::NoMessage { .. } => "ValidationError",
+            SessionError::Compile(_) | SessionError::Choice(_) | SessionError::AgentNotFound(_) => "ToolError",
+            SessionError::Project(_) | SessionError::Model(_) => "ConfigurationError",
+            SessionError::UnfinishedRun | SessionError::NoUnfinishedRun | SessionError::NoMessage { .. } => {
+                "ValidationError"
+            }
             SessionError::Store(_) | SessionError::Log(_) | SessionError::Journal(_) => "StoreError",
         }
     }
 }
 
 impl Session {
-    /// Returns a new conversation that is not kept, with the agent of the first file that no other calls.
-    pub fn new(agents: Arc<LiveProject>) -> Self {
-        Self::of(agents, SessionLog::default(), None)
+    /// Returns a new session that is not saved. By default it talks to the agent of the first file that no other agent
+    /// calls.
+    pub fn new(project: Arc<LiveProject>) -> Self {
+        Self::with_log(project, SessionLog::default(), None)
     }
 
-    /// Returns a new conversation that is kept in a store once something is said.
-    pub fn keep(agents: Arc<LiveProject>, store: Arc<dyn Store>, id: SessionId) -> Self {
-        Self::of(agents, SessionLog::default(), Some(UnsavedSession { store, id, forked_from: None }))
+    /// Returns a new session that is created in a store with its first message.
+    pub fn create(project: Arc<LiveProject>, store: Arc<dyn Store>, id: SessionId) -> Self {
+        Self::with_log(project, SessionLog::default(), Some(UnsavedSession { store, id, forked_from: None }))
     }
 
-    /// Goes on with a conversation of a store. Nobody else can until this is dropped.
-    pub async fn open(agents: Arc<LiveProject>, store: Arc<dyn Store>, id: &SessionId) -> Result<Self, SessionError> {
+    /// Opens a session of a store to continue it, and claims it until it is dropped.
+    pub async fn open(project: Arc<LiveProject>, store: Arc<dyn Store>, id: &SessionId) -> Result<Self, SessionError> {
         let claim = store.claim(id).await?;
         let stored = store.read(id).await?;
         let log = Log::read(&stored.entries)?;
-        let source = log.source().cloned().unwrap_or_default();
-        Ok(Self { source, ..Self::of(agents, SessionLog::new(log, Some(claim)), None) })
+        tracing::debug!(session = %id, entries = stored.entries.len(), turns = log.turns().len(), "session opened");
+        let source = log.selection().cloned().unwrap_or_default();
+        Ok(Self { source, ..Self::with_log(project, SessionLog::new(log, Some(claim)), None) })
     }
 
-    fn of(agents: Arc<LiveProject>, kept: SessionLog, keeping: Option<UnsavedSession>) -> Self {
+    fn with_log(project: Arc<LiveProject>, log: SessionLog, unsaved: Option<UnsavedSession>) -> Self {
         Self {
-            agents,
-            source: Source::default(),
-            fitting: Arc::new(|driver| driver),
-            limiting: Arc::new(|_| {}),
-            kept: Arc::new(kept),
-            keeping,
-            fitted: None,
+            project,
+            source: AgentSelection::default(),
+            configure_driver: Arc::new(|driver| driver),
+            configure_limits: Arc::new(|_| {}),
+            log: Arc::new(log),
+            unsaved,
+            driver: None,
         }
     }
 
-    /// Sets which agent it is held with, and how that was named, to be kept.
+    /// Sets the agent to talk to, and how it was named, which is saved.
     #[must_use]
-    pub fn with_source(mut self, source: Source) -> Self {
+    pub fn with_source(mut self, source: AgentSelection) -> Self {
         self.source = source;
         self
     }
 
-    /// Sets what makes a driver fit for it: its listener, approver, model and rules.
+    /// Sets a function that configures the driver: its listener, approver, model and rules.
     #[must_use]
-    pub fn with_driver(mut self, fitting: impl Fn(Driver) -> Driver + Send + Sync + 'static) -> Self {
-        (self.fitting, self.fitted) = (Arc::new(fitting), None);
+    pub fn with_driver(mut self, configure: impl Fn(Driver) -> Driver + Send + Sync + 'static) -> Self {
+        self.configure_driver = Arc::new(configure);
+        self.driver = None;
         self
     }
 
-    /// Sets what changes how far its runs may go.
+    /// Sets a function that changes the limits of runs.
     #[must_use]
-    pub fn with_limits(mut self, limiting: impl Fn(&mut Limits) + Send + Sync + 'static) -> Self {
-        self.limiting = Arc::new(limiting);
+    pub fn with_limits(mut self, configure: impl Fn(&mut Limits) + Send + Sync + 'static) -> Self {
+        self.configure_limits = Arc::new(configure);
         self
     }
 
-    /// Records what happens from now on.
+    /// Records everything from now on.
     pub fn record(&self, recorder: Recorder) {
-        self.kept.record(recorder.of(self.id().as_ref()));
+        self.log.set_recorder(recorder.with_session(self.id().as_ref()));
     }
 
-    /// Says something, and performs the run until it is done. An agent whose file changed is read again first.
+    /// Sends a message and performs the run until it is done. An agent whose file changed is reloaded first.
     ///
-    /// If this is dropped before its end, the run has not ended: see [`Session::resume`] and [`Session::abandon`].
+    /// If the future is dropped early, the run is unfinished: see [`Session::resume`] and [`Session::abandon`].
     pub async fn say(&mut self, text: &str, cancellation: &CancellationToken) -> Result<Run, SessionError> {
-        if self.kept.log().run().is_some() {
-            return Err(SessionError::Unfinished);
+        if self.log.log().open_run().is_some() {
+            return Err(SessionError::UnfinishedRun);
         }
-        let (driver, compiled) = self.ready(None)?;
-        (self.agents.models())(compiled.model())?;
+        let (driver, compiled) = self.prepare(None)?;
+        // Fail before the session is created if the model cannot be reached.
+        (self.project.models())(compiled.model())?;
         let mut spec = compiled.spec().clone();
-        (self.limiting)(&mut spec.limits);
-        let conversation = self.kept.log().conversation().to_vec();
-        let run = Run::start(spec, conversation, text, now())?;
-        self.begin_keeping(compiled.name(), text).await?;
+        (self.configure_limits)(&mut spec.limits);
+        let conversation = self.log.log().conversation().to_vec();
+        let run = Run::start(spec, conversation, text, now_ms())?;
+        self.save_opening(compiled.name(), text).await?;
         Ok(driver.drive(&compiled, run, cancellation).await)
     }
 
-    /// Goes on with the run that has not ended, as the program did before it. What has finished is not done again.
+    /// Resumes the unfinished run. Completed steps are not repeated.
     pub async fn resume(&mut self, cancellation: &CancellationToken) -> Result<Run, SessionError> {
-        let Some(run) = self.kept.log().run().cloned() else { return Err(SessionError::Finished) };
-        let (driver, compiled) = self.ready(Some(&run.spec().agent))?;
-        (self.agents.models())(compiled.model())?;
-        let run = self.limited(run).await?;
+        let Some(run) = self.log.log().open_run().cloned() else { return Err(SessionError::NoUnfinishedRun) };
+        let (driver, compiled) = self.prepare(Some(&run.spec().agent))?;
+        (self.project.models())(compiled.model())?;
+        let run = self.limit(run).await?;
         Ok(driver.resume(&compiled, run, cancellation).await)
     }
 
-    /// Holds a run that goes on to the limits of this session. The time that it took already does not count against a new
-    /// limit of time.
-    async fn limited(&self, run: Run) -> Result<Run, SessionError> {
+    /// Applies the limits of this session to a run before it resumes. The time that the run already took does not count
+    /// against a new time limit.
+    async fn limit(&self, run: Run) -> Result<Run, SessionError> {
         let before = &run.spec().limits;
         let mut limits = before.clone();
-        (self.limiting)(&mut limits);
+        (self.configure_limits)(&mut limits);
         if limits == *before {
             return Ok(run);
         }
         if limits.deadline_ms != before.deadline_ms {
             limits.deadline_ms = limits.deadline_ms.map(|deadline| deadline.saturating_add(run.elapsed_ms()));
         }
-        self.kept.add(Entry::Input { run: RunPath::new(), input: RunInput::Limited { limits } }).await?;
-        Ok(self.kept.log().run().cloned().unwrap_or(run))
+        self.log
+            .add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::LimitsChanged { limits } })
+            .await?;
+        Ok(self.log.log().open_run().cloned().unwrap_or(run))
     }
 
-    /// Ends the run that has not ended: calls that have no result are cancelled.
+    /// Ends the unfinished run: calls without a result are cancelled.
     pub async fn abandon(&mut self) -> Result<(), SessionError> {
-        if self.kept.log().run().is_none() {
-            return Err(SessionError::Finished);
+        if self.log.log().open_run().is_none() {
+            return Err(SessionError::NoUnfinishedRun);
         }
-        Ok(self.kept.add(Entry::Input { run: RunPath::new(), input: RunInput::Cancelled { at: now() } }).await?)
+        Ok(self
+            .log
+            .add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::Cancelled { at: now_ms() } })
+            .await?)
     }
 
-    /// Takes back what was said last, and all that came of it in the conversation. Returns what it was; nothing if there
-    /// is nothing to take back.
+    /// Removes the last message of the user and everything after it from the conversation. Returns the message, or `None`
+    /// if there is none.
     pub async fn undo(&mut self) -> Result<Option<String>, SessionError> {
-        let (messages, said) = {
-            let log = self.kept.log();
-            if log.run().is_some() {
-                return Err(SessionError::Unfinished);
+        let (messages, text) = {
+            let log = self.log.log();
+            if log.open_run().is_some() {
+                return Err(SessionError::UnfinishedRun);
             }
-            let is_said = |message: &Message| matches!(message, Message::User { .. });
+            let is_user = |message: &Message| matches!(message, Message::User { .. });
             let last = log.turns().last().map(|turn| turn.begin);
-            let Some(last) = last.or_else(|| log.conversation().iter().rposition(is_said)) else { return Ok(None) };
+            let Some(last) = last.or_else(|| log.conversation().iter().rposition(is_user)) else { return Ok(None) };
             match log.conversation().get(last) {
                 Some(Message::User { text }) => (last, text.clone()),
                 _ => return Ok(None),
             }
         };
-        self.kept.add(Entry::Rewound { messages }).await?;
-        Ok(Some(said))
+        self.log.add(LogEntry::Rewound { messages }).await?;
+        Ok(Some(text))
     }
 
-    /// Returns a new conversation that begins with the first messages of this one. It is kept where it is told to be,
-    /// once something is said.
-    pub fn fork(&self, messages: usize, keeping: Option<(Arc<dyn Store>, SessionId)>) -> Result<Self, SessionError> {
-        let (log, from) = (self.kept.log(), self.id());
-        let kept = SessionLog::default();
-        let taken = log.conversation().get(..messages);
+    /// Returns a new session that starts with the first messages of this one. With `save_to` it is created in a store with
+    /// its first message.
+    pub fn fork(&self, messages: usize, save_to: Option<(Arc<dyn Store>, SessionId)>) -> Result<Self, SessionError> {
+        let log = self.log.log();
         let count = log.conversation().len();
-        let taken = taken.ok_or(SessionError::NoMessage { number: messages, count })?.to_vec();
-        let name = from.as_ref().map(ToString::to_string).unwrap_or_default();
-        kept.open(Entry::Forked { from: name, messages: taken })?;
-        let keeping = keeping.map(|(store, id)| UnsavedSession { store, id, forked_from: from });
-        let (source, fitting, limiting) = (self.source.clone(), Arc::clone(&self.fitting), Arc::clone(&self.limiting));
-        Ok(Self { source, fitting, limiting, ..Self::of(Arc::clone(&self.agents), kept, keeping) })
+        let kept = log.conversation().get(..messages);
+        let messages = kept.ok_or(SessionError::NoMessage { number: messages, count })?.to_vec();
+        let forked_from = self.id();
+        let from = forked_from.as_ref().map(ToString::to_string).unwrap_or_default();
+        let fork = SessionLog::default();
+        fork.add_pending(LogEntry::Forked { from, messages })?;
+        let unsaved = save_to.map(|(store, id)| UnsavedSession { store, id, forked_from });
+        Ok(Self {
+            source: self.source.clone(),
+            configure_driver: Arc::clone(&self.configure_driver),
+            configure_limits: Arc::clone(&self.configure_limits),
+            ..Self::with_log(Arc::clone(&self.project), fork, unsaved)
+        })
     }
 
-    /// Returns why nothing more is kept, if that is so: the store failed, and what happened last is not there.
-    pub async fn broken(&self) -> Option<JournalError> {
-        self.kept.broken().await
+    /// Returns why the session is no longer saved, if the store failed; the last entries are lost.
+    pub async fn save_error(&self) -> Option<JournalError> {
+        self.log.save_error().await
     }
 
-    /// Returns which session it is, if it is kept.
+    /// Returns the id of the session, if it is saved.
     pub fn id(&self) -> Option<SessionId> {
-        self.keeping.as_ref().map(|keeping| keeping.id.clone()).or_else(|| self.kept.id())
+        self.unsaved.as_ref().map(|unsaved| unsaved.id.clone()).or_else(|| self.log.id())
     }
 
     /// Returns the conversation.
     pub fn conversation(&self) -> Vec<Message> {
-        self.kept.log().conversation().to_vec()
+        self.log.log().conversation().to_vec()
     }
 
-    /// Returns how many runs ended.
+    /// Returns the number of completed turns.
     pub fn turns(&self) -> usize {
-        self.kept.log().turns().len()
+        self.log.log().turns().len()
     }
 
-    /// Looks at the log.
-    pub fn with_log<T>(&self, look: impl FnOnce(&Log) -> T) -> T {
-        look(&self.kept.log())
+    /// Calls a function with the log.
+    pub fn read_log<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
+        read(&self.log.log())
     }
 
-    /// Makes the agent ready, as it is now: the one of a name, or the one of this session.
-    pub fn ready(&mut self, name: Option<&str>) -> Result<(Driver, CompiledAgent), SessionError> {
-        let current = self.agents.driver()?;
-        let driver = match &self.fitted {
-            Some((made_of, driver)) if made_of.is_same(&current) => driver.clone(),
+    /// Compiles the agent from its current file: the one named, or the agent of this session.
+    pub fn prepare(&mut self, name: Option<&str>) -> Result<(Driver, CompiledAgent), SessionError> {
+        let current = self.project.driver()?;
+        let driver = match &self.driver {
+            Some((base, driver)) if base.is_same(&current) => driver.clone(),
             _ => {
-                let driver = (self.fitting)(current.clone()).with_journal(Arc::clone(&self.kept) as _);
-                self.fitted = Some((current, driver.clone()));
+                let driver = (self.configure_driver)(current.clone()).with_journal(Arc::clone(&self.log) as _);
+                self.driver = Some((current, driver.clone()));
                 driver
             }
         };
@@ -310,20 +333,21 @@ impl Session {
                 agent.name().unwrap_or_default().into_owned()
             }
         };
-        let compiled = driver.ready(&name).ok_or(SessionError::Gone(name))??;
+        let compiled = driver.compile_named(&name).ok_or(SessionError::AgentNotFound(name))??;
         Ok((driver, compiled))
     }
 
-    /// Makes the session in the store with the first word, and notes what it is opened with.
-    async fn begin_keeping(&mut self, agent: &str, text: &str) -> Result<(), SessionError> {
-        if self.kept.log().source() != Some(&self.source) {
-            self.kept.open(Entry::Opened { source: self.source.clone() })?;
+    /// Logs the source if it changed, and creates the session in the store with its first message.
+    async fn save_opening(&mut self, agent: &str, text: &str) -> Result<(), SessionError> {
+        if self.log.log().selection() != Some(&self.source) {
+            self.log.add_pending(LogEntry::Opened { selection: self.source.clone() })?;
         }
-        let Some(UnsavedSession { store, id, forked_from }) = &self.keeping else { return Ok(()) };
+        let Some(UnsavedSession { store, id, forked_from }) = &self.unsaved else { return Ok(()) };
         let mut new = NewSession::new(id.clone(), agent, text);
         new.forked_from = forked_from.clone();
-        self.kept.claimed(store.create(new, now()).await?).await;
-        self.keeping = None;
+        self.log.set_claim(store.create(new, now_ms()).await?).await;
+        tracing::debug!(session = %id, agent, "session created");
+        self.unsaved = None;
         Ok(())
     }
 }

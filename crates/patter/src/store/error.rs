@@ -1,9 +1,9 @@
-//! What goes wrong with a store.
+//! Errors of stores.
 
-use super::SessionId;
+use super::id::{SessionId, SessionIdError};
 use thiserror::Error;
 
-/// Why a store did not do what it was asked to.
+/// An error of a store operation.
 ///
 /// ```
 /// use patter::store::{SessionId, StoreError};
@@ -17,87 +17,84 @@ use thiserror::Error;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoreError {
-    /// A text is no id.
-    #[error("`{text}` is no id of a session")]
-    Id {
-        /// The text.
-        text: String,
-    },
+    /// A text is not a session id.
+    #[error(transparent)]
+    Id(#[from] SessionIdError),
     /// There is no such session.
     #[error("there is no session `{text}`")]
     NotFound {
-        /// What was looked for.
+        /// The requested session.
         text: String,
-        /// What may be meant.
+        /// A session with a similar id.
         nearest: Option<SessionId>,
     },
-    /// There is no session at all.
-    #[error("there is no session yet")]
+    /// The store is empty.
+    #[error("there are no sessions yet")]
     Empty,
-    /// Several ids begin so.
-    #[error("several sessions begin with `{text}`")]
+    /// Several ids match.
+    #[error("several session ids start with `{text}`")]
     Ambiguous {
-        /// What was looked for.
+        /// The requested session.
         text: String,
-        /// Some of them.
+        /// Some of the matching ids.
         ids: Vec<SessionId>,
     },
-    /// A session to begin is there already.
-    #[error("session `{id}` exists already")]
+    /// A session with this id exists.
+    #[error("session `{id}` already exists")]
     Exists {
-        /// Its id.
+        /// The id.
         id: SessionId,
     },
-    /// Somebody else holds the claim.
-    #[error("session `{id}` is in use by {}", holder.as_deref().unwrap_or("somebody else"))]
+    /// The session is claimed by someone else.
+    #[error("session `{id}` is in use by {}", holder.as_deref().unwrap_or("another process"))]
     Busy {
         /// The session.
         id: SessionId,
-        /// Who holds it, if they say so.
+        /// The holder of the claim, if known.
         holder: Option<String>,
     },
-    /// The log is not as the holder of the claim left it.
-    #[error("session `{id}` was changed by somebody else: entry {expected} is not the next")]
+    /// The log was changed by someone other than the holder of the claim.
+    #[error("session `{id}` was changed by another writer: entry {expected} was expected to be the next")]
     Conflict {
         /// The session.
         id: SessionId,
-        /// The number of the entry that was to be added.
+        /// The number of the entry to append.
         expected: u64,
     },
-    /// An entry has a NUL character, which JSON text has not.
-    #[error("entry {index} of those to add is no JSON: it has a NUL character")]
+    /// An entry contains a NUL character, which JSON text cannot.
+    #[error("entry {index} is not valid JSON: it contains a NUL character")]
     Entry {
-        /// Which of those to add, from 0.
+        /// The index among the entries to append, from 0.
         index: usize,
     },
-    /// Something has to be changed first.
+    /// The store cannot be used until something is changed.
     #[error("{message}")]
     Unusable {
-        /// What is the matter.
+        /// The reason.
         message: String,
-        /// What to do about it.
+        /// How to fix it.
         hint: Option<String>,
     },
     /// The database failed.
-    #[error("the store of sessions failed: {message}")]
+    #[error("the session store failed: {message}")]
     Failed {
-        /// What it says.
+        /// The message of the database.
         message: String,
     },
 }
 
 impl StoreError {
-    /// Returns what to do about it, where that can be said.
+    /// Returns a hint for fixing the error.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Id { .. } => Some("an id has 1 to 64 characters of `a-z`, `0-9` and `-`".to_owned()),
+            Self::Id(error) => Some(error.hint().to_owned()),
             Self::NotFound { nearest, .. } => nearest.as_ref().map(|id| format!("did you mean `{id}`?")),
             Self::Ambiguous { ids, .. } => {
                 let ids: Vec<_> = ids.iter().map(|id| format!("`{id}`")).collect();
-                Some(format!("write more of one, such as {}", ids.join(", ")))
+                Some(format!("write more of the id; matches include {}", ids.join(", ")))
             }
             Self::Busy { .. } => Some("wait until it ends, or fork the session".to_owned()),
-            Self::Conflict { .. } => Some("claim the session again, and read what is there".to_owned()),
+            Self::Conflict { .. } => Some("claim the session again and reload it".to_owned()),
             Self::Unusable { hint, .. } => hint.clone(),
             Self::Empty | Self::Exists { .. } | Self::Entry { .. } | Self::Failed { .. } => None,
         }

@@ -1,17 +1,18 @@
-//! The names of sessions.
+//! Session ids.
 
-use super::StoreError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use thiserror::Error;
 
-/// What an id may have at most.
-const LONGEST: usize = 64;
-/// What chance adds to an id, and of what: nothing that looks like something else.
-const CHANCE: usize = 5;
+/// The maximum length of an id.
+const MAX_LENGTH: usize = 64;
+/// The number of random characters in a generated id.
+const RANDOM_CHARACTERS: usize = 5;
+/// The characters to choose from, without those that look alike.
 const ALPHABET: &[u8; 31] = b"23456789abcdefghjkmnpqrstuvwxyz";
 
-/// The name of a session: 1 to 64 of `a-z 0-9 -`.
+/// The id of a session: 1 to 64 characters of `a-z`, `0-9` and `-`.
 ///
 /// ```
 /// use patter::store::SessionId;
@@ -19,31 +20,46 @@ const ALPHABET: &[u8; 31] = b"23456789abcdefghjkmnpqrstuvwxyz";
 /// assert!(id.as_str().starts_with("20231114-221320-"));
 /// assert_eq!(SessionId::parse(id.as_str()).unwrap(), id);
 /// let error = SessionId::parse("Mine!").unwrap_err();
-/// assert_eq!(error.to_string(), "`Mine!` is no id of a session");
+/// assert_eq!(error.to_string(), "`Mine!` is not a session id");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
+/// An error parsing a session id.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is not a session id")]
+pub struct SessionIdError {
+    /// The text.
+    pub text: String,
+}
+
+impl SessionIdError {
+    /// Returns a hint for fixing the error.
+    pub fn hint(&self) -> &'static str {
+        "a session id has 1 to 64 characters of `a-z`, `0-9` and `-`"
+    }
+}
+
 impl SessionId {
-    /// Returns a new id, of the time and of chance. Ids sort by their times, to the second.
+    /// Returns a new id made of the time and random characters. Ids sort by time, to the second.
     pub fn new(now_ms: u64) -> Self {
         let time = i64::try_from(now_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
         let time = time.unwrap_or_default().strftime("%Y%m%d-%H%M%S");
-        let mut chance = RandomState::new().hash_one(now_ms);
-        let letters = std::iter::repeat_with(|| {
-            let index = usize::try_from(chance % 31).unwrap_or_default();
-            chance /= 31;
+        let mut random = RandomState::new().hash_one(now_ms);
+        let characters = std::iter::repeat_with(|| {
+            let index = usize::try_from(random % 31).unwrap_or_default();
+            random /= 31;
             ALPHABET.get(index).copied().map_or('2', char::from)
         });
-        Self(format!("{time}-{}", letters.take(CHANCE).collect::<String>()))
+        Self(format!("{time}-{}", characters.take(RANDOM_CHARACTERS).collect::<String>()))
     }
 
-    /// Returns the id that a text is.
-    pub fn parse(text: &str) -> Result<Self, StoreError> {
-        match is_part(text) && (1..=LONGEST).contains(&text.len()) {
+    /// Parses an id.
+    pub fn parse(text: &str) -> Result<Self, SessionIdError> {
+        match is_id_text(text) && (1..=MAX_LENGTH).contains(&text.len()) {
             true => Ok(Self(text.to_owned())),
-            false => Err(StoreError::Id { text: text.to_owned() }),
+            false => Err(SessionIdError { text: text.to_owned() }),
         }
     }
 
@@ -53,8 +69,8 @@ impl SessionId {
     }
 }
 
-/// Returns whether a text can be a part of an id.
-pub(super) fn is_part(text: &str) -> bool {
+/// Returns whether a text consists of characters that ids may have.
+pub(super) fn is_id_text(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
@@ -65,9 +81,9 @@ impl fmt::Display for SessionId {
 }
 
 impl TryFrom<String> for SessionId {
-    type Error = StoreError;
+    type Error = SessionIdError;
 
-    fn try_from(text: String) -> Result<Self, StoreError> {
+    fn try_from(text: String) -> Result<Self, SessionIdError> {
         Self::parse(&text)
     }
 }

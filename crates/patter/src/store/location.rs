@@ -1,11 +1,11 @@
-//! Where a store is.
+//! Locations of stores.
 
-use super::StoreError;
+use super::error::StoreError;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where sessions are kept. No form of it shows a password.
+/// The location of a session store. Neither `Display` nor `Debug` shows a password.
 ///
 /// ```
 /// use patter::store::Location;
@@ -17,16 +17,17 @@ use std::path::PathBuf;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A file, which is made where there is none.
+    /// A SQLite file, created on demand.
     Sqlite(PathBuf),
-    /// A database of a server.
+    /// A PostgreSQL database.
     Postgres(PostgresUrl),
 }
 
-/// The address of a database of PostgreSQL 11 or newer, as `postgres://user:password@host:port/database?option=value`.
+/// The address of a PostgreSQL database (version 11 or newer):
+/// `postgres://user:password@host:port/database?option=value`.
 ///
-/// What it does not say comes from the environment (`PGHOST`, `PGPASSWORD`…) and from `~/.pgpass`. With
-/// `sslmode=verify-full` the server has to prove who it is.
+/// Missing parts come from the environment (`PGHOST`, `PGPASSWORD`, …) and from `~/.pgpass`. With `sslmode=verify-full`
+/// the certificate of the server is verified.
 ///
 /// ```
 /// use patter::store::Location;
@@ -36,12 +37,14 @@ pub enum Location {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
+    /// The address as given, which may contain a password.
     secret: String,
-    shown: String,
+    /// The address without secrets.
+    public: String,
 }
 
 impl Location {
-    /// Reads `sqlite:PATH`, `postgres://…` or a path, which is that of a SQLite file.
+    /// Parses `sqlite:PATH`, `postgres://…`, or the path of a SQLite file.
     pub fn parse(text: &str) -> Result<Self, StoreError> {
         let unusable = |message: &str| StoreError::Unusable {
             message: message.to_owned(),
@@ -49,25 +52,25 @@ impl Location {
         };
         let text = text.trim();
         if text.starts_with("postgres:") || text.starts_with("postgresql:") {
-            // What is wrong with it is not told, since that may quote a secret.
-            let options = options(text).ok_or_else(|| unusable("the address of the database cannot be read"))?;
-            return Ok(Self::Postgres(PostgresUrl { secret: text.to_owned(), shown: shown(&options) }));
+            // The cause is not reported, because it may quote a secret.
+            let options = options(text).ok_or_else(|| unusable("the address of the database is not valid"))?;
+            return Ok(Self::Postgres(PostgresUrl { secret: text.to_owned(), public: public_address(&options) }));
         }
         let path = text.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
         match path.unwrap_or(text) {
-            "" => Err(unusable("the place of the sessions has no name")),
-            path if path.contains("://") => Err(unusable("sessions are kept in SQLite or PostgreSQL only")),
-            path if path.contains('\0') => Err(unusable("the path has a NUL character")),
+            "" => Err(unusable("the path of the session store is empty")),
+            path if path.contains("://") => Err(unusable("only SQLite and PostgreSQL are supported as session stores")),
+            path if path.contains('\0') => Err(unusable("the path of the session store contains a NUL character")),
             path => Ok(Self::Sqlite(path.into())),
         }
     }
 }
 
 impl PostgresUrl {
-    /// Returns how to connect.
+    /// Returns the options to connect with.
     pub(super) fn options(&self) -> Result<PgConnectOptions, StoreError> {
-        let unreadable = || StoreError::Failed { message: format!("the address `{self}` cannot be read") };
-        options(&self.secret).ok_or_else(unreadable)
+        let invalid = || StoreError::Failed { message: format!("the address `{self}` is not valid") };
+        options(&self.secret).ok_or_else(invalid)
     }
 }
 
@@ -75,9 +78,10 @@ fn options(url: &str) -> Option<PgConnectOptions> {
     url.parse().ok()
 }
 
-/// Returns an address without what may be secret.
-fn shown(options: &PgConnectOptions) -> String {
-    let (user, port) = (options.get_username(), options.get_port());
+/// Returns an address without secrets.
+fn public_address(options: &PgConnectOptions) -> String {
+    let user = options.get_username();
+    let port = options.get_port();
     let database = options.get_database().unwrap_or(user);
     match options.get_socket() {
         Some(socket) => format!("postgres:///{database}?host={}&port={port}&user={user}", socket.display()),
@@ -96,12 +100,12 @@ impl fmt::Display for Location {
 
 impl fmt::Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.public)
     }
 }
 
 impl fmt::Debug for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.public)
     }
 }

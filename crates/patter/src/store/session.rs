@@ -1,12 +1,15 @@
-//! What is known of a session beside its entries.
+//! The metadata of sessions.
 
-use super::{EXPERIMENT, SessionId, StoreError, signed};
+use super::id::SessionId;
 use serde::{Deserialize, Serialize};
 
-/// The most characters of a title, and of the name of an agent.
-const LONGEST: usize = 200;
+/// The agent name of sessions that hold the trials of an experiment instead of a conversation.
+pub const EXPERIMENT_AGENT: &str = "(experiment)";
 
-/// A session that begins.
+/// The maximum number of characters of a title and of an agent name.
+const MAX_CHARACTERS: usize = 200;
+
+/// A session to create.
 ///
 /// ```
 /// use patter::store::{NewSession, SessionId};
@@ -16,22 +19,22 @@ const LONGEST: usize = 200;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id, which no other has.
+    /// The id, which must be unused.
     pub id: SessionId,
     agent: String,
     title: String,
-    /// The session whose log it begins with.
+    /// The session that it was forked from.
     pub forked_from: Option<SessionId>,
 }
 
 impl NewSession {
-    /// Returns a session of an agent. Its title becomes one line, without characters that control something, and not too
-    /// long; so does the name of the agent.
+    /// Returns a session with an agent. Title and agent name are reduced to one line without control characters, and
+    /// truncated.
     pub fn new(id: SessionId, agent: &str, title: &str) -> Self {
         Self { id, agent: line(agent), title: line(title), forked_from: None }
     }
 
-    /// Returns the session with where it comes from.
+    /// Sets the session that it was forked from.
     #[must_use]
     pub fn forked_from(mut self, origin: SessionId) -> Self {
         self.forked_from = Some(origin);
@@ -49,7 +52,7 @@ impl NewSession {
     }
 }
 
-/// Whether the last run of a session has ended.
+/// The state of a session.
 ///
 /// ```
 /// use patter::store::SessionState;
@@ -58,14 +61,14 @@ impl NewSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// It has.
+    /// The last run has ended.
     Idle,
-    /// It has not: it is under way where somebody holds the claim, and was interrupted where nobody does.
+    /// The last run has not ended. It is under way if the session is claimed, and was interrupted if not.
     Running,
 }
 
 impl SessionState {
-    /// Returns the state as it is written in databases.
+    /// Returns the state as databases store it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -74,11 +77,11 @@ impl SessionState {
     }
 }
 
-/// A session without its entries.
+/// The metadata of a session.
 ///
 /// ```
-/// use patter::store::{SessionId, SessionState, Summary};
-/// let summary = Summary {
+/// use patter::store::{SessionId, SessionState, SessionSummary};
+/// let summary = SessionSummary {
 ///     id: SessionId::parse("greeting")?,
 ///     agent: "greeter".to_owned(),
 ///     title: "Hello there".to_owned(),
@@ -92,116 +95,60 @@ impl SessionState {
 /// # Ok::<(), patter::store::StoreError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Its id.
+pub struct SessionSummary {
+    /// The id.
     pub id: SessionId,
     /// The name of the agent.
     pub agent: String,
-    /// What it is about, in a line.
+    /// The title, in one line.
     pub title: String,
-    /// When it began, in milliseconds since 1970.
+    /// When the session was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it changed last, in milliseconds since 1970.
+    /// When the session last changed, in milliseconds since 1970.
     pub changed_ms: u64,
-    /// How many entries its log has.
+    /// The number of entries in the log.
     pub entries: u64,
-    /// Whether its last run has ended.
+    /// The state.
     pub state: SessionState,
-    /// The session whose log it began with.
+    /// The session that it was forked from.
     pub forked_from: Option<SessionId>,
 }
 
-impl Summary {
-    /// Tells whether it is no conversation, but the runs of an experiment.
+impl SessionSummary {
+    /// Returns whether the session holds the trials of an experiment instead of a conversation.
     pub fn is_experiment(&self) -> bool {
-        self.agent == EXPERIMENT
+        self.agent == EXPERIMENT_AGENT
     }
 }
 
 /// A session with its entries.
 ///
 /// ```
-/// # use patter::store::{SessionId, SessionState, Stored, Summary};
-/// # let (id, agent, title) = (SessionId::parse("a")?, String::new(), String::new());
-/// # let (created_ms, changed_ms, entries, state, forked_from) = (1, 2, 1, SessionState::Idle, None);
-/// # let summary = Summary { id, agent, title, created_ms, changed_ms, entries, state, forked_from };
-/// let stored = Stored { summary, entries: vec!["{}".to_owned()] };
+/// # use patter::store::{SessionId, SessionState, SessionSummary, StoredSession};
+/// # let summary = SessionSummary {
+/// #     id: SessionId::parse("a")?,
+/// #     agent: String::new(),
+/// #     title: String::new(),
+/// #     created_ms: 1,
+/// #     changed_ms: 2,
+/// #     entries: 1,
+/// #     state: SessionState::Idle,
+/// #     forked_from: None,
+/// # };
+/// let stored = StoredSession { summary, entries: vec!["{}".to_owned()] };
 /// assert_eq!(stored.summary.entries, 1);
 /// # Ok::<(), patter::store::StoreError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// What is known of it.
-    pub summary: Summary,
-    /// The entries in their order.
+pub struct StoredSession {
+    /// The metadata.
+    pub summary: SessionSummary,
+    /// The entries, in order.
     pub entries: Vec<String>,
 }
 
-/// A row with a summary: what [`summary_columns!`] selects.
-pub(super) type Row = (String, String, String, i64, i64, i64, String, Option<String>);
-
-/// The columns of a [`Row`], to put into a statement.
-macro_rules! summary_columns {
-    () => {
-        "id, agent, title, created_ms, changed_ms, entries, state, forked_from"
-    };
-}
-pub(super) use summary_columns;
-
-/// Reads a row.
-pub(super) fn summary(row: Row) -> Result<Summary, StoreError> {
-    let (id, agent, title, created_ms, changed_ms, entries, state, forked_from) = row;
-    let damaged = || StoreError::Failed { message: format!("what is stored of session `{id}` cannot be read") };
-    let number = |number: i64| u64::try_from(number).map_err(|_| damaged());
-    let state = [SessionState::Idle, SessionState::Running].into_iter().find(|known| known.as_str() == state);
-    Ok(Summary {
-        created_ms: number(created_ms)?,
-        changed_ms: number(changed_ms)?,
-        entries: number(entries)?,
-        state: state.ok_or_else(damaged)?,
-        forked_from: forked_from.as_deref().map(SessionId::parse).transpose()?,
-        id: SessionId::parse(&id)?,
-        agent,
-        title,
-    })
-}
-
-/// A log that is being read.
-pub(super) struct Log {
-    summary: Summary,
-    entries: Vec<String>,
-}
-
-impl Log {
-    pub(super) fn new(summary: Summary) -> Self {
-        Self { summary, entries: Vec::new() }
-    }
-
-    /// Takes the entry that is next.
-    pub(super) fn push(&mut self, (number, entry): (i64, String)) -> Result<(), StoreError> {
-        if number != signed(self.entries.len() as u64) {
-            return Err(self.damaged());
-        }
-        self.entries.push(entry);
-        Ok(())
-    }
-
-    /// Returns the whole log.
-    pub(super) fn end(self) -> Result<Stored, StoreError> {
-        match self.entries.len() as u64 == self.summary.entries {
-            true => Ok(Stored { summary: self.summary, entries: self.entries }),
-            false => Err(self.damaged()),
-        }
-    }
-
-    fn damaged(&self) -> StoreError {
-        let (id, at) = (&self.summary.id, self.entries.len());
-        StoreError::Failed { message: format!("the log of session `{id}` is damaged: there is no entry {at}") }
-    }
-}
-
-/// Returns a text as one line that anybody can show and any database takes.
+/// Reduces a text to one line that every terminal can show and every database accepts.
 fn line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ").chars().take(LONGEST).collect()
+    words.collect::<Vec<_>>().join(" ").chars().take(MAX_CHARACTERS).collect()
 }

@@ -1,85 +1,88 @@
-//! What a tool is given beside its arguments.
+//! The context of a call.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What a tool is given beside its arguments.
+/// The context of a call: its id, cancellation, shared state and progress.
 ///
 /// ```
-/// use patter::tool::{State, ToolContext};
+/// use patter::tool::{SharedState, ToolContext};
 ///
 /// struct Database(&'static str);
 ///
-/// let context = ToolContext::new("call-1").with_state(State::default().with(Database("orders")));
+/// let context = ToolContext::new("call-1").with_state(SharedState::default().with(Database("orders")));
 /// assert_eq!(context.call_id(), "call-1");
 /// assert_eq!(context.state::<Database>().unwrap().0, "orders");
 /// assert!(!context.cancellation().is_cancelled());
-/// context.progress(Some(0.5), "half way");
+/// context.progress(Some(0.5), "halfway");
 /// ```
 #[derive(Clone)]
 pub struct ToolContext {
     call_id: Arc<str>,
     cancellation: CancellationToken,
-    state: State,
+    state: SharedState,
     progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
-/// How far a call is.
+/// A function that looks up an environment variable.
+pub type VariableLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// The part that is done, from 0 to 1, if it is known.
+    /// The completed fraction, from 0 to 1, if it is known.
     pub fraction: Option<f64>,
-    /// What is going on.
+    /// A description for people.
     pub message: String,
 }
 
-/// Values that tools share, one of a type. Cheap to clone.
+/// Values that tools share, one per type. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct State {
+pub struct SharedState {
     values: Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl ToolContext {
-    /// Returns the context of a call, with nothing but the name of the call.
+    /// Creates the context of a call, with only the id of the call.
     pub fn new(call_id: impl Into<Arc<str>>) -> Self {
         Self {
             call_id: call_id.into(),
             cancellation: CancellationToken::new(),
-            state: State::default(),
+            state: SharedState::default(),
             progress: None,
         }
     }
 
-    /// Sets what tools share.
+    /// Sets the shared state.
     #[must_use]
-    pub fn with_state(mut self, state: State) -> Self {
+    pub fn with_state(mut self, state: SharedState) -> Self {
         self.state = state;
         self
     }
 
-    /// Sets what ends the call early.
+    /// Sets the token that cancels the call.
     #[must_use]
     pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
     }
 
-    /// Sets who hears of progress.
+    /// Sets the listener for progress.
     #[must_use]
     pub fn with_progress(mut self, listener: Arc<dyn Fn(Progress) + Send + Sync>) -> Self {
         self.progress = Some(listener);
         self
     }
 
-    /// Returns the name of the call: the same if the call is made again, so that work is not done twice.
+    /// Returns the id of the call. It is the same if the call is repeated, so that work can be done only once.
     pub fn call_id(&self) -> &str {
         &self.call_id
     }
 
-    /// Returns what is cancelled when nobody waits for the result any more. The future of the call is dropped then, so
-    /// only what runs outside of it needs this.
+    /// Returns the token that is cancelled when the result is no longer needed. The future of the call is dropped then,
+    /// so only work outside of the future needs the token.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
     }
@@ -89,7 +92,7 @@ impl ToolContext {
         self.state.get()
     }
 
-    /// Tells how far the call is. The fraction goes from 0 to 1.
+    /// Reports progress. The fraction is between 0 and 1.
     pub fn progress(&self, fraction: Option<f64>, message: impl Into<String>) {
         if let Some(listener) = &self.progress {
             listener(Progress { fraction, message: message.into() });
@@ -97,8 +100,8 @@ impl ToolContext {
     }
 }
 
-impl State {
-    /// Adds a value. It takes the place of one of the same type.
+impl SharedState {
+    /// Adds a value, which replaces one of the same type.
     #[must_use]
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.values).insert(TypeId::of::<T>(), Arc::new(value));

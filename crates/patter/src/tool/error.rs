@@ -1,43 +1,44 @@
-//! How a call ends badly.
+//! Errors of calls.
 
-use super::Failure;
+use super::ToolFailure;
 use patter_core::library::ResolveError;
 use patter_core::name::FullName;
+use patter_core::text::format_duration;
 use patter_core::types::signature::Mismatch;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Why a call gave no result. What it displays is fit for the model; [`CallError::detail`] is for the operator.
+/// The error of a call. Its message is for the model; [`CallError::detail`] is for the operator.
 #[derive(Debug, Error)]
 pub enum CallError {
     /// There is no such tool.
     #[error("{error}{}", error.hint().map(|hint| format!("; {hint}")).unwrap_or_default())]
     NotFound {
-        /// Why the name stands for none.
+        /// The error of the lookup.
         error: ResolveError,
     },
-    /// It is not permitted.
-    #[error("the call of `{tool}` is not permitted: {denial}")]
+    /// The call is not permitted.
+    #[error("the call to `{tool}` is not permitted: {denial}")]
     PermissionDenied {
         /// The tool.
         tool: FullName,
-        /// Why not.
+        /// The reason.
         denial: Denial,
     },
-    /// The arguments are not what the tool takes.
-    #[error("the arguments of `{tool}` are wrong: {}", joined(mismatches))]
+    /// The arguments do not match the signature.
+    #[error("invalid arguments for `{tool}`: {}", joined(mismatches))]
     InvalidInput {
         /// The tool.
         tool: FullName,
-        /// All that is wrong.
+        /// All mismatches.
         mismatches: Vec<Mismatch>,
     },
-    /// The result is not what the tool promises.
-    #[error("`{tool}` gave something else than it promises: {}", joined(mismatches))]
+    /// The result does not match the signature.
+    #[error("`{tool}` returned a result that does not match its declaration: {}", joined(mismatches))]
     InvalidOutput {
         /// The tool.
         tool: FullName,
-        /// All that is wrong.
+        /// All mismatches.
         mismatches: Vec<Mismatch>,
     },
     /// The tool failed.
@@ -45,44 +46,44 @@ pub enum CallError {
     Failed {
         /// The tool.
         tool: FullName,
-        /// How.
-        failure: Failure,
+        /// The failure.
+        failure: ToolFailure,
     },
-    /// It took too long.
-    #[error("`{tool}` did not end within {}", seconds(*.after))]
+    /// The call exceeded its time limit.
+    #[error("`{tool}` did not finish within {}", format_duration(*.after))]
     TimedOut {
         /// The tool.
         tool: FullName,
-        /// The time that it had.
+        /// The time limit.
         after: Duration,
     },
-    /// Nobody waits for the result any more.
-    #[error("the call of `{tool}` was cancelled")]
+    /// The call was cancelled.
+    #[error("the call to `{tool}` was cancelled")]
     Cancelled {
         /// The tool.
         tool: FullName,
     },
 }
 
-/// Why a call is not permitted.
+/// The reason why a call is not permitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Denial {
-    /// A rule forbids it, or none allows it.
+    /// A rule denies the call, or none allows it.
     #[error("{because}")]
     Denied {
-        /// What decided it, for people.
+        /// The deciding rule, for people.
         because: String,
     },
-    /// It needs an approval that was not given.
-    #[error("it needs an approval ({because})")]
+    /// The call requires an approval that was not given.
+    #[error("it requires approval ({because})")]
     NotApproved {
-        /// What decided it, for people.
+        /// The deciding rule, for people.
         because: String,
     },
 }
 
 impl CallError {
-    /// Returns the sort of error in one word, for machines.
+    /// Returns the kind of error in one word, for machines.
     pub const fn kind(&self) -> &'static str {
         match self {
             CallError::NotFound { .. } => "not_found",
@@ -95,7 +96,7 @@ impl CallError {
         }
     }
 
-    /// Returns what only the operator may read.
+    /// Returns the detail for the operator.
     pub fn detail(&self) -> Option<&str> {
         match self {
             CallError::Failed { failure, .. } => failure.detail(),
@@ -106,8 +107,4 @@ impl CallError {
 
 fn joined(mismatches: &[Mismatch]) -> String {
     mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
 }

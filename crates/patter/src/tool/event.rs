@@ -1,49 +1,49 @@
-//! What happens in the course of a call.
+//! Events of a call.
 
 use super::{CallError, Progress};
 use patter_core::name::FullName;
 use std::time::Duration;
 
-/// Something that happened in the course of a call.
+/// An event of a call.
 #[derive(Debug)]
 pub struct ToolEvent<'e> {
-    /// The call.
+    /// The id of the call.
     pub call_id: &'e str,
     /// The tool.
     pub tool: &'e FullName,
-    /// What happened.
+    /// The kind of event.
     pub kind: ToolEventKind<'e>,
 }
 
-/// What happened.
+/// A kind of event.
 #[derive(Debug)]
 pub enum ToolEventKind<'e> {
-    /// The arguments are right and permitted, and the tool is called.
+    /// The arguments are valid and the call is permitted, so the tool is called.
     Started {
         /// The size of the arguments as JSON.
         argument_bytes: usize,
-        /// How many defaults were put in.
+        /// The number of defaults that were filled in.
         defaults: usize,
     },
-    /// The tool told how far it is.
+    /// The tool reported progress.
     Progress(&'e Progress),
     /// The call ended.
     Finished {
-        /// How long it took, from the start of the tool on; nothing for calls that were refused.
+        /// The time since the tool was called, or zero for calls that were refused.
         duration: Duration,
-        /// How it ended.
-        ended: Ended<'e>,
+        /// The outcome.
+        outcome: CallOutcome<'e>,
     },
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
-pub enum Ended<'e> {
-    /// With a result.
+pub enum CallOutcome<'e> {
+    /// A result.
     Value {
         /// Its size as JSON.
         bytes: usize,
     },
-    /// Without one.
+    /// An error.
     Error(&'e CallError),
 }

@@ -1,12 +1,11 @@
-//! The executor: the one way to run a tool.
+//! The executor, which runs tools.
 
-use super::event::{Ended, ToolEvent, ToolEventKind};
-use super::{CallError, Denial, Failure, Progress, State, Tool, ToolContext};
+use super::event::{CallOutcome, ToolEvent, ToolEventKind};
+use super::{CallError, Denial, Progress, SharedState, Tool, ToolContext, ToolFailure};
 use futures_util::FutureExt;
 use patter_core::library::{Library, ResolveError};
 use patter_core::name::FullName;
-use patter_core::permission::{Decision, Permissions, Verdict};
-use patter_core::types::signature::Validator;
+use patter_core::permission::{Decision, ExplainedDecision, Permissions};
 use serde_json::{Map, Value as Json};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -14,36 +13,36 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The one way to run a tool: lookup, permission, validation of the arguments, the call itself, validation of the
-/// result. Cheap to clone.
+/// Runs tools: looks them up, checks permissions, validates the arguments, makes the call and validates the result.
+/// Cheap to clone.
 ///
 /// ```
 /// use patter::permission::{Permissions, Rule};
-/// use patter::tool::{Call, Definition, Executor, Failure, Implementation, Kind, Tool, ToolContext, Workspace, merge};
+/// use patter::tool::{CallRequest, Definition, Executor, ToolFailure, Implementation, ToolKind, Tool, ToolContext, Workspace, merge};
 /// use patter::library::Layer;
 /// use serde_json::{Value, json};
 ///
 /// struct Double;
 /// impl Implementation for Double {
-///     fn call<'a>(&'a self, arguments: Value, _: &'a ToolContext) -> patter::tool::BoxFuture<'a, Result<Value, Failure>> {
+///     fn call<'a>(&'a self, arguments: Value, _: &'a ToolContext) -> patter::tool::BoxFuture<'a, Result<Value, ToolFailure>> {
 ///         Box::pin(async move { Ok(json!(arguments["number"].as_i64().unwrap_or(0) * 2)) })
 ///     }
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let definition = Definition::new("double", "Doubles a number", "(number::Int)==>(::Int)").unwrap();
-/// let tool = Tool::new(definition, Kind::Native, Double);
+/// let tool = Tool::new(definition, ToolKind::Native, Double);
 /// let workspace = Workspace::builder().toolbox("math", |toolbox| toolbox.tool(tool)).build().unwrap();
 /// let library = merge([(Layer::Project, workspace)]).unwrap();
 /// let permissions = Permissions::default().with(Rule::parse("allow math/*", "this example").unwrap());
 /// let executor = Executor::new(library.into(), permissions);
 ///
-/// let result = executor.call(Call::new("math/double", json!({"number": 21}))).await;
+/// let result = executor.call(CallRequest::new("math/double", json!({"number": 21}))).await;
 /// assert_eq!(result.unwrap(), json!(42));
-/// let error = executor.call(Call::new("math/double", json!({"number": "many"}))).await.unwrap_err();
+/// let error = executor.call(CallRequest::new("math/double", json!({"number": "many"}))).await.unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "the arguments of `math/double` are wrong: `number`: expected an Int, found \"many\""
+///     "invalid arguments for `math/double`: `number`: expected an Int, found \"many\""
 /// );
 /// # });
 /// ```
@@ -51,41 +50,41 @@ use tokio_util::sync::CancellationToken;
 pub struct Executor {
     library: Arc<Library<Tool>>,
     permissions: Arc<Permissions>,
-    state: State,
+    state: SharedState,
     listener: Option<Listener>,
 }
 
 type Listener = Arc<dyn Fn(&ToolEvent<'_>) + Send + Sync>;
 
-/// The arguments of a call that has none.
-static NONE: LazyLock<Map<String, Json>> = LazyLock::new(Map::new);
+/// The arguments of a call without arguments.
+static NO_ARGUMENTS: LazyLock<Map<String, Json>> = LazyLock::new(Map::new);
 
-/// A call to make.
+/// A request to call a tool.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct CallRequest {
     /// The tool, by its full or its bare name.
     pub tool: String,
     /// The arguments.
     pub arguments: Json,
-    /// The name of the call.
+    /// The id of the call.
     pub id: Arc<str>,
-    /// Whether someone approved it.
+    /// Whether the call was approved.
     pub approval: Approval,
-    /// What ends it early.
+    /// The token that cancels the call.
     pub cancellation: CancellationToken,
 }
 
-/// Whether someone approved a call.
+/// Whether a call was approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// Nobody did.
+    /// It was not approved.
     None,
-    /// Someone did.
+    /// It was approved.
     Given,
 }
 
-impl Call {
-    /// Returns a call that nobody approved, with an empty name.
+impl CallRequest {
+    /// Creates a request without approval and with an empty id.
     pub fn new(tool: impl Into<String>, arguments: Json) -> Self {
         Self {
             tool: tool.into(),
@@ -98,80 +97,87 @@ impl Call {
 }
 
 impl Executor {
-    /// Returns an executor of the tools of a library, under permissions.
+    /// Creates an executor for the tools of a library, with permissions.
     pub fn new(library: Arc<Library<Tool>>, permissions: Permissions) -> Self {
-        Self { library, permissions: Arc::new(permissions), state: State::default(), listener: None }
+        Self { library, permissions: Arc::new(permissions), state: SharedState::default(), listener: None }
     }
 
-    /// Sets what tools share.
+    /// Sets the shared state.
     #[must_use]
-    pub fn with_state(mut self, state: State) -> Self {
+    pub fn with_state(mut self, state: SharedState) -> Self {
         self.state = state;
         self
     }
 
-    /// Sets who hears what happens.
+    /// Sets the listener for events.
     #[must_use]
     pub fn with_listener(mut self, listener: impl Fn(&ToolEvent<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Some(Arc::new(listener));
         self
     }
 
-    /// Returns the tools.
+    /// Returns the library of tools.
     pub fn library(&self) -> &Arc<Library<Tool>> {
         &self.library
     }
 
-    /// Tells what would become of a call, before it is made.
-    pub fn verdict(&self, tool: &str, arguments: &Json) -> Result<Verdict<'_>, ResolveError> {
+    /// Returns the permission decision for a call, without making it.
+    pub fn verdict(&self, tool: &str, arguments: &Json) -> Result<ExplainedDecision<'_>, ResolveError> {
         let entry = self.library.resolve(tool)?;
         let mut arguments = arguments.as_object().cloned().unwrap_or_default();
-        entry.value.validator().inject(&mut arguments);
+        entry.value.validator().fill_defaults(&mut arguments);
         Ok(self.decide(&entry.name, &entry.value, &arguments))
     }
 
-    /// Tells what would become of the call of another agent, whose name stands for itself.
-    pub(crate) fn verdict_for_agent(&self, agent: &FullName, arguments: &Json) -> Verdict<'_> {
-        self.permissions.decide(agent, arguments.as_object().unwrap_or(&NONE))
+    /// Returns the permission decision for a call to another agent.
+    pub(crate) fn verdict_for_agent(&self, agent: &FullName, arguments: &Json) -> ExplainedDecision<'_> {
+        self.permissions.decide(agent, arguments.as_object().unwrap_or(&NO_ARGUMENTS))
     }
 
-    /// Makes a call.
-    pub async fn call(&self, call: Call) -> Result<Json, CallError> {
-        let Call { tool, mut arguments, id, approval, cancellation } = call;
+    /// Calls a tool.
+    pub async fn call(&self, call: CallRequest) -> Result<Json, CallError> {
+        let CallRequest { tool, mut arguments, id, approval, cancellation } = call;
         let entry = self.library.resolve(&tool).map_err(|error| CallError::NotFound { error })?;
-        let (name, tool) = (&entry.name, &entry.value);
-        let mut steps = Steps { call_id: &id, tool: name, listener: self.listener.as_ref(), started: None };
+        let name = &entry.name;
+        let tool = &entry.value;
+        let mut reporter = CallReporter { call_id: &id, tool: name, listener: self.listener.as_ref(), started: None };
 
-        // Conditions see what the tool would see, so defaults come first.
+        // Rules apply to the arguments that the tool receives, so defaults are filled in first.
         let validator = tool.validator();
-        let defaults = arguments.as_object_mut().map_or(0, |arguments| validator.inject(arguments));
-        if let Err(error) = self.permit(name, tool, &arguments, approval) {
-            return steps.refused(error);
+        let defaults = arguments.as_object_mut().map_or(0, |arguments| validator.fill_defaults(arguments));
+        if let Err(error) = self.check_permission(name, tool, &arguments, approval) {
+            return reporter.finished(Err(error));
         }
-        if let Err(mismatches) = validator.arguments(&arguments) {
-            return steps.refused(CallError::InvalidInput { tool: name.clone(), mismatches });
+        if let Err(mismatches) = validator.check_arguments(&arguments) {
+            return reporter.finished(Err(CallError::InvalidInput { tool: name.clone(), mismatches }));
         }
-        steps.started(&arguments, defaults);
+        reporter.started(&arguments, defaults);
         let result = self.dispatch(name, tool, arguments, &id, &cancellation).await;
-        steps.finished(result.and_then(|value| match validator.result(&value) {
+        reporter.finished(result.and_then(|value| match validator.check_result(&value) {
             Ok(()) => Ok(value),
             Err(mismatches) => Err(CallError::InvalidOutput { tool: name.clone(), mismatches }),
         }))
     }
 
-    /// Decides on the arguments as they are given, and as the tool takes them.
-    fn decide(&self, name: &FullName, tool: &Tool, arguments: &Map<String, Json>) -> Verdict<'_> {
+    /// Decides on the given arguments and on their canonical form; the stricter decision counts.
+    fn decide(&self, name: &FullName, tool: &Tool, arguments: &Map<String, Json>) -> ExplainedDecision<'_> {
         let given = self.permissions.decide(name, arguments);
-        let seen = tool.implementation.seen_by_rules(arguments);
-        match seen.map(|seen| self.permissions.decide(name, &seen)) {
-            Some(seen) if seen.decision > given.decision => seen,
+        let canonical = tool.implementation.canonical_arguments(arguments);
+        match canonical.map(|canonical| self.permissions.decide(name, &canonical)) {
+            Some(canonical) if canonical.decision > given.decision => canonical,
             _ => given,
         }
     }
 
-    fn permit(&self, name: &FullName, tool: &Tool, arguments: &Json, approval: Approval) -> Result<(), CallError> {
-        let verdict = self.decide(name, tool, arguments.as_object().unwrap_or(&NONE));
-        let because = || verdict.because.to_string();
+    fn check_permission(
+        &self,
+        name: &FullName,
+        tool: &Tool,
+        arguments: &Json,
+        approval: Approval,
+    ) -> Result<(), CallError> {
+        let verdict = self.decide(name, tool, arguments.as_object().unwrap_or(&NO_ARGUMENTS));
+        let because = || verdict.reason.to_string();
         let denial = match (verdict.decision, approval) {
             (Decision::Allow, _) | (Decision::Ask, Approval::Given) => return Ok(()),
             (Decision::Ask, Approval::None) => Denial::NotApproved { because: because() },
@@ -195,7 +201,7 @@ impl Executor {
             Some(listener) => context.with_progress(progress_listener(listener, id, name)),
             None => context,
         };
-        // Whatever runs outside of the future hears that nobody waits any more, however this ends.
+        // Work outside of the future is cancelled too, however the call ends.
         let _guard = context.cancellation().clone().drop_guard();
         let work = async {
             let _slot = match &tool.slots {
@@ -206,83 +212,84 @@ impl Executor {
         };
         let isolated = AssertUnwindSafe(work).catch_unwind();
         let timed = tokio::time::timeout(tool.timeout, isolated);
-        let ended = tokio::select! {
+        let result = tokio::select! {
             biased;
             () = cancellation.cancelled() => return Err(CallError::Cancelled { tool: name.clone() }),
-            ended = timed => ended,
+            result = timed => result,
         };
         let failed = |failure| CallError::Failed { tool: name.clone(), failure };
-        match ended {
+        match result {
             Err(_) => Err(CallError::TimedOut { tool: name.clone(), after: tool.timeout }),
-            Ok(Err(panic)) => Err(failed(Failure::new("the tool panicked").with_detail(panic_text(&*panic)))),
+            Ok(Err(panic)) => Err(failed(ToolFailure::new("the tool panicked").with_detail(panic_message(&*panic)))),
             Ok(Ok(Err(failure))) => Err(failed(failure)),
             Ok(Ok(Ok(value))) => Ok(value),
         }
     }
 }
 
-impl Tool {
-    pub(super) fn validator(&self) -> &Validator {
-        self.validator.get_or_init(|| Validator::new(Arc::clone(&self.definition)))
-    }
-}
-
-/// Tells the listener of one call what happens, if there is one.
-struct Steps<'s> {
-    call_id: &'s str,
-    tool: &'s FullName,
-    listener: Option<&'s Listener>,
+/// Reports the events of one call to the listener and the log.
+struct CallReporter<'r> {
+    call_id: &'r str,
+    tool: &'r FullName,
+    listener: Option<&'r Listener>,
     started: Option<Instant>,
 }
 
-impl Steps<'_> {
-    fn tell(&self, kind: ToolEventKind<'_>) {
+impl CallReporter<'_> {
+    fn emit(&self, kind: ToolEventKind<'_>) {
         if let Some(listener) = self.listener {
             listener(&ToolEvent { call_id: self.call_id, tool: self.tool, kind });
         }
     }
 
     fn started(&mut self, arguments: &Json, defaults: usize) {
+        tracing::debug!(tool = %self.tool, call = self.call_id, defaults, "tool call started");
+        self.started = Some(Instant::now());
         if self.listener.is_some() {
-            self.started = Some(Instant::now());
-            self.tell(ToolEventKind::Started { argument_bytes: size(arguments), defaults });
+            self.emit(ToolEventKind::Started { argument_bytes: json_size(arguments), defaults });
         }
-    }
-
-    fn refused(&self, error: CallError) -> Result<Json, CallError> {
-        self.finished(Err(error))
     }
 
     fn finished(&self, result: Result<Json, CallError>) -> Result<Json, CallError> {
-        if let Err(error) = &result {
-            tracing::debug!(tool = %self.tool, call = self.call_id, %error, detail = error.detail(), "a call failed");
-        }
+        let duration = self.started.map(|started| started.elapsed()).unwrap_or_default();
+        let kind = result.as_ref().map_or_else(CallError::kind, |_| "ok");
+        let error = result.as_ref().err();
+        tracing::debug!(
+            tool = %self.tool,
+            call = self.call_id,
+            outcome = kind,
+            ?duration,
+            error = error.map(tracing::field::display),
+            detail = error.and_then(CallError::detail),
+            "tool call finished"
+        );
         if self.listener.is_some() {
-            let ended = match &result {
-                Ok(value) => Ended::Value { bytes: size(value) },
-                Err(error) => Ended::Error(error),
+            let outcome = match &result {
+                Ok(value) => CallOutcome::Value { bytes: json_size(value) },
+                Err(error) => CallOutcome::Error(error),
             };
-            let duration = self.started.map(|started| started.elapsed()).unwrap_or_default();
-            self.tell(ToolEventKind::Finished { duration, ended });
+            self.emit(ToolEventKind::Finished { duration, outcome });
         }
         result
     }
 }
 
 fn progress_listener(listener: &Listener, id: &Arc<str>, name: &FullName) -> Arc<dyn Fn(Progress) + Send + Sync> {
-    let (listener, id, name) = (Arc::clone(listener), Arc::clone(id), name.clone());
+    let listener = Arc::clone(listener);
+    let id = Arc::clone(id);
+    let name = name.clone();
     Arc::new(move |progress| {
         listener(&ToolEvent { call_id: &id, tool: &name, kind: ToolEventKind::Progress(&progress) });
     })
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// Counts the bytes of a value as JSON, without writing them anywhere.
-fn size(value: &Json) -> usize {
+/// Returns the size of a value as JSON, in bytes.
+fn json_size(value: &Json) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

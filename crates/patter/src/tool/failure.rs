@@ -1,19 +1,19 @@
-//! How a tool fails.
+//! Failures of tools.
 
 use std::error::Error;
 use std::fmt;
 
-/// The failure of a tool: what the model may read, and what only the operator may.
+/// The failure of a tool: a message for the model, and a detail for the operator.
 ///
-/// The model reads [`Failure::message`]. Logs and traces have [`Failure::detail`] too. What `?` makes of another error
-/// is for the operator alone, since nobody decided that a model may see it.
+/// The model reads [`ToolFailure::message`]. Logs contain [`ToolFailure::detail`] too. An error that `?` converts becomes
+/// a detail, since it may contain something that the model must not see.
 ///
 /// ```
-/// use patter::tool::Failure;
+/// use patter::tool::ToolFailure;
 ///
-/// fn population(city: &str) -> Result<u64, Failure> {
+/// fn population(city: &str) -> Result<u64, ToolFailure> {
 ///     if city.is_empty() {
-///         return Err(Failure::new("a city needs a name"));
+///         return Err(ToolFailure::new("a city needs a name"));
 ///     }
 ///     let table = std::fs::read_to_string("/no/such/table")?;
 ///     Ok(table.len() as u64)
@@ -24,36 +24,36 @@ use std::fmt;
 /// assert_eq!(failure.message(), "the tool failed");
 /// assert!(failure.detail().unwrap().contains("No such file"));
 /// ```
-pub struct Failure {
+pub struct ToolFailure {
     message: String,
     detail: Option<String>,
 }
 
-impl Failure {
-    /// Fails with a message that the model may read.
+impl ToolFailure {
+    /// Creates a failure with a message for the model.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), detail: None }
     }
 
-    /// Adds what only the operator may read.
+    /// Sets the detail, which only the operator reads.
     #[must_use]
     pub fn with_detail(mut self, detail: impl fmt::Display) -> Self {
         self.detail = Some(detail.to_string());
         self
     }
 
-    /// Returns what the model may read.
+    /// Returns the message for the model.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns what only the operator may read.
+    /// Returns the detail for the operator.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error> From<E> for ToolFailure {
     fn from(error: E) -> Self {
         let mut detail = error.to_string();
         let mut source = error.source();
@@ -66,7 +66,7 @@ impl<E: Error> From<E> for Failure {
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for ToolFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.message)?;
         match &self.detail {

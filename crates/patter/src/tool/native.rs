@@ -1,21 +1,21 @@
 //! Tools that are Rust functions.
 
-use super::{BoxFuture, Definition, DefinitionError, Failure, Implementation, Kind, Tool, ToolContext};
+use super::{BoxFuture, Definition, DefinitionError, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use serde_json::Value as Json;
 use std::ops::Deref;
 use std::sync::Arc;
 
 impl Tool {
-    /// Makes a tool of a closure, which is given the arguments as an object. For functions there is
+    /// Creates a tool from a closure, which receives the arguments as an object. For functions use
     /// [`macro@crate::tool`], which derives the signature.
     ///
     /// ```
-    /// use patter::tool::{Effect, Failure, Tool, ToolContext};
+    /// use patter::tool::{Effect, ToolFailure, Tool, ToolContext};
     /// use serde_json::json;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let double = Tool::native("double", "Doubles a number", "(number::Int)==>(::Int)", |arguments, _| async move {
-    ///     let number = arguments["number"].as_i64().ok_or_else(|| Failure::new("`number` is too large"))?;
+    ///     let number = arguments["number"].as_i64().ok_or_else(|| ToolFailure::new("`number` is too large"))?;
     ///     Ok(json!(number * 2))
     /// });
     /// let double = double.unwrap().effect(Effect::Pure);
@@ -26,10 +26,10 @@ impl Tool {
     pub fn native<F, R>(name: &str, description: &str, signature: &str, function: F) -> Result<Self, DefinitionError>
     where
         F: Fn(Json, ToolContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Json, Failure>> + Send + 'static,
+        R: Future<Output = Result<Json, ToolFailure>> + Send + 'static,
     {
         let definition = Definition::new(name, description, signature)?;
-        Ok(Self::new(definition, Kind::Native, Closure(function)))
+        Ok(Self::new(definition, ToolKind::Native, Closure(function)))
     }
 }
 
@@ -38,20 +38,20 @@ struct Closure<F>(F);
 impl<F, R> Implementation for Closure<F>
 where
     F: Fn(Json, ToolContext) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Json, Failure>> + Send + 'static,
+    R: Future<Output = Result<Json, ToolFailure>> + Send + 'static,
 {
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin((self.0)(arguments, context.clone()))
     }
 }
 
-/// A value that tools share, as a parameter of a function that is a tool.
+/// A value that tools share, as a parameter of a tool function.
 ///
-/// It comes from the [`State`](super::State) of the context; without it the call fails, and the operator reads which
-/// type is missing.
+/// It comes from the [`SharedState`](super::SharedState) of the context. If it is missing, the call fails with a detail for
+/// the operator.
 ///
 /// ```
-/// use patter::tool::{Shared, State, ToolContext};
+/// use patter::tool::{Shared, SharedState, ToolContext};
 ///
 /// struct Greeting(&'static str);
 ///
@@ -63,7 +63,7 @@ where
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// assert_eq!(greet(Shared::new(Greeting("Salut")), "Ada".to_owned()), "Salut, Ada");
-/// let context = ToolContext::new("1").with_state(State::default().with(Greeting("Hi")));
+/// let context = ToolContext::new("1").with_state(SharedState::default().with(Greeting("Hi")));
 /// let result = greet::tool().implementation.call(serde_json::json!({ "name": "Bo" }), &context).await;
 /// assert_eq!(result.unwrap(), "Hi, Bo");
 /// # }
@@ -72,16 +72,17 @@ where
 pub struct Shared<T>(Arc<T>);
 
 impl<T: Send + Sync + 'static> Shared<T> {
-    /// Shares a value, to call the function of a tool without a context.
+    /// Wraps a value, to call a tool function without a context.
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
 
-    /// Returns the value that the context has.
-    pub fn of(context: &ToolContext) -> Result<Self, Failure> {
+    /// Returns the value from the state of a context.
+    pub fn from_context(context: &ToolContext) -> Result<Self, ToolFailure> {
         let missing = || {
             let name = std::any::type_name::<T>();
-            Failure::new("the tool is not set up").with_detail(format!("the shared state has no `{name}`"))
+            ToolFailure::new("this tool is not configured; ask the operator to configure it")
+                .with_detail(format!("the shared state has no `{name}`"))
         };
         context.state().map(Self).ok_or_else(missing)
     }

@@ -5,7 +5,7 @@ use patter_core::library::{Entry, Layer, Library, MergeError, Sealing};
 use patter_core::name::{FullName, FullNameError};
 use thiserror::Error;
 
-/// A set of toolboxes: the tools of one layer, under their full names.
+/// A set of toolboxes: the tools of one layer, by their full names.
 ///
 /// ```
 /// use patter::library::Layer;
@@ -20,46 +20,46 @@ pub struct Workspace {
     tools: Vec<(FullName, Tool)>,
 }
 
-/// Puts a workspace together.
+/// A builder of workspaces.
 #[derive(Debug, Default)]
 pub struct WorkspaceBuilder {
     namespace: String,
     tools: Vec<(String, Tool)>,
 }
 
-/// Why tools make no workspace.
+/// An error in the tools of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WorkspaceError {
-    /// A name cannot be one.
-    #[error("`{name}` cannot be the name of a tool: {error}")]
+    /// A tool name is invalid.
+    #[error("invalid tool name `{name}`: {error}")]
     Name {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason.
         error: FullNameError,
     },
 }
 
 impl Workspace {
-    /// Starts a workspace.
+    /// Creates a builder.
     pub fn builder() -> WorkspaceBuilder {
         WorkspaceBuilder::default()
     }
 
-    /// Puts all tools under the name of an organisation: `weather/current` becomes `acme/weather/current`.
-    pub fn of_org(self, org: &str) -> Result<Self, WorkspaceError> {
-        let renamed = self.tools.into_iter().map(|(name, tool)| Ok((full_name(org, name.as_str())?, tool)));
+    /// Adds the name of an organisation to all tools: `weather/current` becomes `acme/weather/current`.
+    pub fn with_org(self, org: &str) -> Result<Self, WorkspaceError> {
+        let renamed = self.tools.into_iter().map(|(name, tool)| Ok((parse_name(org, name.as_str())?, tool)));
         Ok(Self { tools: renamed.collect::<Result<_, _>>()? })
     }
 
     /// Adds the tools of another workspace.
     #[must_use]
-    pub fn and(mut self, other: Workspace) -> Self {
+    pub fn with_workspace(mut self, other: Workspace) -> Self {
         self.tools.extend(other.tools);
         self
     }
 
-    /// Says where all the tools come from.
+    /// Sets the origin of all tools.
     #[must_use]
     pub(super) fn with_source(mut self, source: &str) -> Self {
         self.tools = self.tools.into_iter().map(|(name, tool)| (name, tool.source(source))).collect();
@@ -73,35 +73,35 @@ impl Workspace {
 }
 
 impl WorkspaceBuilder {
-    /// Adds a toolbox, which is a namespace; none where the name is empty.
+    /// Adds a toolbox, which is a namespace. An empty name adds the tools without one.
     #[must_use]
     pub fn toolbox(mut self, name: &str, fill: impl FnOnce(WorkspaceBuilder) -> WorkspaceBuilder) -> Self {
-        let filled = fill(WorkspaceBuilder { namespace: self.within(name), tools: Vec::new() });
+        let filled = fill(WorkspaceBuilder { namespace: self.full_name(name), tools: Vec::new() });
         self.tools.extend(filled.tools);
         self
     }
 
-    /// Adds a tool, to the toolbox where one is being filled.
+    /// Adds a tool to the current toolbox.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
-        let name = self.within(tool.name());
+        let name = self.full_name(tool.name());
         self.tools.push((name, tool));
         self
     }
 
-    /// Adds tools.
+    /// Adds tools to the current toolbox.
     #[must_use]
     pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
         tools.into_iter().fold(self, Self::tool)
     }
 
-    /// Puts the workspace together.
+    /// Builds the workspace.
     pub fn build(self) -> Result<Workspace, WorkspaceError> {
-        let tools = self.tools.into_iter().map(|(name, tool)| Ok((full_name("", &name)?, tool)));
+        let tools = self.tools.into_iter().map(|(name, tool)| Ok((parse_name("", &name)?, tool)));
         Ok(Workspace { tools: tools.collect::<Result<_, _>>()? })
     }
 
-    fn within(&self, name: &str) -> String {
+    fn full_name(&self, name: &str) -> String {
         match (self.namespace.as_str(), name) {
             ("", name) => name.to_owned(),
             (namespace, "") => namespace.to_owned(),
@@ -110,7 +110,7 @@ impl WorkspaceBuilder {
     }
 }
 
-/// Merges workspaces into one library, each as a layer. Overrides are logged, and told by [`Library::overrides`].
+/// Merges workspaces into a library, each as a layer. Overrides are logged, and listed by [`Library::overrides`].
 pub fn merge(layers: impl IntoIterator<Item = (Layer, Workspace)>) -> Result<Library<Tool>, Vec<MergeError>> {
     let entries = layers.into_iter().flat_map(|(layer, workspace)| {
         workspace.tools.into_iter().map(move |(name, tool)| {
@@ -120,12 +120,13 @@ pub fn merge(layers: impl IntoIterator<Item = (Layer, Workspace)>) -> Result<Lib
     });
     let library = Library::merge(entries)?;
     for overridden in library.overrides() {
-        let (winner, loser) = (overridden.winner.layer.name(), overridden.loser.layer.name());
-        tracing::info!(tool = %overridden.winner.name, winner, loser, "a tool is overridden");
+        let winner = overridden.winner.layer.name();
+        let loser = overridden.loser.layer.name();
+        tracing::info!(tool = %overridden.winner.name, winner, loser, "tool overridden");
     }
     Ok(library)
 }
 
-fn full_name(namespace: &str, name: &str) -> Result<FullName, WorkspaceError> {
-    FullName::within(namespace, name).map_err(|error| WorkspaceError::Name { name: name.to_owned(), error })
+fn parse_name(namespace: &str, name: &str) -> Result<FullName, WorkspaceError> {
+    FullName::join(namespace, name).map_err(|error| WorkspaceError::Name { name: name.to_owned(), error })
 }

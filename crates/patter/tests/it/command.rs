@@ -1,8 +1,8 @@
-//! Command tools, with real processes.
+//! Command tools with real processes.
 
 use patter::declare::CommandSpec;
 use patter::tool::command::command_tool;
-use patter::tool::{Definition, Effect, Failure, Kind, Tool, ToolContext};
+use patter::tool::{Definition, Effect, Tool, ToolContext, ToolFailure, ToolKind};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const SECRET: &str = "tok-ABCDEFGHIJKLMNOP";
 
-/// The environment of the tests.
+/// Looks up a variable in the test environment.
 fn variable(name: &str) -> Option<String> {
     match name {
         "PATH" => std::env::var("PATH").ok(),
@@ -34,16 +34,16 @@ pub(crate) fn tool_in(root: &Path, run: &[&str], more: &str, signature: &str) ->
     command_tool(definition, spec, root, Arc::new(variable))
 }
 
-/// Calls a tool that is expected to end by itself.
-pub(crate) async fn call(tool: &Tool, arguments: Json) -> (Result<Json, Failure>, Vec<String>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&heard);
+/// Calls a tool, and returns its result and progress messages.
+pub(crate) async fn call(tool: &Tool, arguments: Json) -> (Result<Json, ToolFailure>, Vec<String>) {
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&messages);
     let context =
         ToolContext::new("1").with_progress(Arc::new(move |progress| listener.lock().unwrap().push(progress.message)));
     let call = tool.implementation.call(arguments, &context);
     let result = tokio::time::timeout(Duration::from_secs(60), call).await.expect("the call hangs");
-    let heard = heard.lock().unwrap().clone();
-    (result, heard)
+    let messages = messages.lock().unwrap().clone();
+    (result, messages)
 }
 
 async fn check(run: &[&str], more: &str, signature: &str, arguments: Json, expected: Json) {
@@ -66,7 +66,7 @@ async fn shows(elements: &[&str], more: &str, signature: &str, arguments: Json, 
 }
 
 #[tokio::test]
-async fn each_element_is_one_argument_whatever_is_in_it() {
+async fn passes_each_element_as_one_argument() {
     let one = "(a::Text)==>(::Text)";
     for text in [
         "two words",
@@ -98,9 +98,9 @@ async fn each_element_is_one_argument_whatever_is_in_it() {
 }
 
 #[tokio::test]
-async fn what_looks_like_an_option_is_refused() {
+async fn rejects_arguments_that_look_like_options() {
     let signature = "(a::Any)==>(b::Text {default: ''})==>(::Text)";
-    let message = "`a` would be read as an option, since it makes an argument begin with `-`";
+    let message = "`a` would be treated as an option, because the argument would start with `-`";
     for (elements, a) in [
         ("{a}", json!("-rf")),
         ("{a}", json!("-")),
@@ -127,9 +127,9 @@ async fn what_looks_like_an_option_is_refused() {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_made_say_why() {
+async fn reports_why_a_command_cannot_run() {
     let one = "(a::Text)==>(::Text)";
-    let nul = "`a` holds a NUL byte, which no argument of a command can have";
+    let nul = "`a` contains a NUL byte, which a command cannot receive as an argument";
     fails(&["echo", "{a}"], "", one, json!({"a": "x\0y"}), nul).await;
     fails(&["echo", "{a}"], "", "(a::Any)==>(::Text)", json!({"a": ["x\0y"]}), nul).await;
     fails(&["echo"], ", env: { X: \"{a}\" }", one, json!({"a": "\0"}), nul).await;
@@ -138,40 +138,32 @@ async fn calls_that_cannot_be_made_say_why() {
         "",
         "()==>(::Text)",
         json!({}),
-        "the variable `NOPE` is not set, and the tool needs it",
+        "the tool needs the environment variable `NOPE`, which is not set",
     )
     .await;
     assert_eq!(detail, "set `NOPE` in the environment, or in `.env`");
-    let detail = fails(
-        &["no-such-program"],
-        "",
-        "()==>(::Text)",
-        json!({}),
-        "there is no program `no-such-program` on this machine",
-    )
-    .await;
+    let detail =
+        fails(&["no-such-program"], "", "()==>(::Text)", json!({}), "the program `no-such-program` was not found")
+            .await;
     assert!(detail.contains("looked in PATH: "), "{detail}");
-    fails(&["./no/such"], "", "()==>(::Text)", json!({}), "there is no program `./no/such` on this machine").await;
-    fails(&["/etc/passwd"], "", "()==>(::Text)", json!({}), "the program `/etc/passwd` may not be executed").await;
-    let missing = "the command cannot run: there is no folder `no/such`";
+    fails(&["./no/such"], "", "()==>(::Text)", json!({}), "the program `./no/such` was not found").await;
+    fails(&["/etc/passwd"], "", "()==>(::Text)", json!({}), "permission denied to run `/etc/passwd`").await;
+    let missing = "cannot run the command: the folder `no/such` does not exist";
     let detail = fails(&["true"], ", cwd: 'no/such'", "()==>(::Text)", json!({}), missing).await;
     assert_eq!(detail, "looked for /no/such");
     let long = "x".repeat(4 << 20);
-    fails(&["echo", "{a}"], "", one, json!({"a": long}), "the arguments are longer than a command can take").await;
+    fails(&["echo", "{a}"], "", one, json!({"a": long}), "the arguments are too long for a command").await;
 
     let folder = TempDir::new().unwrap();
     let script = folder.path().join("script");
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let (result, _) = call(&tool_in(folder.path(), &["./script"], "", "()==>(::Text)"), json!({})).await;
-    assert_eq!(
-        result.unwrap_err().message(),
-        "the program `./script` cannot run: the interpreter that its first line names is not there"
-    );
+    assert_eq!(result.unwrap_err().message(), "cannot run `./script`: the interpreter in its first line was not found");
 }
 
 #[tokio::test]
-async fn the_output_is_read_as_the_signature_says() {
+async fn reads_output_according_to_the_signature() {
     let printf = |text: &'static str| ["printf", text];
     for (output, more, returns, expected) in [
         ("two\\n\\n", "", "Text", json!("two\n")),
@@ -186,29 +178,29 @@ async fn the_output_is_read_as_the_signature_says() {
     ] {
         check(&printf(output), more, &format!("()==>(::{returns})"), json!({}), expected).await;
     }
-    let no_json = "the output of the command is no JSON: ";
+    let invalid = "the output of the command is not valid JSON: ";
     for (output, reason) in
         [("", "it is empty"), ("\\377", "it is not UTF-8"), ("four", "expected ident at line 1 column 2")]
     {
-        let detail = fails(&printf(output), "", "()==>(::Int)", json!({}), &format!("{no_json}{reason}")).await;
+        let detail = fails(&printf(output), "", "()==>(::Int)", json!({}), &format!("{invalid}{reason}")).await;
         assert!(detail.starts_with("stdout: "), "{detail}");
     }
-    let (result, heard) = call(&tool_in(Path::new("/"), &printf("a\\377b"), "", "()==>(::Text)"), json!({})).await;
+    let (result, messages) = call(&tool_in(Path::new("/"), &printf("a\\377b"), "", "()==>(::Text)"), json!({})).await;
     assert_eq!(result.unwrap(), "a\u{fffd}b");
-    assert_eq!(heard, ["the output of the command is not UTF-8; what cannot be read is replaced by `\u{fffd}`"]);
+    assert_eq!(messages, ["the output of the command is not UTF-8; invalid bytes are replaced by `\u{fffd}`"]);
 }
 
 #[tokio::test]
-async fn exit_codes_are_failures_unless_said_otherwise() {
+async fn treats_exit_codes_as_failures_unless_declared() {
     let sh = |script: &'static str| ["sh", "-c", script];
     let none = "()==>(::Text)";
-    fails(&sh("exit 3"), "", none, json!({}), "the command ended with exit code 3").await;
+    fails(&sh("exit 3"), "", none, json!({}), "the command failed with exit code 3").await;
     let detail = fails(
         &sh("echo first >&2; printf '\\033[31mno\\tluck\\007\\033[0m\\n' >&2; exit 1"),
         "",
         none,
         json!({}),
-        "the command ended with exit code 1: first\nno luck",
+        "the command failed with exit code 1: first\nno luck",
     )
     .await;
     assert!(detail.starts_with("stderr: first\n\u{1b}[31mno"), "{detail:?}");
@@ -223,7 +215,7 @@ async fn exit_codes_are_failures_unless_said_otherwise() {
     )
     .await;
     let failure = result.unwrap_err();
-    assert!(failure.message().starts_with("the command ended with exit code 9: …line 9"), "{failure:?}");
+    assert!(failure.message().starts_with("the command failed with exit code 9: …line 9"), "{failure:?}");
     assert!(failure.message().ends_with("line 998") && failure.message().chars().count() < 350, "{failure:?}");
     let detail = failure.detail().unwrap();
     assert!(
@@ -231,8 +223,8 @@ async fn exit_codes_are_failures_unless_said_otherwise() {
         "{}",
         detail.len()
     );
-    fails(&sh("kill -9 $$"), "", none, json!({}), "the command was ended by signal 9 (SIGKILL)").await;
-    fails(&sh("kill -15 $$"), "", none, json!({}), "the command was ended by signal 15 (SIGTERM)").await;
+    fails(&sh("kill -9 $$"), "", none, json!({}), "the command was killed by signal 9 (SIGKILL)").await;
+    fails(&sh("kill -15 $$"), "", none, json!({}), "the command was killed by signal 15 (SIGTERM)").await;
 
     let errors = ", errors: { `1`: \"nothing matches {a}\" }";
     let one = "(a::Text)==>(::Text)";
@@ -240,13 +232,13 @@ async fn exit_codes_are_failures_unless_said_otherwise() {
     fails(&grep, errors, one, json!({"a": "x y"}), "nothing matches x y").await;
     check(&grep, ", succeeds: [0, 1]", one, json!({"a": "x"}), json!("")).await;
     check(&sh("exit 7"), ", result: exit", "()==>(::Int)", json!({}), json!(7)).await;
-    let failed = "the command ended with exit code 7";
+    let failed = "the command failed with exit code 7";
     fails(&sh("exit 7"), ", result: exit, succeeds: [0, 1]", "()==>(::Int)", json!({}), failed).await;
     fails(&sh("exit 0"), ", errors: { `0`: \"too good\" }", none, json!({}), "too good").await;
 }
 
 #[tokio::test]
-async fn stdin_is_fed_while_output_is_read() {
+async fn writes_stdin_while_reading_output() {
     let one = "(a::Any {optional: true})==>(::Text)";
     let large = "0123456789abcdef".repeat(1 << 18);
     let more = ", stdin: \"{a}\", maxBytes: 8388608";
@@ -262,8 +254,8 @@ async fn stdin_is_fed_while_output_is_read() {
 }
 
 #[tokio::test]
-async fn a_flood_is_stopped() {
-    let limit = "the command was stopped: it wrote more than 1000 bytes";
+async fn stops_commands_that_write_too_much() {
+    let limit = "the command was killed: it wrote more than 1000 bytes";
     fails(&["yes"], ", maxBytes: 1000", "()==>(::Text)", json!({}), limit).await;
     fails(&["head", "-c", "1001", "/dev/zero"], ", maxBytes: 1000", "()==>(::Text)", json!({}), limit).await;
     check(
@@ -279,7 +271,7 @@ async fn a_flood_is_stopped() {
 }
 
 #[tokio::test]
-async fn the_environment_is_cleared() {
+async fn clears_the_environment() {
     let (result, _) = call(&tool_in(Path::new("/"), &["env"], "", "()==>(::Text)"), json!({})).await;
     let shown = result.unwrap();
     let names: Vec<_> =
@@ -303,7 +295,7 @@ async fn the_environment_is_cleared() {
 }
 
 #[tokio::test]
-async fn commands_run_in_the_root_or_a_folder_of_it() {
+async fn runs_in_the_root_or_a_folder_of_it() {
     let root = TempDir::new().unwrap();
     let path = root.path().canonicalize().unwrap();
     std::fs::create_dir(path.join("sub")).unwrap();
@@ -316,20 +308,20 @@ async fn commands_run_in_the_root_or_a_folder_of_it() {
 }
 
 #[tokio::test]
-async fn secrets_stay_inside() {
+async fn redacts_secrets() {
     let env = ", env: { T: \"${TOKEN}\", P: \"${PIN}\" }";
     let sh = |script| ["sh", "-c", script];
     check(&sh("echo a $T b $T"), env, "()==>(::Text)", json!({}), json!("a [redacted] b [redacted]")).await;
     let printed = "printf '{{\"%s\": [\"x%s\", %s]}}' $T $T $P";
     let expected = json!({"[redacted]": ["x[redacted]", "[redacted]"]});
     check(&sh(printed), env, "()==>(::Any)", json!({}), expected).await;
-    let failed = "the command ended with exit code 1: bad [redacted]";
+    let failed = "the command failed with exit code 1: bad [redacted]";
     let detail = fails(&sh("echo bad $T >&2; exit 1"), env, "()==>(::Text)", json!({}), failed).await;
     assert_eq!(detail, "stderr: bad [redacted]");
-    let missing = "there is no program `[redacted]` on this machine";
+    let missing = "the program `[redacted]` was not found";
     fails(&["${TOKEN}"], "", "()==>(::Text)", json!({}), missing).await;
 
-    // The end of stderr is kept, and the cut goes through a secret.
+    // Only the end of stderr is kept, which may start within a secret.
     for before in (8150..8250).step_by(7) {
         let script = format!("printf 'start %s' $T >&2; head -c {before} /dev/zero | tr '\\0' x >&2; exit 1");
         let tool = tool_in(Path::new("/"), &["sh", "-c", &script], env, "()==>(::Text)");
@@ -341,12 +333,12 @@ async fn secrets_stay_inside() {
 }
 
 #[test]
-fn the_properties_reach_the_tool() {
+fn applies_declared_properties_to_the_tool() {
     let more = ", timeout: 250ms, effect: reads, sealed: true, concurrency: 2";
     let tool = tool_in(Path::new("/"), &["true"], more, "()==>(::Text)");
     assert_eq!(
         (tool.kind, tool.effect, tool.idempotent, tool.timeout, tool.concurrency, tool.sealed),
-        (Kind::Command, Effect::Reads, true, Duration::from_millis(250), Some(2), true)
+        (ToolKind::Command, Effect::Reads, true, Duration::from_millis(250), Some(2), true)
     );
     let tool = tool_in(Path::new("/"), &["true"], ", effect: pure, idempotent: false", "()==>(::Text)");
     assert_eq!((tool.effect, tool.idempotent, tool.sealed), (Effect::Pure, false, false));

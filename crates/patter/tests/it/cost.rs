@@ -1,16 +1,16 @@
-//! What a run costs whose agents use several models.
+//! The cost of runs whose agents use several models.
 
-use patter::drive::{Driver, Models, Tally, now};
+use patter::drive::{Driver, Tally, now_ms};
 use patter::library::Layer;
-use patter::model::{Model, ScriptedModel};
+use patter::model::{Model, ModelResolver, ScriptedModel};
 use patter::project::{Environment, Project};
 use patter::provider::price::Prices;
 use patter::run::Run;
-use patter::tool::{CancellationToken, Kit, merge, standard::standard};
+use patter::tool::{CancellationToken, ToolResources, merge, standard::standard_library};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// Runs an agent that calls another, each with a model of its own, and returns what that cost.
+/// Runs an agent that calls another, each with its own model, and returns the cost.
 async fn cost(outer: &str, inner: &str) -> Option<String> {
     let agents = format!(
         "[boss:Agent {{instruction: 'Ask `helper`.', model: '{outer}'}} | helper]
@@ -24,23 +24,24 @@ async fn cost(outer: &str, inner: &str) -> Option<String> {
         {"text": "done", "usage": usage},
     ]));
     let helper = script(json!([{"text": "helped", "usage": {"inputTokens": 1000, "cachedTokens": 1000}}]));
-    let of_helper = inner.to_owned();
-    let models: Models =
-        Arc::new(move |model| Ok(Arc::clone(if model.to_string() == of_helper { &helper } else { &boss })));
-    let library = merge([(Layer::Internal, standard(&Kit::new(".", Environment::default())))]).unwrap();
+    let helper_model = inner.to_owned();
+    let models: ModelResolver =
+        Arc::new(move |model| Ok(Arc::clone(if model.to_string() == helper_model { &helper } else { &boss })));
+    let library =
+        merge([(Layer::Internal, standard_library(&ToolResources::new(".", Environment::default())))]).unwrap();
     let tally = Arc::new(Tally::new(Prices::builtin()));
-    let heard = Arc::clone(&tally);
+    let recorded = Arc::clone(&tally);
     let driver = Driver::new(Arc::new(Project::read([("a.gram", agents)])), library.into(), models)
-        .with_listener(move |event| heard.hear(event));
+        .with_listener(move |event| recorded.record(event));
     let compiled = driver.compile(&driver.agent("boss").unwrap()).unwrap();
-    let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
+    let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now_ms()).unwrap();
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert_eq!(run.response().content, "done");
     tally.cost().map(|cost| cost.to_string())
 }
 
 #[tokio::test]
-async fn each_reply_has_the_price_of_its_model() {
+async fn replies_are_priced_by_model() {
     assert_eq!(cost("OpenAI/gpt-4o-mini", "demo").await.as_deref(), Some("$0.00042"));
     assert_eq!(cost("OpenAI/gpt-4o-mini", "Anthropic/claude-sonnet-4-6").await.as_deref(), Some("$0.00072"));
     assert_eq!(cost("OpenAI/gpt-4o-mini", "OpenAI/unheard-of").await, None);

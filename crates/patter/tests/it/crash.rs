@@ -1,12 +1,14 @@
-//! Runs whose process is killed, at every step: they go on where they were, and nothing that finished is done again.
+//! Runs whose process is killed at every step: they resume, and completed calls are not repeated.
 
-use crate::store::{Place, id};
-use patter::drive::{Answer, Approver, IN_DOUBT};
+use crate::store::{TestStore, id};
+use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN};
 use patter::live::LiveProject;
 use patter::message::conversation::{self, Message};
 use patter::run::{PendingCall, RunInput, RunOutcome};
-use patter::session::{Entry, Log, Session, SessionError};
-use patter::store::{self, Claim, Location, NewSession, SessionId, SessionState, Store, StoreError, Stored, Summary};
+use patter::session::{Log, LogEntry, Session, SessionError};
+use patter::store::{
+    self, Claim, Location, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession,
+};
 use patter::tool::{BoxFuture, CancellationToken};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,12 +18,12 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the process that is killed is told.
+/// The store and the folder that the killed process works with.
 const STORE: &str = "PATTER_CRASH_STORE";
 const FOLDER: &str = "PATTER_CRASH_FOLDER";
-/// When it dies: `before 3` the third time that something is kept, or `after 3`; `never`.
+/// When it dies: `before 3` or `after 3` for the third append, or `never`.
 const WHEN: &str = "PATTER_CRASH_WHEN";
-/// Whether calls are made again of which nobody knows what came of them.
+/// Whether to repeat calls with an unknown outcome.
 const REPEAT: &str = "PATTER_CRASH_REPEAT";
 
 const AGENTS: &str = "
@@ -31,14 +33,14 @@ const AGENTS: &str = "
 const LEAD: &str = r#"[
   {"calls": [{"tool": "writeOnce", "arguments": {"what": "a"}}, {"tool": "writeAgain", "arguments": {"what": "b"}}]},
   {"calls": [{"tool": "helper", "arguments": {"input": "Please help"}}]},
-  {"text": "All is done.", "expect": {"results": ["It is written."]}}
+  {"text": "Everything is done.", "expect": {"results": ["It is written."]}}
 ]"#;
 const HELPER: &str = r#"[
   {"calls": [{"tool": "writeOnce", "arguments": {"what": "c"}}]},
   {"text": "It is written.", "usage": {"inputTokens": 5, "outputTokens": 2}}
 ]"#;
 
-fn written(what: &str) -> String {
+fn append_line(what: &str) -> String {
     let path = Path::new(&std::env::var(FOLDER).unwrap()).join("written");
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{what}").unwrap();
@@ -48,61 +50,61 @@ fn written(what: &str) -> String {
 /// Writes once
 #[patter::tool(effect = "writes")]
 fn write_once(what: String) -> String {
-    written(&what)
+    append_line(&what)
 }
 
 /// Writes again
 #[patter::tool(effect = "writes", idempotent)]
 fn write_again(what: String) -> String {
-    written(&what)
+    append_line(&what)
 }
 
-/// A store at which the process dies.
-struct Deadly {
+/// A store that kills the process at some append.
+struct KillingStore {
     inner: Arc<dyn Store>,
-    fate: Arc<Fate>,
+    schedule: Arc<KillSchedule>,
 }
 
-struct Fate {
+struct KillSchedule {
     when: String,
-    kept: AtomicUsize,
+    appends: AtomicUsize,
 }
 
-struct DeadlyClaim {
+struct KillingClaim {
     inner: Box<dyn Claim>,
-    fate: Arc<Fate>,
+    schedule: Arc<KillSchedule>,
 }
 
-impl Fate {
-    /// Dies if it is time.
-    fn meet(&self, moment: &str) {
-        if self.when == format!("{moment} {}", self.kept.load(Ordering::SeqCst)) {
+impl KillSchedule {
+    /// Kills the process if it is time.
+    fn check(&self, moment: &str) {
+        if self.when == format!("{moment} {}", self.appends.load(Ordering::SeqCst)) {
             let me = rustix::process::getpid();
             rustix::process::kill_process(me, rustix::process::Signal::KILL).unwrap();
         }
     }
 }
 
-impl Deadly {
-    fn claimed(&self, claim: Box<dyn Claim>) -> Box<dyn Claim> {
-        Box::new(DeadlyClaim { inner: claim, fate: Arc::clone(&self.fate) })
+impl KillingStore {
+    fn wrap(&self, claim: Box<dyn Claim>) -> Box<dyn Claim> {
+        Box::new(KillingClaim { inner: claim, schedule: Arc::clone(&self.schedule) })
     }
 }
 
-impl Store for Deadly {
+impl Store for KillingStore {
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
-        Box::pin(async move { Ok(self.claimed(self.inner.create(new, now_ms).await?)) })
+        Box::pin(async move { Ok(self.wrap(self.inner.create(new, now_ms).await?)) })
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
-        Box::pin(async move { Ok(self.claimed(self.inner.claim(id).await?)) })
+        Box::pin(async move { Ok(self.wrap(self.inner.claim(id).await?)) })
     }
 
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Stored, StoreError>> {
+    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         self.inner.read(id)
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>> {
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         self.inner.list(limit)
     }
 
@@ -115,7 +117,7 @@ impl Store for Deadly {
     }
 }
 
-impl Claim for DeadlyClaim {
+impl Claim for KillingClaim {
     fn id(&self) -> &SessionId {
         self.inner.id()
     }
@@ -131,84 +133,86 @@ impl Claim for DeadlyClaim {
         now_ms: u64,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.fate.kept.fetch_add(1, Ordering::SeqCst);
-            self.fate.meet("before");
+            self.schedule.appends.fetch_add(1, Ordering::SeqCst);
+            self.schedule.check("before");
             self.inner.append(entries, state, now_ms).await?;
-            self.fate.meet("after");
+            self.schedule.check("after");
             Ok(())
         })
     }
 }
 
-/// Says whether calls in doubt are made again.
-struct Repeats;
+/// Approves all calls, and repeats calls with an unknown outcome if asked to.
+struct RepeatApprover;
 
-impl Approver for Repeats {
-    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::Approve })
+impl Approver for RepeatApprover {
+    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Approve })
     }
 
-    fn repeat<'a>(&'a self, _: &'a str, _: &'a PendingCall) -> BoxFuture<'a, Answer> {
+    fn repeat<'a>(&'a self, _: &'a str, _: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
         let is_wanted = std::env::var(REPEAT).is_ok_and(|repeat| repeat == "yes");
-        Box::pin(async move { if is_wanted { Answer::Approve } else { Answer::Refuse(IN_DOUBT.to_owned()) } })
+        Box::pin(async move {
+            if is_wanted { ApprovalAnswer::Approve } else { ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()) }
+        })
     }
 }
 
 #[tokio::test]
-#[ignore = "what the other tests run in processes of their own"]
+#[ignore = "run by the other tests in processes of their own"]
 async fn in_another_process() {
-    // Whoever runs all ignored tests has nothing for it to do.
+    // Without the variables, someone runs all ignored tests.
     let (Ok(location), Ok(folder)) = (std::env::var(STORE), std::env::var(FOLDER)) else { return };
     let inner = store::open(&Location::parse(&location).unwrap()).await.unwrap();
-    let fate = Arc::new(Fate { when: std::env::var(WHEN).unwrap(), kept: AtomicUsize::new(0) });
-    let store = Arc::new(Deadly { inner, fate });
+    let schedule = Arc::new(KillSchedule { when: std::env::var(WHEN).unwrap(), appends: AtomicUsize::new(0) });
+    let store = Arc::new(KillingStore { inner, schedule });
     let tools = [write_once::tool(), write_again::tool()];
-    let agents = LiveProject::open(Path::new(&folder).join("lead.gram")).with_tools(tools).read().await.unwrap();
+    let project = LiveProject::open(Path::new(&folder).join("lead.gram")).with_tools(tools).read().await.unwrap();
     let session = id("work");
-    let is_begun = store.list(1).await.unwrap().iter().any(|summary| summary.entries > 0);
-    if !is_begun {
+    let has_started = store.list(1).await.unwrap().iter().any(|summary| summary.entries > 0);
+    if !has_started {
         let _ = store.remove(&session).await;
     }
-    let opened = if is_begun {
-        Session::open(agents.into(), store, &session).await.unwrap()
+    let opened = if has_started {
+        Session::open(project.into(), store, &session).await.unwrap()
     } else {
-        Session::keep(agents.into(), store, session)
+        Session::create(project.into(), store, session)
     };
-    let mut opened = opened.with_driver(|driver| driver.with_approver(Repeats));
+    let mut opened = opened.with_driver(|driver| driver.with_approver(RepeatApprover));
     let stop = CancellationToken::new();
-    match if is_begun { opened.resume(&stop).await } else { opened.say("Go", &stop).await } {
+    match if has_started { opened.resume(&stop).await } else { opened.say("Go", &stop).await } {
         Ok(run) => assert!(matches!(run.outcome(), Some(RunOutcome::Answer { .. }))),
-        // It was killed after all was done.
-        Err(error) => assert!(matches!(error, SessionError::Finished), "{error}"),
+        // The process was killed after the run had ended.
+        Err(error) => assert!(matches!(error, SessionError::NoUnfinishedRun), "{error}"),
     }
 }
 
-/// A session of a test's own.
-struct Work {
-    place: Place,
+/// The session and the files of one test.
+struct Workspace {
+    test_store: TestStore,
     folder: tempfile::TempDir,
 }
 
-impl Work {
-    fn new(place: Place) -> Self {
+impl Workspace {
+    fn new(test_store: TestStore) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [("lead.gram", AGENTS), ("lead.json", LEAD), ("helper.json", HELPER)] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        Self { place, folder }
+        Self { test_store, folder }
     }
 
-    /// Works in a process of its own, which may die.
-    fn go(&self, when: &str, repeat: &str) -> ExitStatus {
+    /// Runs the session in a process of its own, which may be killed.
+    fn run_process(&self, when: &str, repeat: &str) -> ExitStatus {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "crash::in_another_process", "--ignored", "--nocapture"]);
-        command.env(STORE, self.place.location.to_string()).env(FOLDER, self.folder.path());
+        command.env(STORE, self.test_store.location.to_string()).env(FOLDER, self.folder.path());
         command.env(WHEN, when).env(REPEAT, repeat).current_dir(self.folder.path());
         command.stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap()
     }
 
-    /// Returns how often each was written.
-    fn written(&self) -> BTreeMap<String, usize> {
+    /// Returns how many times each line was written.
+    fn line_counts(&self) -> BTreeMap<String, usize> {
         let text = std::fs::read_to_string(self.folder.path().join("written")).unwrap_or_default();
         let mut counts = BTreeMap::new();
         text.lines().for_each(|line| *counts.entry(line.to_owned()).or_default() += 1);
@@ -216,7 +220,7 @@ impl Work {
     }
 
     async fn entries(&self) -> Vec<String> {
-        let store = self.place.open().await;
+        let store = self.test_store.open().await;
         store.read(&id("work")).await.map(|stored| stored.entries).unwrap_or_default()
     }
 
@@ -224,12 +228,12 @@ impl Work {
         Log::read(self.entries().await).unwrap().conversation().to_vec()
     }
 
-    /// Returns what was written by calls whose end was kept.
-    async fn finished(&self) -> Vec<String> {
+    /// Returns the results of calls whose end was saved.
+    async fn finished_calls(&self) -> Vec<String> {
         let entries = self.entries().await;
         let finished = entries.iter().filter_map(|entry| match serde_json::from_str(entry).unwrap() {
-            Entry::Input {
-                input: RunInput::Finished { outcome: conversation::ToolOutcome::Value { value }, .. },
+            LogEntry::InputReceived {
+                input: RunInput::CallFinished { outcome: conversation::ToolOutcome::Value { value }, .. },
                 ..
             } => value.as_str().map(str::to_owned),
             _ => None,
@@ -243,66 +247,67 @@ fn is_killed(status: ExitStatus) -> bool {
     !status.success()
 }
 
-async fn killed_at_every_step(place: impl AsyncFn() -> Option<Place>) {
-    let Some(whole) = place().await.map(Work::new) else { return };
-    assert!(!is_killed(whole.go("never", "no")));
-    let (expected, count) = (whole.conversation().await, whole.written());
-    assert_eq!(count.values().copied().collect::<Vec<_>>(), [1, 1, 1], "{count:?}");
-    let mut deaths = 0;
+async fn kill_at_every_step(test_store: impl AsyncFn() -> Option<TestStore>) {
+    let Some(undisturbed) = test_store().await.map(Workspace::new) else { return };
+    assert!(!is_killed(undisturbed.run_process("never", "no")));
+    let expected = undisturbed.conversation().await;
+    let counts = undisturbed.line_counts();
+    assert_eq!(counts.values().copied().collect::<Vec<_>>(), [1, 1, 1], "{counts:?}");
+    let mut kills = 0;
     for moment in ["before", "after"] {
         for number in 1.. {
-            let work = Work::new(place().await.unwrap());
+            let workspace = Workspace::new(test_store().await.unwrap());
             let when = format!("{moment} {number}");
-            if !is_killed(work.go(&when, "no")) {
+            if !is_killed(workspace.run_process(&when, "no")) {
                 break;
             }
-            deaths += 1;
-            let finished = work.finished().await;
-            assert!(!is_killed(work.go("never", "yes")), "{when}");
-            assert_eq!(work.conversation().await, expected, "{when}");
-            for (what, times) in work.written() {
+            kills += 1;
+            let finished = workspace.finished_calls().await;
+            assert!(!is_killed(workspace.run_process("never", "yes")), "{when}");
+            assert_eq!(workspace.conversation().await, expected, "{when}");
+            for (what, times) in workspace.line_counts() {
                 let is_finished = finished.contains(&what);
                 assert!(times == 1 || (!is_finished && times == 2), "{when}: {what} {times} times, {finished:?}");
             }
         }
     }
-    assert!(deaths >= 14, "only {deaths} deaths");
+    assert!(kills >= 14, "only {kills} kills");
 }
 
-/// Dies each time that something new was kept, until there is nothing left to do.
-async fn killed_again_and_again(place: Place) {
-    let work = Work::new(place);
-    let mut deaths = 0;
-    while is_killed(work.go("after 2", "no")) {
-        deaths += 1;
-        assert!(deaths < 50, "it gets nowhere");
+/// Kills the process each time it has saved something new, until the run is done.
+async fn kill_repeatedly(test_store: TestStore) {
+    let workspace = Workspace::new(test_store);
+    let mut kills = 0;
+    while is_killed(workspace.run_process("after 2", "no")) {
+        kills += 1;
+        assert!(kills < 50, "the run makes no progress");
     }
-    assert!(deaths >= 5, "only {deaths} deaths");
-    // Nothing that may not be done twice was, and each call has its result.
-    let log = Log::read(work.entries().await).unwrap();
-    assert!(log.run().is_none() && matches!(log.turns()[0].outcome, RunOutcome::Answer { .. }));
-    let written = work.written();
-    assert!(written.iter().all(|(what, times)| *times == 1 || what == "b"), "{written:?}");
+    assert!(kills >= 5, "only {kills} kills");
+    // Calls that are not idempotent were made once, and each call has a result.
+    let log = Log::read(workspace.entries().await).unwrap();
+    assert!(log.open_run().is_none() && matches!(log.turns()[0].outcome, RunOutcome::Answer { .. }));
+    let counts = workspace.line_counts();
+    assert!(counts.iter().all(|(what, times)| *times == 1 || what == "b"), "{counts:?}");
 }
 
 #[tokio::test]
 async fn killed_at_every_step_in_sqlite() {
-    killed_at_every_step(async || Some(Place::sqlite())).await;
+    kill_at_every_step(async || Some(TestStore::sqlite())).await;
 }
 
 #[tokio::test]
 async fn killed_at_every_step_in_postgres() {
-    killed_at_every_step(Place::postgres).await;
+    kill_at_every_step(TestStore::postgres).await;
 }
 
 #[tokio::test]
-async fn killed_again_and_again_in_sqlite() {
-    killed_again_and_again(Place::sqlite()).await;
+async fn killed_repeatedly_in_sqlite() {
+    kill_repeatedly(TestStore::sqlite()).await;
 }
 
 #[tokio::test]
-async fn killed_again_and_again_in_postgres() {
-    if let Some(place) = Place::postgres().await {
-        killed_again_and_again(place).await;
+async fn killed_repeatedly_in_postgres() {
+    if let Some(test_store) = TestStore::postgres().await {
+        kill_repeatedly(test_store).await;
     }
 }

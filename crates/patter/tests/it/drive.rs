@@ -1,18 +1,20 @@
-//! Runs, driven with scripted models and real tools, and providers over a real HTTP server.
+//! Runs with scripted models and real tools, and with providers behind a real HTTP server.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::post};
 use futures_util::{StreamExt, stream};
-use patter::drive::{Answer, Approver, Driver, RunEvent, RunEventKind, now};
+use patter::drive::{ApprovalAnswer, Approver, Driver, RunEvent, RunEventKind, now_ms};
 use patter::library::Layer;
 use patter::message::conversation::Message;
-use patter::model::{HttpModel, Model, ModelError, ScriptedModel, models};
+use patter::model::{HttpModel, Model, ModelError, ScriptedModel, model_resolver};
 use patter::permission::Rule;
 use patter::project::{Environment, Project};
 use patter::run::{PendingCall, Run, RunOutcome};
-use patter::tool::{BoxFuture, CancellationToken, Failure, Kit, Tool, Workspace, merge, standard::standard};
+use patter::tool::{
+    BoxFuture, CancellationToken, Tool, ToolFailure, ToolResources, Workspace, merge, standard::standard_library,
+};
 use serde_json::{Value as Json, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,13 +23,13 @@ use std::time::Duration;
 const AGENT: &str = "[greeter:Agent {instruction: 'Greet with `sayHello`.', model: 'OpenAI/gpt-4o-mini'} |
   [sayHello:Tool {description: 'Greets'} | (personName::Text {default: 'world'})==>(::Text)]]";
 
-/// What a run was, for comparing.
-struct Ran {
+/// A finished run with its events.
+struct Finished {
     run: Run,
     events: Vec<String>,
 }
 
-impl Ran {
+impl Finished {
     fn answer(&self) -> &str {
         match self.run.outcome() {
             Some(RunOutcome::Answer { text, .. }) => text,
@@ -50,7 +52,7 @@ fn driver(
     model: impl Fn() -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static,
 ) -> Driver {
     let ours = Workspace::builder().toolbox("ours", |toolbox| toolbox.tools(tools)).build().unwrap();
-    let internal = standard(&Kit::new(".", Environment::default()));
+    let internal = standard_library(&ToolResources::new(".", Environment::default()));
     let library = merge([(Layer::Internal, internal), (Layer::Project, ours)]).unwrap();
     Driver::new(Arc::new(Project::read([("a.gram", agents)])), library.into(), Arc::new(move |_| model()))
 }
@@ -60,9 +62,9 @@ fn scripted(agents: &str, tools: Vec<Tool>, script: &Json) -> Driver {
     driver(agents, tools, move || Ok(Arc::clone(&model)))
 }
 
-async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &CancellationToken) -> Ran {
+async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &CancellationToken) -> Finished {
     let events = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&events);
+    let sink = Arc::clone(&events);
     let driver = driver.with_listener(move |event: &RunEvent| {
         let text = match &event.kind {
             RunEventKind::Text { text } => format!("text {text}"),
@@ -71,16 +73,16 @@ async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &C
             RunEventKind::Asked { tool, .. } => format!("ask {tool}"),
             _ => return,
         };
-        heard.lock().unwrap().push(format!("{}{text}", "  ".repeat(event.depth as usize)));
+        sink.lock().unwrap().push(format!("{}{text}", "  ".repeat(event.depth as usize)));
     });
     let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
-    let begun = Run::start(compiled.spec().clone(), before, input, now()).unwrap();
-    let run = driver.drive(&compiled, begun, cancellation).await;
+    let run = Run::start(compiled.spec().clone(), before, input, now_ms()).unwrap();
+    let run = driver.drive(&compiled, run, cancellation).await;
     let events = events.lock().unwrap().clone();
-    Ran { run, events }
+    Finished { run, events }
 }
 
-async fn plays(agents: &str, tools: Vec<Tool>, script: Json) -> Ran {
+async fn play(agents: &str, tools: Vec<Tool>, script: Json) -> Finished {
     run(scripted(agents, tools, &script), Vec::new(), "Hello! My name is Alice.", &CancellationToken::new()).await
 }
 
@@ -89,15 +91,15 @@ fn call(tool: &str, arguments: Json) -> Json {
 }
 
 #[tokio::test]
-async fn a_greeting_calls_the_tool_and_its_result_reaches_the_answer() {
+async fn greeting_calls_the_tool_and_uses_its_result() {
     let script = json!([
         {"calls": [{"tool": "sayHello", "arguments": {"personName": "Alice"}}], "expect": {"user": ["Alice"], "tools": ["sayHello"]}},
         {"text": "Hello, Alice! Nice to meet you.", "expect": {"results": ["Hello, Alice!"]}},
     ]);
-    let ran = plays(AGENT, vec![], script).await;
-    assert_eq!(ran.answer(), "Hello, Alice! Nice to meet you.");
-    assert_eq!(ran.events.first().map(String::as_str), Some("call sayHello"));
-    let response = serde_json::to_value(ran.run.response()).unwrap();
+    let finished = play(AGENT, vec![], script).await;
+    assert_eq!(finished.answer(), "Hello, Alice! Nice to meet you.");
+    assert_eq!(finished.events.first().map(String::as_str), Some("call sayHello"));
+    let response = serde_json::to_value(finished.run.response()).unwrap();
     assert_eq!(
         response["tools_used"][0],
         json!({"tool_name": "sayHello", "args": {"personName": "Alice"}, "result": {"success": "Hello, Alice!"}})
@@ -105,8 +107,9 @@ async fn a_greeting_calls_the_tool_and_its_result_reaches_the_answer() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_with_a_call_goes_back_to_the_model() {
-    let fails = Tool::native("fails", "Fails", "()==>(::Text)", |_, _| async { Err(Failure::new("no luck")) }).unwrap();
+async fn call_errors_are_returned_to_the_model() {
+    let fails =
+        Tool::native("fails", "Fails", "()==>(::Text)", |_, _| async { Err(ToolFailure::new("no luck")) }).unwrap();
     let agent = AGENT.replace("]]", "], fails]");
     let script = json!([
         call("sayHelo", json!({})),
@@ -117,71 +120,76 @@ async fn what_goes_wrong_with_a_call_goes_back_to_the_model() {
         call("sayHello", json!({})),
         {"text": "done"},
     ]);
-    let ran = plays(&agent, vec![fails], script).await;
-    let results = ran.results();
+    let finished = play(&agent, vec![fails], script).await;
+    let results = finished.results();
     let expected = [
         "did you mean `sayHello`?",
         "JSON",
         "`personName`: expected a Text, found 5",
-        "`sayHello` takes no `name`",
+        "`sayHello` has no parameter `name`",
         "no luck",
         "Hello, world!",
     ];
     for (result, expected) in results.iter().zip(expected) {
-        assert!(result.contains(expected), "{result} has no {expected}");
+        assert!(result.contains(expected), "{result} does not contain {expected}");
     }
-    assert_eq!((results.len(), ran.answer()), (6, "done"));
+    assert_eq!((results.len(), finished.answer()), (6, "done"));
 }
 
-/// Calls of one reply run at the same time, and their results stand in the order of the calls.
+/// Calls of one reply run concurrently, and their results are in the order of the calls.
 #[tokio::test]
-async fn calls_of_one_reply_run_together() {
+async fn calls_of_one_reply_run_concurrently() {
     let barrier = Arc::new(tokio::sync::Barrier::new(3));
-    let meets = Tool::native("meets", "Waits for the others", "(n::Int)==>(::Int)", move |arguments: Json, _| {
+    let meet = Tool::native("meet", "Waits for the others", "(n::Int)==>(::Int)", move |arguments: Json, _| {
         let barrier = Arc::clone(&barrier);
         async move {
             barrier.wait().await;
             Ok(arguments["n"].clone())
         }
     });
-    let calls: Vec<_> = (1..=3).map(|n| json!({"tool": "meets", "arguments": {"n": n}})).collect();
-    let agent = AGENT.replace("]]", "], meets]");
-    let ran =
-        plays(&agent, vec![meets.unwrap().timeout(Duration::from_secs(20))], json!([{"calls": calls}, {"text": "ok"}]))
+    let calls: Vec<_> = (1..=3).map(|n| json!({"tool": "meet", "arguments": {"n": n}})).collect();
+    let agent = AGENT.replace("]]", "], meet]");
+    let finished =
+        play(&agent, vec![meet.unwrap().timeout(Duration::from_secs(20))], json!([{"calls": calls}, {"text": "ok"}]))
             .await;
-    assert_eq!(ran.results(), ["1", "2", "3"]);
+    assert_eq!(finished.results(), ["1", "2", "3"]);
 }
 
 #[tokio::test]
-async fn a_run_ends_after_ten_calls_of_the_model() {
-    let ran = plays(AGENT, vec![], vec![call("sayHello", json!({})); 12].into()).await;
-    let Some(RunOutcome::Failed(failure)) = ran.run.outcome() else { panic!() };
-    assert_eq!((failure.kind.name(), ran.run.model_calls(), ran.results().len()), ("ToolError", 10, 10));
+async fn run_ends_after_ten_model_calls() {
+    let finished = play(AGENT, vec![], vec![call("sayHello", json!({})); 12].into()).await;
+    let Some(RunOutcome::Failed(failure)) = finished.run.outcome() else { panic!() };
+    assert_eq!((failure.kind.name(), finished.run.model_calls(), finished.results().len()), ("ToolError", 10, 10));
 }
 
-struct Answers(&'static str, AtomicUsize);
+/// Approves calls for one person only.
+struct ApproveOnly(&'static str);
 
-impl Approver for Answers {
-    fn ask<'a>(&'a self, _: &'a str, call: &'a PendingCall, _: &'a str) -> BoxFuture<'a, Answer> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        let is_it = call.arguments["personName"] == self.0;
-        Box::pin(async move { if is_it { Answer::Approve } else { Answer::Refuse("not that one".to_owned()) } })
+impl Approver for ApproveOnly {
+    fn ask<'a>(&'a self, _: &'a str, call: &'a PendingCall, _: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
+        let is_approved = call.arguments["personName"] == self.0;
+        Box::pin(async move {
+            if is_approved { ApprovalAnswer::Approve } else { ApprovalAnswer::Refuse("not that one".to_owned()) }
+        })
     }
 }
 
 #[tokio::test]
-async fn approvals_are_asked_for_each_call() {
+async fn approval_is_requested_for_each_call() {
     let calls: Vec<_> =
         ["Ann", "Bob"].iter().map(|name| json!({"tool": "sayHello", "arguments": {"personName": name}})).collect();
     let script = json!([{"calls": calls}, {"text": "ok"}]);
     let rule = || Rule::parse("ask sayHello", "the test").unwrap();
-    let asked =
-        scripted(AGENT, vec![], &script).with_rules([rule()]).with_approver(Answers("Bob", AtomicUsize::new(0)));
-    let ran = run(asked, Vec::new(), "hi", &CancellationToken::new()).await;
-    assert_eq!(ran.results(), ["not permitted: not that one", "Hello, Bob!"]);
-    let nobody =
+    let driver = scripted(AGENT, vec![], &script).with_rules([rule()]).with_approver(ApproveOnly("Bob"));
+    let finished = run(driver, Vec::new(), "hi", &CancellationToken::new()).await;
+    assert_eq!(finished.results(), ["not permitted: not that one", "Hello, Bob!"]);
+    let unattended =
         run(scripted(AGENT, vec![], &script).with_rules([rule()]), Vec::new(), "hi", &CancellationToken::new()).await;
-    assert!(nobody.results().iter().all(|result| result.contains("nobody to ask")), "{:?}", nobody.results());
+    assert!(
+        unattended.results().iter().all(|result| result.contains("nobody is available to approve it")),
+        "{:?}",
+        unattended.results()
+    );
     let denied = Rule::parse("deny sayHello", "the test").unwrap();
     let denied =
         run(scripted(AGENT, vec![], &script).with_rules([denied]), Vec::new(), "hi", &CancellationToken::new()).await;
@@ -189,64 +197,67 @@ async fn approvals_are_asked_for_each_call() {
 }
 
 #[tokio::test]
-async fn cancellation_reaches_the_tools_and_keeps_what_finished() {
-    let begun = Arc::new(tokio::sync::Notify::new());
-    let (told, heard) = (Arc::clone(&begun), Arc::new(Mutex::new(None)));
-    let seen = Arc::clone(&heard);
-    let hangs = Tool::native("hangs", "Hangs", "()==>(::Text)", move |_, context| {
+async fn cancellation_reaches_tools_and_keeps_finished_results() {
+    let started = Arc::new(tokio::sync::Notify::new());
+    let notify = Arc::clone(&started);
+    let token = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&token);
+    let hang = Tool::native("hang", "Hangs", "()==>(::Text)", move |_, context| {
         *seen.lock().unwrap() = Some(context.cancellation().clone());
-        told.notify_one();
+        notify.notify_one();
         std::future::pending()
     });
-    let agent = AGENT.replace("]]", "], hangs]");
-    let script = json!([{"calls": [{"tool": "sayHello", "arguments": {}}, {"tool": "hangs", "arguments": {}}]}]);
+    let agent = AGENT.replace("]]", "], hang]");
+    let script = json!([{"calls": [{"tool": "sayHello", "arguments": {}}, {"tool": "hang", "arguments": {}}]}]);
     let cancellation = CancellationToken::new();
-    let driver = scripted(&agent, vec![hangs.unwrap()], &script);
-    let (ran, ()) = tokio::join!(run(driver, Vec::new(), "hi", &cancellation), async {
-        begun.notified().await;
+    let driver = scripted(&agent, vec![hang.unwrap()], &script);
+    let (finished, ()) = tokio::join!(run(driver, Vec::new(), "hi", &cancellation), async {
+        started.notified().await;
         tokio::task::yield_now().await;
         cancellation.cancel();
     });
-    assert_eq!(ran.run.outcome(), Some(&RunOutcome::Cancelled));
-    assert_eq!(ran.results(), ["Hello, world!", "cancelled"]);
-    assert!(heard.lock().unwrap().as_ref().unwrap().is_cancelled());
+    assert_eq!(finished.run.outcome(), Some(&RunOutcome::Cancelled));
+    assert_eq!(finished.results(), ["Hello, world!", "cancelled"]);
+    assert!(token.lock().unwrap().as_ref().unwrap().is_cancelled());
 }
 
 #[tokio::test]
-async fn a_deadline_ends_model_and_tools() {
+async fn deadline_ends_a_model_call() {
     let agent = AGENT.replace("model:", "timeout: 50ms, model:");
-    let ran = plays(&agent, vec![], json!([{"text": "late", "delayMs": 60_000}])).await;
-    let Some(RunOutcome::Failed(failure)) = ran.run.outcome() else { panic!("{:?}", ran.run.outcome()) };
+    let finished = play(&agent, vec![], json!([{"text": "late", "delayMs": 60_000}])).await;
+    let Some(RunOutcome::Failed(failure)) = finished.run.outcome() else { panic!("{:?}", finished.run.outcome()) };
     assert!(failure.to_string().contains("50 ms") || failure.to_string().contains("0.05"), "{failure}");
 }
 
 #[tokio::test]
-async fn agents_call_agents() {
+async fn agent_calls_agent() {
     let agents = "[greeter:Agent {instruction: 'Ask `helper`.', model: 'demo'} | helper]
         [helper:Agent {description: 'Helps', instruction: 'Greet.', model: 'demo'} | sayHello]";
-    // One script plays both: the outer conversation and the inner one count their own replies.
+    // Each conversation counts its own replies.
     let outer = json!([{"calls": [{"tool": "helper", "arguments": {"input": "greet Ann"}}]}, {"text": "helped"}]);
     let inner = json!([call("sayHello", json!({"personName": "Ann"})), {"text": "Ann is greeted"}]);
     let parse =
         |script: &Json| -> Arc<dyn Model> { Arc::new(ScriptedModel::parse("script", &script.to_string()).unwrap()) };
-    let (outer, inner, turn) = (parse(&outer), parse(&inner), AtomicUsize::new(0));
+    let outer = parse(&outer);
+    let inner = parse(&inner);
+    let turn = AtomicUsize::new(0);
     let driver = driver(agents, vec![], move || {
-        // Outer, inner, inner, outer.
+        // The order of the calls: outer, inner, inner, outer.
         Ok(Arc::clone(if matches!(turn.fetch_add(1, Ordering::Relaxed), 1 | 2) { &inner } else { &outer }))
     });
-    let ran = run(driver, Vec::new(), "hi", &CancellationToken::new()).await;
-    assert_eq!((ran.answer(), ran.results()), ("helped", vec!["Ann is greeted".to_owned()]));
+    let finished = run(driver, Vec::new(), "hi", &CancellationToken::new()).await;
+    assert_eq!((finished.answer(), finished.results()), ("helped", vec!["Ann is greeted".to_owned()]));
     assert_eq!(
-        ran.events[..4],
+        finished.events[..4],
         ["call helper", "  call sayHello", "  done sayHello", "  text Ann "],
         "{:?}",
-        ran.events
+        finished.events
     );
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on() {
-    let first = plays(AGENT, vec![], json!([{"text": "Hello Bob"}])).await;
+async fn conversation_continues() {
+    let first = play(AGENT, vec![], json!([{"text": "Hello Bob"}])).await;
     let script = json!([{"text": "unused"}, {"text": "You are Bob", "expect": {"user": ["who am I"]}}]);
     let before = first.run.conversation().to_vec();
     let second = run(scripted(AGENT, vec![], &script), before, "who am I?", &CancellationToken::new()).await;
@@ -254,23 +265,24 @@ async fn a_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_bound_stops_before_the_model() {
-    let called = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&called);
+async fn unbound_tools_are_reported_before_the_model_is_called() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
     let agent = AGENT.replace("]]", "], nothing, nowhere]");
     let driver = driver(&agent, vec![], move || {
-        counted.fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, Ordering::Relaxed);
         Err(ModelError::Cancelled)
     });
     let error = driver.compile(&driver.agent("greeter").unwrap()).unwrap_err().to_string();
     assert!(error.contains("`nothing`") && error.contains("`nowhere`"), "{error}");
-    assert_eq!(called.load(Ordering::Relaxed), 0);
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
 
-/// A server that speaks like OpenAI: what it says to each request, and what it was asked.
+/// Starts a server with the API of OpenAI. Returns its address, and the requests that it receives.
 async fn provider(replies: Vec<Response>) -> (String, Arc<Mutex<Vec<(HeaderMap, Json)>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (seen, replies) = (Arc::clone(&asked), Arc::new(Mutex::new(replies.into_iter())));
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&requests);
+    let replies = Arc::new(Mutex::new(replies.into_iter()));
     let router = Router::new().route(
         "/v1/chat/completions",
         post(move |headers: HeaderMap, body: String| async move {
@@ -281,13 +293,13 @@ async fn provider(replies: Vec<Response>) -> (String, Arc<Mutex<Vec<(HeaderMap, 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (address, asked)
+    (address, requests)
 }
 
 fn sse(events: &[Json]) -> Response {
     let mut text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     text.push_str("data: [DONE]\n\n");
-    // In pieces, as they come over a network.
+    // In small chunks, as over a network.
     let pieces: Vec<_> = text.as_bytes().chunks(7).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
     Response::new(Body::from_stream(stream::iter(pieces)))
 }
@@ -297,14 +309,14 @@ fn delta(delta: Json, finish: Json) -> Json {
 }
 
 fn over_http(base: &str) -> Driver {
-    let environment = Environment::of([("OPENAI_API_KEY", "k3y-s3cret"), ("OPENAI_BASE_URL", base)]);
-    let models = models(&environment);
+    let environment = Environment::from_variables([("OPENAI_API_KEY", "k3y-s3cret"), ("OPENAI_BASE_URL", base)]);
+    let models = model_resolver(&environment);
     let model = "OpenAI/gpt-4o-mini".parse().unwrap();
     driver(AGENT, vec![], move || models(&model))
 }
 
 #[tokio::test]
-async fn a_run_over_http() {
+async fn run_over_http() {
     let calls = [
         delta(
             json!({"role": "assistant", "tool_calls": [{"index": 0, "id": "c1", "function": {"name": "sayHello", "arguments": ""}}]}),
@@ -315,19 +327,19 @@ async fn a_run_over_http() {
     ];
     let answer = [delta(json!({"content": "Hello, "}), Json::Null), delta(json!({"content": "Ålice!"}), json!("stop"))];
     let limited = (StatusCode::TOO_MANY_REQUESTS, [("retry-after-ms", "1")], "slow down").into_response();
-    let (base, asked) = provider(vec![limited, sse(&calls), sse(&answer)]).await;
-    let ran = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
-    assert_eq!((ran.answer(), ran.results()), ("Hello, Ålice!", vec!["Hello, Ålice!".to_owned()]));
-    let asked = asked.lock().unwrap();
-    assert_eq!(asked.len(), 3, "the request that was limited is made again");
-    assert_eq!(asked[0].0["authorization"], "Bearer k3y-s3cret");
-    assert_eq!(asked[0].1, asked[1].1);
-    assert_eq!(asked[2].1["messages"].as_array().unwrap().last().unwrap()["content"], "Hello, Ålice!");
+    let (base, requests) = provider(vec![limited, sse(&calls), sse(&answer)]).await;
+    let finished = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
+    assert_eq!((finished.answer(), finished.results()), ("Hello, Ålice!", vec!["Hello, Ålice!".to_owned()]));
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests.len(), 3, "the rate-limited request is retried");
+    assert_eq!(requests[0].0["authorization"], "Bearer k3y-s3cret");
+    assert_eq!(requests[0].1, requests[1].1);
+    assert_eq!(requests[2].1["messages"].as_array().unwrap().last().unwrap()["content"], "Hello, Ålice!");
 }
 
-/// The provider says that a reply is complete, and leaves the connection open.
+/// The provider completes a reply but leaves the connection open.
 #[tokio::test]
-async fn a_complete_reply_needs_no_end_of_the_connection() {
+async fn complete_reply_does_not_wait_for_the_connection_to_close() {
     let cases = [
         (
             "OpenAI/m",
@@ -363,46 +375,48 @@ async fn a_complete_reply_needs_no_end_of_the_connection() {
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(body)).await });
         let bases = ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"].map(|name| (name, base.as_str()));
         let keys = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("PATTER_OPENAI_API", api)];
-        let models = models(&Environment::of(bases.into_iter().chain(keys)));
+        let models = model_resolver(&Environment::from_variables(bases.into_iter().chain(keys)));
         let model = model.parse().unwrap();
-        let ran = run(driver(AGENT, vec![], move || models(&model)), Vec::new(), "hi", &CancellationToken::new()).await;
-        assert_eq!((ran.answer(), ran.run.usage().input_tokens), ("Hi", 3), "{text}");
+        let finished =
+            run(driver(AGENT, vec![], move || models(&model)), Vec::new(), "hi", &CancellationToken::new()).await;
+        assert_eq!((finished.answer(), finished.run.usage().input_tokens), ("Hi", 3), "{text}");
     }
 }
 
-/// Some servers know no pieces, whatever they are asked for.
+/// Some servers do not stream, even if requested.
 #[tokio::test]
-async fn a_reply_that_comes_whole_is_shown_all_the_same() {
+async fn unstreamed_reply_is_emitted() {
     let body = "\n {\"choices\":[{\"message\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\n\"usage\":{\"prompt_tokens\":3}}";
     let (base, _) = provider(vec![([("content-type", "application/json")], body).into_response()]).await;
-    let ran = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
-    assert_eq!((ran.answer(), ran.run.usage().input_tokens), ("Hi", 3));
-    assert_eq!(ran.events, ["text Hi"]);
+    let finished = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
+    assert_eq!((finished.answer(), finished.run.usage().input_tokens), ("Hi", 3));
+    assert_eq!(finished.events, ["text Hi"]);
 }
 
-/// Where nobody listens, replies come whole.
+/// Without a listener, replies are not streamed.
 #[tokio::test]
-async fn a_run_that_nobody_watches() {
+async fn run_without_a_listener_does_not_stream() {
     let reply = |message: Json| {
         let body = json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
         Response::new(Body::from(body.to_string()))
     };
     let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "sayHello", "arguments": "{}"}}]});
-    let (base, asked) = provider(vec![reply(call), reply(json!({"role": "assistant", "content": "done"}))]).await;
+    let (base, requests) = provider(vec![reply(call), reply(json!({"role": "assistant", "content": "done"}))]).await;
     let driver = over_http(&base);
     let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
-    let begun = Run::start(compiled.spec().clone(), Vec::new(), "hi", now()).unwrap();
-    let run = driver.drive(&compiled, begun, &CancellationToken::new()).await;
+    let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now_ms()).unwrap();
+    let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert_eq!((run.response().content.as_str(), run.response().tools_used.len()), ("done", 1), "{:?}", run.outcome());
     assert_eq!((run.usage().input_tokens, run.usage().output_tokens), (6, 4));
-    assert!(asked.lock().unwrap().iter().all(|(_, body)| body["stream"] != true));
+    assert!(requests.lock().unwrap().iter().all(|(_, body)| body["stream"] != true));
 }
 
 #[tokio::test]
-async fn a_provider_that_misbehaves_is_an_error_and_never_a_hang() {
-    let half = |text: &'static str| Response::new(Body::from(text));
-    let moved =
-        |status, place: &'static str| (StatusCode::from_u16(status).unwrap(), [("location", place)]).into_response();
+async fn misbehaving_provider_is_an_error_and_never_a_hang() {
+    let partial = |text: &'static str| Response::new(Body::from(text));
+    let moved = |status, location: &'static str| {
+        (StatusCode::from_u16(status).unwrap(), [("location", location)]).into_response()
+    };
     let cases: Vec<(Vec<Response>, &str, usize)> = vec![
         (
             vec![
@@ -421,39 +435,39 @@ async fn a_provider_that_misbehaves_is_an_error_and_never_a_hang() {
             "502",
             3,
         ),
-        (vec![half(""), half("\n"), half("data: ")], "ended before it was complete", 3),
-        // What is no reply is named, and not asked for again.
+        (vec![partial(""), partial("\n"), partial("data: ")], "ended before it was complete", 3),
+        // A response that is not a reply is described, and not retried.
         (
             vec![([("content-type", "text/html")], "<html>\n\u{1b}[2Jk3y-s3cret</html>").into_response()],
-            "OpenAI answered with text/html, which is no reply of a model: <html> [2J",
+            "the response of OpenAI is not a model reply (text/html): <html> [2J",
             1,
         ),
-        (vec![half("garbage")], "OpenAI answered with something without a content type, which", 1),
-        (vec![half(r#"{"detail": "nothing here"}"#)], "it has no `choices`", 1),
-        // A POST does not become a GET, and does not go elsewhere.
-        (vec![moved(301, "/v1/elsewhere?q=k3y-s3cret")], "/v1/elsewhere`, and a POST is not sent on to there", 1),
-        (vec![moved(302, "https://example.com/")], "the address moved to `https://example.com/`", 1),
-        (vec![moved(303, "/v1/chat/completions")], "the address moved to `http://127.0.0.1:", 1),
-        // What was shown is not asked for again.
+        (vec![partial("garbage")], "the response of OpenAI is not a model reply (no content type): garbage", 1),
+        (vec![partial(r#"{"detail": "nothing here"}"#)], "malformed reply: missing `choices`", 1),
+        // A POST neither becomes a GET nor follows redirects.
+        (vec![moved(301, "/v1/elsewhere?q=k3y-s3cret")], "/v1/elsewhere`, and POST requests are not redirected", 1),
+        (vec![moved(302, "https://example.com/")], "the endpoint moved to `https://example.com/`", 1),
+        (vec![moved(303, "/v1/chat/completions")], "the endpoint moved to `http://127.0.0.1:", 1),
+        // A reply that was partly shown is not retried.
         (
-            vec![half("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n"), half("")],
+            vec![partial("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n"), partial("")],
             "ended before it was complete",
             1,
         ),
     ];
-    for (replies, expected, requests) in cases {
-        let (base, asked) = provider(replies).await;
-        let ran = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
-        let Some(RunOutcome::Failed(failure)) = ran.run.outcome() else { panic!("{:?}", ran.run.outcome()) };
-        assert!(failure.to_string().contains(expected), "{failure} has no {expected}");
+    for (replies, expected, count) in cases {
+        let (base, requests) = provider(replies).await;
+        let finished = run(over_http(&base), Vec::new(), "hi", &CancellationToken::new()).await;
+        let Some(RunOutcome::Failed(failure)) = finished.run.outcome() else { panic!("{:?}", finished.run.outcome()) };
+        assert!(failure.to_string().contains(expected), "{failure} does not contain {expected}");
         assert!(!failure.to_string().contains("k3y-s3cret"), "{failure}");
-        assert_eq!(asked.lock().unwrap().len(), requests, "{failure}");
-        assert_eq!(ran.run.conversation().last(), Some(&Message::user("hi")), "nothing is lost");
+        assert_eq!(requests.lock().unwrap().len(), count, "{failure}");
+        assert_eq!(finished.run.conversation().last(), Some(&Message::user("hi")), "the message is kept");
     }
 }
 
 #[tokio::test]
-async fn without_a_key_the_variable_is_named() {
+async fn missing_key_error_names_the_variable() {
     let error = HttpModel::new(&"Anthropic/claude".parse().unwrap(), &Environment::default()).err().unwrap();
     assert!(error.to_string().contains("`ANTHROPIC_API_KEY`") && error.hint().unwrap().contains("--model demo"));
 }

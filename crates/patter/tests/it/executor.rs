@@ -1,34 +1,34 @@
-//! The executor: its order, each way to end, and what it tells.
+//! The executor: its order, outcomes and events.
 
 use patter::library::Layer;
 use patter::permission::{Permissions, Rule};
 use patter::tool::{
-    Approval, BoxFuture, Call, CallError, CancellationToken, Definition, Ended, Executor, Failure, Implementation,
-    Kind, State, Tool, ToolContext, ToolEvent, ToolEventKind, Workspace, merge,
+    Approval, BoxFuture, CallError, CallOutcome, CallRequest, CancellationToken, Definition, Executor, Implementation,
+    SharedState, Tool, ToolContext, ToolEvent, ToolEventKind, ToolFailure, ToolKind, Workspace, merge,
 };
 use serde_json::{Value as Json, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-type Work = dyn Fn(Json, ToolContext) -> BoxFuture<'static, Result<Json, Failure>> + Send + Sync;
+type Work = dyn Fn(Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolFailure>> + Send + Sync;
 
 struct Function(Box<Work>);
 
 impl Implementation for Function {
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         (self.0)(arguments, context.clone())
     }
 }
 
 fn tool<F>(name: &str, signature: &str, work: impl Fn(Json, ToolContext) -> F + Send + Sync + 'static) -> Tool
 where
-    F: Future<Output = Result<Json, Failure>> + Send + 'static,
+    F: Future<Output = Result<Json, ToolFailure>> + Send + 'static,
 {
     let definition = Definition::new(name, "Does it", signature).unwrap();
     Tool::new(
         definition,
-        Kind::Native,
+        ToolKind::Native,
         Function(Box::new(move |arguments, context| Box::pin(work(arguments, context)))),
     )
 }
@@ -43,7 +43,7 @@ fn executor(tools: impl IntoIterator<Item = Tool>, rules: &[&str]) -> Executor {
     Executor::new(merge([(Layer::Project, workspace)]).unwrap().into(), Permissions::default().with_all(rules))
 }
 
-/// A tool that two toolboxes have.
+/// A tool in two toolboxes.
 fn both() -> Tool {
     tool("both", "()==>(::Text)", |_, _| async { Ok(json!("")) })
 }
@@ -54,8 +54,8 @@ fn echo() -> Tool {
     })
 }
 
-/// Makes a call and writes how it ended.
-async fn ended(executor: &Executor, call: Call) -> String {
+/// Makes a call, and describes its outcome.
+async fn outcome(executor: &Executor, call: CallRequest) -> String {
     match executor.call(call).await {
         Ok(value) => value.to_string(),
         Err(error) => format!("{}: {error}", error.kind()),
@@ -63,10 +63,10 @@ async fn ended(executor: &Executor, call: Call) -> String {
 }
 
 #[tokio::test]
-async fn each_way_to_end() {
+async fn reports_each_outcome() {
     let tools = [
         echo(),
-        tool("fails", "()==>(::Text)", |_, _| async { Err(Failure::new("no luck").with_detail("password=x")) }),
+        tool("fails", "()==>(::Text)", |_, _| async { Err(ToolFailure::new("no luck").with_detail("password=x")) }),
         tool("leaks", "()==>(::Text)", |_, _| async { Ok(json!(std::fs::read_to_string("/no/such/file")?)) }),
         tool("panics", "()==>(::Text)", |_, _| async { panic!("at the disco") }),
         tool("lies", "()==>(::Int)", |_, _| async { Ok(json!("seven")) }),
@@ -74,51 +74,60 @@ async fn each_way_to_end() {
     ];
     let executor = executor(tools, &["allow t/*", "ask t/echo when text is 'careful'", "deny t/echo when times > 3"]);
     let check = async |name: &str, arguments: Json, expected: &str| {
-        assert_eq!(ended(&executor, Call::new(name, arguments)).await, expected, "{name}");
+        assert_eq!(outcome(&executor, CallRequest::new(name, arguments)).await, expected, "{name}");
     };
     check("t/echo", json!({"text": "a"}), "\"a\"").await;
     check("echo", json!({"text": "a", "times": 2}), "\"aa\"").await;
-    check("both", json!({}), "not_found: `both` may be `t/both` or `u/both` of the project layer; write the full name")
-        .await;
+    check(
+        "both",
+        json!({}),
+        "not_found: `both` is ambiguous in the project layer: it may be `t/both` or `u/both`; use the full name",
+    )
+    .await;
     check("t/ecko", json!({}), "not_found: there is no tool `t/ecko`; did you mean `t/echo`?").await;
-    let denied = "permission_denied: the call of `t/echo` is not permitted: ";
+    let denied = "permission_denied: the call to `t/echo` is not permitted: ";
     let because = "`deny t/echo when times > 3` in the test";
     check("t/echo", json!({"text": "a", "times": 4}), &format!("{denied}{because}")).await;
-    let because = "it needs an approval (`ask t/echo when text is \"careful\"` in the test)";
+    let because = "it requires approval (`ask t/echo when text is \"careful\"` in the test)";
     check("t/echo", json!({"text": "careful"}), &format!("{denied}{because}")).await;
-    let invalid = "invalid_input: the arguments of `t/echo` are wrong: ";
+    let invalid = "invalid_input: invalid arguments for `t/echo`: ";
     check("t/echo", json!({}), &format!("{invalid}`text`: expected a Text, found nothing")).await;
     check("t/echo", json!([1]), &format!("{invalid}expected an object with the arguments, found [1]")).await;
     check("t/fails", json!({}), "failed: `t/fails` failed: no luck").await;
     check("t/leaks", json!({}), "failed: `t/leaks` failed: the tool failed").await;
     check("t/panics", json!({}), "failed: `t/panics` failed: the tool panicked").await;
-    let lies = "invalid_output: `t/lies` gave something else than it promises: expected an Int, found \"seven\"";
+    let lies = "invalid_output: `t/lies` returned a result that does not match its declaration: expected an Int, found \"seven\"";
     check("t/lies", json!({}), lies).await;
-    check("t/hangs", json!({}), "timed_out: `t/hangs` did not end within 0.02 s").await;
+    check("t/hangs", json!({}), "timed_out: `t/hangs` did not finish within 20 ms").await;
 
-    // What the model may not read is there for the operator.
-    let detail =
-        async |name: &str| executor.call(Call::new(name, json!({}))).await.unwrap_err().detail().map(str::to_owned);
+    // Details are for the operator.
+    let detail = async |name: &str| {
+        executor.call(CallRequest::new(name, json!({}))).await.unwrap_err().detail().map(str::to_owned)
+    };
     assert_eq!(detail("t/fails").await.as_deref(), Some("password=x"));
     assert!(detail("t/leaks").await.unwrap().contains("No such file"));
     assert_eq!(detail("t/panics").await.as_deref(), Some("at the disco"));
 
-    let approved = Call { approval: Approval::Given, ..Call::new("t/echo", json!({"text": "careful"})) };
-    assert_eq!(ended(&executor, approved).await, "\"careful\"");
-    let approved = Call { approval: Approval::Given, ..Call::new("t/echo", json!({"text": "careful", "times": 9})) };
-    assert!(ended(&executor, approved).await.starts_with("permission_denied"), "an approval does not lift a denial");
+    let approved = CallRequest { approval: Approval::Given, ..CallRequest::new("t/echo", json!({"text": "careful"})) };
+    assert_eq!(outcome(&executor, approved).await, "\"careful\"");
+    let approved =
+        CallRequest { approval: Approval::Given, ..CallRequest::new("t/echo", json!({"text": "careful", "times": 9})) };
+    assert!(
+        outcome(&executor, approved).await.starts_with("permission_denied"),
+        "an approval does not override a denial"
+    );
 }
 
 #[tokio::test]
-async fn nothing_is_allowed_by_default() {
+async fn denies_calls_by_default() {
     let executor = executor([echo()], &[]);
-    let error = ended(&executor, Call::new("t/echo", json!({"text": "a"}))).await;
-    assert_eq!(error, "permission_denied: the call of `t/echo` is not permitted: no rule allows it");
+    let error = outcome(&executor, CallRequest::new("t/echo", json!({"text": "a"}))).await;
+    assert_eq!(error, "permission_denied: the call to `t/echo` is not permitted: no rule allows it");
 }
 
 /// Lookup comes before permission, permission before validation, validation before the call.
 #[tokio::test]
-async fn the_order() {
+async fn checks_in_order() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let counts = tool("counts", "(n::Int)==>(::Int)", move |_, _| {
@@ -127,7 +136,7 @@ async fn the_order() {
     });
     let denied = executor([counts.clone()], &["deny *"]);
     let kind = async |executor: &Executor, name: &str, arguments: Json| {
-        executor.call(Call::new(name, arguments)).await.map_or_else(|error| error.kind(), |_| "ok")
+        executor.call(CallRequest::new(name, arguments)).await.map_or_else(|error| error.kind(), |_| "ok")
     };
     assert_eq!(kind(&denied, "t/unknown", json!({"n": "wrong"})).await, "not_found");
     assert_eq!(kind(&denied, "t/counts", json!({"n": "wrong"})).await, "permission_denied");
@@ -139,107 +148,110 @@ async fn the_order() {
 }
 
 #[tokio::test]
-async fn conditions_see_defaults() {
+async fn conditions_apply_to_defaults() {
     let executor = executor([echo()], &["allow t/echo when times > 1"]);
-    assert!(ended(&executor, Call::new("echo", json!({"text": "a"}))).await.starts_with("permission_denied"));
-    assert_eq!(ended(&executor, Call::new("echo", json!({"text": "a", "times": 2}))).await, "\"aa\"");
-    assert_eq!(ended(&executor, Call::new("echo", json!({"text": "a", "times": 2.0}))).await, "\"aa\"");
+    assert!(outcome(&executor, CallRequest::new("echo", json!({"text": "a"}))).await.starts_with("permission_denied"));
+    assert_eq!(outcome(&executor, CallRequest::new("echo", json!({"text": "a", "times": 2}))).await, "\"aa\"");
+    assert_eq!(outcome(&executor, CallRequest::new("echo", json!({"text": "a", "times": 2.0}))).await, "\"aa\"");
     let verdict = executor.verdict("echo", &json!({"text": "a"})).unwrap();
-    assert_eq!(verdict.because.to_string(), "no rule allows it");
+    assert_eq!(verdict.reason.to_string(), "no rule allows it");
 }
 
 #[tokio::test]
-async fn cancellation_ends_the_call_and_tells_the_tool() {
-    let heard = Arc::new(Mutex::new(None));
-    let seen = Arc::clone(&heard);
+async fn cancellation_ends_the_call_and_notifies_the_tool() {
+    let token = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&token);
     let waits = tool("waits", "()==>(::Text)", move |_, context| {
-        *seen.lock().unwrap() = Some(context.cancellation().clone());
+        *slot.lock().unwrap() = Some(context.cancellation().clone());
         std::future::pending()
     });
     let executor = executor([waits], &["allow *"]);
     let cancellation = CancellationToken::new();
-    let call = Call { cancellation: cancellation.clone(), ..Call::new("t/waits", json!({})) };
+    let call = CallRequest { cancellation: cancellation.clone(), ..CallRequest::new("t/waits", json!({})) };
     let running = tokio::spawn(async move { executor.call(call).await });
     let inside = loop {
-        let token = heard.lock().unwrap().clone();
-        match token {
-            Some(token) => break token,
+        let received = token.lock().unwrap().clone();
+        match received {
+            Some(received) => break received,
             None => tokio::task::yield_now().await,
         }
     };
     cancellation.cancel();
     let error = running.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "the call of `t/waits` was cancelled");
+    assert_eq!(error.to_string(), "the call to `t/waits` was cancelled");
     assert!(inside.is_cancelled());
 }
 
 #[tokio::test]
-async fn a_time_limit_also_tells_the_tool() {
-    let heard = Arc::new(Mutex::new(None));
-    let seen = Arc::clone(&heard);
+async fn a_time_limit_notifies_the_tool() {
+    let token = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&token);
     let hangs = tool("hangs", "()==>(::Text)", move |_, context| {
-        *seen.lock().unwrap() = Some(context.cancellation().clone());
+        *slot.lock().unwrap() = Some(context.cancellation().clone());
         std::future::pending()
     });
     let executor = executor([hangs.timeout(Duration::from_millis(10))], &["allow *"]);
-    assert!(matches!(executor.call(Call::new("hangs", json!({}))).await, Err(CallError::TimedOut { .. })));
-    assert!(heard.lock().unwrap().as_ref().unwrap().is_cancelled());
+    assert!(matches!(executor.call(CallRequest::new("hangs", json!({}))).await, Err(CallError::TimedOut { .. })));
+    assert!(token.lock().unwrap().as_ref().unwrap().is_cancelled());
 }
 
 #[tokio::test]
-async fn no_more_calls_run_at_once_than_a_tool_allows() {
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
+async fn limits_concurrent_calls() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let peak = Arc::clone(&most);
     let busy = tool("busy", "()==>(::Int)", move |_, _| {
-        let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
+        let running = Arc::clone(&running);
+        let peak = Arc::clone(&peak);
         async move {
-            peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-            now.fetch_sub(1, Ordering::SeqCst);
+            running.fetch_sub(1, Ordering::SeqCst);
             Ok(json!(1))
         }
     });
     let executor = executor([busy.concurrency(3)], &["allow *"]);
-    let calls = (0..20).map(|_| executor.call(Call::new("busy", json!({}))));
+    let calls = (0..20).map(|_| executor.call(CallRequest::new("busy", json!({}))));
     let results = futures_util::future::join_all(calls).await;
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
-async fn what_happens_is_told() {
+async fn emits_events() {
     let works = tool("works", "(n::Int {default: 5})==>(::Text)", |_, context| async move {
-        context.progress(Some(0.5), "half way");
+        context.progress(Some(0.5), "halfway");
         Ok(json!(*context.state::<&'static str>().unwrap()))
     });
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
-    let executor = executor([works], &["allow *"]).with_state(State::default().with("shared")).with_listener(
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&events);
+    let executor = executor([works], &["allow *"]).with_state(SharedState::default().with("shared")).with_listener(
         move |event: &ToolEvent<'_>| {
             let text = match &event.kind {
                 ToolEventKind::Started { argument_bytes, defaults } => format!("started {argument_bytes} {defaults}"),
                 ToolEventKind::Progress(progress) => format!("{:?} {}", progress.fraction, progress.message),
-                ToolEventKind::Finished { ended: Ended::Value { bytes }, .. } => format!("value {bytes}"),
-                ToolEventKind::Finished { ended: Ended::Error(error), .. } => error.kind().to_owned(),
+                ToolEventKind::Finished { outcome: CallOutcome::Value { bytes }, .. } => format!("value {bytes}"),
+                ToolEventKind::Finished { outcome: CallOutcome::Error(error), .. } => error.kind().to_owned(),
             };
-            heard.lock().unwrap().push(format!("{} {} {text}", event.call_id, event.tool));
+            log.lock().unwrap().push(format!("{} {} {text}", event.call_id, event.tool));
         },
     );
-    let call = |arguments| Call { id: "7".into(), ..Call::new("works", arguments) };
-    assert_eq!(ended(&executor, call(json!({}))).await, "\"shared\"");
-    assert!(ended(&executor, call(json!({"n": "x"}))).await.starts_with("invalid_input"));
+    let call = |arguments| CallRequest { id: "7".into(), ..CallRequest::new("works", arguments) };
+    assert_eq!(outcome(&executor, call(json!({}))).await, "\"shared\"");
+    assert!(outcome(&executor, call(json!({"n": "x"}))).await.starts_with("invalid_input"));
     let expected =
-        ["7 t/works started 7 1", "7 t/works Some(0.5) half way", "7 t/works value 8", "7 t/works invalid_input"];
-    assert_eq!(*told.lock().unwrap(), expected);
+        ["7 t/works started 7 1", "7 t/works Some(0.5) halfway", "7 t/works value 8", "7 t/works invalid_input"];
+    assert_eq!(*events.lock().unwrap(), expected);
 }
 
-/// One agent, two libraries with the same names.
+/// Two libraries can have tools with the same names.
 #[tokio::test]
-async fn two_libraries_side_by_side() {
+async fn uses_its_own_library() {
     let greets = |text: &'static str| tool("greet", "()==>(::Text)", move |_, _| async move { Ok(json!(text)) });
-    let (a, b) = (executor([greets("hello")], &["allow *"]), executor([greets("hi")], &["allow *"]));
-    assert_eq!(ended(&a, Call::new("greet", json!({}))).await, "\"hello\"");
-    assert_eq!(ended(&b, Call::new("greet", json!({}))).await, "\"hi\"");
+    let a = executor([greets("hello")], &["allow *"]);
+    let b = executor([greets("hi")], &["allow *"]);
+    assert_eq!(outcome(&a, CallRequest::new("greet", json!({}))).await, "\"hello\"");
+    assert_eq!(outcome(&b, CallRequest::new("greet", json!({}))).await, "\"hi\"");
 }

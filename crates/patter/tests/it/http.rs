@@ -1,7 +1,7 @@
-//! Tools that are HTTP requests: what goes out, and what is made of what comes back.
+//! HTTP tools: requests and results.
 
 mod bounds;
-mod guard;
+mod policy;
 mod redirects;
 mod secrets;
 mod server;
@@ -10,13 +10,13 @@ mod standard;
 use serde_json::{Value as Json, json};
 use server::{Server, call, call_listening, failure, reply, tool};
 
-/// Checks what the server gets: method and target, then the headers and the body that are asked for.
+/// Checks the request that the server receives: method and target, some headers, and the body.
 async fn check(record: &str, signature: &str, arguments: Json, expected: &str) {
     let server = Server::echo().await;
     let tool = tool(&server.base, record, signature);
     let seen = match call(&tool, arguments).await {
         Ok(_) => server.request(0),
-        Err(failure) => return assert_eq!(format!("refused: {}", failure.message()), expected, "{record}"),
+        Err(failure) => return assert_eq!(format!("failed: {}", failure.message()), expected, "{record}"),
     };
     let mut found = format!("{} {}", seen["method"].as_str().unwrap(), seen["target"].as_str().unwrap());
     for (name, value) in seen["headers"].as_object().unwrap() {
@@ -32,7 +32,7 @@ async fn check(record: &str, signature: &str, arguments: Json, expected: &str) {
 }
 
 #[tokio::test]
-async fn requests_are_filled_in() {
+async fn builds_requests() {
     let one = "(a::Text)==>(::Any)";
     let two = "(a::Text)==>(b::Any {optional: true})==>(::Any)";
     for (record, signature, arguments, expected) in [
@@ -91,9 +91,9 @@ async fn requests_are_filled_in() {
 }
 
 #[tokio::test]
-async fn an_argument_never_leaves_its_place() {
-    let refused = "refused: `a` may not be empty, `.` or `..`, since it is a part of a path";
-    let header = "refused: `a` holds a control character, which a header cannot";
+async fn confines_arguments_to_their_position() {
+    let refused = "failed: `a` must not be empty, `.` or `..`, since it is part of a path";
+    let header = "failed: `a` contains a control character, which is not allowed in a header";
     let path = "url: 'BASE/v1/{a}/end'";
     let json = "url: 'BASE/x', method: 'POST', headers: {`content-type`: 'application/json'}";
     let form = "url: 'BASE/x', method: 'POST', headers: {`content-type`: 'application/x-www-form-urlencoded'}";
@@ -120,7 +120,7 @@ async fn an_argument_never_leaves_its_place() {
         (
             "url: 'BASE/x', headers: {cookie: 'id={a}'}",
             "1; admin=1",
-            "refused: `a` holds a character that a cookie cannot",
+            "failed: `a` contains a character that is not allowed in a cookie",
         ),
     ] {
         check(record, "(a::Text)==>(::Any)", json!({ "a": argument }), expected).await;
@@ -139,18 +139,18 @@ async fn an_argument_never_leaves_its_place() {
 }
 
 #[tokio::test]
-async fn a_path_needs_its_arguments() {
+async fn requires_arguments_of_the_path() {
     check(
         "url: 'BASE/{a}'",
         "(a::Text {optional: true})==>(::Any)",
         json!({}),
-        "refused: `a` is needed, since it is a part of the address",
+        "failed: `a` is required, since it is part of the URL",
     )
     .await;
 }
 
-/// Checks what a tool makes of a reply.
-async fn makes(
+/// Checks the result that a tool reads from a response.
+async fn check_result(
     record: &str,
     returns: &str,
     status: u16,
@@ -163,12 +163,12 @@ async fn makes(
     let record = format!("url: 'BASE', retries: 0{}{record}", if record.is_empty() { "" } else { ", " });
     let tool = tool(&server.base, &record, &format!("(a::Text)==>(::{returns})"));
     let result = call(&tool, json!({"a": "Bern"})).await;
-    let found = result.as_ref().map(Json::clone).map_err(patter::tool::Failure::message);
+    let found = result.as_ref().map(Json::clone).map_err(patter::tool::ToolFailure::message);
     assert_eq!(found, expected, "{record} {returns} {status} {body}");
 }
 
 #[tokio::test]
-async fn results_are_read_from_replies() {
+async fn reads_results_from_responses() {
     let data = r#"{"data": [{"temp": 3}]}"#;
     let json_type = "application/json; charset=utf-8";
     for (record, returns, content_type, body, expected) in [
@@ -184,37 +184,49 @@ async fn results_are_read_from_replies() {
         ("result: 'text'", "Text", json_type, data, Ok(json!(data))),
         ("result: 'status'", "Int", json_type, data, Ok(json!(200))),
         ("result: '/data/0/temp'", "Int", json_type, data, Ok(json!(3))),
-        ("result: '/data/1'", "Int", json_type, data, Err("the reply has nothing at `/data/1`")),
-        ("", "Any", json_type, "{\"a\": \n nope}", Err("the reply is no JSON: expected ident at line 2 column 3")),
-        ("", "Int", "text/html", "<p>Hi</p>", Err("the reply is no JSON: expected value at line 1 column 1")),
+        ("result: '/data/1'", "Int", json_type, data, Err("the response has no value at `/data/1`")),
+        (
+            "",
+            "Any",
+            json_type,
+            "{\"a\": \n nope}",
+            Err("the response is not valid JSON: expected ident at line 2 column 3"),
+        ),
+        ("", "Int", "text/html", "<p>Hi</p>", Err("the response is not valid JSON: expected value at line 1 column 1")),
     ] {
-        makes(record, returns, 200, content_type, body, expected).await;
+        check_result(record, returns, 200, content_type, body, expected).await;
     }
 }
 
 #[tokio::test]
-async fn a_status_that_is_no_success_is_a_failure() {
+async fn treats_error_statuses_as_failures() {
     let errors = "errors: {`4xx`: 'not for {a}', `404`: 'no city {a}'}";
     for (record, status, content_type, body, expected) in [
         ("", 204, "text/plain", "", Ok(json!(""))),
-        ("", 304, "text/plain", "", Err("the server answered 304 Not Modified")),
-        ("", 404, "text/plain", "no\tsuch\u{7}\n city", Err("the server answered 404 Not Found: no such city")),
-        ("", 500, "text/html", "<h1>Oh</h1><p>no</p>", Err("the server answered 500 Internal Server Error: # Oh no")),
+        ("", 304, "text/plain", "", Err("the server responded with 304 Not Modified")),
+        ("", 404, "text/plain", "no\tsuch\u{7}\n city", Err("the server responded with 404 Not Found: no such city")),
+        (
+            "",
+            500,
+            "text/html",
+            "<h1>Oh</h1><p>no</p>",
+            Err("the server responded with 500 Internal Server Error: # Oh no"),
+        ),
         (errors, 404, "text/plain", "", Err("no city Bern")),
         (errors, 403, "text/plain", "", Err("not for Bern")),
-        (errors, 503, "text/plain", "", Err("the server answered 503 Service Unavailable")),
+        (errors, 503, "text/plain", "", Err("the server responded with 503 Service Unavailable")),
         ("result: 'status'", 404, "text/plain", "", Ok(json!(404))),
     ] {
-        makes(record, "Text", status, content_type, body, expected).await;
+        check_result(record, "Text", status, content_type, body, expected).await;
     }
     let long: &'static str = Box::leak("word ".repeat(1000).into_boxed_str());
     let server = Server::start(move |_, _| reply(400, &[], long)).await;
     let message = failure(&tool(&server.base, "url: 'BASE'", "()==>(::Any)"), json!({})).await;
-    assert_eq!(message.chars().count(), "the server answered 400 Bad Request: ".len() + 300);
+    assert_eq!(message.chars().count(), "the server responded with 400 Bad Request: ".len() + 300);
     assert!(message.ends_with('…'));
 }
 
-/// Checks how often a request is made, where the server answers with some statuses and then with success.
+/// Checks the number of attempts at a server that responds with some statuses and then with success.
 async fn attempts(record: &str, statuses: &'static [u16], expected: Result<usize, (usize, &str)>) {
     let server = Server::start(move |number, _| {
         let status = statuses.get(number).copied().unwrap_or(200);
@@ -222,21 +234,21 @@ async fn attempts(record: &str, statuses: &'static [u16], expected: Result<usize
     })
     .await;
     let tool = tool(&server.base, &format!("url: 'BASE', {record}"), "()==>(::Text)");
-    let (result, told) = call_listening(&tool, json!({})).await;
+    let (result, messages) = call_listening(&tool, json!({})).await;
     let count = server.count();
     match &result {
         Ok(_) => assert_eq!(Ok(count), expected, "{record} {statuses:?}"),
         Err(failure) => assert_eq!(Err((count, failure.message())), expected, "{record} {statuses:?}"),
     }
-    assert_eq!(told.len(), count - 1, "each retry is told: {told:?}");
-    if let Some(first) = told.first() {
-        assert!(first.contains("; attempt 2 of "), "{first}");
+    assert_eq!(messages.len(), count - 1, "each retry is reported: {messages:?}");
+    if let Some(first) = messages.first() {
+        assert!(first.contains("; retrying (attempt 2 of "), "{first}");
     }
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
-    let busy = "the server answered 503 Service Unavailable: done";
+async fn retries_transient_errors() {
+    let busy = "the server responded with 503 Service Unavailable: done";
     attempts("method: 'GET'", &[503, 429], Ok(3)).await;
     attempts("method: 'GET'", &[502, 503, 503], Err((3, busy))).await;
     attempts("method: 'PUT', retries: 1", &[502], Ok(2)).await;
@@ -244,13 +256,13 @@ async fn what_may_pass_is_tried_again() {
     attempts("method: 'POST'", &[503], Err((1, busy))).await;
     attempts("method: 'POST', idempotent: true", &[503], Ok(2)).await;
     attempts("method: 'GET', idempotent: false", &[503], Err((1, busy))).await;
-    attempts("method: 'GET'", &[500], Err((1, "the server answered 500 Internal Server Error: done"))).await;
-    // A server that asks to wait an hour is not asked again.
-    attempts("method: 'GET'", &[504], Err((1, "the server answered 504 Gateway Timeout: done"))).await;
+    attempts("method: 'GET'", &[500], Err((1, "the server responded with 500 Internal Server Error: done"))).await;
+    // The server asks for a pause of an hour, so there is no retry.
+    attempts("method: 'GET'", &[504], Err((1, "the server responded with 504 Gateway Timeout: done"))).await;
 }
 
 #[tokio::test]
-async fn without_a_wish_of_the_server_pauses_are_short() {
+async fn retries_soon_without_retry_after() {
     let server = Server::start(|number, _| reply(if number == 0 { 503 } else { 200 }, &[], "done")).await;
     let tool = tool(&server.base, "url: 'BASE'", "()==>(::Text)");
     assert_eq!(call(&tool, json!({})).await.unwrap(), "done");

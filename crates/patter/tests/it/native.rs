@@ -1,6 +1,6 @@
-//! Functions and closures as tools.
+//! Tools from functions and closures.
 
-use patter::tool::{Effect, Failure, Kind, Shared, State, Tool, ToolContext};
+use patter::tool::{Effect, Shared, SharedState, Tool, ToolContext, ToolFailure, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Calls a tool, without an executor. A failure is its message, and what only the operator reads.
+/// Calls a tool without an executor. A failure is returned as its message and detail.
 fn call_in(context: &ToolContext, tool: &Tool, arguments: Json) -> Result<Json, (String, Option<String>)> {
     let result = Runtime::new().unwrap().block_on(tool.implementation.call(arguments, context));
     result.map_err(|failure| (failure.message().to_owned(), failure.detail().map(str::to_owned)))
@@ -32,8 +32,8 @@ pub(crate) fn add(left: i64, right: i64) -> i64 {
 /// # Errors
 /// Zero has none.
 #[patter::tool(name = "inverse", effect = "reads", timeout = "1500ms", concurrency = 4, sealed)]
-async fn reciprocal(#[description = "not zero"] number: f64) -> Result<f64, Failure> {
-    if number == 0.0 { Err(Failure::new("zero has no reciprocal")) } else { Ok(1.0 / number) }
+async fn reciprocal(#[description = "not zero"] number: f64) -> Result<f64, ToolFailure> {
+    if number == 0.0 { Err(ToolFailure::new("zero has no reciprocal")) } else { Ok(1.0 / number) }
 }
 
 /// Reads a number
@@ -43,11 +43,11 @@ fn read_number(
     #[default = 10] number_base: u32,
     r#type: Option<String>,
 ) -> std::result::Result<i64, std::num::ParseIntError> {
-    assert_ne!(std::thread::current().name(), Some("caller"), "a plain function does not run where it is called");
+    assert_ne!(std::thread::current().name(), Some("caller"), "the function runs on the thread of the caller");
     i64::from_str_radix(&text, number_base).map(|number| if r#type.is_some() { -number } else { number })
 }
 
-/// How warm it is said to be
+/// The temperature scale
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Scale {
@@ -58,9 +58,9 @@ enum Scale {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Detail {
-    /// Only what matters
+    /// Only the essentials
     Short,
-    /// All there is
+    /// Every detail
     VeryLong,
 }
 
@@ -79,7 +79,7 @@ struct Weather {
     note: Option<String>,
 }
 
-/// Tells the weather
+/// Returns the weather
 #[patter::tool(effect = "network")]
 async fn weather(place: Place, #[default = Scale::Celsius] scale: Scale, detail: Option<Detail>) -> Weather {
     let degrees = match scale {
@@ -127,7 +127,7 @@ fn break_down() -> i64 {
 }
 
 #[test]
-fn a_tool_is_written_as_gram() {
+fn prints_tools_as_gram() {
     let tools = [
         add::tool(),
         reciprocal::tool(),
@@ -144,15 +144,15 @@ fn a_tool_is_written_as_gram() {
 }
 
 #[test]
-fn schemas_are_those_of_the_types() {
+fn derives_schemas_from_types() {
     let input = weather::tool().definition.input_schema();
     insta::assert_snapshot!(format!("{input:#}"));
 }
 
 #[test]
-fn options_reach_the_tool() {
+fn applies_options_to_the_tool() {
     let tool = reciprocal::tool();
-    assert_eq!((tool.name(), tool.kind, tool.effect), ("inverse", Kind::Native, Effect::Reads));
+    assert_eq!((tool.name(), tool.kind, tool.effect), ("inverse", ToolKind::Native, Effect::Reads));
     assert_eq!((tool.timeout, tool.concurrency, tool.sealed), (Duration::from_millis(1500), Some(4), true));
     assert_eq!(&*tool.source, "it::native::reciprocal");
     let tool = read_number::tool();
@@ -162,17 +162,17 @@ fn options_reach_the_tool() {
 }
 
 #[test]
-fn the_function_is_still_a_function() {
+fn keeps_the_function_callable() {
     assert_eq!(add(1, 2), 3);
     assert_eq!(name_call(Shared::new(Prefix("a")), &ToolContext::new("b"), "c".to_owned()), "abc");
 }
 
 #[test]
-fn arguments_are_taken_and_results_given() {
+fn converts_arguments_and_results() {
     check(&add::tool(), json!({ "left": 40, "right": 2 }), Ok(json!(42)));
     check(&add::tool(), json!({ "left": 40 }), Err("the argument `right` is missing"));
     check(&add::tool(), json!(null), Err("the argument `left` is missing"));
-    let wrong = "the argument `right` is wrong: invalid type: string \"2\", expected i64";
+    let wrong = "invalid argument `right`: invalid type: string \"2\", expected i64";
     check(&add::tool(), json!({ "left": 40, "right": "2" }), Err(wrong));
     check(&reciprocal::tool(), json!({ "number": 4 }), Ok(json!(0.25)));
     check(&reciprocal::tool(), json!({ "number": 0 }), Err("zero has no reciprocal"));
@@ -191,27 +191,27 @@ fn arguments_are_taken_and_results_given() {
 }
 
 #[test]
-fn what_an_error_says_is_for_the_operator() {
+fn hides_other_errors_from_the_model() {
     let result = call_in(&ToolContext::new("1"), &read_number::tool(), json!({ "text": "x" }));
     assert_eq!(result, Err(("the tool failed".to_owned(), Some("invalid digit found in string".to_owned()))));
 }
 
 #[test]
-fn context_and_state_are_given_and_not_part_of_the_signature() {
-    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let listener = Arc::clone(&heard);
+fn passes_context_and_shared_state() {
+    let messages = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let listener = Arc::clone(&messages);
     let context = ToolContext::new("7")
-        .with_state(State::default().with(Prefix("call ")))
+        .with_state(SharedState::default().with(Prefix("call ")))
         .with_progress(Arc::new(move |progress| listener.lock().unwrap().push(progress.message)));
     assert_eq!(call_in(&context, &name_call::tool(), json!({ "suffix": "!" })), Ok(json!("call 7!")));
-    assert_eq!(*heard.lock().unwrap(), ["named"]);
+    assert_eq!(*messages.lock().unwrap(), ["named"]);
     let (message, detail) = call_in(&ToolContext::new("7"), &name_call::tool(), json!({ "suffix": "!" })).unwrap_err();
-    assert_eq!(message, "the tool is not set up");
+    assert_eq!(message, "this tool is not configured; ask the operator to configure it");
     assert_eq!(detail.unwrap(), "the shared state has no `it::native::Prefix`");
 }
 
 #[test]
-fn a_plain_function_runs_on_another_thread_and_its_panic_arrives() {
+fn runs_blocking_functions_on_another_thread_and_propagates_panics() {
     let caller = std::thread::Builder::new().name("caller".to_owned());
     let result = caller.spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -227,18 +227,18 @@ fn a_plain_function_runs_on_another_thread_and_its_panic_arrives() {
 }
 
 #[test]
-fn a_closure_is_a_tool() {
+fn creates_tools_from_closures() {
     let tool =
         Tool::native("upper", "Writes in capitals", "(text::Text)==>(::Text)", |arguments, context| async move {
             match arguments["text"].as_str() {
                 Some(text) => Ok(json!(format!("{} {}", context.call_id(), text.to_uppercase()))),
-                None => Err(Failure::new("there is no text")),
+                None => Err(ToolFailure::new("there is no text")),
             }
         });
     let tool = tool.unwrap();
-    assert_eq!((tool.name(), tool.kind, tool.effect), ("upper", Kind::Native, Effect::Writes));
+    assert_eq!((tool.name(), tool.kind, tool.effect), ("upper", ToolKind::Native, Effect::Writes));
     check(&tool, json!({ "text": "a" }), Ok(json!("1 A")));
     check(&tool, json!({}), Err("there is no text"));
     let error = Tool::native("upper", "", "(text::Txet)==>(::Text)", |_, _| async { Ok(Json::Null) }).unwrap_err();
-    assert!(error.to_string().starts_with("the signature of `upper` is wrong"), "{error}");
+    assert!(error.to_string().starts_with("tool `upper`: invalid signature"), "{error}");
 }

@@ -1,13 +1,13 @@
-//! Reading OpenAPI documents.
+//! OpenAPI documents.
 
-use patter::http::{HttpClient, Reach};
-use patter::openapi::{Options, read, toolbox};
+use patter::http::{HttpClient, NetworkPolicy};
+use patter::openapi::{ImportOptions, import, read};
 use patter::project::{Environment, Project};
-use patter::tool::{Kit, ToolContext, declared};
+use patter::tool::{ToolContext, ToolResources, build_declared};
 use serde_json::{Value as Json, json};
 
 #[test]
-fn documents_are_json_or_yaml() {
+fn reads_json_and_yaml() {
     let check = |text: &str, expected: Json| assert_eq!(read(text.as_bytes()).unwrap(), expected, "{text}");
     check("{\"a\": [1, null]}", json!({ "a": [1, null] }));
     check("\u{feff}{\"a\": 1}", json!({ "a": 1 }));
@@ -27,11 +27,11 @@ fn documents_are_json_or_yaml() {
     );
     check("text: |\n  one\n  two\nfolded: >\n  one\n  two\n", json!({ "text": "one\ntwo\n", "folded": "one two\n" }));
     check("z: 1\na: 2\n", json!({ "z": 1, "a": 2 }));
-    assert_eq!(read(b"z: 1\na: 2\n").unwrap().to_string(), "{\"z\":1,\"a\":2}", "the order stays");
+    assert_eq!(read(b"z: 1\na: 2\n").unwrap().to_string(), "{\"z\":1,\"a\":2}", "the order is preserved");
 }
 
 #[test]
-fn what_is_neither_is_an_error() {
+fn rejects_other_documents() {
     let check = |bytes: &[u8], expected: &str| {
         let error = read(bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -40,7 +40,7 @@ fn what_is_neither_is_an_error() {
     check(b"a: [1", "neither JSON nor YAML: ");
     check(b"a: 1\na: 2\n", "duplicate");
     check(b"a: 1\n---\nb: 2\n", "neither JSON nor YAML: ");
-    // Aliases that multiply, and brackets that nest.
+    // Aliases that multiply, and deep nesting.
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -88,30 +88,32 @@ const THING: &str = "  schemas:
     Thing: {type: object, required: [a-b], properties: {a-b: {type: integer}, thing-id: {type: string}, c: {type: array, items: {}}}}
 paths:";
 
-/// Answers with the request, as text.
+/// Responds with the request as text.
 async fn echo(request: axum::extract::Request) -> String {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 10_000).await.unwrap();
-    let mut said = format!("{} {}", head.method, head.uri);
+    let mut text = format!("{} {}", head.method, head.uri);
     for name in ["x-trace-id", "x-key", "authorization", "content-type"] {
         let value = head.headers.get(name).map(|value| value.to_str().unwrap());
-        said.extend(value.map(|value| format!(" | {name}: {value}")));
+        text.extend(value.map(|value| format!(" | {name}: {value}")));
     }
-    format!("{said} | {}", String::from_utf8(body.to_vec()).unwrap())
+    format!("{text} | {}", String::from_utf8(body.to_vec()).unwrap())
 }
 
 #[tokio::test]
-async fn what_is_imported_is_sent() {
+async fn imported_tools_send_requests() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(echo)).await.unwrap() });
     let document = read(ECHO.replace("SERVER", &base).replace("paths:", THING).as_bytes()).unwrap();
-    let made = toolbox(&document, &Options::default()).unwrap();
-    let project = Project::read([("echo.gram", made.text.as_str())]);
-    let environment = Environment::of([("ECHO_API_KEY", "key-0123456789"), ("ECHO_BASIC_AUTH", "ada:lovelace")]);
-    let client = HttpClient::new(Reach::allowing(["127.0.0.1"]).unwrap(), |_| None);
-    let (workspace, findings) = declared(&project, &Kit { client, ..Kit::new(".", environment) });
-    assert!(findings.is_empty(), "{findings:?}\n{}", made.text);
+    let imported = import(&document, &ImportOptions::default()).unwrap();
+    let project = Project::read([("echo.gram", imported.text.as_str())]);
+    let environment =
+        Environment::from_variables([("ECHO_API_KEY", "key-0123456789"), ("ECHO_BASIC_AUTH", "ada:lovelace")]);
+    let client = HttpClient::new(NetworkPolicy::from_allow_list(["127.0.0.1"]).unwrap(), |_| None);
+    let (workspace, findings) =
+        build_declared(&project, &ToolResources { client, ..ToolResources::new(".", environment) });
+    assert!(findings.is_empty(), "{findings:?}\n{}", imported.text);
     for (name, arguments, expected) in [
         (
             "getThing",

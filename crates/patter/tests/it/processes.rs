@@ -1,4 +1,4 @@
-//! The processes of command tools: however a call ends, nothing of it is left.
+//! The processes of command tools: no process is left behind, however a call ends.
 
 use crate::command::{call, tool_in};
 use patter::tool::{Tool, ToolContext};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Scripts that would run for a minute, and that tell the ids of their processes in the file `ids` first.
+/// Scripts that would run for a minute, and that first write the ids of their processes to the file `ids`.
 const ENDLESS: [&str; 6] = [
     "echo $$ > new; mv new ids; sleep 60",
     "trap '' TERM; echo $$ > new; mv new ids; while :; do sleep 60; done",
@@ -22,10 +22,10 @@ fn endless(root: &Path, script: &str) -> Tool {
     tool_in(root, &["sh", "-c", script], ", stdin: \"{a}\"", "(a::Text)==>(::Text)")
 }
 
-/// Waits until something is so.
-async fn until<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+/// Polls until a condition is met.
+async fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6000 {
-        if let Some(value) = ready() {
+        if let Some(value) = poll() {
             return value;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -38,24 +38,24 @@ fn ids(root: &Path) -> Option<Vec<i32>> {
     Some(text.split_whitespace().map(|id| id.parse().unwrap()).collect())
 }
 
-/// Tells whether a process runs no more. Where nobody waits for orphans, one that has ended stays as a zombie.
+/// Returns whether a process has ended. Without a reaper of orphans, it may stay as a zombie.
 fn is_gone(id: i32) -> bool {
     let is_zombie = std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
-    is_zombie || !is_there(id)
+    is_zombie || !exists(id)
 }
 
-fn is_there(id: i32) -> bool {
+fn exists(id: i32) -> bool {
     test_kill_process(Pid::from_raw(id).unwrap()).is_ok()
 }
 
-/// Waits for the end of some processes. The first one is our child, and must not even be a zombie.
-async fn are_gone(ids: &[i32], script: &str) {
+/// Waits for the end of processes. The first one is our child, and must not even stay as a zombie.
+async fn wait_for_end(ids: &[i32], script: &str) {
     until(&format!("the end of all of `{script}`"), || ids.iter().all(|id| is_gone(*id)).then_some(())).await;
-    until(&format!("waiting for `{script}`"), || (!is_there(ids[0])).then_some(())).await;
+    until(&format!("waiting for `{script}`"), || (!exists(ids[0])).then_some(())).await;
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_ends_the_whole_group() {
+async fn cancelling_a_call_ends_the_whole_group() {
     for script in ENDLESS {
         let root = TempDir::new().unwrap();
         let tool = endless(root.path(), script);
@@ -66,25 +66,25 @@ async fn a_call_that_is_given_up_ends_the_whole_group() {
             result = call => panic!("`{script}` ended: {result:?}"),
             ids = until("the start", || ids(root.path())) => ids,
         };
-        are_gone(&ids, script).await;
+        wait_for_end(&ids, script).await;
     }
 }
 
 #[tokio::test]
-async fn a_program_is_told_to_end_before_it_is_killed() {
+async fn terminates_a_program_before_killing_it() {
     let root = TempDir::new().unwrap();
-    let script = "trap 'echo bye > said; exit' TERM; echo $$ > new; mv new ids; while :; do sleep 0.01; done";
+    let script = "trap 'echo bye > goodbye; exit' TERM; echo $$ > new; mv new ids; while :; do sleep 0.01; done";
     let tool = endless(root.path(), script);
     let context = ToolContext::new("1");
     tokio::select! {
         result = tool.implementation.call(json!({"a": ""}), &context) => panic!("ended: {result:?}"),
         _ = until("the start", || ids(root.path())) => {}
     }
-    until("a word before the end", || root.path().join("said").exists().then_some(())).await;
+    until("the output before the end", || root.path().join("goodbye").exists().then_some(())).await;
 }
 
 #[test]
-fn without_a_runtime_the_group_is_killed_at_once() {
+fn kills_the_group_at_once_without_a_runtime() {
     for script in ENDLESS {
         let root = TempDir::new().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -98,12 +98,12 @@ fn without_a_runtime_the_group_is_killed_at_once() {
             }
         });
         drop(call);
-        runtime.block_on(are_gone(&ids, script));
+        runtime.block_on(wait_for_end(&ids, script));
     }
 }
 
 #[test]
-fn a_runtime_that_shuts_down_leaves_nothing_behind() {
+fn ends_the_group_when_the_runtime_shuts_down() {
     for script in ENDLESS {
         let root = TempDir::new().unwrap();
         let tool = endless(root.path(), script);
@@ -112,30 +112,30 @@ fn a_runtime_that_shuts_down_leaves_nothing_behind() {
         let ids = runtime.block_on(until("the start", || ids(root.path())));
         drop(runtime);
         let another = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        another.block_on(are_gone(&ids, script));
+        another.block_on(wait_for_end(&ids, script));
     }
 }
 
 #[tokio::test]
-async fn a_call_does_not_wait_for_what_the_program_left_behind() {
+async fn does_not_wait_for_background_processes() {
     let root = TempDir::new().unwrap();
     let tool = endless(root.path(), "(trap '' TERM; sleep 60) & echo $! > ids; echo now");
-    let (result, heard) = call(&tool, json!({"a": ""})).await;
+    let (result, messages) = call(&tool, json!({"a": ""})).await;
     assert_eq!(result.unwrap(), "now");
-    assert!(heard.is_empty(), "{heard:?}");
+    assert!(messages.is_empty(), "{messages:?}");
     let left = ids(root.path()).unwrap();
-    until("the end of what was left", || is_gone(left[0]).then_some(())).await;
+    until("the end of the background process", || is_gone(left[0]).then_some(())).await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_process_that_leaves_the_group_holds_nobody_up() {
+async fn does_not_wait_for_a_process_that_left_the_group() {
     let root = TempDir::new().unwrap();
     let script =
         "setsid sh -c 'echo $$ > new; mv new ids; sleep 60' & while ! [ -e ids ]; do sleep 0.01; done; echo now";
-    let (result, heard) = call(&endless(root.path(), script), json!({"a": ""})).await;
+    let (result, messages) = call(&endless(root.path(), script), json!({"a": ""})).await;
     let left = Pid::from_raw(ids(root.path()).unwrap()[0]).unwrap();
     rustix::process::kill_process_group(left, rustix::process::Signal::KILL).unwrap();
     assert_eq!(result.unwrap(), "now");
-    assert_eq!(heard, ["a process that the command left behind holds its output open; it was not waited for"]);
+    assert_eq!(messages, ["a background process keeps the output of the command open; not waiting for it"]);
 }

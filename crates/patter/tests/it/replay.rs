@@ -1,15 +1,15 @@
-//! Runs that are recorded, and played again: what was heard is heard again, and nothing else.
+//! Recorded runs, and their playback: it emits the same events.
 
-use patter::drive::{Answer, Approver, Models, Nobody, RunEvent, RunEventKind, Tally};
+use patter::drive::{ApprovalAnswer, Approver, RefusingApprover, RunEvent, RunEventKind, Tally};
 use patter::live::LiveProject;
-use patter::model::{Checking, RecordedModel};
+use patter::model::{ModelResolver, ReplayMode, ReplayModel};
 use patter::permission::{Decision, Rule};
 use patter::project::{Environment, PermissionConfig};
 use patter::provider::price::Prices;
 use patter::run::{PendingCall, Run, RunOutcome};
-use patter::session::replay::After;
-use patter::session::{Entry, Playback, Recorder, Recording, RecordingError, Session};
-use patter::tool::{BoxFuture, CancellationToken, Failure, Tool};
+use patter::session::replay::OnDifference;
+use patter::session::{LogEntry, Playback, Recorder, Recording, RecordingError, Session};
+use patter::tool::{BoxFuture, CancellationToken, Tool, ToolFailure};
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,20 +19,20 @@ const AGENTS: &str = "
 [helper:Agent {description: 'Helps', instruction: 'Help.', model: 'scripted/FOLDER/helper.json'} | work]
 ";
 
-/// A folder with agents and what their models say.
+/// A folder with agents and the scripts of their models.
 struct Scene {
     folder: tempfile::TempDir,
-    heard: Arc<Mutex<Vec<RunEvent>>>,
+    events: Arc<Mutex<Vec<RunEvent>>>,
 }
 
 fn tools() -> Vec<Tool> {
     let work = Tool::native("work", "Works", "(n::Int)==>(::Int)", |arguments: Json, context| async move {
-        context.progress(Some(0.5), "half way");
+        context.progress(Some(0.5), "halfway");
         tokio::task::yield_now().await;
         context.progress(None, "nearly there");
         Ok(arguments["n"].clone())
     });
-    let fail = Tool::native("fail", "Fails", "()==>(::Int)", |_, _| async { Err(Failure::new("no luck")) });
+    let fail = Tool::native("fail", "Fails", "()==>(::Int)", |_, _| async { Err(ToolFailure::new("no luck")) });
     let risky = Tool::native("risky", "Dares", "()==>(::Text)", |_, _| async { Ok(json!("dared")) });
     [work, fail, risky].into_iter().map(Result::unwrap).collect()
 }
@@ -44,10 +44,10 @@ impl Scene {
         for (name, text) in [("a.gram", agents), ("lead.json", lead.to_string()), ("helper.json", helper.to_string())] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        Self { folder, heard: Arc::default() }
+        Self { folder, events: Arc::default() }
     }
 
-    /// Two helpers and two tools at once, calls that cannot be made, one that someone is asked about, and an answer.
+    /// Two helpers and two tools at once, invalid calls, one that needs approval, and an answer.
     fn busy() -> Self {
         let ask = |input: &str| json!({"tool": "helper", "arguments": {"input": input}});
         let lead = json!([
@@ -70,56 +70,56 @@ impl Scene {
         Recording::read(&self.path()).unwrap()
     }
 
-    async fn agents(&self, tools: Vec<Tool>) -> Arc<LiveProject> {
-        let opening = LiveProject::open(self.folder.path().join("a.gram")).with_tools(tools);
-        opening.with_environment(Environment::default()).read().await.unwrap().into()
+    async fn project(&self, tools: Vec<Tool>) -> Arc<LiveProject> {
+        let builder = LiveProject::open(self.folder.path().join("a.gram")).with_tools(tools);
+        builder.with_environment(Environment::default()).read().await.unwrap().into()
     }
 
     async fn session(&self, tools: Vec<Tool>, approver: impl Approver + Clone + 'static) -> Session {
-        let heard = Arc::clone(&self.heard);
-        Session::new(self.agents(tools).await).with_driver(move |driver| {
-            let heard = Arc::clone(&heard);
+        let events = Arc::clone(&self.events);
+        Session::new(self.project(tools).await).with_driver(move |driver| {
+            let events = Arc::clone(&events);
             let driver = driver.with_rules(rules("risky")).with_approver(approver.clone());
-            driver.with_listener(move |event: &RunEvent| heard.lock().unwrap().push(event.clone()))
+            driver.with_listener(move |event: &RunEvent| events.lock().unwrap().push(event.clone()))
         })
     }
 
-    /// Asserts that what was heard is what the recording gives.
+    /// Asserts that playing the recording emits the events of the live run.
     fn assert_same(&self) {
-        let heard = self.heard.lock().unwrap();
-        let played = played(self.recording().entries);
-        for (index, (heard, played)) in heard.iter().zip(&played).enumerate() {
-            assert_eq!(played, heard, "event {index}");
+        let live = self.events.lock().unwrap();
+        let played = play(self.recording().entries);
+        for (index, (live, played)) in live.iter().zip(&played).enumerate() {
+            assert_eq!(played, live, "event {index}");
         }
-        assert_eq!(played.len(), heard.len());
+        assert_eq!(played.len(), live.len());
     }
 }
 
 fn rules(ask: &str) -> Vec<Rule> {
     let config = PermissionConfig { ask: vec![ask.to_owned()], ..PermissionConfig::default() };
-    config.rules_of(|decision: Decision| format!("--{}", decision.name())).unwrap()
+    config.rules_with_origin(|decision: Decision| format!("--{}", decision.name())).unwrap()
 }
 
-fn played(entries: Vec<Entry>) -> Vec<RunEvent> {
+fn play(entries: Vec<LogEntry>) -> Vec<RunEvent> {
     let mut playback = Playback::default();
     entries.into_iter().flat_map(|entry| playback.play(entry).unwrap()).collect()
 }
 
 #[derive(Clone)]
-struct Everyone;
+struct ApproveAll;
 
-impl Approver for Everyone {
-    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::Approve })
+impl Approver for ApproveAll {
+    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Approve })
     }
 
-    fn repeat<'a>(&'a self, _: &'a str, _: &'a PendingCall) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::Approve })
+    fn repeat<'a>(&'a self, _: &'a str, _: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Approve })
     }
 }
 
 #[tokio::test]
-async fn what_was_heard_is_heard_again() {
+async fn playback_emits_the_same_events() {
     async fn check(approver: impl Approver + Clone + 'static, stop: &CancellationToken) {
         let scene = Scene::busy();
         let mut session = scene.session(tools(), approver).await;
@@ -129,46 +129,48 @@ async fn what_was_heard_is_heard_again() {
         if stop.is_cancelled() {
             return;
         }
-        let heard = scene.heard.lock().unwrap();
-        let count = |is: fn(&RunEventKind) -> bool| heard.iter().filter(|event| is(&event.kind)).count();
-        assert_eq!(count(|happened| matches!(happened, RunEventKind::ToolProgress { .. })), 8);
-        assert_eq!(count(|happened| matches!(happened, RunEventKind::Asked { .. })), 1);
-        assert_eq!(count(|happened| matches!(happened, RunEventKind::Started { .. })), 3);
-        assert_eq!(count(|happened| matches!(happened, RunEventKind::Finished { .. })), 3);
-        assert!(count(|happened| matches!(happened, RunEventKind::Text { .. })) > 20);
+        let events = scene.events.lock().unwrap();
+        let count = |is: fn(&RunEventKind) -> bool| events.iter().filter(|event| is(&event.kind)).count();
+        assert_eq!(count(|kind| matches!(kind, RunEventKind::ToolProgress { .. })), 8);
+        assert_eq!(count(|kind| matches!(kind, RunEventKind::Asked { .. })), 1);
+        assert_eq!(count(|kind| matches!(kind, RunEventKind::Started { .. })), 3);
+        assert_eq!(count(|kind| matches!(kind, RunEventKind::Finished { .. })), 3);
+        assert!(count(|kind| matches!(kind, RunEventKind::Text { .. })) > 20);
     }
-    check(Nobody, &CancellationToken::new()).await;
-    check(Everyone, &CancellationToken::new()).await;
+    check(RefusingApprover, &CancellationToken::new()).await;
+    check(ApproveAll, &CancellationToken::new()).await;
     let stopped = CancellationToken::new();
     stopped.cancel();
-    check(Everyone, &stopped).await;
+    check(ApproveAll, &stopped).await;
 }
 
-/// A recording that begins in the middle of a run, whose calls are made again.
+/// A recording that starts in the middle of a run, whose calls are repeated.
 #[tokio::test]
-async fn a_run_that_goes_on_is_recorded_from_there() {
+async fn resumed_run_is_recorded() {
     let lead = json!([{"calls": [{"tool": "work", "arguments": {"n": 1}}, {"tool": "risky"}]}, {"text": "Done."}]);
     let scene = Scene::new(&lead, &json!([]));
-    let (begun, first) = (Arc::new(tokio::sync::Notify::new()), Arc::new(Mutex::new(true)));
-    let told = Arc::clone(&begun);
+    let started = Arc::new(tokio::sync::Notify::new());
+    let notify = Arc::clone(&started);
+    let first = Arc::new(Mutex::new(true));
     let slow = Tool::native("work", "Works", "(n::Int)==>(::Int)", move |arguments: Json, _| {
-        let (told, is_first) = (Arc::clone(&told), std::mem::take(&mut *first.lock().unwrap()));
+        let notify = Arc::clone(&notify);
+        let is_first = std::mem::take(&mut *first.lock().unwrap());
         async move {
             if is_first {
-                told.notify_one();
+                notify.notify_one();
                 std::future::pending::<()>().await;
             }
             Ok(arguments["n"].clone())
         }
     });
     let tools = tools().into_iter().filter(|tool| tool.name() != "work").chain([slow.unwrap()]).collect();
-    let mut session = scene.session(tools, Everyone).await;
+    let mut session = scene.session(tools, ApproveAll).await;
     let stop = CancellationToken::new();
     tokio::select! {
-        _ = session.say("Go", &stop) => panic!("it does not end"),
-        () = begun.notified() => {}
+        _ = session.say("Go", &stop) => panic!("the turn ended"),
+        () = started.notified() => {}
     }
-    scene.heard.lock().unwrap().clear();
+    scene.events.lock().unwrap().clear();
     session.record(Recorder::create(scene.path()).unwrap());
     let run = session.resume(&stop).await.unwrap();
     assert_eq!(run.response().content, "Done.");
@@ -176,31 +178,31 @@ async fn a_run_that_goes_on_is_recorded_from_there() {
 }
 
 #[tokio::test]
-async fn a_recording_answers_in_place_of_the_model() {
+async fn recording_answers_instead_of_the_model() {
     let scene = Scene::busy();
-    let mut session = scene.session(tools(), Nobody).await;
+    let mut session = scene.session(tools(), RefusingApprover).await;
     session.record(Recorder::create(scene.path()).unwrap());
     let run = session.say("Go", &CancellationToken::new()).await.unwrap();
-    let (driver, compiled) = session.ready(None).unwrap();
-    let compared = driver.compare(&compiled, scene.recording().entries, After::GoOn).unwrap();
-    assert!(compared.divergences.is_empty() && compared.same >= 7, "{compared:?}");
+    let (driver, compiled) = session.prepare(None).unwrap();
+    let comparison = driver.compare(&compiled, scene.recording().entries, OnDifference::Continue).unwrap();
+    assert!(comparison.divergences.is_empty() && comparison.identical >= 7, "{comparison:?}");
 
-    let agents = scene.agents(tools()).await;
-    // The same agents, asked again, with what was recorded for a model.
-    for (checking, said, expected) in [
-        (Checking::Strict, "Go", Ok(0)),
-        (Checking::Lenient, "Go on", Ok(0)),
-        (Checking::Strict, "Go on", Err("the recording has no reply to this request: the conversation is another")),
+    let project = scene.project(tools()).await;
+    // The same agents again, with the recording as the model.
+    for (checking, text, expected) in [
+        (ReplayMode::Strict, "Go", Ok(0)),
+        (ReplayMode::Lenient, "Go on", Ok(0)),
+        (ReplayMode::Strict, "Go on", Err("the recording has no reply to this request: the conversation differs")),
     ] {
-        let model = Arc::new(RecordedModel::new(scene.recording(), checking).unwrap());
-        let found: Arc<RecordedModel> = Arc::clone(&model);
-        let models: Models = Arc::new(move |_| Ok(Arc::clone(&found) as _));
-        let driver = agents.driver().unwrap().with_rules(rules("risky")).with_models(models);
-        let begun = Run::start(compiled.spec().clone(), vec![], said, 0).unwrap();
-        let again = driver.drive(&compiled, begun, &CancellationToken::new()).await;
+        let model = Arc::new(ReplayModel::new(scene.recording(), checking).unwrap());
+        let recorded: Arc<ReplayModel> = Arc::clone(&model);
+        let models: ModelResolver = Arc::new(move |_| Ok(Arc::clone(&recorded) as _));
+        let driver = project.driver().unwrap().with_rules(rules("risky")).with_models(models);
+        let again = Run::start(compiled.spec().clone(), vec![], text, 0).unwrap();
+        let again = driver.drive(&compiled, again, &CancellationToken::new()).await;
         match (expected, again.outcome()) {
             (Ok(left), outcome) => {
-                assert_eq!((outcome, model.left()), (run.outcome(), left));
+                assert_eq!((outcome, model.remaining()), (run.outcome(), left));
                 assert_eq!(again.usage(), run.usage());
             }
             (Err(expected), Some(RunOutcome::Failed(failure))) => assert_eq!(failure.message, expected),
@@ -209,39 +211,39 @@ async fn a_recording_answers_in_place_of_the_model() {
     }
 }
 
-/// Whatever a recording ends with, what stands before is played; a file that is there stays.
+/// The complete lines of a truncated recording can be played. An existing file is not overwritten.
 #[tokio::test]
-async fn recordings_that_are_cut_off_or_damaged() {
+async fn truncated_and_damaged_recordings() {
     let scene = Scene::busy();
-    let mut session = scene.session(tools(), Nobody).await;
+    let mut session = scene.session(tools(), RefusingApprover).await;
     session.record(Recorder::create(scene.path()).unwrap());
     session.say("Go", &CancellationToken::new()).await.unwrap();
     let error = Recorder::create(scene.path()).unwrap_err().to_string();
-    assert!(error.contains("recording.jsonl`: ") && error.contains("exists"), "{error}");
+    assert!(
+        error.starts_with("cannot save the run: `") && error.ends_with("recording.jsonl` already exists"),
+        "{error}"
+    );
     let text = std::fs::read_to_string(scene.path()).unwrap();
-    let whole = played(scene.recording().entries);
+    let whole = play(scene.recording().entries);
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)).step_by(97) {
         match Recording::parse(&text[..end]) {
             Ok(recording) => {
-                let is_cut = !text[..end].ends_with('\n') && !text[end..].starts_with('\n');
-                assert_eq!(recording.is_cut, is_cut && end > text.find('\n').unwrap(), "{end}");
-                assert!(whole.starts_with(&played(recording.entries)), "{end}");
+                let is_truncated = !text[..end].ends_with('\n') && !text[end..].starts_with('\n');
+                assert_eq!(recording.is_truncated, is_truncated && end > text.find('\n').unwrap(), "{end}");
+                assert!(whole.starts_with(&play(recording.entries)), "{end}");
             }
-            Err(error) => assert!(matches!(error, RecordingError::NoRecording) && end < 40, "{end}: {error}"),
+            Err(error) => assert!(matches!(error, RecordingError::NotARecording) && end < 40, "{end}: {error}"),
         }
     }
-    let damaged = text.replacen("{\"entry\":\"told\"", "{\"entry\":\"tld\"", 1);
-    let line = damaged.lines().position(|line| line.contains("\"tld\"")).unwrap() + 1;
+    let damaged = text.replacen("{\"entry\":\"input\"", "{\"entry\":\"inpt\"", 1);
+    let line = damaged.lines().position(|line| line.contains("\"inpt\"")).unwrap() + 1;
     let error = Recording::parse(&damaged).unwrap_err().to_string();
-    assert!(
-        error.starts_with(&format!("line {line} of the recording cannot be read: unknown variant `tld`")),
-        "{error}"
-    );
+    assert!(error.starts_with(&format!("line {line} of the recording is damaged: unknown variant `inpt`")), "{error}");
     let newer = text.replacen("\"patter_recording\":1", "\"patter_recording\":2", 1);
     let error = Recording::parse(&newer).unwrap_err().to_string();
-    assert_eq!(error, "the recording has version 2, and only version 1 can be read");
-    // What it cost follows from what is heard.
+    assert_eq!(error, "the recording has version 2, but only version 1 is supported");
+    // The cost follows from the events.
     let tally = Tally::new(Prices::builtin());
-    whole.iter().for_each(|event| tally.hear(event));
+    whole.iter().for_each(|event| tally.record(event));
     assert_eq!(tally.cost().unwrap().to_string(), "$0");
 }

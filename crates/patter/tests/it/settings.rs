@@ -1,20 +1,20 @@
-//! What `patter.toml` says about models and prices, and where it is wrong.
+//! Settings of models and prices in `patter.toml`, and errors in them.
 
 use patter::message::conversation::Usage;
-use patter::model::{Access, HttpModel};
+use patter::model::{HttpModel, Model, ProviderAccess};
 use patter::project::{Config, Environment};
 use patter::provider::Provider;
 
-/// Asserts that a text is refused, with a message that has all of these.
-fn refused(text: &str, expected: &[&str]) {
+/// Asserts that a text is rejected with a message that contains all of the expected texts.
+fn check_rejected(text: &str, expected: &[&str]) {
     let message = Config::parse(text).unwrap_err();
     for expected in expected {
-        assert!(message.contains(expected), "{text}\n{message}\nhas no {expected}");
+        assert!(message.contains(expected), "`{expected}` is missing in the message for {text}\n{message}");
     }
 }
 
 #[test]
-fn prices_of_a_project() {
+fn projects_override_prices() {
     let text = "[prices.'OpenAI/ours']\ninput = 3\noutput = 0.5\n[prices.'openai:gpt-4o']\ninput = 1\ncached = 0.5\ncache-write = 2\noutput = 0\n";
     let prices = Config::parse(text).unwrap().prices();
     let usage = Usage { input_tokens: 1000, cached_tokens: 100, cache_write_tokens: 200, ..Usage::default() };
@@ -27,12 +27,12 @@ fn prices_of_a_project() {
 }
 
 #[test]
-fn prices_that_are_none() {
-    let is_number = "a price is a number of dollars from 0 to 1000000";
+fn invalid_prices_are_rejected() {
+    let out_of_range = "a price must be between 0 and 1000000 dollars";
     let table: [(&str, &[&str]); 8] = [
-        ("[prices.'OpenAI/a']\ninput = -1\noutput = 2", &["line 2", is_number]),
-        ("[prices.'OpenAI/a']\ninput = 1\noutput = nan", &["line 3", is_number]),
-        ("[prices.'OpenAI/a']\ninput = 1\noutput = inf", &["line 3", is_number]),
+        ("[prices.'OpenAI/a']\ninput = -1\noutput = 2", &["line 2", out_of_range]),
+        ("[prices.'OpenAI/a']\ninput = 1\noutput = nan", &["line 3", out_of_range]),
+        ("[prices.'OpenAI/a']\ninput = 1\noutput = inf", &["line 3", out_of_range]),
         ("[prices.'OpenAI/a']\ninput = '1'\noutput = 1", &["line 2"]),
         ("[prices.'OpenAI/a']\ninput = 1", &["line 1", "missing field `output`"]),
         ("[prices.'OpenAI/a']\ninput = 1\noutput = 1\noutptu = 1", &["line 4", "unknown field `outptu`"]),
@@ -40,25 +40,27 @@ fn prices_that_are_none() {
         ("[prices.'OpnAI/a']\ninput = 1\noutput = 1", &["line 1", "did you mean `OpenAI`?"]),
     ];
     for (text, expected) in table {
-        refused(text, expected);
+        check_rejected(text, expected);
     }
 }
 
 type Variables = &'static [(&'static str, &'static str)];
 
-fn access(text: &str, variables: Variables, provider: Provider) -> Access {
+fn access(text: &str, variables: Variables, provider: Provider) -> ProviderAccess {
     let config = Config::parse(text).unwrap();
-    Access::resolve(provider, &Environment::of(variables.iter().copied()), &config.models).unwrap().unwrap()
+    ProviderAccess::resolve(provider, &Environment::from_variables(variables.iter().copied()), &config.models)
+        .unwrap()
+        .unwrap()
 }
 
 #[test]
-fn the_environment_comes_before_the_file() {
+fn the_environment_overrides_the_file() {
     let text = "[models.OpenAI]\napi = 'responses'\nbase-url = 'http://here/v1'\ntimeout = 1.5\n[models.ollama]\nbase-url = 'there:1'\n";
-    let own = "https://api.openai.com/v1";
+    let default = "https://api.openai.com/v1";
     type Expected = (&'static str, &'static str, bool, u128);
     let table: [(&str, Variables, Provider, Expected); 6] = [
-        ("", &[], Provider::OPENAI, (own, "chat", true, 600_000)),
-        ("", &[("PATTER_OPENAI_API", "functions")], Provider::OPENAI, (own, "functions", true, 600_000)),
+        ("", &[], Provider::OPENAI, (default, "chat", true, 600_000)),
+        ("", &[("PATTER_OPENAI_API", "functions")], Provider::OPENAI, (default, "functions", true, 600_000)),
         (text, &[], Provider::OPENAI, ("http://here/v1", "responses", false, 1500)),
         (
             text,
@@ -74,14 +76,14 @@ fn the_environment_comes_before_the_file() {
         let found = (access.base_url.as_str(), access.wire.name(), access.lacks_key(), access.timeout.as_millis());
         assert_eq!(found, expected, "{variables:?} {provider:?}");
     }
-    let both = access("", &[("GEMINI_API_KEY", "k")], Provider::GOOGLE);
-    assert_eq!((both.key, both.lacks_key()), (Some("GEMINI_API_KEY"), false));
-    // The provider itself wants a key, however its address was said.
+    let google = access("", &[("GEMINI_API_KEY", "k")], Provider::GOOGLE);
+    assert_eq!((google.key_variable, google.lacks_key()), (Some("GEMINI_API_KEY"), false));
+    // The provider itself requires a key, even if its address is set explicitly.
     assert!(access("", &[("OPENAI_BASE_URL", "https://api.openai.com/v1")], Provider::OPENAI).lacks_key());
 }
 
 #[test]
-fn settings_that_are_none() {
+fn invalid_settings_are_rejected() {
     let table: [(&str, &[&str]); 8] = [
         ("[models.OpenAI]\napi = 'cht'", &["line 2", "unknown API `cht`; use one of chat, functions, responses"]),
         (
@@ -92,18 +94,34 @@ fn settings_that_are_none() {
         ("[models.demo]", &["line 1", "unknown provider `demo`; the providers are OpenAI, Anthropic, Google, Ollama"]),
         ("[models.Anthropic]\napi = 'chat'", &["line 1", "`chat` is not an API of Anthropic; use anthropic"]),
         ("[models.OpenAI]\nbase_url = 'x'", &["line 2", "`base-url`"]),
-        ("[models.OpenAI]\ntimeout = 0", &["line 2", "a time is a number of seconds above 0"]),
-        ("[models.OpenAI]\ntimeout = nan", &["line 2", "a time is a number of seconds above 0"]),
+        ("[models.OpenAI]\ntimeout = 0", &["line 2", "a time must be more than 0"]),
+        ("[models.OpenAI]\ntimeout = nan", &["line 2", "a time must be more than 0"]),
     ];
     for (text, expected) in table {
-        refused(text, expected);
+        check_rejected(text, expected);
     }
-    let environment = Environment::of([("PATTER_OPENAI_API", "cht"), ("OPENAI_API_KEY", "k")]);
+    let environment = Environment::from_variables([("PATTER_OPENAI_API", "cht"), ("OPENAI_API_KEY", "k")]);
     let error = HttpModel::new(&"OpenAI/gpt-4o".parse().unwrap(), &environment).err().unwrap();
     assert_eq!(error.to_string(), "`PATTER_OPENAI_API` is `cht`, which is not a supported OpenAI API");
-    assert_eq!(error.hint(), Some("the APIs are chat, responses, functions"));
+    assert_eq!(error.hint(), Some("the supported APIs are chat, responses, functions"));
     let config = Config::parse("[models.OpenAI]\nbase-url = 'http://[x'").unwrap();
-    let error =
-        HttpModel::with(&"OpenAI/gpt-4o".parse().unwrap(), &Environment::default(), &config.models).err().unwrap();
-    assert_eq!(error.to_string(), "the address of OpenAI in `patter.toml` is none");
+    let error = HttpModel::with_config(&"OpenAI/gpt-4o".parse().unwrap(), &Environment::default(), &config.models)
+        .err()
+        .unwrap();
+    assert_eq!(error.to_string(), "the address of OpenAI in `patter.toml` is not a valid URL");
+}
+
+/// The defaults of each provider are enough to create a model, once a key is set.
+#[test]
+fn every_provider_works_with_its_defaults() {
+    for provider in Provider::ALL {
+        let Some(endpoint) = provider.endpoint() else { continue };
+        let model = format!("{}/m", provider.name()).parse().unwrap();
+        for variable in endpoint.key_variables {
+            let environment = Environment::from_variables([(*variable, "k3y")]);
+            assert_eq!(HttpModel::new(&model, &environment).unwrap().provider(), provider);
+        }
+        let without_key = HttpModel::new(&model, &Environment::default());
+        assert_eq!(without_key.is_ok(), endpoint.key_variables.is_empty(), "{}", provider.name());
+    }
 }

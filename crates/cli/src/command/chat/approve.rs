@@ -1,104 +1,98 @@
-//! Approvals, asked in the conversation.
+//! Approvals within the conversation.
 
-use crate::diagnostics::visible;
-use crate::terminal::{Screen, columns, fitting, key};
-use anstyle::{AnsiColor, Style};
-use patter::drive::{Answer, Approver, IN_DOUBT, Nobody};
+use crate::ui::style::{ACCENT, BOLD, CAUTION, DIM};
+use crate::ui::{Screen, columns, escape, fitting, key};
+use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 use patter::run::PendingCall;
 use patter::tool::BoxFuture;
 use serde_json::Value as Json;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-const ASK: Style = AnsiColor::Yellow.on_default().bold();
-const TOOL: Style = AnsiColor::Cyan.on_default();
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-/// How many lines of arguments are shown at most.
-const MOST_LINES: usize = 40;
+/// The maximum number of lines of arguments.
+const MAX_LINES: usize = 40;
 const INDENT: &str = "    ";
-/// How wide arguments are shown at least.
-const NARROWEST: usize = 10;
+/// The minimum width of arguments.
+const MIN_WIDTH: usize = 10;
 
-/// Asks the person in the conversation, where there is one.
-pub(super) struct InPlace {
+/// Asks the person in the conversation, if there is one.
+pub(super) struct ChatApprover {
     yes: bool,
     screen: Option<Arc<Screen>>,
-    /// The tools that need no more asking.
+    /// The tools that are approved for the whole chat.
     always: Mutex<HashSet<String>>,
 }
 
-impl InPlace {
+impl ChatApprover {
     pub(super) fn new(yes: bool, screen: Option<Arc<Screen>>) -> Self {
         Self { yes, screen, always: Mutex::default() }
     }
 
-    fn always(&self, tool: &str) -> bool {
+    fn is_always_approved(&self, tool: &str) -> bool {
         self.always.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
     }
 }
 
-impl Approver for InPlace {
-    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, Answer> {
+impl Approver for ChatApprover {
+    fn ask<'a>(&'a self, agent: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
-            if self.yes || self.always(&call.tool) {
-                return Answer::Approve;
+            if self.yes || self.is_always_approved(&call.tool) {
+                return ApprovalAnswer::Approve;
             }
-            let Some(screen) = &self.screen else { return Nobody.ask(agent, call, because).await };
-            let tool = visible(&call.tool);
-            let what = format!("{agent} wants to call {TOOL}{tool}{TOOL:#} {DIM}({}){DIM:#}", visible(because));
+            let Some(screen) = &self.screen else { return RefusingApprover.ask(agent, call, because).await };
+            let tool = escape(&call.tool);
+            let what = format!("{agent} wants to call {ACCENT}{tool}{ACCENT:#} {DIM}({}){DIM:#}", escape(because));
             show(screen, &what, call);
-            match answered(screen, &[('y', "yes"), ('n', "no"), ('a', "always in this chat")]).await {
-                Some('y') => Answer::Approve,
+            match ask(screen, &[('y', "yes"), ('n', "no"), ('a', "always in this chat")]).await {
+                Some('y') => ApprovalAnswer::Approve,
                 Some('a') => {
                     self.always.lock().unwrap_or_else(PoisonError::into_inner).insert(call.tool.clone());
-                    Answer::Approve
+                    ApprovalAnswer::Approve
                 }
-                _ => Answer::Refuse("the person at the terminal refused it".to_owned()),
+                _ => ApprovalAnswer::Refuse("the person at the terminal refused it".to_owned()),
             }
         })
     }
 
-    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, Answer> {
+    fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
-            let Some(screen) = &self.screen else { return Nobody.repeat(agent, call).await };
-            let tool = visible(&call.tool);
-            let what = format!("{TOOL}{tool}{TOOL:#} was under way when the run was stopped; call it again?");
+            let Some(screen) = &self.screen else { return RefusingApprover.repeat(agent, call).await };
+            let tool = escape(&call.tool);
+            let what = format!("{ACCENT}{tool}{ACCENT:#} was in progress when the run stopped; call it again?");
             show(screen, &what, call);
-            match answered(screen, &[('y', "yes"), ('n', "no")]).await {
-                Some('y') => Answer::Approve,
-                _ => Answer::Refuse(IN_DOUBT.to_owned()),
+            match ask(screen, &[('y', "yes"), ('n', "no")]).await {
+                Some('y') => ApprovalAnswer::Approve,
+                _ => ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()),
             }
         })
     }
 }
 
-/// Shows what is asked about, with the arguments. That it cannot be shown is no reason to stop: nothing is approved by
-/// itself.
+/// Shows a question about a call, with the arguments. A question that cannot be shown approves nothing.
 fn show(screen: &Screen, what: &str, call: &PendingCall) {
-    let lines = readable(&call.arguments, columns().saturating_sub(INDENT.len()));
-    let hidden = lines.len().saturating_sub(MOST_LINES);
-    let mut text = format!("{ASK}?{ASK:#} {what}");
-    for line in lines.iter().take(MOST_LINES) {
+    let lines = format_arguments(&call.arguments, columns().saturating_sub(INDENT.len()));
+    let hidden = lines.len().saturating_sub(MAX_LINES);
+    let mut text = format!("{CAUTION}?{CAUTION:#} {what}");
+    for line in lines.iter().take(MAX_LINES) {
         text.push_str(&format!("\n{INDENT}{line}"));
     }
     if hidden > 0 {
         text.push_str(&format!("\n{INDENT}{DIM}… and {hidden} more lines{DIM:#}"));
     }
-    let _ = screen.say(&text);
+    let _ = screen.note(&text);
 }
 
-/// Writes arguments in lines: as JSON if that fits in one, else each for itself, and texts of several lines as they are.
-fn readable(arguments: &Json, width: usize) -> Vec<String> {
-    let width = width.max(NARROWEST);
-    let line = visible(&arguments.to_string());
+/// Formats arguments as lines: as JSON if that fits on one, else each by itself, with texts of several lines unquoted.
+fn format_arguments(arguments: &Json, width: usize) -> Vec<String> {
+    let width = width.max(MIN_WIDTH);
+    let line = escape(&arguments.to_string());
     if fitting(&line, width) == line.len() {
         return vec![line];
     }
     let Json::Object(arguments) = arguments else { return lines(&format!("{arguments:#}"), width) };
     let mut out = Vec::new();
     for (name, value) in arguments {
-        let name = visible(name);
+        let name = escape(name);
         match value {
             Json::String(text) if text.contains('\n') => {
                 out.push(format!("{name}:"));
@@ -111,10 +105,10 @@ fn readable(arguments: &Json, width: usize) -> Vec<String> {
     out
 }
 
-/// Breaks a text into lines that the terminal does not break again: what stands in front of them cannot be imitated.
+/// Breaks a text into lines that the terminal does not wrap, so that a text cannot imitate the prefix of a line.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut out = Vec::new();
-    for line in visible(text).replace('\t', "    ").lines() {
+    for line in escape(text).replace('\t', "    ").lines() {
         let mut left = line;
         loop {
             let (head, rest) = left.split_at(fitting(left, width));
@@ -128,12 +122,13 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     out
 }
 
-/// Asks for one of some keys, and shows what was answered.
-pub(super) async fn answered(screen: &Arc<Screen>, answers: &[(char, &str)]) -> Option<char> {
+/// Asks for one of several keys, and shows the answer.
+pub(super) async fn ask(screen: &Arc<Screen>, answers: &[(char, &str)]) -> Option<char> {
     let names: Vec<_> = answers.iter().map(|(key, name)| format!("{BOLD}{key}{BOLD:#} {name}")).collect();
-    let (asking, question) = (Arc::clone(screen), format!("  {}:", names.join(", ")));
+    let question = format!("  {}:", names.join(", "));
+    let asking = Arc::clone(screen);
     let ask = move || {
-        // Who cannot be asked does not answer.
+        // A question that cannot be shown is not answered.
         let _ = asking.ask(&question);
     };
     let pressed = key(answers.iter().map(|(key, _)| *key).collect(), ask).await;
@@ -148,9 +143,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn arguments_are_readable() {
+    fn arguments_are_formatted_as_lines() {
         let check = |arguments: Json, width: usize, expected: &[&str]| {
-            let lines: Vec<_> = readable(&arguments, width);
+            let lines: Vec<_> = format_arguments(&arguments, width);
             let lines: Vec<_> = lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
             assert_eq!(lines, expected);
         };

@@ -1,24 +1,22 @@
-//! What can be done beside talking.
+//! Slash commands of the conversation.
 
-use super::{BOLD, Conversation, Going};
-use crate::command::why::Question;
-use crate::diagnostics::{self, counted};
-use crate::print;
-use crate::talk::{DIM, say_error};
-use crate::terminal::{columns, cut};
-use anstyle::{AnsiColor, Style};
-use patter::drive::now;
+use super::{Conversation, Flow};
+use crate::error::CommandError;
+use crate::inspect::Resolution;
+use crate::ui::style::{ACCENT, BAD, BOLD, CAUTION, DIM, GOOD};
+use crate::ui::{self, columns};
+use patter::drive::now_ms;
 use patter::message::conversation::Message;
 use patter::name::FullName;
-use patter::permission::{Because, Decision};
-use patter::run::Target;
+use patter::permission::{Decision, DecisionReason};
+use patter::run::CallTarget;
 use patter::session::SessionError;
 use patter::store::SessionId;
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 
-/// A command of the conversation.
+/// A slash command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Slash {
     Help,
@@ -26,34 +24,22 @@ pub(super) enum Slash {
     Why(String),
     Messages,
     Undo,
-    /// Into a new session, with so many messages.
+    /// Into a new session, with this many messages.
     Fork(Option<usize>),
     Save(String),
     Quit,
 }
 
-/// What is no command.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unknown {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-}
-
 const COMMANDS: [(&str, &str, &str); 8] = [
-    ("/help", "", "what can be typed here"),
-    ("/tools", "", "what the agent may call, and what becomes of the calls"),
-    ("/why", "NAME", "what the name of a tool stands for"),
-    ("/messages", "", "the conversation, with the numbers of its messages"),
-    ("/undo", "", "take the last exchange back, and edit what was said"),
-    ("/fork", "[N]", "go on in a new session, with the first N messages or all"),
+    ("/help", "", "show this list"),
+    ("/tools", "", "tools the agent may call, and their permissions"),
+    ("/why", "NAME", "what the name of a tool refers to"),
+    ("/messages", "", "the conversation, with numbered messages"),
+    ("/undo", "", "undo the last exchange, and edit your message"),
+    ("/fork", "[N]", "continue in a new session, with the first N messages or all"),
     ("/save", "FILE", "write the conversation as Markdown, or as JSON to FILE.json"),
-    ("/quit", "", "end; so does Ctrl-D"),
+    ("/quit", "", "quit; so does Ctrl-D"),
 ];
-
-const TOOL: Style = AnsiColor::Cyan.on_default();
-const GOOD: Style = AnsiColor::Green.on_default();
-const ASKED: Style = AnsiColor::Yellow.on_default();
-const BAD: Style = AnsiColor::Red.on_default();
 
 impl Slash {
     /// Returns the names of all commands.
@@ -61,9 +47,8 @@ impl Slash {
         COMMANDS.iter().map(|(name, ..)| (*name).to_owned()).collect()
     }
 
-    /// Reads a command; nothing if a text is none. A path such as `/etc/hosts` is none, and neither is what begins with a
-    /// space.
-    pub(super) fn read(text: &str) -> Option<Result<Self, Unknown>> {
+    /// Parses a command; returns nothing for other text, such as the path `/etc/hosts` or text after a space.
+    pub(super) fn parse(text: &str) -> Option<Result<Self, CommandError>> {
         let text = text.trim_end();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let is_command = name.strip_prefix('/').is_some_and(|name| name.chars().all(char::is_alphabetic));
@@ -75,7 +60,7 @@ impl Slash {
             let command = COMMANDS.iter().find(|(known, ..)| *known == name);
             let form = |argument: &str| format!("{name} {argument}").trim_end().to_owned();
             let hint = command.map(|(_, argument, what)| format!("{}: {what}", form(argument)));
-            Err(Unknown { message: message.to_owned(), hint })
+            Err(CommandError::usage(message).with_hint_if(hint))
         };
         Some(match (name, rest) {
             ("/help" | "/", "") => Ok(Self::Help),
@@ -87,139 +72,127 @@ impl Slash {
             ("/fork", "") => Ok(Self::Fork(None)),
             ("/fork", number) => match number.parse() {
                 Ok(number) => Ok(Self::Fork(Some(number))),
-                Err(_) => usage(&format!("`{number}` is no number of a message")),
+                Err(_) => usage(&format!("`{number}` is not a message number")),
             },
             ("/save", "") => usage("to which file?"),
             ("/save", file) => Ok(Self::Save(file.to_owned())),
             ("/quit" | "/exit" | "/q", "") => Ok(Self::Quit),
-            ("/help" | "/tools" | "/messages" | "/undo" | "/quit", _) => usage(&format!("`{name}` takes nothing")),
+            ("/help" | "/tools" | "/messages" | "/undo" | "/quit", _) => usage(&format!("`{name}` takes no arguments")),
             (unknown, _) => {
                 let near = patter::text::nearest(unknown, COMMANDS.iter().map(|(name, ..)| *name));
                 let hint = match near {
-                    Some(near) => format!("did you mean `{near}`? A space before it says it to the agent"),
-                    None => "/help lists them; a space before it says it to the agent".to_owned(),
+                    Some(near) => format!("did you mean `{near}`? Start with a space to send it to the agent"),
+                    None => "/help lists all commands; start with a space to send it to the agent".to_owned(),
                 };
-                Err(Unknown { message: format!("there is no command `{unknown}`"), hint: Some(hint) })
+                Err(CommandError::usage(format!("unknown command `{unknown}`")).with_hint(hint))
             }
         })
     }
 }
 
 impl Conversation {
-    pub(super) fn obey(&mut self, command: Slash) -> io::Result<Going> {
+    /// Performs a command. An error is reported and does not end the conversation.
+    pub(super) fn perform(&mut self, command: Slash) -> Result<Flow, CommandError> {
         match command {
             Slash::Help => self.show(&help())?,
             Slash::Tools => self.tools()?,
             Slash::Why(name) => self.why(&name)?,
-            Slash::Messages => self.show(&messages(&self.talk.session.conversation()))?,
+            Slash::Messages => self.show(&messages(&self.open.session.conversation()))?,
             Slash::Undo => self.undo()?,
             Slash::Fork(number) => self.fork(number)?,
             Slash::Save(file) => self.save(&file)?,
-            Slash::Quit => return Ok(Going::Ended),
+            Slash::Quit => return Ok(Flow::End),
         }
-        Ok(Going::On)
+        Ok(Flow::Continue)
     }
 
-    /// Shows what was asked for. Where stdout is for the answers of the agent, it goes beside them.
+    /// Shows the result of a command. In a pipe stdout carries only the answers of the agent, so it goes to stderr.
     fn show(&self, text: &str) -> io::Result<()> {
-        if self.is_interactive { print(text) } else { diagnostics::say(text.trim_end()) }
+        if self.is_interactive { ui::print(text) } else { ui::status(text.trim_end()) }
     }
 
-    fn tools(&mut self) -> io::Result<()> {
-        let (driver, compiled) = match self.talk.session.ready(None) {
-            Ok(ready) => ready,
-            Err(error) => return self.not_said(&error, ""),
-        };
+    fn tools(&mut self) -> Result<(), CommandError> {
+        let (driver, compiled) = self.open.session.prepare(None)?;
         let permissions = driver.permissions(&compiled);
         let tools = &compiled.spec().tools;
         if tools.is_empty() {
-            return self.note("the agent has no tools");
+            return Ok(self.note("the agent has no tools")?);
         }
         let names = tools.iter().map(|tool| tool.name.len()).max().unwrap_or(0);
         let mut out = String::new();
         for tool in tools {
             let (bound, full) = match &tool.target {
-                Target::Agent { name } => (format!("the agent `{name}`"), FullName::parse(name).ok()),
-                Target::Tool { name, .. } => {
+                CallTarget::Agent { name } => (format!("the agent `{name}`"), FullName::parse(name).ok()),
+                CallTarget::Tool { name, .. } => {
                     let layer = driver.library().resolve(name.as_str()).map(|entry| entry.layer.name());
                     (format!("{name}, {} layer", layer.unwrap_or("unknown")), Some(name.clone()))
                 }
             };
             let verdict = full.as_ref().map(|full| permissions.decide(full, &serde_json::Map::new()));
             let (decision, because) = match &verdict {
-                Some(verdict) => (verdict.decision, because(&verdict.because)),
+                Some(verdict) => (verdict.decision, because(&verdict.reason)),
                 None => (Decision::Deny, String::new()),
             };
             let style = match decision {
                 Decision::Allow => GOOD,
-                Decision::Ask => ASKED,
+                Decision::Ask => CAUTION,
                 Decision::Deny => BAD,
             };
-            let (name, decision) = (&tool.name, decision.name());
+            let name = &tool.name;
+            let decision = decision.name();
             let _ = writeln!(
                 out,
-                "  {TOOL}{name:<names$}{TOOL:#}  {style}{decision:<5}{style:#}  {bound}{DIM}{because}{DIM:#}"
+                "  {ACCENT}{name:<names$}{ACCENT:#}  {style}{decision:<5}{style:#}  {bound}{DIM}{because}{DIM:#}"
             );
         }
-        self.show(&out)
+        Ok(self.show(&out)?)
     }
 
-    fn why(&mut self, name: &str) -> io::Result<()> {
-        let (driver, compiled) = match self.talk.session.ready(None) {
-            Ok(ready) => ready,
-            Err(error) => return self.not_said(&error, ""),
-        };
+    fn why(&mut self, name: &str) -> Result<(), CommandError> {
+        let (driver, compiled) = self.open.session.prepare(None)?;
         let agent = driver.agent(compiled.name());
-        let question =
-            Question { tool: name, project: driver.project(), library: driver.library(), agent: agent.as_ref() };
-        let (answer, is_well) = question.answer(|_| driver.permissions(&compiled));
-        self.has_failed |= !is_well;
-        self.show(&answer)
+        let resolution =
+            Resolution { tool: name, project: driver.project(), library: driver.library(), agent: agent.as_ref() };
+        let (text, is_valid) = resolution.describe(|_| driver.permissions(&compiled));
+        self.has_failed |= !is_valid;
+        Ok(self.show(&text)?)
     }
 
-    fn undo(&mut self) -> io::Result<()> {
+    fn undo(&mut self) -> Result<(), CommandError> {
         let runtime = self.runtime.clone();
-        match runtime.block_on(self.talk.session.undo()) {
-            Ok(None) => self.note("there is nothing to take back"),
-            Ok(Some(text)) if self.is_interactive => {
-                let left = counted(self.talk.session.conversation().len(), "message");
-                self.note(&format!("taken back; {} left", left.as_deref().unwrap_or("nothing is")))?;
+        match runtime.block_on(self.open.session.undo())? {
+            None => self.note("nothing to undo")?,
+            Some(text) if self.is_interactive => {
+                self.note(&match ui::nonzero(self.open.session.conversation().len(), "message") {
+                    Some(left) => format!("undone; {left} left"),
+                    None => "undone; the conversation is now empty".to_owned(),
+                })?;
                 self.draft = text;
-                Ok(())
             }
-            Ok(Some(text)) => self.note(&format!("taken back: {}", cut(&diagnostics::visible(&text), columns()))),
-            Err(error) => self.not_said(&error, ""),
+            Some(text) => self.note(&format!("undone: {}", ui::one_line(&text, columns())))?,
         }
+        Ok(())
     }
 
-    fn fork(&mut self, number: Option<usize>) -> io::Result<()> {
-        let conversation = self.talk.session.conversation();
+    fn fork(&mut self, number: Option<usize>) -> Result<(), CommandError> {
+        let conversation = self.open.session.conversation();
         let count = number.unwrap_or(conversation.len());
-        // What comes next is said by the person: a call must not lose its result.
+        // A fork must not separate a call from its result, so the next message is one of the user.
         let is_between = conversation.get(count).is_none_or(|next| matches!(next, Message::User { .. }));
         if count <= conversation.len() && !is_between {
-            let hint = "/messages shows where exchanges end";
-            return self.fail(&format!("message {count} is within an exchange"), Some(hint));
+            let error = CommandError::failure(format!("message {count} is within an exchange"));
+            return Err(error.with_hint("/messages shows where exchanges end"));
         }
-        let keeping = self.talk.store.as_ref().map(|store| (Arc::clone(store), SessionId::new(now())));
-        let from = self.talk.session.id();
-        match self.talk.session.fork(count, keeping) {
-            Ok(forked) => {
-                self.talk.session = forked;
-                let messages = counted(count, "message").unwrap_or_else(|| "no messages".to_owned());
-                let name = |id: Option<SessionId>| id.map_or("one that is not kept".to_owned(), |id| id.to_string());
-                self.note(&format!(
-                    "now in session {}, with {messages} of {}",
-                    name(self.talk.session.id()),
-                    name(from)
-                ))
-            }
-            Err(error @ SessionError::NoMessage { .. }) => self.fail(&error.to_string(), Some("/messages lists them")),
-            Err(error) => {
-                self.has_failed = true;
-                say_error(&error)
-            }
-        }
+        let target = self.open.store.as_ref().map(|store| (Arc::clone(store), SessionId::new(now_ms())));
+        let from = self.open.session.id();
+        let forked = self.open.session.fork(count, target);
+        self.open.session = forked.map_err(|error| match error {
+            error @ SessionError::NoMessage { .. } => CommandError::from(error).with_hint("/messages lists them"),
+            error => error.into(),
+        })?;
+        let messages = ui::plural(count, "message");
+        let name = |id: Option<SessionId>| id.map_or("an unsaved session".to_owned(), |id| format!("session {id}"));
+        Ok(self.note(&format!("now in {}, with {messages} of {}", name(self.open.session.id()), name(from)))?)
     }
 }
 
@@ -229,9 +202,9 @@ fn help() -> String {
         let _ = writeln!(out, "  {BOLD}{name:<9}{BOLD:#} {argument:<5}  {what}");
     }
     let keys = [
-        ("Alt-Enter", "a new line; also \\ at the end of a line, or all between two \"\"\""),
-        ("Ctrl-R", "find what was typed before; the arrows step through it"),
-        ("Ctrl-C", "clear the line, or stop the turn; what had finished is kept"),
+        ("Alt-Enter", "new line; also \\ at the end of a line, or text between \"\"\""),
+        ("Ctrl-R", "search the history; the arrows step through it"),
+        ("Ctrl-C", "clear the line, or stop the turn; completed steps are kept"),
     ];
     for (key, what) in keys {
         let _ = writeln!(out, "  {BOLD}{key:<9}{BOLD:#}        {what}");
@@ -239,14 +212,14 @@ fn help() -> String {
     out
 }
 
-fn because(because: &Because<'_>) -> String {
+fn because(because: &DecisionReason<'_>) -> String {
     match because {
-        Because::Rule(rule) => format!("  `{rule}` in {}", rule.origin),
+        DecisionReason::Rule(rule) => format!("  `{rule}` in {}", rule.origin),
         other => format!("  {other}"),
     }
 }
 
-/// Writes a line for each message.
+/// Returns a line for each message.
 fn messages(conversation: &[Message]) -> String {
     let width = columns().saturating_sub(18);
     let mut out = String::new();
@@ -259,10 +232,9 @@ fn messages(conversation: &[Message]) -> String {
             }
             Message::Tool { tool, outcome, .. } => ("tool", format!("{tool}: {}", outcome.text())),
         };
-        let text = diagnostics::visible(&text).split_whitespace().collect::<Vec<_>>().join(" ");
-        let _ = writeln!(out, "{DIM}{:>4}{DIM:#}  {who:<5}  {}", index + 1, cut(&text, width));
+        let _ = writeln!(out, "{DIM}{:>4}{DIM:#}  {who:<5}  {}", index + 1, ui::one_line(&text, width));
     }
-    if out.is_empty() { "nothing was said yet\n".to_owned() } else { out }
+    if out.is_empty() { "no messages yet\n".to_owned() } else { out }
 }
 
 #[cfg(test)]
@@ -272,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_read() {
+    fn commands_are_parsed() {
         let table = [
             ("/help", Slash::Help),
             ("/why  fs/readFile ", Slash::Why("fs/readFile".to_owned())),
@@ -282,21 +254,21 @@ mod tests {
             ("/exit", Slash::Quit),
         ];
         for (text, expected) in table {
-            assert_eq!(Slash::read(text), Some(Ok(expected)), "{text}");
+            assert_eq!(Slash::parse(text).unwrap().unwrap(), expected, "{text}");
         }
         for text in ["hello", " /help", "/etc/hosts is what?", "/help\nme", "a /help"] {
-            assert_eq!(Slash::read(text), None, "{text}");
+            assert!(Slash::parse(text).is_none(), "{text}");
         }
         let table = [
-            ("/tool", "there is no command `/tool`", "did you mean `/tools`?"),
-            ("/fork two", "`two` is no number of a message", "/fork [N]: "),
+            ("/tool", "unknown command `/tool`", "did you mean `/tools`?"),
+            ("/fork two", "`two` is not a message number", "/fork [N]: "),
             ("/save", "to which file?", "/save FILE: "),
-            ("/undo it", "`/undo` takes nothing", "/undo: "),
+            ("/undo it", "`/undo` takes no arguments", "/undo: "),
         ];
         for (text, message, hint) in table {
-            let unknown = Slash::read(text).unwrap().unwrap_err();
-            assert_eq!(unknown.message, message);
-            assert!(unknown.hint.as_deref().unwrap().starts_with(hint), "{unknown:?}");
+            let error = Slash::parse(text).unwrap().unwrap_err();
+            assert_eq!(error.message(), message);
+            assert!(error.hint().unwrap().starts_with(hint), "{error:?}");
         }
     }
 }

@@ -2,28 +2,32 @@
 
 mod report;
 
-use crate::diagnostics::{self, Limit};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::file::{Input, unreadable};
+use crate::format::{FormatOption, OutputFormat};
+use crate::inspect::{add_unbound, drift, known_tools};
 use crate::setup::Toolset;
-use crate::source::Input;
-use crate::{Outcome, print, unsent};
+use crate::ui::{self, Excerpts, Limit, nonzero};
+use crate::unsupported;
 use clap::{Args, ValueEnum};
-use patter::agent::CompiledAgent;
 use patter::check::{Options, check};
-use patter::declare::Agent;
+use patter::compile::CompiledAgent;
+use patter::declare::{Agent, DeclarationKind};
 use patter::gram::{Dialect, Severity};
-use patter::library::unbound;
-use patter::project::{Config, Environment, Finding, Loaded, Project, Servers, Tools, find_root, find_root_of};
+use patter::library::find_unbound;
+use patter::project::{Config, Finding, LoadedProject, ServerSelection, find_root, find_root_of};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Check agents and tools, and everything they refer to
 ///
 /// Finds what can be known before a token is spent: missing and misspelt properties, unknown types and models, wrong
-/// defaults, references to nothing, agents that delegate in a circle, and more. `patter explain CODE` says more about a
-/// rule. Within a project (a folder with a patter.toml) all its files are read, since they may refer to one another.
+/// defaults, dangling references, agents that delegate in a cycle, and more. `patter explain CODE` documents a rule.
+/// Within a project (a folder with a patter.toml) all its files are read, since they may refer to one another.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-                        patter check                        everything here and below\n  \
+                        patter check                        this folder and below\n  \
                         patter check agents --deny-warnings for CI: exit 1 on warnings too\n  \
                         patter check --format sarif > check.sarif")]
 pub(crate) struct Check {
@@ -31,11 +35,10 @@ pub(crate) struct Check {
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
 
-    /// How to report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatOption<CheckFormat>,
 
-    /// Accept plain gram 0.6.1 only: point at each use of Patter's extension
+    /// Accept plain gram 0.6.1 only: report each use of Patter's extension
     #[arg(long)]
     portable: bool,
 
@@ -43,11 +46,11 @@ pub(crate) struct Check {
     #[arg(long)]
     deny_warnings: bool,
 
-    /// Look for what serves each tool of an agent too; starts the MCP servers of the project
+    /// Check that every tool of an agent is implemented; starts the MCP servers of the project
     #[arg(long)]
     bind: bool,
 
-    /// Fail if agents are bound to other tools than patter.lock says; looks for what serves them too
+    /// Fail if agents are bound to other tools than patter.lock records; implies --bind
     #[arg(long)]
     locked: bool,
 
@@ -59,9 +62,10 @@ pub(crate) struct Check {
     limit: Limit,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum CheckFormat {
     /// For people, on stderr
+    #[default]
     Text,
     /// One JSON document
     Json,
@@ -69,129 +73,126 @@ enum Format {
     Sarif,
 }
 
-impl Check {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
+impl OutputFormat for CheckFormat {
+    fn error_format(self) -> ErrorFormat {
+        match self {
+            CheckFormat::Text => ErrorFormat::Text,
+            CheckFormat::Json => ErrorFormat::Json,
+            CheckFormat::Sarif => ErrorFormat::Sarif,
+        }
+    }
+}
+
+impl Command for Check {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
         let root = self.paths.first().map_or_else(find_root, |path| find_root_of(path));
-        let config = match Config::read(root.as_deref()) {
-            Ok(config) => config,
-            Err(error) => return diagnostics::unloaded(&error),
-        };
+        let config = Config::read(root.as_deref())?;
         let is_portable = self.portable || config.check.portable;
         let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
-        let loaded = match Loaded::read(&self.paths, root.as_deref(), dialect) {
-            Ok(loaded) => loaded,
-            Err(error) => return diagnostics::unloaded(&error),
-        };
+        let loaded = LoadedProject::read(&self.paths, root.as_deref(), dialect)?;
         for (path, error) in &loaded.unreadable {
-            diagnostics::unreadable(&Input::Path(path.clone()), error)?;
+            unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
         if let Some(code) = config.check.ignore.iter().find(|code| patter::rule::rule(code).is_none()) {
-            let message = format!("patter.toml ignores the rule `{code}`, which does not exist");
-            diagnostics::error(&message, Some("`patter explain` lists all rules"))?;
-            return Ok(Outcome::Failure);
+            let error = CommandError::failure(format!("patter.toml ignores the unknown rule `{code}`"));
+            return Err(error.with_hint("`patter explain` lists all rules"));
         }
         let known = known_tools(&loaded.project, root.as_deref(), &config);
         let known: Vec<_> = known.iter().map(String::as_str).collect();
         let mut findings = check(&loaded.project, &Options { library: &known });
-        // What is wrong beyond the files.
-        let mut problems = Vec::new();
-        if self.bind || self.locked {
-            let servers = if self.no_mcp { Servers::None } else { Servers::All };
-            match Toolset::read(&loaded.project, root.as_deref(), &config, &servers)? {
-                Some(toolset) => {
-                    add_unbound(&mut findings, unbound(&loaded.project, &toolset.library));
-                    let tools = || toolset.library.entries().map(|entry| (&entry.name, &*entry.value.definition));
-                    for idle in
-                        config.permissions.rules().unwrap_or_default().iter().filter_map(|rule| rule.idle(tools()))
-                    {
-                        diagnostics::warning(&format!("in patter.toml {idle}; {}", idle.hint()))?;
-                    }
-                    let made = |agent: Agent| CompiledAgent::new(&agent, &loaded.project, &toolset.library, None).ok();
-                    let agents = loaded.project.agents().filter_map(|(_, agent)| made(agent)).collect();
-                    let settings = (&toolset.environment, &config.models);
-                    unsent::warn(agents, |name| loaded.project.any_agent(name).and_then(made), settings)?;
-                    if self.locked {
-                        problems.extend(super::lock::drift(&loaded.project, root.as_deref(), &toolset));
-                    }
-                    for problem in &problems {
-                        diagnostics::error(problem, None)?;
-                    }
-                    problems.extend(toolset.missing_servers);
-                }
-                None => problems.push("the tools of the project cannot be made".to_owned()),
-            }
-        }
-        let config = config.check;
-        findings.retain(|finding| {
-            loaded.selected.contains(&finding.file) && !config.ignore.iter().any(|code| code == finding.diagnostic.code)
-        });
-        match self.format {
-            Format::Text => self.show(&loaded, &findings, problems.len())?,
-            Format::Json => print(&report::json(&loaded, &findings, &problems))?,
-            Format::Sarif => print(&report::sarif(&loaded.project, &findings, &problems))?,
-        }
-        let denied = |finding: &Finding| {
-            finding.diagnostic.severity == Severity::Error || self.deny_warnings || config.deny_warnings
+        let problems = match self.bind || self.locked {
+            true => self.bind(&loaded, root.as_deref(), &config, &mut findings)?,
+            false => Vec::new(),
         };
-        let is_failure = !problems.is_empty() || !loaded.unreadable.is_empty() || findings.iter().any(denied);
-        Ok(if is_failure { Outcome::Failure } else { Outcome::Success })
+        findings.retain(|finding| {
+            let is_ignored = config.check.ignore.iter().any(|code| code == finding.diagnostic.code);
+            loaded.selected.contains(&finding.file) && !is_ignored
+        });
+        let messages: Vec<_> = problems.iter().map(|problem| problem.message().to_owned()).collect();
+        match self.format.format {
+            CheckFormat::Text => self.show(&loaded, &findings, problems.len())?,
+            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &messages))?,
+            CheckFormat::Sarif => ui::print(&report::sarif(&loaded.project, &findings, &messages))?,
+        }
+        let denies_warnings = self.deny_warnings || config.check.deny_warnings;
+        let is_denied = |finding: &Finding| finding.diagnostic.severity == Severity::Error || denies_warnings;
+        let is_failure = !problems.is_empty() || !loaded.unreadable.is_empty() || findings.iter().any(is_denied);
+        Ok(Outcome::from_findings(is_failure))
+    }
+}
+
+impl Check {
+    /// Binds the agents, and adds what cannot be bound to the findings. Returns the problems that are not about a file.
+    fn bind(
+        &self,
+        loaded: &LoadedProject,
+        root: Option<&Path>,
+        config: &Config,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Vec<CommandError>, CommandError> {
+        let project = &loaded.project;
+        let servers = if self.no_mcp { ServerSelection::None } else { ServerSelection::All };
+        let toolset = match Toolset::read(project, root, config, &servers) {
+            Ok(toolset) => toolset,
+            Err(mut error) => {
+                error.print_problem()?;
+                return Ok(vec![error]);
+            }
+        };
+        add_unbound(findings, find_unbound(project, &toolset.library));
+        let tools = || toolset.library.entries().map(|entry| (&entry.name, &*entry.value.definition));
+        let rules = config.permissions.rules().unwrap_or_default();
+        for unused in rules.iter().filter_map(|rule| rule.unused(tools())) {
+            ui::warning(&format!("patter.toml: {unused}; {}", unused.hint()))?;
+        }
+        let compile = |agent: Agent| CompiledAgent::new(&agent, project, &toolset.library, None).ok();
+        let agents = project.agents().filter_map(|(_, agent)| compile(agent)).collect();
+        let by_name = |name: &str| project.find_agent(name).and_then(compile);
+        unsupported::warn(agents, by_name, &toolset.environment, &config.models)?;
+        let drift = if self.locked { drift(project, root, &toolset) } else { Vec::new() };
+        let mut problems: Vec<_> = drift.into_iter().map(CommandError::failure).collect();
+        problems.iter_mut().try_for_each(CommandError::print_problem)?;
+        problems.extend(toolset.missing_servers);
+        Ok(problems)
     }
 
-    fn show(&self, loaded: &Loaded, findings: &[Finding], problems: usize) -> io::Result<()> {
+    fn show(&self, loaded: &LoadedProject, findings: &[Finding], problems: usize) -> io::Result<()> {
         for chunk in findings.chunk_by(|a, b| a.file == b.file) {
             let Some(file) = chunk.first().and_then(|first| loaded.project.files().get(first.file)) else { continue };
             let diagnostics: Vec<_> = chunk.iter().map(|finding| finding.diagnostic.clone()).collect();
-            diagnostics::show(&diagnostics, file.tree.source(), &file.path, self.limit)?;
+            Excerpts::new(diagnostics, file.tree.source(), &file.path, self.limit).print()?;
         }
-        diagnostics::say(&summary(loaded, findings, problems))
+        ui::status(&summary(loaded, findings, problems))
     }
 }
 
-/// Returns the names of the tools that agents may refer to beyond what the project declares. Those of MCP servers are
-/// not known before the servers run.
-pub(super) fn known_tools(project: &Project, root: Option<&Path>, config: &Config) -> Vec<String> {
-    let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else { return Vec::new() };
-    let names = tools.names().flat_map(|name| [name.as_str().to_owned(), name.own().to_owned()]);
-    names.chain(tools.servers().map(|server| format!("{server}/*"))).collect()
-}
-
-/// Adds what nothing serves, instead of the weaker finding that it is not declared.
-pub(super) fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
-    findings.retain(|finding| {
-        let is_same = |other: &Finding| other.file == finding.file && other.diagnostic.span == finding.diagnostic.span;
-        finding.diagnostic.code != "P040" || !unbound.iter().any(is_same)
-    });
-    findings.extend(unbound);
-    findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));
-}
-
-/// Says in a line what was checked and how it went.
-fn summary(loaded: &Loaded, findings: &[Finding], problems: usize) -> String {
+/// Summarizes in a line what was checked and what was found.
+fn summary(loaded: &LoadedProject, findings: &[Finding], problems: usize) -> String {
     if loaded.selected.is_empty() {
         return "nothing was checked".to_owned();
     }
-    let in_files = |declares| count_declared(&loaded.project, loaded, declares);
     let checked = [
-        diagnostics::counted(loaded.selected.len(), "file"),
-        diagnostics::counted(in_files(patter::declare::Declares::Agent), "agent"),
-        diagnostics::counted(in_files(patter::declare::Declares::Tool), "tool"),
-        diagnostics::counted(in_files(patter::declare::Declares::Case), "case"),
+        nonzero(loaded.selected.len(), "file"),
+        nonzero(count_declared(loaded, DeclarationKind::Agent), "agent"),
+        nonzero(count_declared(loaded, DeclarationKind::Tool), "tool"),
+        nonzero(count_declared(loaded, DeclarationKind::Case), "case"),
     ];
     let checked = checked.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
-    let found = [
-        diagnostics::counted(errors, "error"),
-        diagnostics::counted(findings.len() - errors, "warning"),
-        diagnostics::counted(problems, "other problem"),
-    ];
+    let found =
+        [nonzero(errors, "error"), nonzero(findings.len() - errors, "warning"), nonzero(problems, "other problem")];
     let found = found.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let found = if found.is_empty() { "all is well".to_owned() } else { found };
+    let found = if found.is_empty() { "no problems found".to_owned() } else { found };
     format!("checked {checked}: {found}")
 }
 
-/// Counts declarations in the files that were asked for, also those inside of others.
-fn count_declared(project: &Project, loaded: &Loaded, declares: patter::declare::Declares) -> usize {
-    let files = project.files().iter().enumerate().filter(|(index, _)| loaded.selected.contains(index));
+/// Counts declarations in the selected files, including those inside of others.
+fn count_declared(loaded: &LoadedProject, declares: DeclarationKind) -> usize {
+    let files = loaded.project.files().iter().enumerate().filter(|(index, _)| loaded.selected.contains(index));
     let patterns = files.flat_map(|(_, file)| file.tree.walk());
-    patterns.filter(|pattern| patter::declare::Declares::of(*pattern) == Some(declares)).count()
+    patterns.filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(declares)).count()
 }

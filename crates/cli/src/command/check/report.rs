@@ -1,12 +1,12 @@
-//! Findings for machines.
+//! Machine-readable reports.
 
 use patter::gram::{Diagnostic, LineIndex, Severity, Span};
-use patter::project::{Finding, Loaded, Project};
+use patter::project::{Finding, LoadedProject, Project};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
 /// Returns the findings as one JSON document.
-pub(super) fn json(loaded: &Loaded, findings: &[Finding], problems: &[String]) -> String {
+pub(super) fn json(loaded: &LoadedProject, findings: &[Finding], problems: &[String]) -> String {
     let indexes = indexes(&loaded.project, findings);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
     let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
@@ -123,7 +123,7 @@ fn places(indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> 
     }
 }
 
-/// Finds the lines of every file that something was found in, once.
+/// Indexes the lines of each file with findings once.
 fn indexes<'p>(project: &'p Project, findings: &[Finding]) -> BTreeMap<usize, LineIndex<'p>> {
     let mut indexes = BTreeMap::new();
     for finding in findings {
@@ -141,7 +141,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Writes a path as a relative URI.
+/// Returns a path as a relative URI.
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,32 +1,35 @@
-//! `patter doctor`: looks whether all is there that a project needs.
+//! `patter doctor`: checks that everything a project needs is available.
 
-mod look;
 mod model;
+mod project;
+mod store;
 mod tool;
 
-use crate::setup::{Turn, stop_signal, until_stopped};
-use crate::{Outcome, diagnostics, print};
-use anstyle::{AnsiColor, Style};
-use clap::{Args, ValueEnum};
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::format::{DataFormat, FormatOption, OutputFormat};
+use crate::setup::{Turn, new_runtime, stop_signal, until_stopped};
+use crate::ui;
+use crate::ui::style::{ACCENT, BAD, BOLD, DIM, GOOD};
+use anstyle::Style;
+use clap::Args;
 use patter::project::find_root;
 use serde_json::json;
 use std::fmt::Write;
-use std::io;
-use tokio::runtime::Builder;
+use std::path::Path;
 
-/// Look whether all is there that the project needs
+/// Check that everything the project needs is available
 ///
-/// Reads the project around the current folder and checks its agents, looks for keys, asks the providers of models
-/// whether they take them, starts the MCP servers, looks for the programs of command tools, and whether the store can be
-/// written. No key is ever shown, and no token is spent. Exits with 1 where something is broken.
+/// Reads the project around the current folder, checks its agents and API keys, asks the model providers whether they
+/// accept the keys, starts the MCP servers, and checks that the programs of command tools exist and that the store is
+/// writable. Keys are never shown, and no token is spent. Exits with 1 if a check fails.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  patter doctor\n  patter doctor --offline --format json")]
 pub(crate) struct Doctor {
-    /// How to report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    format: FormatOption<DataFormat>,
 
-    /// Do not ask the providers of models
+    /// Do not contact model providers
     #[arg(long)]
     offline: bool,
 
@@ -35,62 +38,76 @@ pub(crate) struct Doctor {
     no_mcp: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// One JSON document
-    Json,
-}
-
-/// What was found out about one thing.
-struct Line {
+/// The result of one check.
+struct CheckResult {
     state: State,
     message: String,
-    /// What to do about what is broken.
+    /// What to do about a failed check.
     hint: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Well,
+    Ok,
     Broken,
-    /// It was not looked at, or there is nothing to look at.
+    /// Not checked, or nothing to check.
     Skipped,
 }
 
-/// Things of one sort.
+/// Checks of one topic.
 struct Section {
     name: &'static str,
-    lines: Vec<Line>,
+    checks: Vec<CheckResult>,
 }
 
-impl Doctor {
-    pub(crate) fn run(self) -> io::Result<Outcome> {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+impl Command for Doctor {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        let runtime = new_runtime()?;
         let stop = stop_signal(&runtime, Turn::default())?;
         let root = find_root();
-        let Some(sections) = until_stopped(&runtime, &stop, look::look(root.as_deref(), &self)) else {
-            diagnostics::say("stopped")?;
-            return Ok(Outcome::Code(130));
-        };
-        let lines = || sections.iter().flat_map(|section| &section.lines);
-        let broken = lines().filter(|line| line.state == State::Broken).count();
-        match self.format {
-            Format::Text => {
-                print(&text(&sections))?;
-                let found = diagnostics::counted(broken, "broken thing").map(|things| format!("found {things}"));
-                diagnostics::say(found.as_deref().unwrap_or("all is well"))?;
+        let examined = until_stopped(&runtime, &stop, self.examine(root.as_deref()));
+        let sections = examined.ok_or_else(CommandError::interrupted)?;
+        let checks = sections.iter().flat_map(|section| &section.checks);
+        let broken = checks.filter(|check| check.state == State::Broken).count();
+        match self.format.format {
+            DataFormat::Text => {
+                ui::print(&text(&sections))?;
+                let found = ui::nonzero(broken, "problem").map(|problems| format!("{problems} found"));
+                ui::status(found.as_deref().unwrap_or("no problems found"))?;
             }
-            Format::Json => print(&json_of(&sections, broken == 0))?,
+            DataFormat::Json => ui::print(&to_json(&sections, broken == 0))?,
         }
-        Ok(if broken == 0 { Outcome::Success } else { Outcome::Failure })
+        Ok(Outcome::from_findings(broken > 0))
     }
 }
 
-impl Line {
-    fn well(message: impl Into<String>) -> Self {
-        Self { state: State::Well, message: message.into(), hint: None }
+impl Doctor {
+    /// Runs all checks.
+    async fn examine(&self, root: Option<&Path>) -> Vec<Section> {
+        let (config, mut project_checks) = project::config(root);
+        let (environment, checks) = project::environment(root);
+        project_checks.extend(checks);
+        let (project, checks) = project::files(root, &config);
+        project_checks.extend(checks);
+        let (library, tool_checks) = tool::examine(&project, root, &config, &environment, self).await;
+        project_checks.extend(project::findings(&project, root, &config, library.as_ref()));
+        let model_checks = model::examine(&project, &environment, &config, self).await;
+        vec![
+            Section { name: "project", checks: project_checks },
+            Section { name: "models", checks: model_checks },
+            Section { name: "tools", checks: tool_checks },
+            Section { name: "store", checks: vec![store::examine(root, &config, &environment).await] },
+        ]
+    }
+}
+
+impl CheckResult {
+    fn ok(message: impl Into<String>) -> Self {
+        Self { state: State::Ok, message: message.into(), hint: None }
     }
 
     fn broken(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -105,7 +122,7 @@ impl Line {
 impl State {
     const fn name(self) -> &'static str {
         match self {
-            State::Well => "ok",
+            State::Ok => "ok",
             State::Broken => "broken",
             State::Skipped => "skipped",
         }
@@ -113,38 +130,38 @@ impl State {
 
     const fn mark(self) -> (Style, char) {
         match self {
-            State::Well => (AnsiColor::Green.on_default(), '✓'),
-            State::Broken => (AnsiColor::Red.on_default().bold(), '✗'),
-            State::Skipped => (Style::new().dimmed(), '–'),
+            State::Ok => (GOOD, '✓'),
+            State::Broken => (BAD.bold(), '✗'),
+            State::Skipped => (DIM, '–'),
         }
     }
 }
 
 fn text(sections: &[Section]) -> String {
-    const HELP: Style = AnsiColor::Cyan.on_default();
-    const BOLD: Style = Style::new().bold();
     let mut out = String::new();
-    for section in sections.iter().filter(|section| !section.lines.is_empty()) {
+    for section in sections.iter().filter(|section| !section.checks.is_empty()) {
         let _ = writeln!(out, "{BOLD}{}{BOLD:#}", section.name);
-        for line in &section.lines {
-            let (style, mark) = line.state.mark();
-            // What servers and providers say may be of several lines.
-            let message = diagnostics::visible(&line.message).replace('\n', "\n    ");
+        for check in &section.checks {
+            let (style, mark) = check.state.mark();
+            // Messages of servers and providers may have several lines.
+            let message = ui::escape(&check.message).replace('\n', "\n    ");
             let _ = writeln!(out, "  {style}{mark}{style:#} {message}");
-            if let Some(hint) = &line.hint {
-                let hint = diagnostics::visible(hint).replace('\n', "\n          ");
-                let _ = writeln!(out, "    {HELP}help{HELP:#}: {hint}");
+            if let Some(hint) = &check.hint {
+                let hint = ui::escape(hint).replace('\n', "\n          ");
+                let _ = writeln!(out, "    {ACCENT}help{ACCENT:#}: {hint}");
             }
         }
     }
     out
 }
 
-fn json_of(sections: &[Section], is_well: bool) -> String {
+fn to_json(sections: &[Section], is_ok: bool) -> String {
     let checks: Vec<_> = sections
         .iter()
-        .flat_map(|section| section.lines.iter().map(|line| (section.name, line)))
-        .map(|(topic, line)| json!({"topic": topic, "state": line.state.name(), "message": line.message, "hint": line.hint}))
+        .flat_map(|section| section.checks.iter().map(|check| (section.name, check)))
+        .map(|(topic, check)| {
+            json!({"topic": topic, "state": check.state.name(), "message": check.message, "hint": check.hint})
+        })
         .collect();
-    format!("{:#}\n", json!({"version": 1, "ok": is_well, "checks": checks}))
+    format!("{:#}\n", json!({"version": 1, "ok": is_ok, "checks": checks}))
 }

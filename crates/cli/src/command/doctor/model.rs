@@ -1,122 +1,129 @@
-//! The models that agents name: keys, and whether providers answer.
+//! The models of agents: keys, and whether providers respond.
 
-use super::{Doctor, Line};
+use super::{CheckResult, Doctor};
 use patter::declare::Agent;
 use patter::http::Url;
-use patter::model::{Access, HttpModel, ModelError, models_with};
-use patter::project::{Config, Environment, Project, Source};
+use patter::model::{HttpModel, ModelError, ProviderAccess, model_resolver_with_config};
+use patter::project::{Config, Environment, Project, VariableSource};
 use patter::provider::{ModelRef, Provider};
 use std::time::Duration;
 
-/// How long a provider has to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time that a provider has to respond.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Looks at the models that the agents of a project name.
-pub(super) async fn look(project: &Project, environment: &Environment, config: &Config, asked: &Doctor) -> Vec<Line> {
+/// Checks the models of the agents of a project.
+pub(super) async fn examine(
+    project: &Project,
+    environment: &Environment,
+    config: &Config,
+    options: &Doctor,
+) -> Vec<CheckResult> {
     let mut named: Vec<ModelRef> = Vec::new();
     let patterns = project.files().iter().flat_map(|file| file.tree.walk());
-    // A model that is none is an error of the check.
+    // Invalid models are findings of the check.
     for model in patterns.filter_map(|pattern| Agent::cast(pattern)?.model()?.ok()) {
         if !named.contains(&model) {
             named.push(model);
         }
     }
-    let mut lines = Vec::new();
+    let mut checks = Vec::new();
     for provider in Provider::ALL {
         let of_provider: Vec<_> = named.iter().filter(|model| model.provider == provider).collect();
         let Some(first) = of_provider.first() else { continue };
-        match Access::resolve(provider, environment, &config.models) {
+        match ProviderAccess::resolve(provider, environment, &config.models) {
             Ok(Some(access)) => {
-                lines.extend(key(provider, &access, environment));
+                checks.extend(key(provider, &access, environment));
                 if !access.lacks_key() {
-                    lines.push(reached(first, &access, environment, config, asked).await);
+                    checks.push(reach(first, &access, environment, config, options).await);
                 }
             }
-            Ok(None) => lines.extend(of_provider.into_iter().map(|model| offline(model, environment, config))),
-            Err(error) => lines.push(wrong(&error)),
+            Ok(None) => checks.extend(of_provider.into_iter().map(|model| offline(model, environment, config))),
+            Err(error) => checks.push(broken(&error)),
         }
     }
-    lines
+    checks
 }
 
-/// Looks for the key of a provider.
-fn key(provider: Provider, access: &Access, environment: &Environment) -> Option<Line> {
+/// Checks the key of a provider.
+fn key(provider: Provider, access: &ProviderAccess, environment: &Environment) -> Option<CheckResult> {
     let name = provider.name();
-    match access.key {
+    match access.key_variable {
         Some(variable) => {
             let place = match environment.source(variable) {
-                Some(Source::File) => "`.env`",
-                Some(Source::Process) | None => "the environment",
+                Some(VariableSource::File) => "`.env`",
+                Some(VariableSource::Process) | None => "the environment",
             };
-            Some(Line::well(format!("{name}: the key is `{variable}`, from {place}")))
+            Some(CheckResult::ok(format!("{name}: the key is `{variable}`, from {place}")))
         }
-        None if access.lacks_key() => Some(wrong(&ModelError::missing_key(provider, access.endpoint.key_variables))),
+        None if access.lacks_key() => Some(broken(&ModelError::missing_key(provider, access.endpoint.key_variables))),
         None if access.endpoint.key_variables.is_empty() => None,
-        None => {
-            Some(Line::skipped(format!("{name}: there is no key, which `{}` may not need", shown(&access.base_url))))
-        }
+        None => Some(CheckResult::skipped(format!(
+            "{name}: no key is set, which `{}` may not need",
+            redact(&access.base_url)
+        ))),
     }
 }
 
-/// Asks a provider.
-async fn reached(
+/// Contacts a provider.
+async fn reach(
     model: &ModelRef,
-    access: &Access,
+    access: &ProviderAccess,
     environment: &Environment,
     config: &Config,
-    asked: &Doctor,
-) -> Line {
-    let (name, base) = (model.provider.name(), shown(&access.base_url));
-    let made = match HttpModel::with(model, environment, &config.models) {
-        Ok(made) => made,
-        Err(error) => return wrong(&error),
+    options: &Doctor,
+) -> CheckResult {
+    let name = model.provider.name();
+    let base = redact(&access.base_url);
+    let client = match HttpModel::with_config(model, environment, &config.models) {
+        Ok(client) => client,
+        Err(error) => return broken(&error),
     };
-    if asked.offline {
-        return Line::skipped(format!("{name}: `{base}` was not asked"));
+    if options.offline {
+        return CheckResult::skipped(format!("{name}: `{base}` was not contacted"));
     }
-    let place = access.base_url_source.map(|place| format!("`{place}` says where it is; "));
-    let hint = format!("{}is the server up, and the network? `--offline` does not ask", place.unwrap_or_default());
-    match tokio::time::timeout(PATIENCE, made.probe()).await {
-        Err(_) => Line::broken(format!("{name}: `{base}` did not answer within {} s", PATIENCE.as_secs()), hint),
-        Ok(Err(error @ ModelError::Configuration { .. })) => wrong(&error),
-        Ok(Err(error)) => Line::broken(format!("{name}: `{base}` cannot be reached: {error}"), hint),
+    let place = access.base_url_source.map(|place| format!("the address is from `{place}`; "));
+    let hint = format!("{}check the server and the network, or skip this with `--offline`", place.unwrap_or_default());
+    match tokio::time::timeout(TIMEOUT, client.probe()).await {
+        Err(_) => CheckResult::broken(format!("{name}: `{base}` did not respond within {} s", TIMEOUT.as_secs()), hint),
+        Ok(Err(error @ ModelError::Configuration { .. })) => broken(&error),
+        Ok(Err(error)) => CheckResult::broken(format!("{name}: `{base}` cannot be reached: {error}"), hint),
         Ok(Ok(status)) if access.endpoint.is_rejection(status) => {
-            let hint = match access.key.iter().chain(access.endpoint.key_variables).next() {
-                Some(variable) => format!("set a key that it takes in `{variable}`"),
-                None => "whoever runs it must let you in".to_owned(),
+            let hint = match access.key_variable.iter().chain(access.endpoint.key_variables).next() {
+                Some(variable) => format!("set a valid key in `{variable}`"),
+                None => "ask its operator for access".to_owned(),
             };
-            Line::broken(format!("{name}: `{base}` answered {status}: it does not let you in"), hint)
+            CheckResult::broken(format!("{name}: `{base}` answered {status}: access denied"), hint)
         }
         Ok(Ok(status @ (429 | 500..))) => {
-            Line::broken(format!("{name}: `{base}` answered {status}"), "try again later")
+            CheckResult::broken(format!("{name}: `{base}` answered {status}"), "try again later")
         }
         Ok(Ok(status)) if !(200..300).contains(&status) => {
             let hint = access.base_url_source.map_or_else(
-                || "something between here and the provider answers in its place: a proxy?".to_owned(),
-                |place| format!("is the address right that `{place}` has for {name}?"),
+                || "another server may be answering in its place, such as a proxy".to_owned(),
+                |place| format!("check the address of {name} in `{place}`"),
             );
-            Line::broken(format!("{name}: `{base}` answered {status}: it lists no models there"), hint)
+            CheckResult::broken(format!("{name}: `{base}` answered {status} instead of a list of models"), hint)
         }
-        Ok(Ok(_)) => Line::well(format!("{name}: `{base}` answers")),
+        Ok(Ok(_)) => CheckResult::ok(format!("{name}: `{base}` responds")),
     }
 }
 
-/// Returns an address without what may be secret in it.
-fn shown(base: &str) -> String {
+/// Returns an address without its secrets.
+fn redact(base: &str) -> String {
     let Ok(mut url) = Url::parse(base) else { return "the address".to_owned() };
     let is_plain = url.set_username("").is_ok() && url.set_password(None).is_ok();
     url.set_query(None);
     if is_plain { url.as_str().trim_end_matches('/').to_owned() } else { "the address".to_owned() }
 }
 
-/// Looks at a model that needs no network.
-fn offline(model: &ModelRef, environment: &Environment, config: &Config) -> Line {
-    match models_with(environment, &config.models)(model) {
-        Ok(_) => Line::well(format!("{model}: it needs neither key nor network")),
-        Err(error) => wrong(&error),
+/// Checks a model that needs no network.
+fn offline(model: &ModelRef, environment: &Environment, config: &Config) -> CheckResult {
+    match model_resolver_with_config(environment, &config.models)(model) {
+        Ok(_) => CheckResult::ok(format!("{model}: needs neither key nor network")),
+        Err(error) => broken(&error),
     }
 }
 
-fn wrong(error: &ModelError) -> Line {
-    Line::broken(error.to_string(), error.hint().unwrap_or("docs/cli.md says what can be set"))
+fn broken(error: &ModelError) -> CheckResult {
+    CheckResult::broken(error.to_string(), error.hint().unwrap_or("docs/cli.md lists the settings"))
 }

@@ -1,76 +1,79 @@
-//! The tools: MCP servers, and the programs of commands.
+//! The tools: MCP servers, and the programs of command tools.
 
-use super::{Doctor, Line, State};
-use crate::diagnostics::counted;
+use super::{CheckResult, Doctor, State};
+use crate::ui;
 use patter::declare::{CommandSpec, ToolSpec};
 use patter::library::Library;
-use patter::project::{Config, Environment, Project, ServerReport, Servers, Tools};
+use patter::project::{Config, Environment, Project, ServerReport, ServerSelection, Tools};
 use patter::tool::Tool;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where programs are looked for if nothing says where.
-const USUAL_PATH: &str = "/bin:/usr/bin";
+/// Where programs are searched if `PATH` is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Looks at the tools of a project. Returns the library too, where all servers told what they have.
-pub(super) async fn look(
+/// Checks the tools of a project. Returns the library too, if it has the tools of all servers.
+pub(super) async fn examine(
     project: &Project,
     root: Option<&Path>,
     config: &Config,
     environment: &Environment,
-    asked: &Doctor,
-) -> (Option<Library<Tool>>, Vec<Line>) {
+    options: &Doctor,
+) -> (Option<Library<Tool>>, Vec<CheckResult>) {
     let mut tools = match Tools::read(project, root, config, environment) {
         Ok(tools) => tools,
         Err(error) => {
-            let hint = error.hint().unwrap_or_else(|| "`patter tools` says more".to_owned());
-            return (None, vec![Line::broken(error.to_string(), hint)]);
+            let hint = error.hint().unwrap_or_else(|| "run `patter tools` for details".to_owned());
+            return (None, vec![CheckResult::broken(error.to_string(), hint)]);
         }
     };
-    let mut lines = servers(&mut tools, asked).await;
-    let is_whole = lines.is_empty() || !asked.no_mcp && lines.iter().all(|line| line.state != State::Broken);
-    lines.extend(programs(project, root, environment));
+    let mut checks = servers(&mut tools, options).await;
+    let is_complete = checks.is_empty() || !options.no_mcp && checks.iter().all(|check| check.state != State::Broken);
+    checks.extend(programs(project, root, environment));
     match tools.library() {
-        Ok(library) => (is_whole.then_some(library), lines),
+        Ok(library) => (is_complete.then_some(library), checks),
         Err(errors) => {
             let hint = "rename one of the two, or remove it";
-            lines.extend(errors.iter().map(|error| Line::broken(error.to_string(), hint)));
-            (None, lines)
+            checks.extend(errors.iter().map(|error| CheckResult::broken(error.to_string(), hint)));
+            (None, checks)
         }
     }
 }
 
-/// Starts the servers, and counts their tools.
-async fn servers(tools: &mut Tools, asked: &Doctor) -> Vec<Line> {
+/// Starts the MCP servers, and counts their tools.
+async fn servers(tools: &mut Tools, options: &Doctor) -> Vec<CheckResult> {
     let names: Vec<_> = tools.servers().map(str::to_owned).collect();
-    if asked.no_mcp {
-        return names.iter().map(|name| Line::skipped(format!("the MCP server `{name}` was not started"))).collect();
+    if options.no_mcp {
+        return names
+            .iter()
+            .map(|name| CheckResult::skipped(format!("the MCP server `{name}` was not started")))
+            .collect();
     }
-    let ServerReport { problems, warnings } = tools.add_servers(&Servers::All).await;
-    let mut lines = Vec::new();
+    let ServerReport { problems, warnings } = tools.add_servers(&ServerSelection::All).await;
+    let mut checks = Vec::new();
     for name in names.iter().filter(|name| !problems.iter().any(|problem| problem.server == **name)) {
         let count = tools.names().filter(|tool| tool.namespace() == Some(name)).count();
-        let count = counted(count, "tool").unwrap_or_else(|| "no tools".to_owned());
-        lines.push(Line::well(format!("the MCP server `{name}` has {count}")));
+        let count = ui::plural(count, "tool");
+        checks.push(CheckResult::ok(format!("the MCP server `{name}` has {count}")));
     }
-    lines.extend(problems.iter().map(|problem| {
-        let hint = problem.hint().unwrap_or_else(|| format!("look at `[mcp.{}]` in patter.toml", problem.server));
-        Line::broken(problem.message.clone(), hint)
+    checks.extend(problems.iter().map(|problem| {
+        let hint = problem.hint().unwrap_or_else(|| format!("check `[mcp.{}]` in patter.toml", problem.server));
+        CheckResult::broken(problem.message.clone(), hint)
     }));
-    lines.extend(warnings.into_iter().map(Line::skipped));
-    lines
+    checks.extend(warnings.into_iter().map(CheckResult::skipped));
+    checks
 }
 
-/// Looks for the programs that command tools of the project name, each once.
-fn programs(project: &Project, root: Option<&Path>, environment: &Environment) -> Vec<Line> {
+/// Checks the programs of command tools, each once.
+fn programs(project: &Project, root: Option<&Path>, environment: &Environment) -> Vec<CheckResult> {
     let mut named: Vec<(String, String)> = Vec::new();
     let patterns = project.files().iter().flat_map(|file| file.tree.walk());
     for pattern in patterns.filter(|pattern| pattern.has_label("Command")) {
-        // What is wrong with a declaration is an error of the check.
+        // Invalid declarations are findings of the check.
         let Some(spec) = ToolSpec::cast(pattern) else { continue };
         let Ok(signature) = spec.signature(project.records()) else { continue };
         let Ok(command) = CommandSpec::read(pattern, &signature) else { continue };
-        // What a variable of the environment is part of is known when it runs.
+        // A program named by a variable is known only when it runs.
         let Some(program) = command.run.first().filter(|program| program.variables().next().is_none()) else {
             continue;
         };
@@ -79,7 +82,7 @@ fn programs(project: &Project, root: Option<&Path>, environment: &Environment) -
             named.push((program, spec.name().unwrap_or_default().into_owned()));
         }
     }
-    let path = environment.get("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
+    let path = environment.get("PATH").unwrap_or_else(|| DEFAULT_PATH.to_owned());
     let root = root.unwrap_or(Path::new("."));
     let found = |(program, tool): &(String, String)| {
         let places: Vec<PathBuf> = if program.contains('/') {
@@ -88,14 +91,14 @@ fn programs(project: &Project, root: Option<&Path>, environment: &Environment) -
             std::env::split_paths(&path).map(|folder| folder.join(program)).collect()
         };
         if places.iter().any(|place| is_program(place)) {
-            return Line::well(format!("the program `{program}` is there"));
+            return CheckResult::ok(format!("the program `{program}` was found"));
         }
         let hint = if program.contains('/') {
-            format!("there should be a program at `{}`", root.join(program).display())
+            format!("expected a program at `{}`", root.join(program).display())
         } else {
             format!("install it, or add its folder to PATH: {path}")
         };
-        Line::broken(format!("the program `{program}` of the tool `{tool}` is not there"), hint)
+        CheckResult::broken(format!("the program `{program}` of the tool `{tool}` was not found"), hint)
     };
     named.iter().map(found).collect()
 }

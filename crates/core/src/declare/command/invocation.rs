@@ -1,48 +1,48 @@
-//! What a call of a command tool runs: the templates, filled in.
+//! Filling in the templates of a command for a call.
 
-use super::{CommandSpec, Dashes, EnvValue};
+use super::{CommandSpec, DashPolicy, EnvValue};
 use crate::declare::template::{Part, Template, argument_text};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
-/// The variables that every command gets, where they are set. No other is passed on unless the tool names it, and what
-/// others hold is secret.
-pub const ALWAYS_PASSED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+/// The environment variables that every command inherits, if they are set. Other variables are inherited only if the tool
+/// lists them, and their values are secrets.
+pub const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 
-/// What one call runs.
+/// The command that a call runs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// The program.
     pub program: String,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<String>,
-    /// What is written to stdin, if anything.
+    /// The text to write to stdin, if any.
     pub stdin: Option<String>,
-    /// The variables that it gets beyond the usual ones.
+    /// The environment variables beyond [`INHERITED_VARIABLES`].
     pub env: Vec<(String, String)>,
-    /// What nobody may read in messages and results: what variables of the environment hold.
+    /// The values of environment variables, which must not appear in messages and results.
     pub secrets: Vec<String>,
 }
 
-/// Why a call cannot be made.
+/// An error when filling in the templates.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InvocationError {
     /// An argument looks like an option.
-    #[error("`{parameter}` would be read as an option, since it makes an argument begin with `-`")]
+    #[error("`{parameter}` would be treated as an option, because the argument would start with `-`")]
     Dash {
         /// The parameter.
         parameter: String,
     },
-    /// An argument or a variable holds a NUL.
-    #[error("`{name}` holds a NUL byte, which no argument of a command can have")]
+    /// An argument or a variable contains a NUL byte.
+    #[error("`{name}` contains a NUL byte, which a command cannot receive as an argument")]
     Nul {
         /// The parameter or the variable.
         name: String,
     },
-    /// A variable is needed, and not set.
-    #[error("the variable `{name}` is not set, and the tool needs it")]
+    /// A required variable is not set.
+    #[error("the tool needs the environment variable `{name}`, which is not set")]
     Unset {
         /// The variable.
         name: String,
@@ -50,11 +50,11 @@ pub enum InvocationError {
 }
 
 impl InvocationError {
-    /// Returns what whoever wrote the tool can do about it.
+    /// Returns a hint for the author of the tool.
     pub fn hint(&self) -> String {
         match self {
             InvocationError::Dash { .. } => {
-                "if the program knows it, put `--` before the argument in `run`; if options are meant, say `dashes: \"allow\"`"
+                "if the program supports it, put `--` before the argument in `run`; to allow options, set `dashes: \"allow\"`"
                     .to_owned()
             }
             InvocationError::Nul { .. } => "pass binary content on stdin".to_owned(),
@@ -64,79 +64,79 @@ impl InvocationError {
 }
 
 impl CommandSpec {
-    /// Fills in the templates. A variable of the environment is looked up by its name.
+    /// Fills in the templates. `variable` looks up an environment variable by its name.
     ///
-    /// An element of `run` that is one parameter alone becomes as many arguments as its array has items. An element, or
-    /// a variable, with a parameter that is left out is left out as a whole, so that `--limit={limit}` is there only
-    /// with a limit.
+    /// An element of `run` that is a single parameter becomes one argument for each item if the parameter is an array. An
+    /// element or a variable is omitted as a whole if it contains a parameter that was omitted, so that
+    /// `--limit={limit}` appears only if there is a limit.
     pub fn invocation(
         &self,
         arguments: &Map<String, Json>,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Invocation, InvocationError> {
-        let mut filling = Filling { arguments, variable, secrets: Vec::new() };
+        let mut filler = TemplateFiller { arguments, variable, secrets: Vec::new() };
         let mut filled = Vec::with_capacity(self.run.len());
-        let mut are_options_over = self.dashes == Dashes::Allow;
+        let mut after_separator = self.dashes == DashPolicy::Allow;
         for element in &self.run {
-            filling.element(element, are_options_over, &mut filled)?;
-            are_options_over |= matches!(element.parts(), [Part::Text(text)] if text == "--");
+            filler.element(element, after_separator, &mut filled)?;
+            after_separator |= matches!(element.parts(), [Part::Text(text)] if text == "--");
         }
         let mut env = Vec::new();
         for (name, value) in &self.env {
             let value = match value {
-                EnvValue::Passed => variable(name).inspect(|value| {
-                    if !ALWAYS_PASSED.contains(&name.as_str()) {
-                        filling.secrets.push(value.clone());
+                EnvValue::Inherited => variable(name).inspect(|value| {
+                    if !INHERITED_VARIABLES.contains(&name.as_str()) {
+                        filler.secrets.push(value.clone());
                     }
                 }),
-                EnvValue::Text(template) => filling.complete(template)?,
+                EnvValue::Text(template) => filler.fill_complete(template)?,
             };
             let Some(value) = value else { continue };
             refuse_nul(name, &value)?;
             env.push((name.clone(), value));
         }
-        let stdin = self.stdin.as_ref().map(|template| filling.text(template)).transpose()?;
+        let stdin = self.stdin.as_ref().map(|template| filler.fill(template)).transpose()?;
         let mut filled = filled.into_iter();
         let program = filled.next().unwrap_or_default();
-        Ok(Invocation { program, arguments: filled.collect(), stdin, env, secrets: filling.secrets })
+        Ok(Invocation { program, arguments: filled.collect(), stdin, env, secrets: filler.secrets })
     }
 
-    /// Returns what the model is told for an exit code, if anything is said of it.
-    pub fn error(&self, code: u8, arguments: &Map<String, Json>) -> Option<String> {
+    /// Returns the message for the model about an exit code, if one is declared.
+    pub fn error_message(&self, code: u8, arguments: &Map<String, Json>) -> Option<String> {
         let template = self.errors.get(&code)?;
-        Filling { arguments, variable: &|_| None, secrets: Vec::new() }.text(template).ok()
+        TemplateFiller { arguments, variable: &|_| None, secrets: Vec::new() }.fill(template).ok()
     }
 }
 
-/// Secrets may be in any of it, and stay out of what is logged.
+/// Hides the contents, which may include secrets, from logs.
 impl fmt::Debug for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Invocation").field("arguments", &self.arguments.len()).finish_non_exhaustive()
     }
 }
 
-struct Filling<'a> {
+struct TemplateFiller<'a> {
     arguments: &'a Map<String, Json>,
     variable: &'a dyn Fn(&str) -> Option<String>,
     secrets: Vec<String>,
 }
 
-impl Filling<'_> {
-    /// Adds the arguments that an element of `run` stands for.
+impl TemplateFiller<'_> {
+    /// Adds the arguments for an element of `run`.
     fn element(
         &mut self,
         element: &Template,
-        are_options_over: bool,
+        after_separator: bool,
         filled: &mut Vec<String>,
     ) -> Result<(), InvocationError> {
         let refuse_dash = |text: &str, parameter: Option<&str>| match parameter {
-            Some(parameter) if !are_options_over && text.starts_with('-') => {
+            Some(parameter) if !after_separator && text.starts_with('-') => {
                 Err(InvocationError::Dash { parameter: parameter.to_owned() })
             }
             _ => Ok(()),
         };
         if let Some((name, Some(Json::Array(items)))) =
-            element.whole_parameter().map(|name| (name, self.arguments.get(name)))
+            element.sole_parameter().map(|name| (name, self.arguments.get(name)))
         {
             for item in items {
                 let text = match item {
@@ -150,14 +150,14 @@ impl Filling<'_> {
             }
             return Ok(());
         }
-        if let Some(text) = self.complete(element)? {
+        if let Some(text) = self.fill_complete(element)? {
             refuse_dash(&text, self.leading_parameter(element))?;
             filled.push(text);
         }
         Ok(())
     }
 
-    /// Returns the parameter that a text begins with: the model decides how it begins.
+    /// Returns the parameter that a text starts with, so that the model decides about its first character.
     fn leading_parameter<'t>(&self, template: &'t Template) -> Option<&'t str> {
         for part in template.parts() {
             match part {
@@ -170,19 +170,19 @@ impl Filling<'_> {
         None
     }
 
-    /// Fills in an argument or a variable, unless a parameter of it is left out.
-    fn complete(&mut self, template: &Template) -> Result<Option<String>, InvocationError> {
+    /// Fills in an argument or a variable, or returns `None` if it contains a parameter that was omitted.
+    fn fill_complete(&mut self, template: &Template) -> Result<Option<String>, InvocationError> {
         for name in template.parameters() {
             match argument_text(self.arguments, name) {
                 Some(text) => refuse_nul(name, &text)?,
                 None => return Ok(None),
             }
         }
-        self.text(template).map(Some)
+        self.fill(template).map(Some)
     }
 
-    /// Fills in a text. A parameter that is left out is nothing.
-    fn text(&mut self, template: &Template) -> Result<String, InvocationError> {
+    /// Fills in a text. Parameters that were omitted become empty.
+    fn fill(&mut self, template: &Template) -> Result<String, InvocationError> {
         let mut text = String::new();
         for part in template.parts() {
             match part {

@@ -1,12 +1,11 @@
-//! Properties and their values, by what they should be.
+//! Typed access to the properties of a command.
 
-use super::read::Reading;
-use crate::text::with_article;
-
-use crate::{rule, text::nearest};
+use super::read::CommandReader;
+use crate::rule;
+use crate::text::{nearest, with_article};
 use patter_gram::{Diagnostic, Property, Span, Syntax, Value};
 
-impl<'t> Reading<'t, '_> {
+impl<'t> CommandReader<'t, '_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
@@ -15,7 +14,7 @@ impl<'t> Reading<'t, '_> {
         self.pattern.identifier().map_or(self.pattern.span(), Syntax::span)
     }
 
-    /// Returns a property and the syntax of its value.
+    /// Returns a property and its value.
     pub(super) fn value(&self, key: &str) -> Option<(Property<'t>, Syntax<'t>)> {
         let property = self.pattern.property(key)?;
         Some((property, property.value()?))
@@ -24,8 +23,8 @@ impl<'t> Reading<'t, '_> {
     pub(super) fn wrong(&self, property: Property<'t>, value: Syntax<'t>, expected: &str) -> Diagnostic {
         let key = property.key();
         let message = match Value::read(value) {
-            Some(value) => format!("`{key}` takes {expected}, not {}", with_article(value.type_name())),
-            None => format!("`{key}` takes {expected}"),
+            Some(value) => format!("`{key}` must be {expected}, not {}", with_article(value.type_name())),
+            None => format!("`{key}` must be {expected}"),
         };
         rule::WRONG_VALUE.at(value.span(), message)
     }
@@ -38,7 +37,7 @@ impl<'t> Reading<'t, '_> {
         let value = property.value()?;
         let text = value.read_text();
         if text.is_none() {
-            let found = self.wrong(property, value, "a text");
+            let found = self.wrong(property, value, "a string");
             self.report(found.with_hint("put quotes around it"));
         }
         Some((value, text?.into_owned()))
@@ -49,8 +48,8 @@ impl<'t> Reading<'t, '_> {
         let word = match Value::read(value)? {
             Value::String(word) | Value::Symbol(word) => word,
             _ => {
-                let found = self.wrong(property, value, "a word");
-                self.report(found.with_hint(format!("it is one of {}", words.join(", "))));
+                let found = self.wrong(property, value, &format!("one of {}", words.join(", ")));
+                self.report(found);
                 return None;
             }
         };
@@ -59,22 +58,22 @@ impl<'t> Reading<'t, '_> {
             let found = rule::OUT_OF_BOUNDS.at(value.span(), format!("`{key}` cannot be `{word}`"));
             self.report(found.with_hint(match nearest(&word, words.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("it is one of {}", words.join(", ")),
+                None => format!("possible values: {}", words.join(", ")),
             }));
         }
         known
     }
 
-    pub(super) fn integer(&mut self, key: &str, least: i64, most: i64) -> Option<i64> {
+    pub(super) fn integer(&mut self, key: &str, min: i64, max: i64) -> Option<i64> {
         let (property, value) = self.value(key)?;
         let Some(Value::Integer(integer)) = Value::read(value) else {
             let found = self.wrong(property, value, "a whole number");
             self.report(found);
             return None;
         };
-        let found = integer.to_i64().filter(|number| (least..=most).contains(number));
+        let found = integer.to_i64().filter(|number| (min..=max).contains(number));
         if found.is_none() {
-            let message = format!("`{key}` is {integer}, but must be from {least} to {most}");
+            let message = format!("`{key}` is {integer}, but must be from {min} to {max}");
             self.report(rule::OUT_OF_BOUNDS.at(value.span(), message));
         }
         found

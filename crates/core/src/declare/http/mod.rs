@@ -1,20 +1,20 @@
-//! Tools that are requests to an HTTP server, as they are declared.
+//! Declarations of tools that are HTTP requests: `[name:Http {url: …} | signature]`.
 
-mod read;
 mod url;
+mod read;
 
 pub use url::UrlTemplate;
 
-use super::{Conduct, Effect};
+use super::{Effect, ToolOptions};
 use crate::declare::template::Template;
 use crate::types::signature::Signature;
 use patter_gram::{Diagnostic, Pattern};
 use serde_json::Value as Json;
 
-/// A request with holes, and what is made of the reply.
+/// The template of a request, and how to turn the response into a result.
 ///
-/// Parameters that nothing mentions go into the body of POST, PUT and PATCH where none is given, as an object, and
-/// else into the query.
+/// Parameters without a placeholder become an object in the body of POST, PUT and PATCH requests that declare no body, and
+/// otherwise part of the query.
 ///
 /// ```
 /// use patter_core::declare::http::{HttpSpec, Method};
@@ -30,44 +30,44 @@ use serde_json::Value as Json;
 pub struct HttpSpec {
     /// The method.
     pub method: Method,
-    /// The address, without its query.
+    /// The URL, without its query.
     pub url: UrlTemplate,
-    /// The query, not encoded. A value that is one parameter, which is left out or null, leaves the entry out; a list
-    /// gives an entry for each of its items.
+    /// The query, not encoded. An entry whose value is a single parameter is omitted if the argument is missing or null,
+    /// and repeated for each item if it is a list.
     pub query: Vec<(String, Template)>,
-    /// The headers. One whose value is a parameter that is left out or null is left out.
+    /// The headers. A header whose value is a single parameter is omitted if the argument is missing or null.
     pub headers: Vec<(String, Template)>,
     /// The body.
     pub body: Body,
-    /// What the result is.
+    /// The part of the response that is the result.
     pub result: HttpResult,
-    /// What the model reads of a status, the most exact first.
-    pub errors: Vec<(Statuses, Template)>,
-    /// How often the request may be made again.
+    /// The messages for the model, by status, the most specific first.
+    pub errors: Vec<(StatusPattern, Template)>,
+    /// The maximum number of retries.
     pub retries: u32,
-    /// How many bytes the body of a reply may have.
+    /// The maximum size of the response body, in bytes.
     pub max_bytes: usize,
-    /// What all implementations may say.
-    pub conduct: Conduct,
+    /// The options that all implementations have in common.
+    pub options: ToolOptions,
 }
 
 /// The body of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// There is none.
+    /// No body.
     None,
-    /// A text.
+    /// Text.
     Text(Template),
     /// A JSON value.
     Json(JsonTemplate),
 }
 
-/// A JSON value with holes.
+/// A JSON value with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JsonTemplate {
-    /// A value without holes.
+    /// A value without placeholders.
     Value(Json),
-    /// A text; if it is one parameter, its value, and nothing where it is left out.
+    /// A string. If it is a single parameter, it becomes the argument itself, and is omitted if the argument is missing.
     Text(Template),
     /// A list.
     Array(Vec<JsonTemplate>),
@@ -75,31 +75,31 @@ pub enum JsonTemplate {
     Object(Vec<(String, JsonTemplate)>),
 }
 
-/// What the result of a request is.
+/// The part of a response that is the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpResult {
-    /// The body, as JSON where it is JSON or the signature asks for more than text.
+    /// The body, as JSON if it is JSON or if the signature requires more than text.
     Body,
     /// The body as text.
     Text,
-    /// The number of the status, whatever it is.
+    /// The status code, even if it is an error.
     Status,
     /// The part of a JSON body at a JSON pointer.
     Pointer(String),
 }
 
-/// One status, or all of a class.
+/// A status, or a class of statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Statuses {
-    /// One, such as 404.
+pub enum StatusPattern {
+    /// A status, such as 404.
     One(u16),
-    /// A class by its first digit, such as 4.
+    /// A class, by its first digit.
     Class(u16),
 }
 
 /// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Method {
     Get,
     Head,
@@ -111,61 +111,61 @@ pub enum Method {
 }
 
 impl HttpSpec {
-    /// How many bytes the body of a reply may have where nothing is said: 1 MiB.
+    /// The default maximum size of the response body: 1 MiB.
     pub const DEFAULT_MAX_BYTES: usize = 1024 * 1024;
-    /// How often a request that may be made again is, where nothing is said.
+    /// The default maximum number of retries of an idempotent request.
     pub const DEFAULT_RETRIES: u32 = 2;
-    /// How often a request may be made again at most.
-    pub const MOST_RETRIES: u32 = 10;
+    /// The highest maximum number of retries that can be declared.
+    pub const MAX_RETRIES: u32 = 10;
 
-    /// Reads what a declaration says, or everything that is wrong with it.
+    /// Reads a declaration, or returns everything that is wrong with it.
     pub fn read(pattern: Pattern<'_>, signature: &Signature) -> Result<Self, Vec<Diagnostic>> {
         read::read(pattern, signature)
     }
 
-    /// Returns what a call touches.
+    /// Returns the effect of a call.
     pub fn effect(&self) -> Effect {
-        self.conduct.effect.unwrap_or(match self.method {
+        self.options.effect.unwrap_or(match self.method {
             Method::Get | Method::Head | Method::Options => Effect::Network,
             Method::Post | Method::Put | Method::Patch | Method::Delete => Effect::Writes,
         })
     }
 
-    /// Tells whether the request may be made again when it is not known how the first ended.
+    /// Returns whether the request may be repeated if its outcome is unknown.
     pub fn is_idempotent(&self) -> bool {
-        self.conduct.idempotent.unwrap_or(self.method.is_idempotent())
+        self.options.idempotent.unwrap_or(self.method.is_idempotent())
     }
 
-    /// Returns what the model should read of a status, if something is said of it.
-    pub fn error(&self, status: u16) -> Option<&Template> {
-        self.errors.iter().find(|(statuses, _)| statuses.contain(status)).map(|(_, message)| message)
+    /// Returns the message for the model about a status, if one is declared.
+    pub fn error_message(&self, status: u16) -> Option<&Template> {
+        self.errors.iter().find(|(pattern, _)| pattern.matches(status)).map(|(_, message)| message)
     }
 }
 
-impl Statuses {
-    /// Reads `404` or `4xx`.
+impl StatusPattern {
+    /// Parses `404` or `4xx`.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(class) = text.strip_suffix("xx") {
-            return class.parse().ok().filter(|class| (1..=5).contains(class)).map(Statuses::Class);
+            return class.parse().ok().filter(|class| (1..=5).contains(class)).map(StatusPattern::Class);
         }
-        text.parse().ok().filter(|status| (100..=599).contains(status)).map(Statuses::One)
+        text.parse().ok().filter(|status| (100..=599).contains(status)).map(StatusPattern::One)
     }
 
-    /// Tells whether a status is one of them.
-    pub fn contain(self, status: u16) -> bool {
+    /// Returns whether the pattern matches a status.
+    pub fn matches(self, status: u16) -> bool {
         match self {
-            Statuses::One(one) => one == status,
-            Statuses::Class(class) => class == status / 100,
+            StatusPattern::One(one) => one == status,
+            StatusPattern::Class(class) => class == status / 100,
         }
     }
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Method; 7] =
         [Method::Get, Method::Head, Method::Post, Method::Put, Method::Patch, Method::Delete, Method::Options];
 
-    /// Returns the name as it goes over the wire.
+    /// Returns the name of the method.
     pub const fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -178,12 +178,12 @@ impl Method {
         }
     }
 
-    /// Tells whether HTTP says that making a request twice does no more than making it once.
+    /// Returns whether HTTP defines the method as idempotent.
     pub const fn is_idempotent(self) -> bool {
         !matches!(self, Method::Post | Method::Patch)
     }
 
-    /// Tells whether parameters that nothing mentions go into the body.
+    /// Returns whether parameters without a placeholder become part of the body.
     pub const fn has_body(self) -> bool {
         matches!(self, Method::Post | Method::Put | Method::Patch)
     }

@@ -1,61 +1,61 @@
-//! Reading the declaration of a request.
+//! Reading declarations of HTTP requests.
 
-use super::{Body, HttpResult, HttpSpec, JsonTemplate, Method, Statuses, UrlTemplate};
-use crate::declare::property::{self, Takes};
+use super::{Body, HttpResult, HttpSpec, JsonTemplate, Method, StatusPattern, UrlTemplate};
+use crate::declare::property::{self, ValueKind};
 use crate::declare::template::{Part, Template};
-use crate::declare::{Conduct, unknown_hole};
-use crate::text::with_article;
-use crate::types::signature::{Shape, Signature, json_of};
-use crate::{rule, text::nearest};
+use crate::declare::{ToolOptions, unknown_placeholder};
+use crate::rule;
+use crate::text::{nearest, with_article};
+use crate::types::signature::{Shape, Signature, value_to_json};
 use patter_gram::{Diagnostic, Kind, Pattern, Property, Span, Syntax, Value};
 use std::collections::HashSet;
 
-/// The properties that only requests have, with what they take where that is simple.
-const PROPERTIES: [(&str, Option<Takes>); 10] = [
-    ("description", Some(Takes::Text)),
-    ("method", Some(Takes::Word(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))),
-    ("url", Some(Takes::Text)),
+/// The properties that only requests have, with the kind of value if a simple check is enough.
+const PROPERTIES: [(&str, Option<ValueKind>); 10] = [
+    ("description", Some(ValueKind::String)),
+    ("method", Some(ValueKind::OneOf(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))),
+    ("url", Some(ValueKind::String)),
     ("query", None),
     ("headers", None),
     ("body", None),
     ("result", None),
     ("errors", None),
-    ("retries", Some(Takes::Integer { least: 0 })),
-    ("maxBytes", Some(Takes::Integer { least: 1 })),
+    ("retries", Some(ValueKind::Integer { min: 0 })),
+    ("maxBytes", Some(ValueKind::Integer { min: 1 })),
 ];
 
-/// Headers that follow from the request, and are not for a declaration to say.
-const OWN_HEADERS: [&str; 6] =
+/// Headers that are set automatically and cannot be declared.
+const AUTOMATIC_HEADERS: [&str; 6] =
     ["host", "content-length", "transfer-encoding", "connection", "upgrade", "proxy-authorization"];
 
 pub(super) fn read(pattern: Pattern<'_>, signature: &Signature) -> Result<HttpSpec, Vec<Diagnostic>> {
-    let mut reader = Reader { pattern, signature, mentioned: HashSet::new(), found: Vec::new() };
+    let mut reader = HttpReader { pattern, signature, used: HashSet::new(), found: Vec::new() };
     match reader.spec() {
         Some(spec) if reader.found.is_empty() => Ok(spec),
         _ => Err(reader.found),
     }
 }
 
-struct Reader<'p> {
+struct HttpReader<'p> {
     pattern: Pattern<'p>,
     signature: &'p Signature,
-    /// The parameters that some template mentions.
-    mentioned: HashSet<String>,
+    /// The parameters that templates use.
+    used: HashSet<String>,
     found: Vec<Diagnostic>,
 }
 
-impl<'p> Reader<'p> {
+impl<'p> HttpReader<'p> {
     fn spec(&mut self) -> Option<HttpSpec> {
-        let conduct = Conduct::read(self.pattern).unwrap_or_else(|found| {
+        let options = ToolOptions::read(self.pattern).unwrap_or_else(|found| {
             self.found.extend(found);
-            Conduct::default()
+            ToolOptions::default()
         });
         let own = PROPERTIES.iter().map(|(name, _)| *name);
-        let names: Vec<_> = own.chain(Conduct::PROPERTIES.iter().map(|(name, _)| *name)).collect();
-        self.found.extend(property::unknown(self.pattern, "request", &names));
-        for (name, takes) in PROPERTIES {
-            let wrong = |(takes, property)| property::wrong(property, takes);
-            self.found.extend(takes.zip(self.pattern.property(name)).and_then(wrong));
+        let names: Vec<_> = own.chain(ToolOptions::PROPERTIES.iter().map(|(name, _)| *name)).collect();
+        self.found.extend(property::unknown_properties(self.pattern, "request", &names));
+        for (name, kind) in PROPERTIES {
+            let check = |(kind, property)| property::check_value(property, kind);
+            self.found.extend(kind.zip(self.pattern.property(name)).and_then(check));
         }
         let word = self.word("method").and_then(|name| Method::ALL.into_iter().find(|method| method.name() == name));
         let method = word.unwrap_or(Method::Get);
@@ -65,13 +65,13 @@ impl<'p> Reader<'p> {
         let body = self.body();
         let errors = self.errors();
         let result = self.result();
-        let retries = self.retries(conduct.idempotent.unwrap_or(method.is_idempotent()));
+        let retries = self.retries(options.idempotent.unwrap_or(method.is_idempotent()));
         let max_bytes = self
             .number("maxBytes")
-            .map_or(HttpSpec::DEFAULT_MAX_BYTES, |most| usize::try_from(most).unwrap_or(usize::MAX));
+            .map_or(HttpSpec::DEFAULT_MAX_BYTES, |max| usize::try_from(max).unwrap_or(usize::MAX));
         let (url, mut all_query) = url?;
         all_query.extend(query);
-        let rest = self.signature.parameters.iter().filter(|parameter| !self.mentioned.contains(&parameter.name));
+        let rest = self.signature.parameters.iter().filter(|parameter| !self.used.contains(&parameter.name));
         let rest: Vec<_> = rest
             .map(|parameter| (parameter.name.clone(), Template::from_parts([Part::Parameter(parameter.name.clone())])))
             .collect();
@@ -84,12 +84,12 @@ impl<'p> Reader<'p> {
                 body.unwrap_or(Body::None)
             }
         };
-        Some(HttpSpec { method, url, query: all_query, headers, body, result, errors, retries, max_bytes, conduct })
+        Some(HttpSpec { method, url, query: all_query, headers, body, result, errors, retries, max_bytes, options })
     }
 
     fn url(&mut self) -> Option<(UrlTemplate, Vec<(String, Template)>)> {
         let Some(value) = self.pattern.get("url") else {
-            // A misspelt key is reported as what it is.
+            // A misspelt key has its own diagnostic.
             if !self.pattern.properties().any(|other| nearest(&other.key(), ["url"]).is_some()) {
                 let name = self.pattern.name().map_or("this tool".to_owned(), |name| format!("the tool `{name}`"));
                 let found = rule::MISSING_PROPERTY.at(self.head(), format!("{name} has no `url`"));
@@ -107,9 +107,9 @@ impl<'p> Reader<'p> {
         for property in self.entries("headers") {
             let name = property.key();
             let message = if name.is_empty() || !name.chars().all(is_token) {
-                format!("`{name}` is not the name of a header")
-            } else if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-                format!("the header `{name}` follows from the request")
+                format!("`{name}` is not a valid header name")
+            } else if AUTOMATIC_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                format!("the header `{name}` is set automatically")
             } else {
                 continue;
             };
@@ -125,14 +125,14 @@ impl<'p> Reader<'p> {
             _ if self.word("body").as_deref() == Some("none") => Some(Body::None),
             _ if value.read_text().is_some() => {
                 let template = self.template(value)?;
-                let whole = template.whole_parameter().and_then(|name| self.signature.parameter(name));
-                Some(match whole {
+                let parameter = template.sole_parameter().and_then(|name| self.signature.parameter(name));
+                Some(match parameter {
                     Some(parameter) if parameter.ty.shape != Shape::Text => Body::Json(JsonTemplate::Text(template)),
                     _ => Body::Text(template),
                 })
             }
             _ => {
-                self.wrong("body", value, "a text, a map, a list or `\"none\"`");
+                self.wrong("body", value, "a string, a map, a list or `\"none\"`");
                 None
             }
         }
@@ -153,9 +153,9 @@ impl<'p> Reader<'p> {
             }
             _ if value.read_text().is_some() => Some(JsonTemplate::Text(self.template(value)?)),
             _ => {
-                let json = Value::read(value).as_ref().and_then(json_of);
+                let json = Value::read(value).as_ref().and_then(value_to_json);
                 if json.is_none() {
-                    self.wrong("body", value, "what JSON can say");
+                    self.wrong("body", value, "a value that JSON can represent");
                 }
                 Some(JsonTemplate::Value(json?))
             }
@@ -165,7 +165,7 @@ impl<'p> Reader<'p> {
     fn result(&mut self) -> HttpResult {
         let Some(value) = self.pattern.get("result") else { return HttpResult::Body };
         let Some(word) = self.word("result") else {
-            self.wrong("result", value, "a text");
+            self.wrong("result", value, "a string");
             return HttpResult::Body;
         };
         match word.as_str() {
@@ -175,31 +175,31 @@ impl<'p> Reader<'p> {
             pointer if pointer.starts_with('/') => HttpResult::Pointer(word),
             _ => {
                 let found = rule::OUT_OF_BOUNDS.at(value.span(), format!("`result` cannot be `{word}`"));
-                let hint = "it is `body`, `text`, `status` or a JSON pointer such as `/data/0/temp`";
+                let hint = "use `body`, `text`, `status` or a JSON pointer such as `/data/0/temp`";
                 self.found.push(found.with_hint(hint));
                 HttpResult::Body
             }
         }
     }
 
-    fn errors(&mut self) -> Vec<(Statuses, Template)> {
+    fn errors(&mut self) -> Vec<(StatusPattern, Template)> {
         let mut errors = Vec::new();
         for property in self.entries("errors") {
-            let Some(statuses) = Statuses::parse(&property.key()) else {
-                let message = format!("`{}` is no status", property.key());
+            let Some(pattern) = StatusPattern::parse(&property.key()) else {
+                let message = format!("`{}` is not an HTTP status", property.key());
                 let found = rule::WRONG_VALUE.at(key_span(property), message);
-                self.found.push(found.with_hint("write one, `\"404\"`, or a class of them, `\"4xx\"`"));
+                self.found.push(found.with_hint("write a status, such as `\"404\"`, or a class, such as `\"4xx\"`"));
                 continue;
             };
             let Some(value) = property.value() else { continue };
             let Some(message) = self.template(value) else { continue };
             if let Some(name) = message.variables().next() {
-                let text = format!("a model would read the secret `{name}`");
-                self.found.push(rule::WRONG_VALUE.at(value.span(), text).with_hint("leave it out of the message"));
+                let text = format!("the model would see the secret `{name}`");
+                self.found.push(rule::WRONG_VALUE.at(value.span(), text).with_hint("remove it from the message"));
             }
-            errors.push((statuses, message));
+            errors.push((pattern, message));
         }
-        errors.sort_by_key(|(statuses, _)| matches!(statuses, Statuses::Class(_)));
+        errors.sort_by_key(|(pattern, _)| matches!(pattern, StatusPattern::Class(_)));
         errors
     }
 
@@ -208,12 +208,14 @@ impl<'p> Reader<'p> {
             return if is_idempotent { HttpSpec::DEFAULT_RETRIES } else { 0 };
         };
         let span = self.pattern.get("retries").map_or(self.head(), Syntax::span);
-        if retries > HttpSpec::MOST_RETRIES {
-            let message = format!("`retries` is {retries}, but must be at most {}", HttpSpec::MOST_RETRIES);
+        if retries > HttpSpec::MAX_RETRIES {
+            let message = format!("`retries` is {retries}, but must be at most {}", HttpSpec::MAX_RETRIES);
             self.found.push(rule::OUT_OF_BOUNDS.at(span, message));
         } else if retries > 0 && !is_idempotent {
-            let found = rule::UNSAFE_RETRY.at(span, "this request may not be made again: it could do its work twice");
-            self.found.push(found.with_hint("remove `retries`, or say `idempotent: true` if the server takes care"));
+            let found = rule::UNSAFE_RETRY.at(span, "retrying this request could repeat its effect");
+            self.found.push(
+                found.with_hint("remove `retries`, or set `idempotent: true` if the server handles repeated requests"),
+            );
         }
         retries
     }
@@ -237,7 +239,7 @@ impl<'p> Reader<'p> {
         Vec::new()
     }
 
-    /// Reads a template: a text, or a number or boolean, which has no holes.
+    /// Reads a template: a string, or a number or boolean, which has no placeholders.
     fn template(&mut self, value: Syntax<'p>) -> Option<Template> {
         let Some(text) = value.read_text() else {
             return match Value::read(value)? {
@@ -245,7 +247,7 @@ impl<'p> Reader<'p> {
                     Some(Template::from_parts([Part::Text(literal.to_string())]))
                 }
                 other => {
-                    let message = format!("a text goes here, not {}", with_article(other.type_name()));
+                    let message = format!("expected a string, found {}", with_article(other.type_name()));
                     self.found.push(rule::WRONG_VALUE.at(value.span(), message).with_hint("put quotes around it"));
                     None
                 }
@@ -260,20 +262,20 @@ impl<'p> Reader<'p> {
         };
         for name in template.parameters() {
             if self.signature.parameter(name).is_none() {
-                self.found.push(unknown_hole(name, value.span(), self.signature));
+                self.found.push(unknown_placeholder(name, value.span(), self.signature));
             }
-            self.mentioned.insert(name.to_owned());
+            self.used.insert(name.to_owned());
         }
         Some(template)
     }
 
     fn wrong(&mut self, key: &str, value: Syntax<'p>, expected: &str) {
         let found = Value::read(value).map_or("value", |value| value.type_name());
-        let message = format!("`{key}` takes {expected}, not {}", with_article(found));
+        let message = format!("`{key}` must be {expected}, not {}", with_article(found));
         self.found.push(rule::WRONG_VALUE.at(value.span(), message));
     }
 
-    /// Reads a property that is a word, with or without quotes.
+    /// Returns the value of a property that is a word, with or without quotes.
     fn word(&self, key: &str) -> Option<String> {
         match self.pattern.value(key)? {
             Value::String(word) | Value::Symbol(word) => Some(word),

@@ -1,43 +1,46 @@
-//! Addresses with holes.
+//! URL templates.
 
 use crate::declare::template::{Part, Template};
 use crate::rule;
 use patter_gram::{Diagnostic, Span};
 
-/// An address with holes, without its query.
+/// The template of a URL, without its query.
 ///
-/// Arguments stand only in the path: what a model says never chooses the server.
+/// Arguments are allowed only in the path, so that the model cannot choose the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlTemplate {
-    /// Scheme, host and port. A variable here may hold a part of the path too.
+    /// Scheme, host and port. A variable here may also contain a part of the path.
     pub origin: Template,
-    /// The path, from its `/` on; it may be empty.
+    /// The path, which is empty or starts with `/`.
     pub path: Template,
 }
 
 impl UrlTemplate {
-    /// Takes an address apart: into itself, and its query, decoded.
+    /// Splits a URL into the URL without its query, and the decoded query.
     pub(super) fn read(template: &Template, span: Span) -> Result<(Self, Vec<(String, Template)>), Diagnostic> {
-        let bad = |message: &str, hint: &'static str| rule::BAD_URL.at(span, message.to_owned()).with_hint(hint);
-        let is_bad = |c: char| c.is_control() || c == '\\';
-        if template.parts().iter().any(|part| matches!(part, Part::Text(text) if text.contains(is_bad))) {
-            return Err(bad("this address holds a character that no address does", "write `/`, or `%` and its number"));
+        let invalid = |message: &str, hint: &'static str| rule::BAD_URL.at(span, message.to_owned()).with_hint(hint);
+        let is_invalid = |c: char| c.is_control() || c == '\\';
+        if template.parts().iter().any(|part| matches!(part, Part::Text(text) if text.contains(is_invalid))) {
+            return Err(invalid("the URL contains an invalid character", "use `/`, or percent-encode the character"));
         }
-        let (mut origin, rest) = split_scheme(template, bad)?;
+        let (mut origin, rest) = split_scheme(template, invalid)?;
         let (authority, rest) = split(rest, &['/', '?', '#']);
         for part in &authority {
             match part {
                 Part::Parameter(name) => {
-                    let message = format!("`{{{name}}}` would choose the server that is called");
-                    let hint = "arguments may stand after the host, in the path and the query";
+                    let message = format!("`{{{name}}}` would let the model choose the server");
+                    let hint = "use placeholders after the host, in the path or the query";
                     return Err(rule::ARGUMENT_IN_HOST.at(span, message).with_hint(hint));
                 }
                 Part::Text(text) if text.contains('@') => {
-                    let hint = "write a header: `authorization: \"Basic ${USER}:${PASSWORD}\"`";
-                    return Err(bad("this address holds a user", hint));
+                    let hint = "use a header: `authorization: \"Basic ${USER}:${PASSWORD}\"`";
+                    return Err(invalid("the URL contains a user name", hint));
                 }
                 Part::Text(text) if text.contains(char::is_whitespace) => {
-                    return Err(bad("the host of this address is none", "write it as in `https://api.example.com/…`"));
+                    return Err(invalid(
+                        "the host of the URL is invalid",
+                        "write a URL such as `https://api.example.com/…`",
+                    ));
                 }
                 Part::Text(_) | Part::Variable(_) => {}
             }
@@ -47,9 +50,9 @@ impl UrlTemplate {
             Some(Part::Text(text)) => text.starts_with(':'),
             Some(Part::Parameter(_) | Part::Variable(_)) => false,
         };
-        // A variable that begins the address may hold the host.
+        // A variable at the start of the URL may contain the host.
         if lacks_host && !matches!(origin.first(), Some(Part::Variable(_))) {
-            return Err(bad("this address has no host", "write it as in `https://api.example.com/…`"));
+            return Err(invalid("the URL has no host", "write a URL such as `https://api.example.com/…`"));
         }
         origin.extend(authority);
         let (path, query) = match rest {
@@ -65,10 +68,13 @@ impl UrlTemplate {
         };
         let query = match query {
             Some(('?', query)) if !has_fragment(&query) => read_query(query).map_err(|()| {
-                bad("a name in the query has a hole", "write the name out; only values may have holes")
+                invalid("a name in the query contains a placeholder", "only values may contain placeholders")
             })?,
             Some(_) => {
-                return Err(bad("what follows `#` is never sent", "remove it, or write `%23` for the character"));
+                return Err(invalid(
+                    "the fragment after `#` is never sent",
+                    "remove it, or write `%23` for a literal `#`",
+                ));
             }
             None => Vec::new(),
         };
@@ -76,20 +82,20 @@ impl UrlTemplate {
     }
 }
 
-/// Parts up to a place, and those after it.
+/// The parts before and after a separator.
 type Halves = (Vec<Part>, Vec<Part>);
 
-/// Takes off the scheme, which is `http://`, `https://` or begins with a variable.
-fn split_scheme(template: &Template, bad: impl Fn(&str, &'static str) -> Diagnostic) -> Result<Halves, Diagnostic> {
+/// Splits off the scheme, which is `http://`, `https://` or a variable.
+fn split_scheme(template: &Template, invalid: impl Fn(&str, &'static str) -> Diagnostic) -> Result<Halves, Diagnostic> {
     let mut parts = template.parts().iter().cloned();
-    let hint = "write it as in `https://api.example.com/…`";
+    let hint = "write a URL such as `https://api.example.com/…`";
     match parts.next() {
         Some(Part::Text(text)) => {
             let Some((scheme, rest)) = text.split_once("://") else {
-                return Err(bad("this address has no scheme", hint));
+                return Err(invalid("the URL has no scheme", hint));
             };
             if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
-                return Err(bad("only `http` and `https` can be called", hint));
+                return Err(invalid("only `http` and `https` URLs are supported", hint));
             }
             let rest = Some(rest).filter(|rest| !rest.is_empty()).map(|rest| Part::Text(rest.to_owned()));
             Ok((vec![Part::Text(format!("{scheme}://"))], rest.into_iter().chain(parts).collect()))
@@ -106,11 +112,11 @@ fn split_scheme(template: &Template, bad: impl Fn(&str, &'static str) -> Diagnos
             Ok((origin, rest))
         }
         Some(parameter @ Part::Parameter(_)) => Ok((Vec::new(), std::iter::once(parameter).chain(parts).collect())),
-        None => Err(bad("this address is empty", hint)),
+        None => Err(invalid("the URL is empty", hint)),
     }
 }
 
-/// Splits parts at the first of some characters in their text.
+/// Splits parts at the first separator in their literal text.
 fn split(parts: Vec<Part>, separators: &[char]) -> (Vec<Part>, Option<(char, Vec<Part>)>) {
     let mut before = Vec::new();
     let mut parts = parts.into_iter();
@@ -125,9 +131,9 @@ fn split(parts: Vec<Part>, separators: &[char]) -> (Vec<Part>, Option<(char, Vec
         };
         let (head, tail) = text.split_at(at);
         let tail = tail.get(separator.len_utf8()..).unwrap_or_default();
-        let some = |text: &str| Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text(text.to_owned()));
-        before.extend(some(head));
-        return (before, Some((separator, some(tail).into_iter().chain(parts).collect())));
+        let literal = |text: &str| Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text(text.to_owned()));
+        before.extend(literal(head));
+        return (before, Some((separator, literal(tail).into_iter().chain(parts).collect())));
     }
     (before, None)
 }
@@ -136,7 +142,7 @@ fn has_fragment(parts: &[Part]) -> bool {
     parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains('#')))
 }
 
-/// Reads `a=1&b={b}`, and takes off the encoding of what is written out.
+/// Parses `a=1&b={b}`, and decodes its literal text.
 fn read_query(parts: Vec<Part>) -> Result<Vec<(String, Template)>, ()> {
     let mut pairs = Vec::new();
     let mut rest = Some(parts);
@@ -145,7 +151,7 @@ fn read_query(parts: Vec<Part>) -> Result<Vec<(String, Template)>, ()> {
         let (name, value) = split(pair, &['=']);
         let name = match name.as_slice() {
             [] => None,
-            [Part::Text(name)] => Some(decoded(name)),
+            [Part::Text(name)] => Some(decode(name)),
             _ => return Err(()),
         };
         if let Some(name) = name {
@@ -153,8 +159,8 @@ fn read_query(parts: Vec<Part>) -> Result<Vec<(String, Template)>, ()> {
             pairs.push((
                 name,
                 Template::from_parts(value.into_iter().map(|part| match part {
-                    Part::Text(text) => Part::Text(decoded(&text)),
-                    hole => hole,
+                    Part::Text(text) => Part::Text(decode(&text)),
+                    placeholder => placeholder,
                 })),
             ));
         }
@@ -163,8 +169,8 @@ fn read_query(parts: Vec<Part>) -> Result<Vec<(String, Template)>, ()> {
     Ok(pairs)
 }
 
-/// Takes off the encoding of a query.
-fn decoded(text: &str) -> String {
+/// Decodes the percent-encoding of a query.
+fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

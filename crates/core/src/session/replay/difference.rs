@@ -1,138 +1,142 @@
-//! What differs between what a model was asked, and what it would be asked now.
+//! Differences between a recorded run and the same run with the current agents.
 
 use crate::message::conversation::Message;
-use crate::message::request::{Frame, FramedTool, Settings};
+use crate::message::request::{RequestTemplate, Settings, TemplateTool};
 use crate::run::{Ruling, RunOutcome};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::fmt;
 
-/// One way in which a run would have gone otherwise.
+/// A difference between a recorded run and the same run with the current agents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Difference {
-    /// There is no such agent any more.
-    AgentGone {
+    /// The agent no longer exists.
+    #[serde(rename = "agent_gone")]
+    AgentMissing {
         /// The agent.
         agent: String,
     },
-    /// Another model is asked.
+    /// The model changed.
     Model {
-        /// The one then.
+        /// The recorded model.
         then: String,
-        /// The one now.
+        /// The current model.
         now: String,
     },
-    /// The model is told something else.
+    /// The instruction changed.
     Instruction {
-        /// What it was told.
+        /// The recorded instruction.
         then: String,
-        /// What it is told now.
+        /// The current instruction.
         now: String,
     },
-    /// The model may call a tool that it could not.
+    /// The model may call a tool that it could not call before.
     ToolAdded {
-        /// Its name on the wire.
+        /// The name on the wire.
         tool: String,
     },
-    /// The model may not call a tool that it could.
+    /// The model can no longer call a tool.
     ToolRemoved {
-        /// Its name on the wire.
+        /// The name on the wire.
         tool: String,
     },
-    /// A tool is shown to the model in another way.
+    /// A tool is presented to the model differently.
     ToolChanged {
-        /// How it was.
-        then: FramedTool,
-        /// How it is.
-        now: FramedTool,
+        /// The recorded tool.
+        then: TemplateTool,
+        /// The current tool.
+        now: TemplateTool,
     },
-    /// The tools are the same, in another order.
+    /// The tools are the same, in a different order.
     ToolOrder {
-        /// How they were.
+        /// The recorded order.
         then: Vec<String>,
-        /// How they are.
+        /// The current order.
         now: Vec<String>,
     },
-    /// The model is to work in another way.
+    /// A model setting changed.
     Setting {
-        /// The setting.
+        /// The name of the setting.
         name: String,
-        /// What it was, `null` if it was left to the provider.
+        /// The recorded value; `null` is the provider's default.
         then: Json,
-        /// What it is.
+        /// The current value.
         now: Json,
     },
-    /// The answer has another form.
+    /// The schema of the answer changed.
     Returns {
-        /// The schema then.
+        /// The recorded schema.
         then: Option<Json>,
-        /// The schema now.
+        /// The current schema.
         now: Option<Json>,
     },
-    /// The conversation is another.
+    /// The conversation differs.
     Conversation {
-        /// Which message is the first that differs, counted from 1.
+        /// The number of the first message that differs, starting at 1.
         number: usize,
-        /// It, then.
+        /// The recorded message.
         then: Option<Message>,
-        /// It, now.
+        /// The current message.
         now: Option<Message>,
     },
-    /// The model calls a tool that the agent has no more.
-    NoSuchTool {
+    /// The model calls a tool that the agent no longer has.
+    #[serde(rename = "no_such_tool")]
+    ToolMissing {
         /// The tool.
         tool: String,
     },
-    /// The model called a tool that the agent had not, and has now.
+    /// The model called a tool that the agent did not have, but has now.
     NewTool {
         /// The tool.
         tool: String,
     },
-    /// A call is served by something else, which may have another result.
-    Served {
-        /// The tool, by the name that the agent has for it.
+    /// A call has a different target, which may return a different result.
+    #[serde(rename = "served")]
+    TargetChanged {
+        /// The tool, under the agent's name for it.
         tool: String,
-        /// What served it.
+        /// The recorded target.
         then: String,
-        /// What serves it.
+        /// The current target.
         now: String,
     },
-    /// Something else is decided about a call.
+    /// The permission decision about a call changed.
     Ruling {
         /// The tool.
         tool: String,
-        /// What was decided.
+        /// The recorded decision.
         then: Ruling,
-        /// What is decided.
+        /// The current decision.
         now: Ruling,
     },
-    /// The run is over where it went on.
+    /// The run ends where the recorded run continued.
     Ends {
-        /// How.
+        /// The current outcome.
         now: RunOutcome,
     },
-    /// The run goes on where it was over.
-    GoesOn {
-        /// How it was.
+    /// The run continues where the recorded run ended.
+    Continues {
+        /// The recorded outcome.
         then: RunOutcome,
     },
-    /// The run ends in another way.
+    /// The outcome of the run changed.
     Outcome {
-        /// How it ended.
+        /// The recorded outcome.
         then: RunOutcome,
-        /// How it ends.
+        /// The current outcome.
         now: RunOutcome,
     },
-    /// What happened cannot happen to the run as it is now.
-    Impossible {
+    /// The recorded inputs do not fit the current run.
+    #[serde(rename = "impossible")]
+    NotReplayable {
         /// Why not.
         message: String,
     },
 }
 
-/// Returns how what a model is given differs.
-pub fn differences(then: &Frame, now: &Frame) -> Vec<Difference> {
+/// Returns the differences between two frames of a model.
+pub fn differences(then: &RequestTemplate, now: &RequestTemplate) -> Vec<Difference> {
     let mut found = Vec::new();
     if then.model != now.model {
         found.push(Difference::Model { then: then.model.clone(), now: now.model.clone() });
@@ -140,21 +144,21 @@ pub fn differences(then: &Frame, now: &Frame) -> Vec<Difference> {
     if then.instruction != now.instruction {
         found.push(Difference::Instruction { then: then.instruction.clone(), now: now.instruction.clone() });
     }
-    tools(&then.tools, &now.tools, &mut found);
-    settings(&then.settings, &now.settings, &mut found);
+    compare_tools(&then.tools, &now.tools, &mut found);
+    compare_settings(&then.settings, &now.settings, &mut found);
     if then.returns != now.returns {
         found.push(Difference::Returns { then: then.returns.clone(), now: now.returns.clone() });
     }
     found
 }
 
-fn tools(then: &[FramedTool], now: &[FramedTool], found: &mut Vec<Difference>) {
-    fn named<'t>(tools: &'t [FramedTool], name: &str) -> Option<&'t FramedTool> {
+fn compare_tools(then: &[TemplateTool], now: &[TemplateTool], found: &mut Vec<Difference>) {
+    fn find<'t>(tools: &'t [TemplateTool], name: &str) -> Option<&'t TemplateTool> {
         tools.iter().find(|tool| tool.name == name)
     }
     let before = found.len();
     for tool in then {
-        match named(now, &tool.name) {
+        match find(now, &tool.name) {
             None => found.push(Difference::ToolRemoved { tool: tool.name.clone() }),
             Some(other) if other != tool => {
                 found.push(Difference::ToolChanged { then: tool.clone(), now: other.clone() });
@@ -162,86 +166,92 @@ fn tools(then: &[FramedTool], now: &[FramedTool], found: &mut Vec<Difference>) {
             Some(_) => {}
         }
     }
-    let added = now.iter().filter(|tool| named(then, &tool.name).is_none());
+    let added = now.iter().filter(|tool| find(then, &tool.name).is_none());
     found.extend(added.map(|tool| Difference::ToolAdded { tool: tool.name.clone() }));
-    let names = |tools: &[FramedTool]| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+    let names = |tools: &[TemplateTool]| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     if found.len() == before && names(then) != names(now) {
         found.push(Difference::ToolOrder { then: names(then), now: names(now) });
     }
 }
 
-fn settings(then: &Settings, now: &Settings, found: &mut Vec<Difference>) {
+fn compare_settings(then: &Settings, now: &Settings, found: &mut Vec<Difference>) {
     let fields = |settings: &Settings| match serde_json::to_value(settings) {
         Ok(Json::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     };
-    let (then, now) = (fields(then), fields(now));
-    for (name, was) in then {
-        let is = now.get(&name).cloned().unwrap_or_default();
-        if was != is {
-            found.push(Difference::Setting { name, then: was, now: is });
+    let now = fields(now);
+    for (name, then) in fields(then) {
+        let now = now.get(&name).cloned().unwrap_or_default();
+        if then != now {
+            found.push(Difference::Setting { name, then, now });
         }
     }
 }
 
-/// Says what differs, in one line.
+/// Describes the difference in one line.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Difference::AgentGone { agent } => write!(f, "there is no agent `{agent}`"),
-            Difference::Model { then, now } => write!(f, "the model is `{now}`, and was `{then}`"),
-            Difference::Instruction { .. } => write!(f, "the instruction is another"),
-            Difference::ToolAdded { tool } => write!(f, "the tool `{tool}` is offered, and was not"),
-            Difference::ToolRemoved { tool } => write!(f, "the tool `{tool}` is not offered, and was"),
+            Difference::AgentMissing { agent } => write!(f, "the agent `{agent}` no longer exists"),
+            Difference::Model { then, now } => write!(f, "the model changed from `{then}` to `{now}`"),
+            Difference::Instruction { .. } => write!(f, "the instruction changed"),
+            Difference::ToolAdded { tool } => write!(f, "the tool `{tool}` was added"),
+            Difference::ToolRemoved { tool } => write!(f, "the tool `{tool}` was removed"),
             Difference::ToolChanged { then, now } => {
                 let parts = [
-                    (then.description != now.description).then_some("its description"),
-                    (then.schema != now.schema).then_some("the schema of its arguments"),
-                    (then.is_strict != now.is_strict).then_some("whether the provider holds the model to its schema"),
+                    (then.description != now.description).then_some("description"),
+                    (then.schema != now.schema).then_some("argument schema"),
+                    (then.is_strict != now.is_strict).then_some("strict mode"),
                 ];
                 let parts: Vec<_> = parts.into_iter().flatten().collect();
-                write!(f, "the tool `{}` is shown in another way: {}", now.name, parts.join(", "))
+                write!(f, "the tool `{}` changed: {}", now.name, parts.join(", "))
             }
-            Difference::ToolOrder { .. } => write!(f, "the tools stand in another order"),
-            Difference::Setting { name, then, now } => write!(f, "`{name}` is {}, and was {}", said(now), said(then)),
-            Difference::Returns { then: None, .. } => write!(f, "the answer has a form, and had none"),
-            Difference::Returns { now: None, .. } => write!(f, "the answer has no form, and had one"),
-            Difference::Returns { .. } => write!(f, "the answer has another form"),
-            Difference::Conversation { number, .. } => write!(f, "message {number} of the conversation is another"),
-            Difference::NoSuchTool { tool } => write!(f, "the model calls `{tool}`, which the agent has no more"),
-            Difference::NewTool { tool } => write!(f, "the model calls `{tool}`, which the agent had not"),
-            Difference::Served { tool, then, now } => {
-                write!(f, "the call of `{tool}` is served by `{now}`, and was by `{then}`")
+            Difference::ToolOrder { .. } => write!(f, "the order of the tools changed"),
+            Difference::Setting { name, then, now } => {
+                write!(f, "`{name}` changed from {} to {}", describe_setting(then), describe_setting(now))
             }
-            Difference::Ruling { tool, then, now } => {
-                let (is, was) = (now.decision.name(), then.decision.name());
-                write!(
-                    f,
-                    "the call of `{tool}` is decided otherwise: {is} ({}), and was {was} ({})",
-                    now.because, then.because
-                )
+            Difference::Returns { then: None, .. } => write!(f, "an answer schema was added"),
+            Difference::Returns { now: None, .. } => write!(f, "the answer schema was removed"),
+            Difference::Returns { .. } => write!(f, "the answer schema changed"),
+            Difference::Conversation { number, .. } => write!(f, "message {number} of the conversation differs"),
+            Difference::ToolMissing { tool } => write!(f, "the model calls `{tool}`, which the agent no longer has"),
+            Difference::NewTool { tool } => write!(f, "the model calls `{tool}`, which the agent did not have"),
+            Difference::TargetChanged { tool, then, now } => {
+                write!(f, "the target of `{tool}` changed from `{then}` to `{now}`")
             }
-            Difference::Ends { now } => write!(f, "the run ends here: {}", ended(now)),
-            Difference::GoesOn { then } => write!(f, "the run goes on, and ended here: {}", ended(then)),
+            Difference::Ruling { tool, then, now } => write!(
+                f,
+                "permission for `{tool}` changed from {} ({}) to {} ({})",
+                then.decision.name(),
+                then.because,
+                now.decision.name(),
+                now.because
+            ),
+            Difference::Ends { now } => write!(f, "the run now ends here: {}", describe_outcome(now)),
+            Difference::Continues { then } => {
+                write!(f, "the run now continues; it ended here: {}", describe_outcome(then))
+            }
             Difference::Outcome { then, now } => {
-                write!(f, "the run ends otherwise: {}, and was: {}", ended(now), ended(then))
+                write!(f, "the run ends differently: {} (was: {})", describe_outcome(now), describe_outcome(then))
             }
-            Difference::Impossible { message } => write!(f, "what was recorded cannot go on from here: {message}"),
+            Difference::NotReplayable { message } => {
+                write!(f, "the recording cannot be replayed beyond this point: {message}")
+            }
         }
     }
 }
 
-fn said(setting: &Json) -> String {
-    match setting {
-        Json::Null => "left to the provider".to_owned(),
+fn describe_setting(value: &Json) -> String {
+    match value {
+        Json::Null => "the provider's default".to_owned(),
         value => value.to_string(),
     }
 }
 
-fn ended(outcome: &RunOutcome) -> String {
+fn describe_outcome(outcome: &RunOutcome) -> String {
     match outcome {
-        RunOutcome::Answer { .. } => "with an answer".to_owned(),
+        RunOutcome::Answer { .. } => "answered".to_owned(),
         RunOutcome::Failed(failure) => failure.message.clone(),
-        RunOutcome::Cancelled => "it was stopped".to_owned(),
+        RunOutcome::Cancelled => "cancelled".to_owned(),
     }
 }

@@ -1,106 +1,115 @@
-//! Recorded runs, compared with what agents as they are now would have done.
+//! Comparison of recorded runs with the current agents.
 //!
-//! The recorded replies and results are told again to runs of the agents as they are now. At each call of the model, what
-//! it would be asked is compared with what it was asked; after each reply, what is decided about its calls. Where
-//! something differs, nobody knows what the model would have said next.
+//! The recorded replies and results are fed to runs of the current agents. At each model call, the current request is
+//! compared with the recorded one; after each reply, so are the decisions about its calls. Beyond the first difference it
+//! is unknown how the model would have replied.
 
 mod difference;
 
 pub use difference::{Difference, differences};
 
 use crate::message::conversation::Message;
-use crate::message::request::{Frame, Reply};
+use crate::message::request::{Reply, RequestTemplate};
 use crate::permission::Decision;
-use crate::run::{Beginning, PendingCall, Ruling, Run, RunError, RunInput, RunSpec, Target};
-use crate::session::{Entry, Log, LogError, RunPath};
+use crate::run::{CallTarget, PendingCall, Ruling, Run, RunError, RunInput, RunSpec, RunStart};
+use crate::session::{Log, LogEntry, LogError, RunPath};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Finds agents as they are now.
+/// A source of the current agents.
 pub trait CurrentAgents {
-    /// Returns an agent as it is now, for a run: by its path, and the name that the agent had. Nothing if there is none.
-    fn actor(&self, run: &[String], agent: &str) -> Option<CurrentAgent<'_>>;
+    /// Returns the current agent for a recorded run, by the path of the run and the recorded name of the agent. `None` if
+    /// there is no such agent.
+    fn find(&self, run: &[String], agent: &str) -> Option<CurrentAgent<'_>>;
 }
 
-/// An agent as it is now.
+/// The current version of an agent.
 pub struct CurrentAgent<'c> {
-    /// What its model is given.
-    pub frame: Arc<Frame>,
-    /// What a run knows of it.
+    /// The frame of its model.
+    pub frame: Arc<RequestTemplate>,
+    /// The specification for its runs.
     pub spec: RunSpec,
-    /// Decides about calls.
+    /// Rules on calls.
     pub decide: Box<dyn Fn(&PendingCall) -> Ruling + 'c>,
 }
 
-/// What is done after a difference.
+/// What to do after a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
-    /// Nothing more: what the model would have said is not known.
+pub enum OnDifference {
+    /// Stop, because it is unknown how the model would have replied.
     Stop,
-    /// What was recorded is told all the same, as long as it fits, to find all that differs.
-    GoOn,
+    /// Continue with the recorded inputs as long as they fit, to find all differences.
+    Continue,
 }
 
-/// How recorded runs compare with agents as they are now.
+/// The result of comparing recorded runs with the current agents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Comparison {
-    /// How many runs of a person were compared.
+pub struct ReplayComparison {
+    /// The number of top-level runs compared.
     pub turns: usize,
-    /// Whether what was recorded ends before the last of them does.
-    pub is_cut: bool,
-    /// How many calls of models were compared, and found to be the same.
-    pub same: usize,
-    /// Where something differs.
+    /// Whether the recording ends before its last run does.
+    #[serde(rename = "is_cut")]
+    pub is_truncated: bool,
+    /// The number of model calls without a difference.
+    #[serde(rename = "same")]
+    pub identical: usize,
+    /// The model calls with differences.
     pub divergences: Vec<Divergence>,
 }
 
-/// A place where something differs.
+/// A model call with differences.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Divergence {
-    /// Where.
-    pub place: Place,
-    /// What.
+    /// The model call.
+    #[serde(rename = "place")]
+    pub location: ModelCallLocation,
+    /// What differs.
     pub differences: Vec<Difference>,
 }
 
-/// A call of a model in a recording.
+/// The location of a model call in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// Which run of a person, counted from 1.
+pub struct ModelCallLocation {
+    /// The number of the top-level run, starting at 1.
     pub turn: usize,
-    /// The agents that called one another until there, by the names that they had.
+    /// The chain of agents from the top-level one, under their recorded names.
     pub agents: Vec<String>,
-    /// Which call of the model in the run of the last of them, counted from 1.
+    /// The number of the model call within the last agent's run, starting at 1.
     pub model_call: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ModelCallLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let agents: Vec<_> = self.agents.iter().map(|agent| format!("`{agent}`")).collect();
         write!(f, "turn {}, model call {} of {}", self.turn, self.model_call, agents.join(" → "))
     }
 }
 
-/// Compares what was recorded with agents as they are now.
+/// Compares recorded entries with the current agents.
 ///
 /// ```
 /// use patter_core::message::conversation::Usage;
 /// use patter_core::permission::Decision;
-/// use patter_core::session::replay::{CurrentAgent, After, CurrentAgents, compare};
-/// use patter_core::message::request::{Finish, Frame, Reply, Settings};
+/// use patter_core::session::replay::{CurrentAgent, OnDifference, CurrentAgents, compare};
+/// use patter_core::message::request::{FinishReason, RequestTemplate, Reply, Settings};
 /// use patter_core::run::{Ruling, Run, RunSpec, RunInput};
-/// use patter_core::session::Entry;
+/// use patter_core::session::LogEntry;
 ///
-/// struct Now(&'static str);
-/// fn frame(instruction: &str) -> Frame {
-///     let (model, tools, settings) = ("demo".to_owned(), Vec::new(), Settings::default());
-///     Frame { model, instruction: instruction.to_owned(), tools, settings, returns: None }
+/// struct Project(&'static str);
+/// fn frame(instruction: &str) -> RequestTemplate {
+///     RequestTemplate {
+///         model: "demo".into(),
+///         instruction: instruction.into(),
+///         tools: Vec::new(),
+///         settings: Settings::default(),
+///         returns: None,
+///     }
 /// }
-/// impl CurrentAgents for Now {
-///     fn actor(&self, _: &[String], agent: &str) -> Option<CurrentAgent<'_>> {
+/// impl CurrentAgents for Project {
+///     fn find(&self, _: &[String], agent: &str) -> Option<CurrentAgent<'_>> {
 ///         let decide = Box::new(|_: &_| Ruling { decision: Decision::Allow, because: String::new() });
 ///         let spec = RunSpec { agent: agent.to_owned(), ..RunSpec::default() };
 ///         Some(CurrentAgent { frame: frame(self.0).into(), spec, decide })
@@ -109,89 +118,94 @@ impl fmt::Display for Place {
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
 /// let frame = Some(frame("Greet.").into());
-/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: Finish::Stop, usage: Usage::default(), opaque: None };
+/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
 /// let entries = [
-///     Entry::Began { run: vec![], frame, bindings: String::new(), beginning: run.beginning() },
-///     Entry::Input { run: vec![], input: RunInput::Reply { reply, rulings: vec![], at: 5 } },
+///     LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start: run.to_start() },
+///     LogEntry::InputReceived { run: vec![], input: RunInput::ModelReplied { reply, rulings: vec![], at: 5 } },
 /// ];
-/// let same = compare(entries.clone(), &Now("Greet."), After::Stop).unwrap();
-/// assert_eq!((same.same, same.divergences.len()), (1, 0));
-/// let edited = compare(entries, &Now("Greet kindly."), After::Stop).unwrap();
-/// assert_eq!(edited.divergences[0].place.to_string(), "turn 1, model call 1 of `hi`");
-/// assert_eq!(edited.divergences[0].differences[0].to_string(), "the instruction is another");
+/// let same = compare(entries.clone(), &Project("Greet."), OnDifference::Stop).unwrap();
+/// assert_eq!((same.identical, same.divergences.len()), (1, 0));
+/// let edited = compare(entries, &Project("Greet kindly."), OnDifference::Stop).unwrap();
+/// assert_eq!(edited.divergences[0].location.to_string(), "turn 1, model call 1 of `hi`");
+/// assert_eq!(edited.divergences[0].differences[0].to_string(), "the instruction changed");
 /// ```
 pub fn compare(
-    entries: impl IntoIterator<Item = Entry>,
-    cast: &dyn CurrentAgents,
-    after: After,
-) -> Result<Comparison, LogError> {
-    let found = Comparison::default();
-    let mut comparing = Comparing { cast, after, log: Log::default(), now: HashMap::new(), found };
+    entries: impl IntoIterator<Item = LogEntry>,
+    agents: &dyn CurrentAgents,
+    on_difference: OnDifference,
+) -> Result<ReplayComparison, LogError> {
+    let mut comparer = Comparer {
+        agents,
+        on_difference,
+        log: Log::default(),
+        replayed: HashMap::new(),
+        found: ReplayComparison::default(),
+    };
     for entry in entries {
-        comparing.entry(entry)?;
-        if after == After::Stop && !comparing.found.divergences.is_empty() {
-            return Ok(comparing.found);
+        comparer.compare_entry(entry)?;
+        if on_difference == OnDifference::Stop && !comparer.found.divergences.is_empty() {
+            return Ok(comparer.found);
         }
     }
-    comparing.found.is_cut = comparing.log.run().is_some();
-    Ok(comparing.found)
+    comparer.found.is_truncated = comparer.log.open_run().is_some();
+    Ok(comparer.found)
 }
 
-struct Comparing<'c> {
-    cast: &'c dyn CurrentAgents,
-    after: After,
-    /// What was recorded.
+struct Comparer<'c> {
+    agents: &'c dyn CurrentAgents,
+    on_difference: OnDifference,
+    /// The recorded session.
     log: Log,
-    /// The runs as they are now, as long as they are comparable.
-    now: HashMap<RunPath, ReplayedRun<'c>>,
-    found: Comparison,
+    /// The runs of the current agents, as long as they can be compared.
+    replayed: HashMap<RunPath, ReplayedRun<'c>>,
+    found: ReplayComparison,
 }
 
 struct ReplayedRun<'c> {
-    actor: CurrentAgent<'c>,
+    agent: CurrentAgent<'c>,
     run: Run,
     agents: Vec<String>,
-    /// What differs in what the model is given, until it is told.
+    /// Differences of the frame that have not been reported yet.
     pending: Vec<Difference>,
-    /// Whether the model is given the same.
-    is_same: bool,
-    /// How much of the conversation was compared.
+    /// Whether the frame is unchanged.
+    is_same_frame: bool,
+    /// The number of messages compared so far.
     compared: usize,
 }
 
-/// A call as it was decided on.
-struct Decided {
+/// A call and the ruling on it.
+struct RuledCall {
     id: String,
     tool: String,
-    served: String,
+    target: String,
     ruling: Ruling,
 }
 
-impl<'c> Comparing<'c> {
-    fn entry(&mut self, entry: Entry) -> Result<(), LogError> {
+impl<'c> Comparer<'c> {
+    fn compare_entry(&mut self, entry: LogEntry) -> Result<(), LogError> {
         match entry {
-            Entry::Began { run: path, frame, bindings, beginning } => {
+            LogEntry::RunStarted { run: path, frame, bindings, start } => {
                 let before = self.log.conversation().to_vec();
-                let begun = beginning.clone();
-                self.log.apply(Entry::Began { run: path.clone(), frame, bindings, beginning })?;
+                let current = start.clone();
+                self.log.apply(LogEntry::RunStarted { run: path.clone(), frame, bindings, start })?;
                 if path.is_empty() {
                     self.found.turns += 1;
-                    self.now.clear();
+                    self.replayed.clear();
                 }
-                self.begin(&path, begun, before);
-                self.compare_ends(&path);
+                self.start_run(&path, current, before);
+                self.compare_outcomes(&path);
             }
-            Entry::Input { run: path, input } => {
-                let then = self.then(&path).cloned();
-                self.log.apply(Entry::Input { run: path.clone(), input: input.clone() })?;
+            LogEntry::InputReceived { run: path, input } => {
+                let then = self.recorded_run(&path).cloned();
+                self.log.apply(LogEntry::InputReceived { run: path.clone(), input: input.clone() })?;
                 if let Some(then) = then {
-                    self.tell(&path, &then, input);
-                    self.compare_ends(&path);
+                    self.apply_input(&path, &then, input);
+                    self.compare_outcomes(&path);
                 }
             }
             other => {
-                if let Entry::Restored { run, .. } = &other {
-                    self.now.remove(run);
+                if let LogEntry::RunRestored { run, .. } = &other {
+                    self.replayed.remove(run);
                 }
                 self.log.apply(other)?;
             }
@@ -199,216 +213,226 @@ impl<'c> Comparing<'c> {
         Ok(())
     }
 
-    /// Returns a run as it was recorded.
-    fn then(&self, path: &RunPath) -> Option<&Run> {
-        if path.is_empty() { self.log.run().or(self.log.last()) } else { self.log.inner(path) }
+    /// Returns a recorded run.
+    fn recorded_run(&self, path: &RunPath) -> Option<&Run> {
+        if path.is_empty() { self.log.open_run().or(self.log.last_run()) } else { self.log.child_run(path) }
     }
 
-    fn begin(&mut self, path: &RunPath, beginning: Beginning, before: Vec<Message>) {
-        let agent = beginning.spec.agent.clone();
-        let parent = path.split_last().map(|(call, above)| (call, self.now.get(above)));
+    fn start_run(&mut self, path: &RunPath, start: RunStart, before: Vec<Message>) {
+        let agent = start.spec.agent.clone();
+        let parent = path.split_last().map(|(call, above)| (call, self.replayed.get(above)));
         let mut agents = match &parent {
-            // The run that called it is not comparable any more.
+            // The calling run can no longer be compared.
             Some((_, None)) => return,
             Some((_, Some(parent))) => parent.agents.clone(),
             None => Vec::new(),
         };
         agents.push(agent.clone());
-        let cast: &'c dyn CurrentAgents = self.cast;
-        let Some(actor) = cast.actor(path, &agent) else {
-            return self.diverge(agents, 1, vec![Difference::AgentGone { agent }]);
+        let current_agents: &'c dyn CurrentAgents = self.agents;
+        let Some(current) = current_agents.find(path, &agent) else {
+            return self.report(agents, 1, vec![Difference::AgentMissing { agent }]);
         };
-        let mut spec = actor.spec.clone();
-        let Beginning { spec: was, depth, input, at } = beginning;
-        let begun = match parent {
-            // Limits may have been given apart from the text.
-            _ if spec.hash == was.hash => {
-                spec.limits = was.limits;
-                Run::begin(Beginning { spec, depth, input, at }, before_of(path, before))
+        let mut spec = current.spec.clone();
+        let RunStart { spec: recorded, depth, input, at } = start;
+        let started = match parent {
+            // The text is unchanged, but limits may have been set outside of it.
+            _ if spec.hash == recorded.hash => {
+                spec.limits = recorded.limits;
+                Run::from_start(RunStart { spec, depth, input, at }, if path.is_empty() { before } else { Vec::new() })
                     .map_err(|error| error.to_string())
             }
-            Some((call, Some(parent))) => match (parent.run.child(call, spec.clone(), at), self.after) {
+            Some((call, Some(parent))) => match (parent.run.start_child(call, spec.clone(), at), self.on_difference) {
                 (Ok(run), _) => Ok(run),
-                // The call has another result by now, or none yet.
-                (Err(_), After::GoOn) => {
-                    Run::begin(Beginning { spec, depth, input, at }, Vec::new()).map_err(|error| error.to_string())
+                // The call is already finished here, or was not made.
+                (Err(_), OnDifference::Continue) => {
+                    Run::from_start(RunStart { spec, depth, input, at }, Vec::new()).map_err(|error| error.to_string())
                 }
-                (Err(error), After::Stop) => Err(error.to_string()),
+                (Err(error), OnDifference::Stop) => Err(error.to_string()),
             },
-            _ => Run::begin(Beginning { spec, depth, input, at }, before).map_err(|error| error.to_string()),
+            _ => Run::from_start(RunStart { spec, depth, input, at }, before).map_err(|error| error.to_string()),
         };
-        match begun {
+        match started {
             Ok(run) => {
                 let frame = self.log.frame(&agent);
-                let pending = frame.map(|frame| differences(frame, &actor.frame)).unwrap_or_default();
-                let (is_same, compared) = (pending.is_empty(), 0);
-                self.now.insert(path.clone(), ReplayedRun { actor, run, agents, pending, is_same, compared });
+                let pending = frame.map(|frame| differences(frame, &current.frame)).unwrap_or_default();
+                let is_same_frame = pending.is_empty();
+                let replayed = ReplayedRun { agent: current, run, agents, pending, is_same_frame, compared: 0 };
+                self.replayed.insert(path.clone(), replayed);
             }
-            Err(message) => self.diverge(agents, 1, vec![Difference::Impossible { message }]),
+            Err(message) => self.report(agents, 1, vec![Difference::NotReplayable { message }]),
         }
     }
 
-    fn tell(&mut self, path: &RunPath, then: &Run, input: RunInput) {
-        let Some(playing) = self.now.get_mut(path) else { return };
-        let mut found = std::mem::take(&mut playing.pending);
-        let number = then.model_calls() + 1;
+    fn apply_input(&mut self, path: &RunPath, then: &Run, input: RunInput) {
+        let Some(replayed) = self.replayed.get_mut(path) else { return };
+        let mut found = std::mem::take(&mut replayed.pending);
+        let model_call = then.model_calls() + 1;
         let result = match input {
-            RunInput::Reply { reply, rulings, at } => {
-                if self.after == After::GoOn {
-                    playing.catch_up(then.conversation(), at);
+            RunInput::ModelReplied { reply, rulings, at } => {
+                if self.on_difference == OnDifference::Continue {
+                    replayed.catch_up(then.conversation(), at);
                 }
-                found.extend(playing.conversation(then.conversation()));
-                let was = decided_then(then, &reply, rulings, at);
-                let (is, result) = playing.reply(reply, at, if self.after == After::GoOn { &was } else { &[] });
-                found.extend(decisions(&was, &is, then.spec(), playing.run.spec()));
-                if found.is_empty() && playing.is_same {
-                    self.found.same += 1;
+                found.extend(replayed.compare_conversation(then.conversation()));
+                let then_calls = recorded_calls(then, &reply, rulings, at);
+                let overrides: &[_] = if self.on_difference == OnDifference::Continue { &then_calls } else { &[] };
+                let (now_calls, result) = replayed.apply_reply(reply, at, overrides);
+                found.extend(compare_calls(&then_calls, &now_calls, then.spec(), replayed.run.spec()));
+                if found.is_empty() && replayed.is_same_frame {
+                    self.found.identical += 1;
                 }
                 result
             }
             input => {
-                // What the model is given counts once it is called.
+                // A changed frame matters only once the model is called.
                 if !matches!(input, RunInput::ModelFailed { .. }) {
-                    playing.pending = std::mem::take(&mut found);
+                    replayed.pending = std::mem::take(&mut found);
                 }
-                match (playing.run.apply(input), self.after) {
-                    // The call of a tool that is gone has its result, which the model reads next.
-                    (Err(RunError::Finished { .. } | RunError::NotAsked { .. }), After::GoOn) | (Ok(()), _) => Ok(()),
+                match (replayed.run.apply(input), self.on_difference) {
+                    // A call to a missing tool already has a result, which the model reads next.
+                    (
+                        Err(RunError::CallFinished { .. } | RunError::NoApprovalPending { .. }),
+                        OnDifference::Continue,
+                    )
+                    | (Ok(()), _) => Ok(()),
                     (Err(error), _) => Err(error.to_string()),
                 }
             }
         };
-        let agents = playing.agents.clone();
+        let agents = replayed.agents.clone();
         if let Err(message) = result {
-            self.now.remove(path);
-            found.push(Difference::Impossible { message });
+            self.replayed.remove(path);
+            found.push(Difference::NotReplayable { message });
         }
         if !found.is_empty() {
-            self.diverge(agents, number, found);
+            self.report(agents, model_call, found);
         }
     }
 
-    /// Compares whether, and how, a run has ended.
-    fn compare_ends(&mut self, path: &RunPath) {
-        let Some((then, playing)) = self.then(path).zip(self.now.get(path)) else { return };
-        let difference = match (then.outcome(), playing.run.outcome()) {
+    /// Compares whether and how a run has ended.
+    fn compare_outcomes(&mut self, path: &RunPath) {
+        let Some((then, replayed)) = self.recorded_run(path).zip(self.replayed.get(path)) else { return };
+        let difference = match (then.outcome(), replayed.run.outcome()) {
             (None, Some(now)) => Difference::Ends { now: now.clone() },
-            (Some(then), None) => Difference::GoesOn { then: then.clone() },
+            (Some(then), None) => Difference::Continues { then: then.clone() },
             (Some(then), Some(now)) if then != now => Difference::Outcome { then: then.clone(), now: now.clone() },
             (Some(_), Some(_)) | (None, None) => return,
         };
-        let (agents, number) = (playing.agents.clone(), then.model_calls().max(1));
-        // Nothing more can be compared.
-        self.now.remove(path);
-        self.diverge(agents, number, vec![difference]);
+        let agents = replayed.agents.clone();
+        let model_call = then.model_calls().max(1);
+        // Nothing beyond this point can be compared.
+        self.replayed.remove(path);
+        self.report(agents, model_call, vec![difference]);
     }
 
-    fn diverge(&mut self, agents: Vec<String>, model_call: u32, differences: Vec<Difference>) {
-        let place = Place { turn: self.found.turns, agents, model_call };
+    fn report(&mut self, agents: Vec<String>, model_call: u32, differences: Vec<Difference>) {
+        let location = ModelCallLocation { turn: self.found.turns, agents, model_call };
         match self.found.divergences.last_mut() {
-            Some(last) if last.place == place => last.differences.extend(differences),
-            _ => self.found.divergences.push(Divergence { place, differences }),
+            Some(last) if last.location == location => last.differences.extend(differences),
+            _ => self.found.divergences.push(Divergence { location, differences }),
         }
     }
 }
 
-/// Returns the conversation that a run begins with: that of a called agent is its own.
-fn before_of(path: &RunPath, before: Vec<Message>) -> Vec<Message> {
-    if path.is_empty() { before } else { Vec::new() }
-}
-
-/// Returns what was decided about the calls of a reply.
-fn decided_then(then: &Run, reply: &Reply, rulings: Vec<Ruling>, at: u64) -> Vec<Decided> {
-    let (rulings, decided) = (RefCell::new(rulings.into_iter()), RefCell::new(Vec::new()));
-    let unknown = || Ruling { decision: Decision::Deny, because: String::new() };
+/// Returns the calls of a recorded reply with the rulings on them.
+fn recorded_calls(then: &Run, reply: &Reply, rulings: Vec<Ruling>, at: u64) -> Vec<RuledCall> {
+    let rulings = RefCell::new(rulings.into_iter());
+    let calls = RefCell::new(Vec::new());
+    let missing = || Ruling { decision: Decision::Deny, because: String::new() };
     let decide = |call: &PendingCall| {
-        let ruling = rulings.borrow_mut().next().unwrap_or_else(unknown);
-        decided.borrow_mut().push(Decided::new(call, &ruling));
+        let ruling = rulings.borrow_mut().next().unwrap_or_else(missing);
+        calls.borrow_mut().push(RuledCall::new(call, &ruling));
         ruling
     };
-    // The log took the same reply, so this run does.
-    let _ = then.clone().reply(reply.clone(), at, &decide);
-    decided.into_inner()
+    // The log accepted the same reply, so this cannot fail.
+    let _ = then.clone().model_replied(reply.clone(), at, &decide);
+    calls.into_inner()
 }
 
 impl ReplayedRun<'_> {
-    /// Returns the first message that differs, of those that were not compared before.
-    fn conversation(&mut self, then: &[Message]) -> Option<Difference> {
+    /// Returns the first difference among the messages that have not been compared yet.
+    fn compare_conversation(&mut self, then: &[Message]) -> Option<Difference> {
         let now = self.run.conversation();
         let end = then.len().max(now.len());
         let index = (self.compared..end).find(|index| then.get(*index) != now.get(*index));
         self.compared = end;
         let index = index?;
-        let (then, now) = (then.get(index).cloned(), now.get(index).cloned());
-        Some(Difference::Conversation { number: index + 1, then, now })
+        Some(Difference::Conversation {
+            number: index + 1,
+            then: then.get(index).cloned(),
+            now: now.get(index).cloned(),
+        })
     }
 
-    /// Tells the run the results that calls had at once, such as those of a tool that was none, where it still waits for
-    /// them. What is wrong with a result that it does not wait for is told already.
+    /// Supplies recorded results that had no input of their own, such as errors of calls to unknown tools, if the run is
+    /// waiting for them. Differences in results it is not waiting for have already been reported.
     fn catch_up(&mut self, then: &[Message], at: u64) {
         let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
-        let results = then.len() - then.iter().rev().take_while(is_result).count();
-        for message in then.iter().skip(results) {
+        let first_result = then.len() - then.iter().rev().take_while(is_result).count();
+        for message in then.iter().skip(first_result) {
             if let Message::Tool { call_id, outcome, .. } = message {
-                let _ = self.run.approved(call_id);
-                let _ = self.run.finished(call_id, outcome.clone(), 0, at);
+                let _ = self.run.approve(call_id);
+                let _ = self.run.call_finished(call_id, outcome.clone(), 0, at);
             }
         }
     }
 
-    /// Tells the run a reply, and returns what is decided about its calls. What was decided before takes the place of
-    /// that, so that what was recorded fits.
-    fn reply(&mut self, reply: Reply, at: u64, before: &[Decided]) -> (Vec<Decided>, Result<(), String>) {
-        let decided = RefCell::new(Vec::new());
+    /// Applies a reply and returns the current rulings on its calls. Rulings in `overrides` take effect instead of the
+    /// current ones, so that the recorded inputs keep fitting.
+    fn apply_reply(&mut self, reply: Reply, at: u64, overrides: &[RuledCall]) -> (Vec<RuledCall>, Result<(), String>) {
+        let calls = RefCell::new(Vec::new());
         let decide = |call: &PendingCall| {
-            let ruling = (self.actor.decide)(call);
-            decided.borrow_mut().push(Decided::new(call, &ruling));
-            before.iter().find(|was| was.id == call.id).map_or(ruling, |was| was.ruling.clone())
+            let ruling = (self.agent.decide)(call);
+            calls.borrow_mut().push(RuledCall::new(call, &ruling));
+            overrides.iter().find(|recorded| recorded.id == call.id).map_or(ruling, |recorded| recorded.ruling.clone())
         };
-        let result = self.run.reply(reply, at, &decide).map_err(|error| error.to_string());
-        (decided.into_inner(), result)
+        let result = self.run.model_replied(reply, at, &decide).map_err(|error| error.to_string());
+        (calls.into_inner(), result)
     }
 }
 
-fn decisions(then: &[Decided], now: &[Decided], had: &RunSpec, has: &RunSpec) -> Vec<Difference> {
-    fn knows(spec: &RunSpec, tool: &str) -> bool {
+fn compare_calls(
+    then_calls: &[RuledCall],
+    now_calls: &[RuledCall],
+    then_spec: &RunSpec,
+    now_spec: &RunSpec,
+) -> Vec<Difference> {
+    fn has_tool(spec: &RunSpec, tool: &str) -> bool {
         spec.tools.iter().any(|callable| callable.name == tool)
     }
-    fn same<'d>(all: &'d [Decided], one: &Decided) -> Option<&'d Decided> {
-        all.iter().find(|other| other.id == one.id)
+    fn find<'d>(calls: &'d [RuledCall], id: &str) -> Option<&'d RuledCall> {
+        calls.iter().find(|call| call.id == id)
     }
     let mut found = Vec::new();
-    for was in then {
-        let Some(is) = same(now, was) else {
-            // Calls that a limit forbids end the run, which is told as such.
-            if !knows(has, &was.tool) {
-                found.push(Difference::NoSuchTool { tool: was.tool.clone() });
+    for then in then_calls {
+        let Some(now) = find(now_calls, &then.id) else {
+            // Calls beyond a limit end the run, which is reported separately.
+            if !has_tool(now_spec, &then.tool) {
+                found.push(Difference::ToolMissing { tool: then.tool.clone() });
             }
             continue;
         };
-        if was.served != is.served {
-            let (tool, then, now) = (was.tool.clone(), was.served.clone(), is.served.clone());
-            found.push(Difference::Served { tool, then, now });
+        let tool = || then.tool.clone();
+        if then.target != now.target {
+            found.push(Difference::TargetChanged { tool: tool(), then: then.target.clone(), now: now.target.clone() });
         }
-        // Why a call is refused is for the model to read.
-        let is_other = was.ruling.decision != is.ruling.decision
-            || (is.ruling.decision == Decision::Deny && was.ruling.because != is.ruling.because);
-        if is_other {
-            let (tool, then, now) = (was.tool.clone(), was.ruling.clone(), is.ruling.clone());
-            found.push(Difference::Ruling { tool, then, now });
+        // The model reads why a call was denied, so a different reason matters too.
+        let is_changed = then.ruling.decision != now.ruling.decision
+            || (now.ruling.decision == Decision::Deny && then.ruling.because != now.ruling.because);
+        if is_changed {
+            found.push(Difference::Ruling { tool: tool(), then: then.ruling.clone(), now: now.ruling.clone() });
         }
     }
-    let new = now.iter().filter(|is| same(then, is).is_none() && !knows(had, &is.tool));
-    found.extend(new.map(|is| Difference::NewTool { tool: is.tool.clone() }));
+    let new = now_calls.iter().filter(|now| find(then_calls, &now.id).is_none() && !has_tool(then_spec, &now.tool));
+    found.extend(new.map(|now| Difference::NewTool { tool: now.tool.clone() }));
     found
 }
 
-impl Decided {
+impl RuledCall {
     fn new(call: &PendingCall, ruling: &Ruling) -> Self {
-        let served = match &call.target {
-            Target::Tool { name, .. } => name.to_string(),
-            Target::Agent { name } => name.clone(),
+        let target = match &call.target {
+            CallTarget::Tool { name, .. } => name.to_string(),
+            CallTarget::Agent { name } => name.clone(),
         };
-        Self { id: call.id.clone(), tool: call.tool.clone(), served, ruling: ruling.clone() }
+        Self { id: call.id.clone(), tool: call.tool.clone(), target, ruling: ruling.clone() }
     }
 }

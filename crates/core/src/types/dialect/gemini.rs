@@ -1,25 +1,25 @@
-//! The subset of Gemini.
+//! Gemini's subset.
 
-use super::{Effect, Report};
-use crate::types::keyword::{escaped, map_children, map_references, pointer, references};
+use super::{Fidelity, Report};
+use crate::types::keyword::{collect_references, escape_token, map_references, map_subschemas, pointer};
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashSet;
 
-/// Keywords that pass as they are.
-const KEPT: &[&str] =
+/// Keywords that are kept unchanged.
+const UNCHANGED: &[&str] =
     &["type", "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "required", "$ref"];
 
-/// Keywords that hold schemas and pass.
-const HOLDING: &[&str] = &["items", "prefixItems", "anyOf", "oneOf", "properties", "additionalProperties", "$defs"];
+/// Keywords that contain schemas and are kept.
+const CONTAINERS: &[&str] = &["items", "prefixItems", "anyOf", "oneOf", "properties", "additionalProperties", "$defs"];
 
-/// Rewrites a schema, whose root is an object.
-pub(super) fn view(root: &Map<String, Json>, report: &mut Report) -> Json {
+/// Rewrites a schema whose root is an object.
+pub(super) fn adapt(root: &Map<String, Json>, report: &mut Report) -> Json {
     let root = with_defs(root, report);
-    circles(&root, report);
+    report_recursion(&root, report);
     schema(&root, "", report)
 }
 
-/// Renames `definitions`, which the provider does not look at.
+/// Renames `definitions`, which the provider ignores.
 fn with_defs(root: &Map<String, Json>, report: &mut Report) -> Json {
     let mut root = root.clone();
     let Some(Json::Object(older)) = root.get("definitions").cloned() else { return Json::Object(root) };
@@ -30,7 +30,7 @@ fn with_defs(root: &Map<String, Json>, report: &mut Report) -> Json {
     }
     defs.extend(older);
     root.shift_remove("definitions");
-    report.note("/definitions".to_owned(), Effect::Kept, "renamed to $defs");
+    report.note("/definitions".to_owned(), Fidelity::Preserved, "renamed to $defs");
     map_references(&Json::Object(root), &mut |reference| match reference.strip_prefix("#/definitions/") {
         Some(name) => format!("#/$defs/{name}"),
         None => reference.to_owned(),
@@ -42,66 +42,66 @@ fn schema(json: &Json, at: &str, report: &mut Report) -> Json {
     let mut out = Map::new();
     for (keyword, value) in map {
         match (keyword.as_str(), value) {
-            (keyword, _) if HOLDING.contains(&keyword) => {
+            (keyword, _) if CONTAINERS.contains(&keyword) => {
                 if keyword == "oneOf" {
-                    let text = "read as anyOf, so a value may fit several options";
-                    report.note(format!("{at}/oneOf"), Effect::Weakened, text);
+                    let text = "treated as anyOf; a value may match several options";
+                    report.note(format!("{at}/oneOf"), Fidelity::Weakened, text);
                 }
                 let one = Map::from_iter([(keyword.to_owned(), value.clone())]);
-                out.extend(map_children(&one, &mut |way, child| schema(child, &format!("{at}{way}"), report)));
+                out.extend(map_subschemas(&one, &mut |path, child| schema(child, &format!("{at}{path}"), report)));
             }
             ("enum", Json::Array(values)) if are_plain(values) => {
                 out.insert(keyword.clone(), value.clone());
             }
             ("const", value) if are_plain(std::slice::from_ref(value)) && !map.contains_key("enum") => {
-                report.note(format!("{at}/const"), Effect::Kept, "written as an enum of one value");
+                report.note(format!("{at}/const"), Fidelity::Preserved, "rewritten as an enum with one value");
                 out.insert("enum".to_owned(), json!([value]));
             }
-            (keyword, _) if KEPT.contains(&keyword) => {
+            (keyword, _) if UNCHANGED.contains(&keyword) => {
                 out.insert(keyword.to_owned(), value.clone());
             }
-            (keyword, _) => report.drop(at, keyword),
+            (keyword, _) => report.removed(at, keyword),
         }
     }
-    alone(out, at, report)
+    isolate_reference(out, at, report)
 }
 
-/// The provider lists values that are texts or numbers; `null` beside them is a type of its own.
+/// Returns whether an enum may list these values: strings and numbers, and `null`, which counts as a separate type.
 fn are_plain(values: &[Json]) -> bool {
     values.iter().all(|value| value.is_string() || value.is_number() || value.is_null())
 }
 
-/// Moves a reference into a choice of one where something stands beside it.
-fn alone(mut out: Map<String, Json>, at: &str, report: &mut Report) -> Json {
+/// Wraps a reference in `anyOf` if there are keywords next to it.
+fn isolate_reference(mut out: Map<String, Json>, at: &str, report: &mut Report) -> Json {
     let is_alone = out.keys().all(|keyword| keyword.starts_with('$'));
     if !is_alone
         && !out.contains_key("anyOf")
         && let Some(reference) = out.shift_remove("$ref")
     {
-        report.note(format!("{at}/$ref"), Effect::Kept, "written as a choice of one, as nothing may stand beside it");
+        report.note(format!("{at}/$ref"), Fidelity::Preserved, "wrapped in anyOf; no keywords are allowed next to it");
         out.insert("anyOf".to_owned(), json!([{ "$ref": reference }]));
     }
     Json::Object(out)
 }
 
-/// Reports definitions that contain themselves: the provider unrolls them a few times only.
-fn circles(root: &Json, report: &mut Report) {
+/// Reports recursive definitions, which the provider expands only a few times.
+fn report_recursion(root: &Json, report: &mut Report) {
     let Some(Json::Object(definitions)) = root.get("$defs") else { return };
     for name in definitions.keys() {
-        let target = format!("/$defs/{}", escaped(name));
-        if leads_to(root, &target) {
-            let text = "contains itself, which the provider unrolls a few times only, and not through what is required";
-            report.note(target, Effect::Inexpressible, text);
+        let target = format!("/$defs/{}", escape_token(name));
+        if is_recursive(root, &target) {
+            let text = "recursive; the provider expands it only a few times, and not through required properties";
+            report.note(target, Fidelity::Inexpressible, text);
         }
     }
 }
 
-fn leads_to(root: &Json, target: &str) -> bool {
+fn is_recursive(root: &Json, target: &str) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![target.to_owned()];
     while let Some(next) = open.pop() {
         let mut found = Vec::new();
-        root.pointer(&next).into_iter().for_each(|schema| references(schema, &mut found));
+        root.pointer(&next).into_iter().for_each(|schema| collect_references(schema, &mut found));
         for other in found.into_iter().filter_map(pointer) {
             if other == target {
                 return true;

@@ -1,13 +1,13 @@
-//! The strict subset of OpenAI.
+//! OpenAI's strict subset.
 
-use super::{Effect, Report};
-use crate::types::keyword::{children, escaped, is_definitions, is_silent, map_children};
+use super::{Fidelity, Report};
+use crate::types::keyword::{escape_token, is_annotation, is_definitions, map_subschemas, subschemas};
 use serde_json::{Map, Value as Json, json};
 
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// Keywords that pass as they are.
-const KEPT: &[&str] = &[
+/// Keywords that are kept unchanged.
+const UNCHANGED: &[&str] = &[
     "type",
     "title",
     "description",
@@ -26,41 +26,41 @@ const KEPT: &[&str] = &[
     "maxItems",
 ];
 
-const MOST_PROPERTIES: usize = 5000;
-const MOST_ENUM_VALUES: usize = 1000;
-const MOST_LEVELS: usize = 10;
+const MAX_PROPERTIES: usize = 5000;
+const MAX_ENUM_VALUES: usize = 1000;
+const MAX_LEVELS: usize = 10;
 
-/// Rewrites a schema, whose root is an object.
-pub(super) fn strict(root: &Map<String, Json>, report: &mut Report) -> Json {
-    let schema = Json::Object(Strict { report }.object_or_other(root, ""));
-    limits(&schema, report);
+/// Rewrites a schema whose root is an object.
+pub(super) fn adapt(root: &Map<String, Json>, report: &mut Report) -> Json {
+    let schema = Json::Object(StrictWriter { report }.object_or_other(root, ""));
+    report_limits(&schema, report);
     schema
 }
 
-struct Strict<'r> {
+struct StrictWriter<'r> {
     report: &'r mut Report,
 }
 
-impl Strict<'_> {
+impl StrictWriter<'_> {
     fn schema(&mut self, schema: &Json, at: &str) -> Json {
         match schema {
             Json::Object(map) => {
-                let merged = unwrapped(map);
+                let merged = inline_all_of(map);
                 if merged.is_some() {
-                    self.report.note(format!("{at}/allOf"), Effect::Kept, "written out, as it is only one");
+                    self.report.note(format!("{at}/allOf"), Fidelity::Preserved, "inlined; it has only one part");
                 }
                 Json::Object(self.object_or_other(merged.as_ref().unwrap_or(map), at))
             }
             other => {
-                let what = if *other == Json::Bool(true) { "anything" } else { "nothing" };
-                self.inexpressible(at, format!("a place for {what} has no type"));
+                let allowed = if *other == Json::Bool(true) { "any" } else { "no" };
+                self.inexpressible(at, format!("a schema that allows {allowed} value has no type"));
                 other.clone()
             }
         }
     }
 
     fn inexpressible(&mut self, at: &str, text: impl Into<String>) {
-        self.report.note(at.to_owned(), Effect::Inexpressible, text);
+        self.report.note(at.to_owned(), Fidelity::Inexpressible, text);
     }
 
     fn object_or_other(&mut self, map: &Map<String, Json>, at: &str) -> Map<String, Json> {
@@ -68,28 +68,28 @@ impl Strict<'_> {
         for (keyword, value) in map {
             self.keyword(keyword, value, at, &mut out);
         }
-        self.typed(&mut out, at);
-        if names_object(&out) {
-            self.closed(&mut out, map, at);
+        self.add_type(&mut out, at);
+        if has_type(out.get("type"), "object") {
+            self.close(&mut out, map, at);
         } else {
             for keyword in ["required", "additionalProperties"] {
                 if out.shift_remove(keyword).is_some() {
-                    self.report.drop(at, keyword);
+                    self.report.removed(at, keyword);
                 }
             }
         }
-        self.alone(out, at)
+        self.isolate_reference(out, at)
     }
 
-    /// Moves a reference into a choice of one where something stands beside it.
-    fn alone(&mut self, mut out: Map<String, Json>, at: &str) -> Map<String, Json> {
+    /// Wraps a reference in `anyOf` if there are keywords next to it.
+    fn isolate_reference(&mut self, mut out: Map<String, Json>, at: &str) -> Map<String, Json> {
         let is_alone = out.keys().all(|keyword| keyword == "$ref" || is_definitions(keyword));
         if !is_alone
             && !out.contains_key("anyOf")
             && let Some(reference) = out.shift_remove("$ref")
         {
-            let text = "written as a choice of one, as nothing may stand beside it";
-            self.report.note(format!("{at}/$ref"), Effect::Kept, text);
+            let text = "wrapped in anyOf; no keywords are allowed next to it";
+            self.report.note(format!("{at}/$ref"), Fidelity::Preserved, text);
             out.insert("anyOf".to_owned(), json!([{ "$ref": reference }]));
         }
         out
@@ -97,20 +97,20 @@ impl Strict<'_> {
 
     fn keyword(&mut self, keyword: &str, value: &Json, at: &str, out: &mut Map<String, Json>) {
         match (keyword, value) {
-            // What is not written anew below does not belong to an object.
+            // Rewritten later for objects, and removed from everything else.
             ("required" | "additionalProperties", _) => {
                 out.insert(keyword.to_owned(), value.clone());
             }
             ("properties" | "items" | "anyOf" | "$defs" | "definitions", _) => {
                 let one = Map::from_iter([(keyword.to_owned(), value.clone())]);
-                out.extend(map_children(&one, &mut |way, child| self.schema(child, &format!("{at}{way}"))));
+                out.extend(map_subschemas(&one, &mut |path, child| self.schema(child, &format!("{at}{path}"))));
             }
             ("oneOf", Json::Array(options)) if !out.contains_key("anyOf") => {
-                let (effect, text) = match are_apart(options) {
-                    true => (Effect::Kept, "written as anyOf, as no value fits two options"),
-                    false => (Effect::Weakened, "written as anyOf, so a value may fit several options"),
+                let (fidelity, text) = match are_disjoint(options) {
+                    true => (Fidelity::Preserved, "rewritten as anyOf; no value matches two options"),
+                    false => (Fidelity::Weakened, "rewritten as anyOf; a value may match several options"),
                 };
-                self.report.note(format!("{at}/oneOf"), effect, text);
+                self.report.note(format!("{at}/oneOf"), fidelity, text);
                 let options = options.iter().enumerate();
                 let options = options.map(|(index, option)| self.schema(option, &format!("{at}/oneOf/{index}")));
                 out.insert("anyOf".to_owned(), options.collect());
@@ -119,29 +119,32 @@ impl Strict<'_> {
                 out.insert(keyword.to_owned(), value.clone());
             }
             ("format", _) => {
-                let text = format!("left out, the provider does not know the format {value}");
-                self.report.note(format!("{at}/format"), Effect::Weakened, text);
+                let text = format!("removed; the provider does not support the format {value}");
+                self.report.note(format!("{at}/format"), Fidelity::Weakened, text);
             }
             ("default", _) => {
-                let text = "left out, as it has no effect where everything must be given";
-                self.report.note(format!("{at}/default"), Effect::Kept, text);
+                let text = "removed; it has no effect because all properties are required";
+                self.report.note(format!("{at}/default"), Fidelity::Preserved, text);
             }
             ("enum" | "const", _) if has_object(value) => {
-                self.inexpressible(&format!("{at}/{keyword}"), "listed objects do not fit objects with all properties");
+                self.inexpressible(
+                    &format!("{at}/{keyword}"),
+                    "objects in an enum may lack properties that are now required",
+                );
                 out.insert(keyword.to_owned(), value.clone());
             }
-            _ if KEPT.contains(&keyword) => {
+            _ if UNCHANGED.contains(&keyword) => {
                 out.insert(keyword.to_owned(), value.clone());
             }
-            _ => self.report.drop(at, keyword),
+            _ => self.report.removed(at, keyword),
         }
     }
 
-    /// Gives a type to what names none.
-    fn typed(&mut self, out: &mut Map<String, Json>, at: &str) {
+    /// Adds a type to a schema that has none.
+    fn add_type(&mut self, out: &mut Map<String, Json>, at: &str) {
         let has_items = out.contains_key("items");
-        if out.get("type").is_some_and(|ty| names(ty, "array")) && !has_items {
-            self.inexpressible(at, "an array must say what its items are");
+        if has_type(out.get("type"), "array") && !has_items {
+            self.inexpressible(at, "an array must have the type of its items");
         }
         if ["type", "$ref", "anyOf"].iter().any(|keyword| out.contains_key(*keyword)) {
             return;
@@ -160,48 +163,51 @@ impl Strict<'_> {
             }
         }
         let ty = match types.as_slice() {
-            [] => return self.inexpressible(at, "a place for anything has no type"),
+            [] => return self.inexpressible(at, "a schema that allows any value has no type"),
             [one] => one.clone(),
             _ => Json::Array(types),
         };
-        self.report.note(at.to_owned(), Effect::Kept, format!("the type {ty} was added"));
+        self.report.note(at.to_owned(), Fidelity::Preserved, format!("added the type {ty}"));
         out.insert("type".to_owned(), ty);
     }
 
-    /// Closes an object and requires all of its properties.
-    fn closed(&mut self, out: &mut Map<String, Json>, map: &Map<String, Json>, at: &str) {
+    /// Closes an object and requires all its properties.
+    fn close(&mut self, out: &mut Map<String, Json>, map: &Map<String, Json>, at: &str) {
         let properties = out.entry("properties").or_insert_with(|| json!({}));
         let Json::Object(properties) = properties else { return };
         let listed = map.get("required").and_then(Json::as_array);
         let is_required = |name: &str| listed.is_some_and(|listed| listed.iter().any(|other| other == name));
         for (name, property) in properties.iter_mut().filter(|(name, _)| !is_required(name)) {
-            *property = or_null(std::mem::take(property));
-            let text = "must be given, null stands for leaving it out";
-            self.report.note(format!("{at}/properties/{}", escaped(name)), Effect::Kept, text);
+            *property = make_nullable(std::mem::take(property));
+            let text = "made required; null means omitted";
+            self.report.note(format!("{at}/properties/{}", escape_token(name)), Fidelity::Preserved, text);
         }
         let names: Vec<_> = properties.keys().map(|name| Json::from(name.as_str())).collect();
         for name in listed.into_iter().flatten().filter(|name| !names.contains(name)) {
-            let text = format!("{name} is required but no property, and other properties are not allowed");
-            self.report.note(format!("{at}/required"), Effect::Inexpressible, text);
+            let text = format!("{name} is required but is not a property, and no other properties are allowed");
+            self.report.note(format!("{at}/required"), Fidelity::Inexpressible, text);
         }
-        let (is_empty, pointer) = (names.is_empty(), format!("{at}/additionalProperties"));
+        let is_empty = names.is_empty();
+        let pointer = format!("{at}/additionalProperties");
         match map.get("additionalProperties") {
             Some(Json::Bool(false)) => {}
             None | Some(Json::Bool(true)) if !is_empty || at.is_empty() => {
-                self.report.note(pointer, Effect::Kept, "other properties than those listed are not given");
+                self.report.note(pointer, Fidelity::Preserved, "closed; only the listed properties are allowed");
             }
-            _ => self.report.note(pointer, Effect::Inexpressible, "an object with keys of any name cannot be said"),
+            _ => {
+                self.report.note(pointer, Fidelity::Inexpressible, "an object with arbitrary keys cannot be expressed");
+            }
         }
         out.insert("required".to_owned(), Json::Array(names));
         out.insert("additionalProperties".to_owned(), Json::Bool(false));
     }
 }
 
-/// Puts the only part of an `allOf` in its place, if that says nothing twice.
-fn unwrapped(map: &Map<String, Json>) -> Option<Map<String, Json>> {
+/// Replaces an `allOf` with its only part, unless a keyword appears in both.
+fn inline_all_of(map: &Map<String, Json>) -> Option<Map<String, Json>> {
     let [Json::Object(inner)] = map.get("allOf")?.as_array()?.as_slice() else { return None };
-    let says_twice = |keyword: &String| !is_silent(keyword) && map.contains_key(keyword);
-    if inner.keys().any(says_twice) {
+    let is_repeated = |keyword: &String| !is_annotation(keyword) && map.contains_key(keyword);
+    if inner.keys().any(is_repeated) {
         return None;
     }
     let mut merged = inner.clone();
@@ -210,17 +216,17 @@ fn unwrapped(map: &Map<String, Json>) -> Option<Map<String, Json>> {
     Some(merged)
 }
 
-/// Returns a schema that allows `null` too.
-fn or_null(schema: Json) -> Json {
+/// Returns a schema that also allows `null`.
+fn make_nullable(schema: Json) -> Json {
     let Json::Object(mut map) = schema else { return schema };
-    let nothing = json!({ "type": "null" });
+    let null_type = json!({ "type": "null" });
     if map.contains_key("const") || map.contains_key("$ref") {
-        return json!({ "anyOf": [map, nothing] });
+        return json!({ "anyOf": [map, null_type] });
     }
     if let Some(Json::Array(options)) = map.get_mut("anyOf")
-        && !options.contains(&nothing)
+        && !options.contains(&null_type)
     {
-        options.push(nothing);
+        options.push(null_type);
     }
     match map.get_mut("type") {
         Some(Json::String(name)) if name != "null" => {
@@ -238,14 +244,10 @@ fn or_null(schema: Json) -> Json {
     Json::Object(map)
 }
 
-fn names_object(map: &Map<String, Json>) -> bool {
-    map.get("type").is_some_and(|ty| names(ty, "object"))
-}
-
-fn names(ty: &Json, wanted: &str) -> bool {
+fn has_type(ty: Option<&Json>, wanted: &str) -> bool {
     match ty {
-        Json::String(name) => name == wanted,
-        Json::Array(names) => names.iter().any(|name| name == wanted),
+        Some(Json::String(name)) => name == wanted,
+        Some(Json::Array(names)) => names.iter().any(|name| name == wanted),
         _ => false,
     }
 }
@@ -270,8 +272,8 @@ fn type_name(value: &Json) -> &'static str {
     }
 }
 
-/// Tells whether no value can fit two of these schemas: they name different types, or different constants.
-fn are_apart(options: &[Json]) -> bool {
+/// Returns whether no value can match two of these schemas: they have different types, or different constants.
+fn are_disjoint(options: &[Json]) -> bool {
     let mut seen: Vec<Json> = Vec::new();
     let key = |option: &Json| match (option.get("const"), option.get("type")) {
         (Some(value), _) => Some(json!({ "const": value })),
@@ -290,40 +292,42 @@ fn are_apart(options: &[Json]) -> bool {
         })
 }
 
-fn limits(schema: &Json, report: &mut Report) {
-    let mut count = Count::default();
-    count.schema(schema, 0);
+/// Reports a schema that exceeds the limits of the provider.
+fn report_limits(schema: &Json, report: &mut Report) {
+    let mut count = SchemaSize::default();
+    count.add(schema, 0);
     let limits = [
-        (count.properties, MOST_PROPERTIES, "properties"),
-        (count.values, MOST_ENUM_VALUES, "enum values"),
-        (count.levels, MOST_LEVELS, "levels"),
+        (count.properties, MAX_PROPERTIES, "properties"),
+        (count.enum_values, MAX_ENUM_VALUES, "enum values"),
+        (count.levels, MAX_LEVELS, "levels of nesting"),
     ];
-    for (found, most, what) in limits {
-        if found > most {
-            let text = format!("the schema has {found} {what}, the provider takes up to {most}");
-            report.note(String::new(), Effect::Inexpressible, text);
+    for (found, max, unit) in limits {
+        if found > max {
+            let text = format!("the schema has {found} {unit}; the provider allows at most {max}");
+            report.note(String::new(), Fidelity::Inexpressible, text);
         }
     }
 }
 
+/// The size of a schema, in the units that the provider limits.
 #[derive(Default)]
-struct Count {
+struct SchemaSize {
     properties: usize,
-    values: usize,
+    enum_values: usize,
     levels: usize,
 }
 
-impl Count {
-    /// Counts a schema. A level is an object or an array inside of another.
-    fn schema(&mut self, schema: &Json, outer: usize) {
+impl SchemaSize {
+    /// Adds a schema. A level is an object or array inside another.
+    fn add(&mut self, schema: &Json, outer: usize) {
         let Json::Object(map) = schema else { return };
         let level = outer + usize::from(map.contains_key("properties") || map.contains_key("items"));
         self.levels = self.levels.max(level);
         self.properties += map.get("properties").and_then(Json::as_object).map_or(0, Map::len);
-        self.values += map.get("enum").and_then(Json::as_array).map_or(0, Vec::len);
-        for (way, child) in children(map) {
-            let is_definition = is_definitions(way.split('/').nth(1).unwrap_or_default());
-            self.schema(child, if is_definition { 0 } else { level });
+        self.enum_values += map.get("enum").and_then(Json::as_array).map_or(0, Vec::len);
+        for (path, child) in subschemas(map) {
+            let is_definition = is_definitions(path.split('/').nth(1).unwrap_or_default());
+            self.add(child, if is_definition { 0 } else { level });
         }
     }
 }

@@ -1,33 +1,33 @@
-//! The root of a schema: an object, for every provider.
+//! The root of a schema, which every provider requires to be an object.
 
-use super::{Effect, Report};
-use crate::types::keyword::{is_definitions, is_silent, pointer};
+use super::{Fidelity, Report};
+use crate::types::keyword::{is_annotation, is_definitions, pointer};
 use serde_json::{Map, Value as Json, json};
 
-/// How often references are followed at the root.
-const MOST_FOLLOWED: usize = 16;
+/// The maximum number of references to follow at the root.
+const MAX_FOLLOWED: usize = 16;
 
-/// Returns the root as a schema of an object that is no choice.
-pub(super) fn object(schema: &Json, report: &mut Report) -> Map<String, Json> {
+/// Returns the root as the schema of an object, without combinations.
+pub(super) fn object_root(schema: &Json, report: &mut Report) -> Map<String, Json> {
     let mut root = match schema {
         Json::Object(map) => map.clone(),
         Json::Bool(true) => Map::new(),
         _ => {
             report.note(
                 String::new(),
-                Effect::Inexpressible,
-                "the schema allows nothing, the provider takes an object",
+                Fidelity::Inexpressible,
+                "the schema allows no value; the provider requires an object",
             );
             Map::new()
         }
     };
-    for _ in 0..MOST_FOLLOWED {
-        match inlined(schema, &root) {
+    for _ in 0..MAX_FOLLOWED {
+        match inline(schema, &root) {
             Some((next, keyword)) => {
                 report.note(
                     format!("/{keyword}"),
-                    Effect::Kept,
-                    "written out, the provider takes an object at the root",
+                    Fidelity::Preserved,
+                    "inlined; the provider requires an object at the root",
                 );
                 root = next;
             }
@@ -36,18 +36,18 @@ pub(super) fn object(schema: &Json, report: &mut Report) -> Map<String, Json> {
     }
     for keyword in ["$ref", "anyOf", "oneOf", "allOf"] {
         if root.shift_remove(keyword).is_some() {
-            let text = "left out, the provider takes no choice at the root";
-            report.note(format!("/{keyword}"), Effect::Weakened, text);
+            let text = "removed; the provider does not support combinations at the root";
+            report.note(format!("/{keyword}"), Fidelity::Weakened, text);
         }
     }
-    take_object(&mut root, report);
+    require_object(&mut root, report);
     root
 }
 
-/// Puts in what a root refers to, if it is nothing but a reference or a combination of one.
-fn inlined(document: &Json, root: &Map<String, Json>) -> Option<(Map<String, Json>, &'static str)> {
-    let mut telling = root.keys().filter(|keyword| !is_silent(keyword));
-    let (only, None) = (telling.next()?, telling.next()) else { return None };
+/// Inlines the target of a root that is only a reference, or a combination with one part.
+fn inline(document: &Json, root: &Map<String, Json>) -> Option<(Map<String, Json>, &'static str)> {
+    let mut constraints = root.keys().filter(|keyword| !is_annotation(keyword));
+    let (only, None) = (constraints.next()?, constraints.next()) else { return None };
     let (target, keyword) = match (only.as_str(), root.get(only)?) {
         ("$ref", Json::String(reference)) => (document.pointer(&pointer(reference)?)?, "$ref"),
         ("allOf", Json::Array(options)) if options.len() == 1 => (options.first()?, "allOf"),
@@ -64,7 +64,8 @@ fn inlined(document: &Json, root: &Map<String, Json>) -> Option<(Map<String, Jso
     Some((next, keyword))
 }
 
-fn take_object(root: &mut Map<String, Json>, report: &mut Report) {
+/// Makes `object` the only type of the root.
+fn require_object(root: &mut Map<String, Json>, report: &mut Report) {
     let is_object = match root.get("type") {
         Some(Json::String(name)) => name == "object",
         Some(Json::Array(names)) => names.iter().any(|name| name == "object"),
@@ -73,7 +74,7 @@ fn take_object(root: &mut Map<String, Json>, report: &mut Report) {
     match root.get("type") {
         Some(Json::String(_)) if is_object => return,
         None => {
-            report.note(String::new(), Effect::Kept, "the type object was added");
+            report.note(String::new(), Fidelity::Preserved, "added the type object");
             let mut typed = Map::new();
             typed.insert("type".to_owned(), json!("object"));
             typed.extend(std::mem::take(root));
@@ -81,11 +82,11 @@ fn take_object(root: &mut Map<String, Json>, report: &mut Report) {
             return;
         }
         Some(_) if is_object => {
-            report.note("/type".to_owned(), Effect::Kept, "only an object is left of several types");
+            report.note("/type".to_owned(), Fidelity::Preserved, "reduced several types to object");
         }
         Some(name) => {
-            let text = format!("the provider takes an object at the root, not {name}");
-            report.note("/type".to_owned(), Effect::Inexpressible, text);
+            let text = format!("the provider requires an object at the root, not {name}");
+            report.note("/type".to_owned(), Fidelity::Inexpressible, text);
         }
     }
     root.insert("type".to_owned(), json!("object"));

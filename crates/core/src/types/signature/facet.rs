@@ -1,7 +1,7 @@
-//! What narrows a type, and whether a value may be left out.
+//! Reading the facets of a type, and whether a value may be omitted.
 
-use super::read::{Place, Reader};
-use super::value::{integer_number, json_of};
+use super::read::{TypeReader, TypeRole};
+use super::value::{integer_number, value_to_json};
 use super::{Bounds, Presence, Records, Shape, Type};
 use crate::rule;
 use crate::text::with_article;
@@ -10,22 +10,22 @@ use serde_json::{Number, Value as Json};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-impl Reader<'_> {
+impl TypeReader<'_> {
     pub(super) fn facets<'t>(&mut self, ty: &mut Type, property: &impl Fn(&str) -> Option<Property<'t>>) {
         ty.facets.description = self.text(property("description"));
         ty.facets.format = self.text(property("format"));
         ty.facets.pattern = self.pattern(ty, property("pattern"));
         ty.facets.range = self.range(ty, property("range"));
-        let misapplied = [
+        let applicability = [
             ("fields", matches!(&ty.shape, Shape::Object(_)) || is_array_of_objects(&ty.shape)),
             ("elementType", matches!(&ty.shape, Shape::Array(_))),
             ("schema", matches!(&ty.shape, Shape::Any | Shape::Schema(_))),
             ("format", matches!(&ty.shape, Shape::Text | Shape::Any)),
         ];
-        for (key, fits) in misapplied {
-            if let Some(property) = property(key).filter(|_| !fits) {
+        for (key, applies) in applicability {
+            if let Some(property) = property(key).filter(|_| !applies) {
                 let span = property.syntax().span();
-                let found = rule::MISAPPLIED.at(span, format!("`{key}` does not fit the type {ty}"));
+                let found = rule::INAPPLICABLE_PROPERTY.at(span, format!("`{key}` does not apply to the type {ty}"));
                 self.report(found.with_hint("remove it, or change the type"));
             }
         }
@@ -36,7 +36,7 @@ impl Reader<'_> {
         let property = property?;
         let text = property.value().and_then(Syntax::read_text);
         if text.is_none() {
-            let message = format!("`{}` must be a text", property.key());
+            let message = format!("`{}` must be a string", property.key());
             self.report(rule::WRONG_VALUE.at(property.syntax().span(), message).with_hint("put quotes around it"));
         }
         text.map(Cow::into_owned)
@@ -46,14 +46,14 @@ impl Reader<'_> {
         let pattern = self.text(property)?;
         let span = property?.syntax().span();
         if !matches!(ty.shape, Shape::Text) {
-            let found = rule::MISAPPLIED.at(span, format!("`pattern` does not fit the type {ty}"));
-            self.report(found.with_hint("only Text has a pattern"));
+            let found = rule::INAPPLICABLE_PROPERTY.at(span, format!("`pattern` does not apply to the type {ty}"));
+            self.report(found.with_hint("only Text can have a pattern"));
             return None;
         }
         if let Err(error) = regex::Regex::new(&pattern) {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            self.report(rule::BAD_PATTERN.at(span, format!("this is not a regular expression: {reason}")));
+            self.report(rule::BAD_PATTERN.at(span, format!("invalid regular expression: {reason}")));
             return None;
         }
         Some(pattern)
@@ -68,23 +68,28 @@ impl Reader<'_> {
             return None;
         };
         let number = |bound: Option<GramNumber>| bound.map(|bound| json_number(&bound));
-        let (lower, upper) = (number(lower), number(upper));
-        let counts = matches!(ty.shape, Shape::Text | Shape::Array(_));
-        let is_whole = |bound: &Option<Option<Number>>| match bound {
-            Some(Some(number)) => number.is_u64() || !counts && (matches!(ty.shape, Shape::Number) || number.is_i64()),
+        let lower = number(lower);
+        let upper = number(upper);
+        let is_count = matches!(ty.shape, Shape::Text | Shape::Array(_));
+        let is_valid = |bound: &Option<Option<Number>>| match bound {
+            Some(Some(number)) => {
+                number.is_u64() || !is_count && (matches!(ty.shape, Shape::Number) || number.is_i64())
+            }
             Some(None) => false,
             None => true,
         };
         if !matches!(ty.shape, Shape::Integer | Shape::Number | Shape::Text | Shape::Array(_)) {
-            let found = rule::MISAPPLIED.at(span, format!("`range` does not fit the type {ty}"));
-            self.report(found.with_hint("numbers, texts (their length) and arrays (their items) have a range"));
+            let found = rule::INAPPLICABLE_PROPERTY.at(span, format!("`range` does not apply to the type {ty}"));
+            self.report(found.with_hint(
+                "a range applies to numbers, to the length of a Text and to the number of items in an Array",
+            ));
             return None;
         }
-        if !is_whole(&lower) || !is_whole(&upper) {
+        if !is_valid(&lower) || !is_valid(&upper) {
             let message = match ty.shape {
-                Shape::Integer => "the range of an Int has whole numbers for ends",
-                Shape::Number => "the range of a Double has numbers for ends",
-                _ => "this range counts, so its ends are whole numbers from 0",
+                Shape::Integer => "the bounds of an Int must be whole numbers",
+                Shape::Number => "the bounds of a Double must be numbers",
+                _ => "the bounds of a length or a number of items must be whole numbers, at least 0",
             };
             self.report(rule::BAD_RANGE.at(span, message));
             return None;
@@ -93,7 +98,7 @@ impl Reader<'_> {
         if let (Some(lower), Some(upper)) = (&bounds.lower, &bounds.upper)
             && lower.as_f64() > upper.as_f64()
         {
-            let found = rule::BAD_RANGE.at(span, format!("the range is empty: {lower} is more than {upper}"));
+            let found = rule::BAD_RANGE.at(span, format!("the range is empty: {lower} is greater than {upper}"));
             self.report(found.with_hint(format!("write `{upper}..{lower}`")));
             return None;
         }
@@ -112,28 +117,28 @@ impl Reader<'_> {
             }
         };
         let mut allowed: Vec<Json> = Vec::new();
-        let mut misfit: Option<Diagnostic> = None;
+        let mut mismatch: Option<Diagnostic> = None;
         let mut listed = HashSet::new();
         for (item, syntax) in items.iter().zip(value.into_iter().flat_map(Syntax::children)) {
-            let json = json_of(item).filter(|json| ty.allows_shallow(json));
+            let json = value_to_json(item).filter(|json| ty.allows_shallow(json));
             match json {
                 Some(json) if !listed.insert(json.to_string()) => {
                     let found = rule::BAD_ENUM.at(syntax.span(), format!("{item} is listed twice"));
-                    self.report(found.with_hint("remove one of the two"));
+                    self.report(found.with_hint("remove one of them"));
                 }
                 Some(json) => allowed.push(json),
                 None => {
-                    misfit = Some(match misfit {
-                        Some(first) => first.with_related(syntax.span(), "and this"),
+                    mismatch = Some(match mismatch {
+                        Some(first) => first.with_related(syntax.span(), "also this value"),
                         None => {
                             let message = format!("{item} is {}, but the type is {ty}", with_article(item.type_name()));
-                            rule::BAD_ENUM.at(syntax.span(), message).with_hint("change the values, or the type")
+                            rule::BAD_ENUM.at(syntax.span(), message).with_hint("change the values or the type")
                         }
                     });
                 }
             }
         }
-        self.diagnostics.extend(misfit);
+        self.diagnostics.extend(mismatch);
         Some(allowed)
     }
 
@@ -142,7 +147,7 @@ impl Reader<'_> {
         ty: &Type,
         property: &impl Fn(&str) -> Option<Property<'t>>,
         maybe: bool,
-        place: Place,
+        role: TypeRole,
     ) -> Presence {
         let optional = property("optional").map(|property| (property, property.value().and_then(Value::read)));
         let is_optional = match optional {
@@ -154,14 +159,14 @@ impl Reader<'_> {
             }
             None => false,
         };
-        if matches!(place, Place::Result | Place::Element) {
+        if matches!(role, TypeRole::Result | TypeRole::Element) {
             for property in ["default", "optional"].into_iter().filter_map(property) {
-                let message = format!("`{}` has no effect on {}", property.key(), with_article(place.noun()));
-                let found = rule::OPTIONAL_RESULT.at(property.syntax().span(), message);
+                let message = format!("`{}` has no effect on {}", property.key(), with_article(role.noun()));
+                let found = rule::INAPPLICABLE_PRESENCE.at(property.syntax().span(), message);
                 self.report(found.with_hint(if property.key() == "optional" {
-                    format!("remove it; where the value may be missing, write the type `Maybe {ty}`")
+                    format!("remove it; if the value may be missing, use the type `Maybe {ty}`")
                 } else {
-                    "remove it; only parameters and fields have a default".to_owned()
+                    "remove it; only parameters and fields can have a default".to_owned()
                 }));
             }
             return Presence::Required;
@@ -171,18 +176,18 @@ impl Reader<'_> {
         };
         let Some(value) = default.value().and_then(Value::read) else { return Presence::Optional };
         let span = default.value().map_or(default.syntax().span(), Syntax::span);
-        let Some(json) = json_of(&value) else {
-            let message = format!("a {} cannot be a default", value.type_name());
-            self.report(rule::BAD_DEFAULT.at(span, message).with_hint("remove it, or write another value"));
+        let Some(json) = value_to_json(&value) else {
+            let message = format!("{} cannot be a default", with_article(value.type_name()));
+            self.report(rule::BAD_DEFAULT.at(span, message).with_hint("use a different value, or remove it"));
             return Presence::Optional;
         };
-        // Record types may not be known yet; the check of a project looks at their defaults when all are.
+        // Record types may not be known yet, so their defaults are checked later, with the whole project.
         if let Err(mismatches) = ty.check(&json, &Records::default())
             && !ty.mentions_record()
         {
             let reason = mismatches.first().map_or_else(String::new, ToString::to_string);
-            let found = rule::BAD_DEFAULT.at(span, format!("this default does not fit its type: {reason}"));
-            self.report(found.with_hint("change the default, or the type"));
+            let found = rule::BAD_DEFAULT.at(span, format!("the default does not match its type: {reason}"));
+            self.report(found.with_hint("change the default or the type"));
         }
         Presence::Default(json)
     }
@@ -192,7 +197,7 @@ fn is_array_of_objects(shape: &Shape) -> bool {
     matches!(shape, Shape::Array(item) if matches!(item.shape, Shape::Object(_)))
 }
 
-/// Returns a number of a range as JSON; a measurement has none.
+/// Converts a bound of a range to JSON. A measurement has no equivalent.
 fn json_number(number: &GramNumber) -> Option<Number> {
     match number {
         GramNumber::Integer(integer) => integer_number(integer),

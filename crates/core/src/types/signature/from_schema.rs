@@ -1,66 +1,43 @@
-//! Signatures from JSON Schemas, such as those of MCP servers and of Rust types.
+//! Conversion of JSON Schemas to signatures, such as those of MCP servers and Rust types.
 
-use super::modern::modern;
-use super::narrow::{allow, is_open, is_sayable, is_type_name, narrow, only, text, types};
-use super::opaque::Opaque;
+use super::constraint::{
+    add_allowed, add_facets, has_only, is_open, is_representable, is_type_name, string, type_and_null,
+};
+use super::extract::SchemaExtractor;
 use super::plain::is_plain;
+use super::schema_error::{MAX_SCHEMA_DEPTH, SchemaError};
+use super::upgrade::upgrade_draft;
 use super::{Field, Presence, Record, Records, Shape, Signature, Type};
-use crate::types::keyword::{children, free_name, is_silent, pointer, references, unescaped};
+use crate::types::keyword::{collect_references, free_name, is_annotation, pointer, subschemas, unescape_token};
 use indexmap::IndexMap;
 use jsonschema::Draft;
 use serde_json::{Map, Value as Json};
 use std::collections::{HashMap, HashSet};
-use thiserror::Error;
 
-/// How deep types may nest. What is deeper stays a schema, and the signature can still be written as text.
-const DEEPEST_TYPE: usize = 20;
-/// How deep a schema may nest: less than what fits into JSON text with room for the definitions that it carries.
-const DEEPEST_SCHEMA: usize = 100;
-/// The keywords of an object that can be a list of fields.
-const OBJECT: &[&str] = &["type", "properties", "required", "additionalProperties"];
-/// How many parts of a schema become types. The rest stays as it is, so that references cannot multiply for ever.
-const MOST_PARTS: usize = 5_000;
+/// The maximum nesting of types. Deeper parts remain schemas, so that the signature can still be written as text.
+const MAX_TYPE_DEPTH: usize = 20;
+/// The keywords of an object schema that can be expressed as fields.
+const OBJECT_KEYWORDS: &[&str] = &["type", "properties", "required", "additionalProperties"];
+/// The maximum number of types to create. The rest remains schemas, so that nested references cannot grow exponentially.
+const MAX_TYPES: usize = 5_000;
 
-/// A signature made from JSON Schemas.
+/// A signature converted from JSON Schemas.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FromSchemas {
+pub struct ConvertedSignature {
     /// The signature.
     pub signature: Signature,
-    /// The record types that it names: what contains itself.
+    /// The record types that the signature refers to.
     pub records: Records,
-    /// The input schema, if it says more about the arguments as a whole than parameters can, such as
-    /// `additionalProperties: false`. Then arguments are valid if both the signature and this schema allow them.
-    pub unsaid: Option<Json>,
-}
-
-/// Why a schema cannot be read.
-///
-/// ```
-/// use patter_core::types::signature::{SchemaError, Signature};
-/// let error = Signature::from_schemas(&serde_json::json!({ "type": "strng" }), None).unwrap_err();
-/// assert!(matches!(error, SchemaError::Invalid(_)));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SchemaError {
-    /// It is not a JSON Schema.
-    #[error("this is not a JSON Schema: {0}")]
-    Invalid(String),
-    /// It nests too deep.
-    #[error("this schema nests deeper than {DEEPEST_SCHEMA} levels")]
-    TooDeep,
-    /// It grows too large when its references are followed.
-    #[error("this schema is too large")]
-    TooLarge,
-    /// It refers to something by other means than its place in the schema.
-    #[error("this schema refers to `{0}`, which cannot be followed")]
-    Reference(String),
+    /// The input schema, if it constrains the arguments as a whole in a way that parameters cannot express, such as
+    /// `additionalProperties: false`. Arguments are valid only if both the signature and this schema allow them.
+    pub residual_schema: Option<Json>,
 }
 
 impl Signature {
-    /// Returns the signature of a tool with these schemas. Without an output schema the result may be anything.
+    /// Converts the schemas of a tool to a signature. Without an output schema, the result has the type `Any`.
     ///
-    /// What no type can say stays a schema, in the smallest part that needs one, so that the schemas of the signature
-    /// allow the same values. Annotations such as `title` are dropped, and so is the default of what is required.
+    /// Parts that types cannot express remain schemas, as small as possible, so that the schemas of the signature allow
+    /// the same values. Annotations such as `title` are dropped, and so are the defaults of required parameters.
     ///
     /// ```
     /// use patter_core::types::signature::Signature;
@@ -70,50 +47,54 @@ impl Signature {
     ///     "properties": { "city": { "type": "string" }, "days": { "type": "integer", "minimum": 1, "default": 3 } },
     ///     "required": ["city"]
     /// });
-    /// let made = Signature::from_schemas(&input, Some(&json!({ "type": ["number", "null"] }))).unwrap();
+    /// let converted = Signature::from_schemas(&input, Some(&json!({ "type": ["number", "null"] }))).unwrap();
     /// assert_eq!(
-    ///     made.signature.to_string(),
+    ///     converted.signature.to_string(),
     ///     "(city::Text)==>(days::Int { range: 1..., default: 3 })==>(::`Maybe Double`)"
     /// );
-    /// assert_eq!(made.unsaid, None);
+    /// assert_eq!(converted.residual_schema, None);
     /// ```
-    pub fn from_schemas(input: &Json, output: Option<&Json>) -> Result<FromSchemas, SchemaError> {
-        Self::from_schemas_naming(input, output, Naming::Circles)
+    pub fn from_schemas(input: &Json, output: Option<&Json>) -> Result<ConvertedSignature, SchemaError> {
+        Self::from_schemas_naming(input, output, RecordNaming::RecursiveOnly)
     }
 
-    /// Returns the signature of a tool with these schemas, and says what becomes a record type.
+    /// Converts the schemas of a tool to a signature, with a choice of which objects become record types.
     pub(crate) fn from_schemas_naming(
         input: &Json,
         output: Option<&Json>,
-        naming: Naming,
-    ) -> Result<FromSchemas, SchemaError> {
+        naming: RecordNaming,
+    ) -> Result<ConvertedSignature, SchemaError> {
         let input = document(input)?;
-        let nothing = Records::default();
-        let mut reader = Reader::new(&input, &nothing, naming);
+        let no_records = Records::default();
+        let mut reader = SchemaReader::new(&input, &no_records, naming);
         let (parameters, is_exact) = reader.parameters();
         let mut records = reader.finish()?;
         let Some(output) = output.map(document).transpose()? else {
             let signature = Signature { parameters, returns: Type::new(Shape::Any) };
-            return Ok(FromSchemas { signature, records, unsaid: (!is_exact).then_some(input) });
+            return Ok(ConvertedSignature { signature, records, residual_schema: (!is_exact).then_some(input) });
         };
-        let (mut returns, mut others) = result(&output, &nothing, naming)?;
+        let (mut returns, mut others) = read_result(&output, &no_records, naming)?;
         if others.iter().any(|(name, record)| records.get(name).is_some_and(|known| known != record)) {
-            (returns, others) = result(&output, &records, naming)?;
+            (returns, others) = read_result(&output, &records, naming)?;
         }
         records.records.extend(others.records);
-        Ok(FromSchemas { signature: Signature { parameters, returns }, records, unsaid: (!is_exact).then_some(input) })
+        Ok(ConvertedSignature {
+            signature: Signature { parameters, returns },
+            records,
+            residual_schema: (!is_exact).then_some(input),
+        })
     }
 }
 
-fn result(output: &Json, taken: &Records, naming: Naming) -> Result<(Type, Records), SchemaError> {
-    let mut reader = Reader::new(output, taken, naming);
-    let returns = reader.ty(output, Place::Bare, 0);
+fn read_result(output: &Json, taken: &Records, naming: RecordNaming) -> Result<(Type, Records), SchemaError> {
+    let mut reader = SchemaReader::new(output, taken, naming);
+    let returns = reader.read_type(output, Slot::Unnamed, 0);
     Ok((returns, reader.finish()?))
 }
 
-/// Returns a schema as one of 2020-12, if it is a schema at all. One that does not say its draft may be older.
+/// Checks a schema and converts it to 2020-12. A schema without `$schema` may have an older draft.
 fn document(schema: &Json) -> Result<Json, SchemaError> {
-    if depth(schema) > DEEPEST_SCHEMA {
+    if depth(schema) > MAX_SCHEMA_DEPTH {
         return Err(SchemaError::TooDeep);
     }
     if is_plain(schema) {
@@ -127,16 +108,16 @@ fn document(schema: &Json) -> Result<Json, SchemaError> {
             .find_map(|draft| jsonschema::options().with_draft(draft).build(schema).ok())
             .ok_or_else(|| SchemaError::Invalid(error.to_string()))?,
     };
-    let schema = modern(schema, validator.draft());
-    let found = unfollowable(&schema, &["$dynamicRef", "$recursiveRef"]).map(str::to_owned);
+    let schema = upgrade_draft(schema, validator.draft());
+    let found = unsupported_reference(&schema, &["$dynamicRef", "$recursiveRef"]).map(str::to_owned);
     found.map_or(Ok(schema), |reference| Err(SchemaError::Reference(reference)))
 }
 
-/// Finds what makes references count from elsewhere than the root.
-fn unfollowable<'s>(schema: &'s Json, keywords: &[&str]) -> Option<&'s str> {
+/// Finds a dynamic reference, or an identifier that would make references relative to something other than the root.
+fn unsupported_reference<'s>(schema: &'s Json, keywords: &[&str]) -> Option<&'s str> {
     let found = keywords.iter().find_map(|keyword| schema.get(*keyword)?.as_str());
-    let inside = |(_, child)| unfollowable(child, &["$id", "$dynamicRef", "$recursiveRef"]);
-    found.or_else(|| children(schema.as_object()?).into_iter().find_map(inside))
+    let inside = |(_, child)| unsupported_reference(child, &["$id", "$dynamicRef", "$recursiveRef"]);
+    found.or_else(|| subschemas(schema.as_object()?).into_iter().find_map(inside))
 }
 
 fn depth(json: &Json) -> usize {
@@ -147,42 +128,50 @@ fn depth(json: &Json) -> usize {
     }
 }
 
-/// Where a type stands. Named parts cannot be null: for them `Maybe` means that they may be left out.
+/// Where a type appears. The type of a named part cannot be nullable, because `Maybe` there means optional.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Slot {
     Named,
-    Bare,
+    Unnamed,
 }
 
-/// What becomes a record type: of what a schema refers to, objects that contain themselves, or all objects.
+/// Which objects become record types, among those that a schema refers to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Naming {
-    Circles,
-    Objects,
+pub(crate) enum RecordNaming {
+    RecursiveOnly,
+    AllObjects,
 }
 
-struct Reader<'d> {
+struct SchemaReader<'d> {
     document: &'d Json,
-    naming: Naming,
-    opaque: Opaque<'d>,
-    /// Names that are not free for record types.
+    naming: RecordNaming,
+    extractor: SchemaExtractor<'d>,
+    /// Record types whose names are not available.
     taken: &'d Records,
-    /// The record types, by what they stand for: pointers into the document.
+    /// The names of the record types, by the JSON pointer to their schema.
     named: IndexMap<String, String>,
-    /// What pointers lead to, by where they start.
-    reach: HashMap<String, HashSet<String>>,
-    /// Whether pointers lead back to themselves.
-    circular: HashMap<String, bool>,
-    parts: usize,
+    /// The targets of the references in a schema, by its JSON pointer.
+    targets: HashMap<String, HashSet<String>>,
+    /// Whether schemas are recursive, by their JSON pointer.
+    recursive: HashMap<String, bool>,
+    types: usize,
 }
 
-impl<'d> Reader<'d> {
-    fn new(document: &'d Json, taken: &'d Records, naming: Naming) -> Self {
-        let (named, reach, circular) = (IndexMap::new(), HashMap::new(), HashMap::new());
-        Self { document, naming, opaque: Opaque::new(document), taken, named, reach, circular, parts: 0 }
+impl<'d> SchemaReader<'d> {
+    fn new(document: &'d Json, taken: &'d Records, naming: RecordNaming) -> Self {
+        Self {
+            document,
+            naming,
+            extractor: SchemaExtractor::new(document),
+            taken,
+            named: IndexMap::new(),
+            targets: HashMap::new(),
+            recursive: HashMap::new(),
+            types: 0,
+        }
     }
 
-    /// Reads the record types that were named on the way.
+    /// Reads the record types that were named along the way.
     fn finish(mut self) -> Result<Records, SchemaError> {
         let mut records = Records::default();
         let mut next = 0;
@@ -190,19 +179,19 @@ impl<'d> Reader<'d> {
         {
             next += 1;
             if let Some(Json::Object(map)) = self.document.pointer(&target) {
-                let record = Record { description: text(map, "description"), fields: self.fields(map, 0) };
+                let record = Record { description: string(map, "description"), fields: self.fields(map, 0) };
                 records.insert(name, record);
             }
         }
-        self.opaque.error.map_or(Ok(records), Err)
+        self.extractor.error.map_or(Ok(records), Err)
     }
 
-    /// Returns the parameters, and whether they say all that the document says about an object.
+    /// Returns the parameters, and whether they express everything that the document requires of an object.
     fn parameters(&mut self) -> (Vec<Field>, bool) {
         let mut root = self.document;
         let mut seen = HashSet::new();
         while let Some(target) = root.get("$ref").and_then(Json::as_str).and_then(pointer) {
-            let is_plain = root.as_object().is_some_and(|map| only(map, &["$ref"]));
+            let is_plain = root.as_object().is_some_and(|map| has_only(map, &["$ref"]));
             match self.document.pointer(&target).filter(|_| is_plain && seen.insert(target.clone())) {
                 Some(next) => root = next,
                 None => break,
@@ -210,65 +199,66 @@ impl<'d> Reader<'d> {
         }
         match root {
             Json::Object(map) => {
-                let takes_objects = types(map).is_some_and(|(base, _)| base.is_none_or(|base| base == "object"));
-                (self.fields(map, 0), takes_objects && only(map, OBJECT) && is_open(map))
+                let allows_objects =
+                    type_and_null(map).is_some_and(|(base, _)| base.is_none_or(|base| base == "object"));
+                (self.fields(map, 0), allows_objects && has_only(map, OBJECT_KEYWORDS) && is_open(map))
             }
             other => (Vec::new(), *other == Json::Bool(true)),
         }
     }
 
-    /// Returns the type of a schema; of what no type can say, the schema itself.
-    fn ty(&mut self, schema: &'d Json, place: Place, depth: usize) -> Type {
-        self.said(schema, place, depth).unwrap_or_else(|| self.opaque.ty(schema))
+    /// Returns the type of a schema, or the schema itself if no type can express it.
+    fn read_type(&mut self, schema: &'d Json, slot: Slot, depth: usize) -> Type {
+        self.express(schema, slot, depth).unwrap_or_else(|| self.extractor.extract_type(schema))
     }
 
-    fn said(&mut self, schema: &'d Json, place: Place, depth: usize) -> Option<Type> {
-        self.parts += 1;
+    fn express(&mut self, schema: &'d Json, slot: Slot, depth: usize) -> Option<Type> {
+        self.types += 1;
         let map = match schema {
-            _ if depth >= DEEPEST_TYPE || self.parts > MOST_PARTS => return None,
+            _ if depth >= MAX_TYPE_DEPTH || self.types > MAX_TYPES => return None,
             Json::Object(map) => map,
             Json::Bool(true) => return Some(Type::new(Shape::Any)),
             _ => return None,
         };
-        let combines = |keyword: &&String| matches!(keyword.as_str(), "$ref" | "allOf" | "anyOf" | "oneOf");
-        let mut ty = match map.keys().find(combines).map(String::as_str) {
-            Some("$ref") if only(map, &["$ref", "enum"]) => {
-                let mut ty = self.reference(map.get("$ref")?.as_str()?, place, depth)?;
+        let is_combination = |keyword: &&String| matches!(keyword.as_str(), "$ref" | "allOf" | "anyOf" | "oneOf");
+        let mut ty = match map.keys().find(is_combination).map(String::as_str) {
+            Some("$ref") if has_only(map, &["$ref", "enum"]) => {
+                let mut ty = self.reference(map.get("$ref")?.as_str()?, slot, depth)?;
                 if let Some(listed) = map.get("enum") {
-                    allow(&mut ty, listed.as_array()?, false)?;
+                    add_allowed(&mut ty, listed.as_array()?, false)?;
                 }
                 ty
             }
-            Some(keyword) if keyword != "$ref" && only(map, &[keyword]) => {
-                self.combined(keyword, map.get(keyword)?.as_array()?, place, depth)?
+            Some(keyword) if keyword != "$ref" && has_only(map, &[keyword]) => {
+                self.combination(keyword, map.get(keyword)?.as_array()?, slot, depth)?
             }
             Some(_) => return None,
-            None => self.typed(map, place, depth)?,
+            None => self.simple(map, slot, depth)?,
         };
-        if let Some(description) = text(map, "description") {
+        if let Some(description) = string(map, "description") {
             ty.facets.description = Some(description);
         }
         Some(ty)
     }
 
-    /// Reads what a reference points to, maybe as a record type.
-    fn reference(&mut self, reference: &str, place: Place, depth: usize) -> Option<Type> {
+    /// Reads the target of a reference, possibly as a record type.
+    fn reference(&mut self, reference: &str, slot: Slot, depth: usize) -> Option<Type> {
         let target = pointer(reference)?;
         let schema = self.document.pointer(&target)?;
-        if self.naming == Naming::Circles && !self.contains_itself(&target) {
-            return self.said(schema, place, depth + 1);
+        if self.naming == RecordNaming::RecursiveOnly && !self.is_recursive(&target) {
+            return self.express(schema, slot, depth + 1);
         }
-        let map = schema
-            .as_object()
-            .filter(|map| map.get("type").is_some_and(|name| name == "object") && only(map, OBJECT) && is_open(map))?;
+        let map = schema.as_object().filter(|map| {
+            map.get("type").is_some_and(|name| name == "object") && has_only(map, OBJECT_KEYWORDS) && is_open(map)
+        })?;
         let name = match self.named.get(&target) {
             Some(name) => name.clone(),
             None => {
-                let title = text(map, "title").unwrap_or_else(|| "Root".to_owned());
-                let wanted = target.rsplit_once('/').map_or(title, |(_, token)| unescaped(token));
+                let title = string(map, "title").unwrap_or_else(|| "Root".to_owned());
+                let wanted = target.rsplit_once('/').map_or(title, |(_, token)| unescape_token(token));
                 let wanted = if is_type_name(&wanted) { wanted } else { format!("{}Record", wanted.trim()) };
-                let (taken, named) = (self.taken, &self.named);
-                let is_free = |name: &str| taken.get(name).is_none() && !named.values().any(|other| other == name);
+                let is_free =
+                    |name: &str| self.taken.get(name).is_none() && !self.named.values().any(|other| other == name);
                 let name = free_name(&wanted, is_free);
                 self.named.insert(target, name.clone());
                 name
@@ -277,53 +267,53 @@ impl<'d> Reader<'d> {
         Some(Type::new(Shape::Record(name)))
     }
 
-    /// Tells whether a reference leads back to itself.
-    fn contains_itself(&mut self, target: &str) -> bool {
-        if let Some(known) = self.circular.get(target) {
+    /// Returns whether a schema refers to itself, directly or through others.
+    fn is_recursive(&mut self, target: &str) -> bool {
+        if let Some(known) = self.recursive.get(target) {
             return *known;
         }
-        let found = self.leads_back(target);
-        self.circular.insert(target.to_owned(), found);
+        let found = self.reaches_itself(target);
+        self.recursive.insert(target.to_owned(), found);
         found
     }
 
-    fn leads_back(&mut self, target: &str) -> bool {
+    fn reaches_itself(&mut self, target: &str) -> bool {
         let mut seen = HashSet::new();
         let mut open = vec![target.to_owned()];
         while let Some(next) = open.pop() {
             let document = self.document;
-            let reached = self.reach.entry(next).or_insert_with_key(|next| {
+            let targets = self.targets.entry(next).or_insert_with_key(|next| {
                 let mut found = Vec::new();
-                document.pointer(next).into_iter().for_each(|schema| references(schema, &mut found));
+                document.pointer(next).into_iter().for_each(|schema| collect_references(schema, &mut found));
                 found.into_iter().filter_map(pointer).collect()
             });
-            if reached.contains(target) {
+            if targets.contains(target) {
                 return true;
             }
-            open.extend(reached.iter().filter(|other| seen.insert((*other).clone())).cloned());
+            open.extend(targets.iter().filter(|other| seen.insert((*other).clone())).cloned());
         }
         false
     }
 
-    /// Reads a combination that says no more than one type: of a single schema, or of one and `null`.
-    fn combined(&mut self, keyword: &str, options: &'d [Json], place: Place, depth: usize) -> Option<Type> {
+    /// Reads a combination that is equivalent to a single type: of one schema, or of one schema and `null`.
+    fn combination(&mut self, keyword: &str, options: &'d [Json], slot: Slot, depth: usize) -> Option<Type> {
         if let [one] = options {
-            return self.said(one, place, depth + 1);
+            return self.express(one, slot, depth + 1);
         }
         let is_null = |option: &Json| {
             option
                 .as_object()
-                .is_some_and(|map| only(map, &["type"]) && map.get("type").is_some_and(|name| name == "null"))
+                .is_some_and(|map| has_only(map, &["type"]) && map.get("type").is_some_and(|name| name == "null"))
         };
         let one = match options {
             [one, null] | [null, one] if is_null(null) => one,
             _ => return None,
         };
-        if place == Place::Named || keyword == "allOf" {
+        if slot == Slot::Named || keyword == "allOf" {
             return None;
         }
-        let mut ty = self.ty(one, place, depth + 1);
-        // Exactly one option must hold, so the other may not allow null as well.
+        let mut ty = self.read_type(one, slot, depth + 1);
+        // Exactly one option must match, so the other may not allow null as well.
         if keyword == "oneOf" && (ty.facets.nullable || matches!(ty.shape, Shape::Any | Shape::Schema(_))) {
             return None;
         }
@@ -331,8 +321,9 @@ impl<'d> Reader<'d> {
         Some(ty)
     }
 
-    fn typed(&mut self, map: &'d Map<String, Json>, place: Place, depth: usize) -> Option<Type> {
-        let (base, null) = types(map)?;
+    /// Reads a schema without references and combinations.
+    fn simple(&mut self, map: &'d Map<String, Json>, slot: Slot, depth: usize) -> Option<Type> {
+        let (base, null) = type_and_null(map)?;
         let (shape, keywords): (Shape, &[&str]) = match base {
             None => (Shape::Any, &["format"]),
             Some("string") => (Shape::Text, &["minLength", "maxLength", "pattern", "format"]),
@@ -346,20 +337,20 @@ impl<'d> Reader<'d> {
         let known = |keyword: &String| {
             matches!(keyword.as_str(), "type" | "enum" | "const")
                 || keywords.contains(&keyword.as_str())
-                || is_silent(keyword)
+                || is_annotation(keyword)
         };
         if !map.keys().all(known) || !is_open(map) {
             return None;
         }
         let mut ty = Type::new(shape);
-        narrow(&mut ty, map, null)?;
-        if ty.facets.nullable && place == Place::Named {
+        add_facets(&mut ty, map, null)?;
+        if ty.facets.nullable && slot == Slot::Named {
             return None;
         }
         match &mut ty.shape {
             Shape::Array(item) => {
                 if let Some(items) = map.get("items") {
-                    **item = self.ty(items, Place::Bare, depth + 1);
+                    **item = self.read_type(items, Slot::Unnamed, depth + 1);
                 }
             }
             Shape::Object(fields) => *fields = self.fields(map, depth),
@@ -387,18 +378,19 @@ impl<'d> Reader<'d> {
     }
 
     fn field(&mut self, name: &str, schema: &'d Json, is_required: bool, depth: usize) -> Field {
-        let mut ty = self.ty(schema, Place::Named, depth + 1);
+        let mut ty = self.read_type(schema, Slot::Named, depth + 1);
         let presence = match schema.get("default") {
             _ if is_required => Presence::Required,
             None => Presence::Optional,
-            // A record type is not known until all is read; neither is it when a signature is read from text.
+            // Record types are known only at the end, as when a signature is read from text.
             Some(default)
-                if is_sayable(default) && (ty.mentions_record() || ty.check(default, &Records::default()).is_ok()) =>
+                if is_representable(default)
+                    && (ty.mentions_record() || ty.check(default, &Records::default()).is_ok()) =>
             {
                 Presence::Default(default.clone())
             }
             Some(default) => {
-                ty = self.opaque.ty(schema);
+                ty = self.extractor.extract_type(schema);
                 if let Shape::Schema(Json::Object(map)) = &mut ty.shape {
                     map.insert("default".to_owned(), default.clone());
                 }

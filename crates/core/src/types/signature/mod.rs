@@ -1,35 +1,37 @@
-//! Signatures: what a tool takes and gives.
+//! Signatures: the types of the parameters and the result of a tool.
 //!
-//! A signature is written as a path, `(name::Text)==>(age::Int {default: 18})==>(::Text)`: parameters, then the result.
-//! [`Signature::read`] reads it from a pattern, [`Signature::parse`] from text; [`std::fmt::Display`] writes it back.
+//! A signature is written as a path of parameters that ends in the result:
+//! `(name::Text)==>(age::Int {default: 18})==>(::Text)`. [`Signature::read`] reads it from a pattern and
+//! [`Signature::parse`] from text; [`std::fmt::Display`] formats it.
 
-mod compiled;
-mod facet;
-mod from_schema;
-mod modern;
-mod narrow;
-mod opaque;
-mod plain;
-mod print;
-mod read;
-mod validate;
 mod value;
+mod read;
+mod facet;
+mod print;
+mod schema_cache;
+mod validate;
+mod schema_error;
+mod plain;
+mod upgrade;
+mod constraint;
+mod extract;
+mod from_schema;
 
-pub use compiled::Validator;
-pub(crate) use from_schema::Naming;
-pub use from_schema::{FromSchemas, SchemaError};
+pub(crate) use constraint::is_type_name;
+pub use from_schema::ConvertedSignature;
+pub(crate) use from_schema::RecordNaming;
 pub use read::SignatureError;
-pub use validate::{Mismatch, Step};
-pub(crate) use validate::{compare, same};
-pub use value::{json_of, value_of};
-
-pub(crate) use narrow::is_type_name;
-pub(crate) use read::{Reader, is_built_in};
+pub(crate) use read::{TypeReader, is_built_in};
+pub(crate) use schema_cache::SchemaCache;
+pub use schema_error::SchemaError;
+pub use validate::{Mismatch, PathStep};
+pub(crate) use validate::{check_arguments, check_value, compare_numbers, fill_defaults, json_eq};
+pub use value::{json_to_value, value_to_json};
 
 use indexmap::IndexMap;
 use serde_json::{Number, Value as Json};
 
-/// What a tool takes and gives.
+/// The parameters and the result of a tool.
 ///
 /// ```
 /// use patter_core::types::signature::{Signature, Shape};
@@ -46,38 +48,38 @@ pub struct Signature {
     pub returns: Type,
 }
 
-/// A named part of an object: a parameter of a tool, or a field of a record.
+/// A parameter of a tool, or a field of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub ty: Type,
-    /// Whether it may be left out.
+    /// Whether it may be omitted.
     pub presence: Presence,
 }
 
-/// Whether a field may be left out.
+/// Whether a field may be omitted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Presence {
-    /// It must be there.
+    /// It must be present.
     Required,
-    /// It may be left out.
+    /// It may be omitted.
     Optional,
-    /// It may be left out, and is then this value.
+    /// It may be omitted, and then has this value.
     Default(Json),
 }
 
-/// The type of a value: a shape, and what narrows or describes it.
+/// The type of a value: a shape, with facets that constrain or describe it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Type {
-    /// What sort of value it is.
+    /// The kind of value.
     pub shape: Shape,
-    /// What narrows it further.
+    /// Constraints and descriptions.
     pub facets: Facets,
 }
 
-/// What sort of value a type allows.
+/// The kind of value that a type allows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
     /// Any value.
@@ -90,43 +92,43 @@ pub enum Shape {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// Values of one type, in order.
+    /// A list of values of one type.
     Array(Box<Type>),
-    /// Named values. Others may be there too.
+    /// An object with fields. It may have other fields too.
     Object(Vec<Field>),
-    /// A record type, by name.
+    /// A record type, by its name.
     Record(String),
-    /// What a JSON Schema allows that no other shape can say.
+    /// The values allowed by a JSON Schema, for types that no other shape can express.
     Schema(Json),
 }
 
-/// What narrows or describes a type.
+/// Constraints on a type, and its description.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facets {
-    /// What it is, for people and models.
+    /// The description, for people and models.
     pub description: Option<String>,
-    /// The only values allowed.
+    /// The allowed values, if they are listed.
     pub allowed: Option<Vec<Json>>,
-    /// Bounds of a number, of the length of a text, or of the number of items.
+    /// The bounds of a number, of the length of a text, or of the number of items in an array.
     pub range: Option<Bounds>,
-    /// A regular expression that a text must match somewhere.
+    /// A regular expression that some part of a text must match.
     pub pattern: Option<String>,
-    /// The form of a text, such as `date` or `uri`. It informs and is not checked.
+    /// The format of a text, such as `date` or `uri`. It is not enforced.
     pub format: Option<String>,
-    /// Whether `null` is allowed too.
+    /// Whether `null` is allowed.
     pub nullable: bool,
 }
 
-/// A range, closed or open to one side.
+/// A range that may be open at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bounds {
-    /// The least value allowed.
+    /// The minimum.
     pub lower: Option<Number>,
-    /// The greatest value allowed.
+    /// The maximum.
     pub upper: Option<Number>,
 }
 
-/// The record types that signatures may name.
+/// The record types that signatures may refer to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Records {
     records: IndexMap<String, Record>,
@@ -135,38 +137,38 @@ pub struct Records {
 /// A record type: a named object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Its fields, in declared order; names are unique.
+    /// The fields, in declared order; names are unique.
     pub fields: Vec<Field>,
 }
 
 impl Type {
-    /// Returns a type of a shape, with nothing to narrow it.
+    /// Creates a type without facets.
     pub fn new(shape: Shape) -> Self {
         Self { shape, facets: Facets::default() }
     }
 }
 
 impl Signature {
-    /// Returns the parameter with a name.
+    /// Returns the parameter with the given name.
     pub fn parameter(&self, name: &str) -> Option<&Field> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 }
 
 impl Records {
-    /// Adds a record type. Returns the one that had the name before.
+    /// Adds a record type. Returns the record type that it replaces, if any.
     pub fn insert(&mut self, name: impl Into<String>, record: Record) -> Option<Record> {
         self.records.insert(name.into(), record)
     }
 
-    /// Returns the record type with a name.
+    /// Returns the record type with the given name.
     pub fn get(&self, name: &str) -> Option<&Record> {
         self.records.get(name)
     }
 
-    /// Iterates over the record types, in the order in which they were added.
+    /// Iterates over the record types in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Record)> {
         self.records.iter().map(|(name, record)| (name.as_str(), record))
     }

@@ -1,6 +1,6 @@
-//! Signatures as text.
+//! Formatting of signatures and types.
 
-use super::{Bounds, Facets, Field, Presence, Record, Shape, Signature, Type, value::value_of};
+use super::{Bounds, Facets, Field, Presence, Record, Shape, Signature, Type, value::json_to_value};
 use patter_gram::{Integer, Number as GramNumber, Value, quote_name};
 use serde_json::{Number, Value as Json};
 use std::fmt;
@@ -13,17 +13,17 @@ impl fmt::Display for Signature {
         for parameter in &self.parameters {
             write!(f, "{parameter}==>")?;
         }
-        node(f, "", &self.returns, &Presence::Required)
+        write_node(f, "", &self.returns, &Presence::Required)
     }
 }
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        node(f, &quote_name(&self.name), &self.ty, &self.presence)
+        write_node(f, &quote_name(&self.name), &self.ty, &self.presence)
     }
 }
 
-/// Writes the type as its label says it, such as `Array of Text`, for people.
+/// Formats the type for people, such as `Array of Text`, without facets.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.facets.nullable {
@@ -36,8 +36,27 @@ impl fmt::Display for Type {
     }
 }
 
+impl Bounds {
+    /// Describes the range for people, as it applies to a shape: `from 1 to 10`, `of length 1 to 10`, `with at most 3
+    /// items`.
+    pub(crate) fn describe(&self, shape: &Shape) -> String {
+        let range = match (&self.lower, &self.upper) {
+            (Some(lower), Some(upper)) => format!("{lower} to {upper}"),
+            (Some(lower), None) => format!("at least {lower}"),
+            (None, Some(upper)) => format!("at most {upper}"),
+            (None, None) => "any size".to_owned(),
+        };
+        match shape {
+            Shape::Text => format!("of length {range}"),
+            Shape::Array(_) => format!("with {range} items"),
+            _ if self.lower.is_some() && self.upper.is_some() => format!("from {range}"),
+            _ => format!("of {range}"),
+        }
+    }
+}
+
 impl Record {
-    /// Writes the record type as a declaration.
+    /// Formats the record type as a declaration.
     ///
     /// ```
     /// use patter_core::{gram::parse, types::signature::{Record, Records}};
@@ -55,12 +74,13 @@ impl Record {
     }
 }
 
-fn node(f: &mut fmt::Formatter<'_>, name: &str, ty: &Type, presence: &Presence) -> fmt::Result {
+/// Writes a parameter, a field or a result as a node.
+fn write_node(f: &mut fmt::Formatter<'_>, name: &str, ty: &Type, presence: &Presence) -> fmt::Result {
     let mut entries = facet_entries(ty);
     match presence {
         Presence::Required => {}
         Presence::Optional => entries.push(("optional".into(), Value::Boolean(true))),
-        Presence::Default(default) => entries.extend(value_of(default).map(|value| ("default".into(), value))),
+        Presence::Default(default) => entries.extend(json_to_value(default).map(|value| ("default".into(), value))),
     }
     write!(f, "({name}::{}", quote_name(&type_name(ty)))?;
     if !entries.is_empty() {
@@ -69,7 +89,7 @@ fn node(f: &mut fmt::Formatter<'_>, name: &str, ty: &Type, presence: &Presence) 
     f.write_str(")")
 }
 
-/// Returns the label of a type, with `Maybe` where it allows `null`.
+/// Returns the label of a type, with `Maybe` if it allows `null`.
 fn type_name(ty: &Type) -> String {
     let name = label(&ty.shape);
     if ty.facets.nullable { format!("Maybe {name}") } else { name.to_owned() }
@@ -88,7 +108,7 @@ fn label(shape: &Shape) -> &str {
     }
 }
 
-/// Returns everything about a type that its label does not say.
+/// Returns the properties of a type that its label does not express.
 fn facet_entries(ty: &Type) -> Vec<(String, Value)> {
     let mut entries = Vec::new();
     let mut put = |key: &str, value: Value| entries.push((key.to_owned(), value));
@@ -111,7 +131,7 @@ fn facet_entries(ty: &Type) -> Vec<(String, Value)> {
         put("description", description.as_str().into());
     }
     if let Some(allowed) = allowed {
-        put("enum", Value::Array(allowed.iter().filter_map(value_of).collect()));
+        put("enum", Value::Array(allowed.iter().filter_map(json_to_value).collect()));
     }
     if let Some(bounds) = range {
         put("range", range_value(bounds));
@@ -131,13 +151,13 @@ fn field_map(field: &Field) -> Value {
     match &field.presence {
         Presence::Required => {}
         Presence::Optional => entries.push(("optional".into(), Value::Boolean(true))),
-        Presence::Default(default) => entries.extend(value_of(default).map(|value| ("default".into(), value))),
+        Presence::Default(default) => entries.extend(json_to_value(default).map(|value| ("default".into(), value))),
     }
     entries.extend(facet_entries(&field.ty));
     Value::Map(entries)
 }
 
-/// Returns a type that needs more than a name.
+/// Returns a type that needs more than a label, as a map.
 fn type_map(ty: &Type) -> Value {
     let mut entries = vec![("type".to_owned(), Value::String(type_name(ty)))];
     entries.extend(facet_entries(ty));
@@ -145,7 +165,7 @@ fn type_map(ty: &Type) -> Value {
 }
 
 fn range_value(bounds: &Bounds) -> Value {
-    let number = |number: &Number| match value_of(&Json::Number(number.clone())) {
+    let number = |number: &Number| match json_to_value(&Json::Number(number.clone())) {
         Some(Value::Integer(integer)) => GramNumber::Integer(integer),
         Some(Value::Decimal(decimal)) => GramNumber::Decimal(decimal),
         _ => GramNumber::Integer(Integer::from(0)),

@@ -1,14 +1,15 @@
-//! Signatures from patterns.
+//! Reading signatures from patterns.
 
 use super::{Facets, Field, Presence, Record, Records, Shape, Signature, Type};
-use crate::{rule, text::nearest};
+use crate::rule;
+use crate::text::{nearest, with_article};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Property, Span, Syntax, Value, parse};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The types that need no declaration, and their other names.
+/// The built-in types, each with its alias.
 pub(super) const BUILT_IN: &[(&str, &str)] = &[
     ("Text", "String"),
     ("Int", "Integer"),
@@ -19,7 +20,7 @@ pub(super) const BUILT_IN: &[(&str, &str)] = &[
     ("Any", "Any"),
 ];
 
-/// Tells whether a name is that of a type which needs no declaration.
+/// Returns whether a name is that of a built-in type.
 pub(crate) fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|(one, other)| name == *one || name == *other)
 }
@@ -39,24 +40,24 @@ const PROPERTIES: &[&str] = &[
     "schema",
 ];
 
-/// Why a text is no signature: everything that is wrong with it.
+/// An invalid signature, with everything that is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureError {
-    /// What is wrong, in the order of the text.
+    /// The diagnostics, in source order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl fmt::Display for SignatureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let messages: Vec<_> = self.diagnostics.iter().map(|diagnostic| diagnostic.message.as_ref()).collect();
-        write!(f, "not a signature: {}", messages.join("; "))
+        write!(f, "invalid signature: {}", messages.join("; "))
     }
 }
 
 impl std::error::Error for SignatureError {}
 
 impl Signature {
-    /// Reads a signature from text, without record types.
+    /// Parses a signature that refers to no record types.
     pub fn parse(text: &str) -> Result<Self, SignatureError> {
         let (tree, mut diagnostics) = parse(text);
         diagnostics.retain(Diagnostic::is_error);
@@ -68,16 +69,16 @@ impl Signature {
             (Some(path), None) => Self::read(path, &Records::default()),
             (_, extra) => {
                 let span = extra.map_or(Span::at(0), Pattern::span);
-                let message = "a signature is one path, `(name::Text)==>(::Text)`";
+                let message = "a signature must be a single path, such as `(name::Text)==>(::Text)`";
                 Err(SignatureError { diagnostics: vec![rule::NO_SIGNATURE.at(span, message)] })
             }
         }
     }
 
-    /// Reads a signature from a path. Its types are built in or among the record types.
+    /// Reads a signature from a path. Its types must be built-in types or in `records`.
     pub fn read(path: Pattern<'_>, records: &Records) -> Result<Self, SignatureError> {
         let is_record = |name: &str| records.get(name).is_some();
-        let mut reader = Reader::new(&is_record);
+        let mut reader = TypeReader::new(&is_record);
         let signature = reader.signature(path);
         let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
         match signature {
@@ -91,7 +92,7 @@ impl Record {
     /// Reads a record type from its declaration, `[Name:Object | (field::Type), …]`.
     pub fn read(pattern: Pattern<'_>, records: &Records) -> Result<Self, SignatureError> {
         let is_record = |name: &str| records.get(name).is_some();
-        let mut reader = Reader::new(&is_record);
+        let mut reader = TypeReader::new(&is_record);
         let record = reader.record(pattern);
         let failed = reader.diagnostics.iter().any(Diagnostic::is_error);
         if failed { Err(SignatureError { diagnostics: reader.diagnostics }) } else { Ok(record) }
@@ -99,7 +100,8 @@ impl Record {
 }
 
 impl Type {
-    /// Reads a type from text, as it stands after the colons of a node: `Text`, `Maybe Int`, `Array {elementType: "Text"}`.
+    /// Parses a type in the form in which it appears after the colons of a node: `Text`, `Maybe Int`,
+    /// `Array {elementType: "Text"}`.
     ///
     /// ```
     /// use patter_core::types::signature::{Records, Shape, Type};
@@ -122,37 +124,37 @@ impl Type {
     }
 }
 
-/// Fields by their names, with where each is named.
-type Named = IndexMap<String, (Field, Span)>;
+/// Fields by name, each with the span of its name.
+type FieldMap = IndexMap<String, (Field, Span)>;
 
-/// Where a type stands.
+/// The role of a type in a signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TypeRole {
     Parameter,
     Field,
     Element,
     Result,
 }
 
-impl Place {
+impl TypeRole {
     pub(super) const fn noun(self) -> &'static str {
         match self {
-            Place::Parameter => "parameter",
-            Place::Field => "field",
-            Place::Element => "element",
-            Place::Result => "result",
+            TypeRole::Parameter => "parameter",
+            TypeRole::Field => "field",
+            TypeRole::Element => "element",
+            TypeRole::Result => "result",
         }
     }
 }
 
-/// Reads types and notes everything that is wrong with them.
-pub(crate) struct Reader<'r> {
-    /// Tells whether a name is that of a record type.
+/// Reads types, and collects everything that is wrong with them.
+pub(crate) struct TypeReader<'r> {
+    /// Returns whether a name is that of a record type.
     is_record: &'r dyn Fn(&str) -> bool,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> TypeReader<'r> {
     pub(crate) fn new(is_record: &'r dyn Fn(&str) -> bool) -> Self {
         Self { is_record, diagnostics: Vec::new() }
     }
@@ -161,19 +163,22 @@ impl<'r> Reader<'r> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Reads a signature. What cannot be read becomes `Any`, so that all mistakes are found.
+    /// Reads a signature. Invalid types become `Any`, so that all mistakes are found.
     pub(crate) fn signature(&mut self, path: Pattern<'_>) -> Option<Signature> {
         if path.kind() != PatternKind::Path {
-            let found = rule::NO_SIGNATURE.at(path.span(), "a signature joins its parameters and its result by arrows");
-            self.report(found.with_hint("write `(name::Text)==>(::Text)`, or `()==>(::Text)` without parameters"));
+            let found = rule::NO_SIGNATURE
+                .at(path.span(), "a signature must connect its parameters and its result with arrows");
+            self.report(
+                found.with_hint("write `(name::Text)==>(::Text)`, or `()==>(::Text)` if there are no parameters"),
+            );
             return None;
         }
         let mut nodes = path.elements();
         let result = nodes.next_back()?;
         let parameters: Vec<_> = nodes.collect();
-        let takes_none = parameters.len() == 1 && parameters.iter().all(|node| is_empty(*node));
-        let fields = if takes_none { Vec::new() } else { self.fields(&parameters, Place::Parameter) };
-        let returns = match self.type_of_node(result, Place::Result) {
+        let has_no_parameters = parameters.len() == 1 && parameters.iter().all(|node| is_empty(*node));
+        let fields = if has_no_parameters { Vec::new() } else { self.fields(&parameters, TypeRole::Parameter) };
+        let returns = match self.type_of_node(result, TypeRole::Result) {
             Some((ty, _)) => ty,
             None => Type::new(Shape::Any),
         };
@@ -187,74 +192,74 @@ impl<'r> Reader<'r> {
             if element.kind() == PatternKind::Node {
                 nodes.push(element);
             } else {
-                let found = rule::BAD_FIELDS.at(element.span(), "a field of a record type is a node");
+                let found = rule::BAD_FIELDS.at(element.span(), "a field of a record type must be a node");
                 self.report(found.with_hint("write `(name::Text)`"));
             }
         }
         let description = pattern.get("description").and_then(Syntax::read_text).map(Cow::into_owned);
-        Record { description, fields: self.fields(&nodes, Place::Field) }
+        Record { description, fields: self.fields(&nodes, TypeRole::Field) }
     }
 
-    /// Reads nodes as named parts, and reports names that are given twice.
-    fn fields(&mut self, nodes: &[Pattern<'_>], place: Place) -> Vec<Field> {
-        let mut fields = Named::new();
+    /// Reads nodes as fields, and reports duplicate names.
+    fn fields(&mut self, nodes: &[Pattern<'_>], role: TypeRole) -> Vec<Field> {
+        let mut fields = FieldMap::new();
         for node in nodes {
             if is_empty(*node) {
-                let message = format!("an empty node among the {}s", place.noun());
+                let message = format!("this {} is empty", role.noun());
                 let found = rule::EMPTY_PARAMETER.at(node.span(), message);
                 self.report(found.with_hint("remove it, or give it a name and a type: `(name::Text)`"));
                 continue;
             }
-            let Some((ty, presence)) = self.type_of_node(*node, place) else { continue };
-            let Some((name, span)) = self.name_of(*node, place) else { continue };
+            let Some((ty, presence)) = self.type_of_node(*node, role) else { continue };
+            let Some((name, span)) = self.name_of(*node, role) else { continue };
             self.add_field(&mut fields, Field { name, ty, presence }, span);
         }
         fields.into_values().map(|(field, _)| field).collect()
     }
 
-    fn add_field(&mut self, fields: &mut Named, field: Field, span: Span) {
+    fn add_field(&mut self, fields: &mut FieldMap, field: Field, span: Span) {
         if let Some((_, first)) = fields.get(&field.name) {
             let found = rule::DUPLICATE_PARAMETER.at(span, format!("the name `{}` is used twice", field.name));
             let found = found.with_related(*first, "first used here");
-            return self.report(found.with_hint("give one of the two another name"));
+            return self.report(found.with_hint("rename one of them"));
         }
         fields.insert(field.name.clone(), (field, span));
     }
 
     /// Returns the name of a parameter: its identifier, or the property `paramName`.
-    fn name_of(&mut self, node: Pattern<'_>, place: Place) -> Option<(String, Span)> {
-        let named = node.get("paramName").filter(|_| place == Place::Parameter);
+    fn name_of(&mut self, node: Pattern<'_>, role: TypeRole) -> Option<(String, Span)> {
+        let named = node.get("paramName").filter(|_| role == TypeRole::Parameter);
         let identifier = node.identifier();
         match (identifier, named.and_then(|value| Some((value.read_text()?, value.span())))) {
             (Some(identifier), None) => Some((identifier.unquoted().into_owned(), identifier.span())),
             (None, Some((name, span))) if !name.is_empty() => Some((name.into_owned(), span)),
             (Some(identifier), Some((_, span))) => {
                 let found = rule::NAME_PROPERTY.at(span, "this parameter has two names");
-                let found = found.with_related(identifier.span(), "its identifier names it");
+                let found = found.with_related(identifier.span(), "also named here");
                 self.report(found.with_hint("remove `paramName`"));
                 Some((identifier.unquoted().into_owned(), identifier.span()))
             }
             _ => {
                 let label = node.labels().next().unwrap_or(Cow::Borrowed("Text"));
-                let found = rule::ANONYMOUS_PARAMETER.at(node.span(), format!("this {} has no name", place.noun()));
+                let found = rule::ANONYMOUS_PARAMETER.at(node.span(), format!("this {} has no name", role.noun()));
                 self.report(found.with_hint(format!("write the name before the type: `(name::{label})`")));
                 None
             }
         }
     }
 
-    fn type_of_node(&mut self, node: Pattern<'_>, place: Place) -> Option<(Type, Presence)> {
+    fn type_of_node(&mut self, node: Pattern<'_>, role: TypeRole) -> Option<(Type, Presence)> {
         let mut labels = node.syntax().children().filter(|part| part.kind() == Kind::Label);
         let properties: Vec<_> = node.properties().collect();
         let (Some(label), extra) = (labels.next(), labels.next()) else {
-            let found = match place {
-                Place::Result => rule::MISSING_RESULT
+            let found = match role {
+                TypeRole::Result => rule::MISSING_RESULT
                     .at(node.span(), "this signature has no result type")
-                    .with_hint("write the type of the result last: `==>(::Text)`"),
+                    .with_hint("end the signature with the type of the result: `==>(::Text)`"),
                 _ => {
                     let name = node.name().unwrap_or(Cow::Borrowed("name"));
                     rule::MISSING_TYPE
-                        .at(node.span(), format!("this {} has no type", place.noun()))
+                        .at(node.span(), format!("this {} has no type", role.noun()))
                         .with_hint(format!("write the type after the name: `({name}::Text)`"))
                 }
             };
@@ -262,16 +267,17 @@ impl<'r> Reader<'r> {
             return None;
         };
         if let Some(extra) = extra {
-            let found = rule::SEVERAL_TYPES.at(extra.span(), format!("a {} has only one type", place.noun()));
-            self.report(found.with_related(label.span(), "its type").with_hint("remove one of the labels"));
+            let found =
+                rule::SEVERAL_TYPES.at(extra.span(), format!("{} can have only one type", with_article(role.noun())));
+            self.report(found.with_related(label.span(), "the first type").with_hint("remove one of the labels"));
         }
         let name = node.labels().next().unwrap_or_default();
-        Some(self.type_named(&name, label.span(), &properties, place))
+        Some(self.type_named(&name, label.span(), &properties, role))
     }
 
     /// Reads a type from its name and its properties.
-    fn type_named(&mut self, name: &str, span: Span, properties: &[Property<'_>], place: Place) -> (Type, Presence) {
-        self.unknown_properties(properties, place);
+    fn type_named(&mut self, name: &str, span: Span, properties: &[Property<'_>], role: TypeRole) -> (Type, Presence) {
+        self.unknown_properties(properties, role);
         let (maybe, name) = match name.trim().strip_prefix("Maybe ") {
             Some(inner) => (true, inner.trim()),
             None => (false, name.trim()),
@@ -280,24 +286,24 @@ impl<'r> Reader<'r> {
         let shape = self.shape(name, span, &property);
         let mut ty = Type { shape, facets: Facets::default() };
         self.facets(&mut ty, &property);
-        let presence = self.presence(&ty, &property, maybe, place);
-        ty.facets.nullable = maybe && matches!(place, Place::Element | Place::Result);
+        let presence = self.presence(&ty, &property, maybe, role);
+        ty.facets.nullable = maybe && matches!(role, TypeRole::Element | TypeRole::Result);
         (ty, presence)
     }
 
-    fn unknown_properties(&mut self, properties: &[Property<'_>], place: Place) {
+    fn unknown_properties(&mut self, properties: &[Property<'_>], role: TypeRole) {
         for property in properties {
             let key = property.key();
-            let is_known = PROPERTIES.contains(&key.as_ref()) && (key != "paramName" || place == Place::Parameter);
-            let is_spec = matches!(key.as_ref(), "name" | "type") && place != Place::Parameter;
-            if is_known || is_spec {
+            let is_known = PROPERTIES.contains(&key.as_ref()) && (key != "paramName" || role == TypeRole::Parameter);
+            let is_in_map = matches!(key.as_ref(), "name" | "type") && role != TypeRole::Parameter;
+            if is_known || is_in_map {
                 continue;
             }
             let span = property.key_syntax().map_or(property.syntax().span(), Syntax::span);
             let mut found = rule::UNKNOWN_PROPERTY.at(span, format!("a type has no property `{key}`"));
             found.hint = Some(match nearest(&key, PROPERTIES.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?").into(),
-                None => format!("it may have {}", PROPERTIES.join(", ")).into(),
+                None => format!("known properties: {}", PROPERTIES.join(", ")).into(),
             });
             self.report(found);
         }
@@ -318,11 +324,11 @@ impl<'r> Reader<'r> {
             name if (self.is_record)(name) => Shape::Record(name.to_owned()),
             name => {
                 let names = BUILT_IN.iter().flat_map(|(name, other)| [*name, *other]);
-                let mut found = rule::UNKNOWN_TYPE.at(span, format!("there is no type `{name}`"));
+                let mut found = rule::UNKNOWN_TYPE.at(span, format!("unknown type `{name}`"));
                 found.hint = Some(match nearest(name, names) {
                     Some(near) => format!("did you mean `{near}`?").into(),
                     None => format!(
-                        "types are Text, Int, Double, Bool, Object, Array, Any and record types, `[{name}:Object | (field::Text)]`"
+                        "the types are Text, Int, Double, Bool, Object, Array, Any, and record types such as `[{name}:Object | (field::Text)]`"
                     )
                     .into(),
                 });
@@ -337,15 +343,15 @@ impl<'r> Reader<'r> {
             Value::Tagged { tag, text } if tag == "json" => Some(text),
             _ => None,
         });
-        let found = match text.map(|text| json_schema(&text)) {
+        let found = match text.map(|text| parse_json_schema(&text)) {
             Some(Ok(schema)) => return Shape::Schema(schema),
             Some(Err(reason)) => {
-                let message = format!("this is not a JSON Schema: {reason}");
+                let message = format!("not a valid JSON Schema: {reason}");
                 rule::BAD_SCHEMA.at(property.syntax().span(), message)
             }
             None => rule::BAD_SCHEMA
-                .at(property.syntax().span(), "this is not a JSON Schema")
-                .with_hint("write it as tagged text: schema: json`{\"type\":\"string\"}`"),
+                .at(property.syntax().span(), "not a JSON Schema")
+                .with_hint("write it as a tagged string: schema: json`{\"type\":\"string\"}`"),
         };
         self.report(found);
         Shape::Any
@@ -355,24 +361,24 @@ impl<'r> Reader<'r> {
         let element = property("elementType").and_then(Property::value);
         let item = match element.map(|value| (value, Value::read(value))) {
             Some((value, Some(Value::String(name) | Value::Symbol(name)))) => {
-                // An object's fields stand beside the element type.
+                // The fields of an object are next to the element type.
                 let fields: Vec<_> = property("fields").into_iter().collect();
-                self.type_named(&name, value.span(), &fields, Place::Element).0
+                self.type_named(&name, value.span(), &fields, TypeRole::Element).0
             }
             Some((value, Some(Value::Map(_)))) => {
                 let properties: Vec<_> = value.properties().collect();
                 let named = properties.iter().find(|property| property.key() == "type").and_then(|ty| ty.value());
                 match named.and_then(|ty| Some((ty.span(), type_text(ty)?))) {
-                    Some((span, name)) => self.type_named(&name, span, &properties, Place::Element).0,
+                    Some((span, name)) => self.type_named(&name, span, &properties, TypeRole::Element).0,
                     None => {
-                        let found = rule::BAD_ELEMENT_TYPE.at(value.span(), "this element type names no type");
+                        let found = rule::BAD_ELEMENT_TYPE.at(value.span(), "the element type has no `type`");
                         self.report(found.with_hint("write `elementType: { type: \"Text\" }`"));
                         Type::new(Shape::Any)
                     }
                 }
             }
             _ => {
-                let found = rule::BAD_ELEMENT_TYPE.at(span, "an array needs the type of its elements");
+                let found = rule::BAD_ELEMENT_TYPE.at(span, "the array has no element type");
                 self.report(found.with_hint("write `Array {elementType: \"Text\"}`"));
                 Type::new(Shape::Any)
             }
@@ -382,18 +388,18 @@ impl<'r> Reader<'r> {
 
     /// Reads `fields`: maps with `name` and `type`, or one map from names to types.
     fn object_fields(&mut self, property: Property<'_>) -> Vec<Field> {
-        let mut fields = Named::new();
+        let mut fields = FieldMap::new();
         match property.value() {
             Some(value) if value.kind() == Kind::Array => {
-                let mut misfit: Option<Diagnostic> = None;
+                let mut invalid: Option<Diagnostic> = None;
                 for item in value.children() {
                     let found = self.listed_field(item, &mut fields);
-                    misfit = match (misfit, found) {
-                        (Some(first), Some(other)) => Some(first.with_related(other.span, "and this")),
+                    invalid = match (invalid, found) {
+                        (Some(first), Some(other)) => Some(first.with_related(other.span, "also this field")),
                         (first, found) => first.or(found),
                     };
                 }
-                self.diagnostics.extend(misfit);
+                self.diagnostics.extend(invalid);
             }
             Some(value) if value.kind() == Kind::Map => {
                 for entry in value.properties() {
@@ -401,7 +407,7 @@ impl<'r> Reader<'r> {
                 }
             }
             _ => {
-                let found = rule::BAD_FIELDS.at(property.syntax().span(), "fields are a list or a map");
+                let found = rule::BAD_FIELDS.at(property.syntax().span(), "`fields` must be a list or a map");
                 self.report(
                     found.with_hint("write `fields: [{name: \"age\", type: \"Int\"}]` or `fields: {age: \"Int\"}`"),
                 );
@@ -410,8 +416,8 @@ impl<'r> Reader<'r> {
         fields.into_values().map(|(field, _)| field).collect()
     }
 
-    /// Reads a field of a list, or tells why it is none.
-    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut Named) -> Option<Diagnostic> {
+    /// Reads a field from a list, or returns a diagnostic.
+    fn listed_field(&mut self, item: Syntax<'_>, fields: &mut FieldMap) -> Option<Diagnostic> {
         let properties: Vec<_> = item.properties().filter(|_| item.kind() == Kind::Map).collect();
         let text = |key: &str| {
             let value = properties.iter().find(|property| property.key() == key)?.value()?;
@@ -422,26 +428,26 @@ impl<'r> Reader<'r> {
             let name = type_text(item).or_else(|| Some(text("name")?.0)).unwrap_or_else(|| "age".to_owned());
             return Some(found.with_hint(format!("write `{{name: {}, type: \"Text\"}}`", patter_gram::quote(&name))));
         };
-        let (ty, presence) = self.type_named(&type_name, type_span, &properties, Place::Field);
+        let (ty, presence) = self.type_named(&type_name, type_span, &properties, TypeRole::Field);
         self.add_field(fields, Field { name, ty, presence }, name_span);
         None
     }
 
-    fn mapped_field(&mut self, entry: Property<'_>, fields: &mut Named) {
+    fn mapped_field(&mut self, entry: Property<'_>, fields: &mut FieldMap) {
         let span = entry.key_syntax().map_or(entry.syntax().span(), Syntax::span);
         let Some((value, type_name)) = entry.value().and_then(|value| Some((value, type_text(value)?))) else {
-            let found = rule::BAD_FIELDS.at(entry.syntax().span(), "the type of a field is a text");
+            let found = rule::BAD_FIELDS.at(entry.syntax().span(), "the type of a field must be a string");
             return self.report(found.with_hint("write `fields: {age: \"Int\"}`"));
         };
-        let (ty, presence) = self.type_named(&type_name, value.span(), &[], Place::Field);
+        let (ty, presence) = self.type_named(&type_name, value.span(), &[], TypeRole::Field);
         self.add_field(fields, Field { name: entry.key().into_owned(), ty, presence }, span);
     }
 }
 
-/// Reads a JSON Schema, or tells why it is none.
-fn json_schema(text: &str) -> Result<Json, String> {
+/// Parses a JSON Schema, or returns the reason why it is invalid.
+fn parse_json_schema(text: &str) -> Result<Json, String> {
     let schema: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    // Compiling it also finds an unknown `$schema` and references to nothing.
+    // Compiling it also detects an unknown `$schema` and dangling references.
     match jsonschema::validator_for(&schema) {
         Ok(_) => Ok(schema),
         Err(error) if error.instance_path().as_str().is_empty() => Err(error.to_string()),

@@ -1,29 +1,29 @@
-//! Whether a value is of a type.
+//! Validation of values.
 
-use super::compiled::CompiledType;
+use super::schema_cache::SchemaCache;
 use super::{Bounds, Facets, Field, Presence, Records, Shape, Signature, Type};
 use crate::text::with_article;
 use serde_json::{Map, Number, Value as Json};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A place where a value is not what its type says.
+/// A part of a value that does not match its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The way to the place, from the outside in.
-    pub path: Vec<Step>,
-    /// What the type says.
+    /// The path to the part, from the outside in.
+    pub path: Vec<PathStep>,
+    /// A description of the expected value.
     pub expected: String,
-    /// What there is.
+    /// The value found, possibly shortened.
     pub found: String,
 }
 
-/// A step into a value.
+/// A step on the path into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// To a named part.
+pub enum PathStep {
+    /// To the field with this name.
     Key(String),
-    /// To an item, counted from 0.
+    /// To the item with this index, from 0.
     Index(usize),
 }
 
@@ -33,9 +33,9 @@ impl fmt::Display for Mismatch {
             f.write_str("`")?;
             for (index, step) in self.path.iter().enumerate() {
                 match step {
-                    Step::Key(key) if index == 0 => f.write_str(key)?,
-                    Step::Key(key) => write!(f, ".{key}")?,
-                    Step::Index(at) => write!(f, "[{at}]")?,
+                    PathStep::Key(key) if index == 0 => f.write_str(key)?,
+                    PathStep::Key(key) => write!(f, ".{key}")?,
+                    PathStep::Index(at) => write!(f, "[{at}]")?,
                 }
             }
             f.write_str("`: ")?;
@@ -47,61 +47,61 @@ impl fmt::Display for Mismatch {
 impl std::error::Error for Mismatch {}
 
 impl Signature {
-    /// Checks the arguments of a call, and puts in the defaults of what was left out.
+    /// Checks the arguments of a call, and returns them with the defaults of omitted arguments filled in.
     ///
     /// ```
     /// use patter_core::types::signature::{Records, Signature};
     /// use serde_json::json;
     /// let signature = Signature::parse("(name::Text)==>(age::Int {default: 18})==>(::Text)").unwrap();
     /// let records = Records::default();
-    /// assert_eq!(signature.arguments(json!({"name": "Ada"}), &records), Ok(json!({"name": "Ada", "age": 18})));
-    /// let mismatches = signature.arguments(json!({"age": "old"}), &records).unwrap_err();
+    /// assert_eq!(signature.validate_arguments(json!({"name": "Ada"}), &records), Ok(json!({"name": "Ada", "age": 18})));
+    /// let mismatches = signature.validate_arguments(json!({"age": "old"}), &records).unwrap_err();
     /// assert_eq!(mismatches[0].to_string(), "`name`: expected a Text, found nothing");
     /// assert_eq!(mismatches[1].to_string(), "`age`: expected an Int, found \"old\"");
     /// ```
-    pub fn arguments(&self, mut arguments: Json, records: &Records) -> Result<Json, Vec<Mismatch>> {
+    pub fn validate_arguments(&self, mut arguments: Json, records: &Records) -> Result<Json, Vec<Mismatch>> {
         if let Json::Object(object) = &mut arguments {
-            inject(&self.parameters, object, records);
+            fill_defaults(&self.parameters, object, records);
         }
-        check_arguments(&self.parameters, &arguments, records, &CompiledType::default())?;
+        check_arguments(&self.parameters, &arguments, records, &SchemaCache::default())?;
         Ok(arguments)
     }
 }
 
-/// Checks arguments that have their defaults.
-pub(super) fn check_arguments(
+/// Checks arguments whose defaults have been filled in.
+pub(crate) fn check_arguments(
     parameters: &[Field],
     arguments: &Json,
     records: &Records,
-    compiled: &CompiledType,
+    cache: &SchemaCache,
 ) -> Result<(), Vec<Mismatch>> {
-    let mut check = Check { records, compiled, path: Vec::new(), mismatches: Vec::new() };
+    let mut check = ValueCheck { records, cache, path: Vec::new(), mismatches: Vec::new() };
     match arguments {
         Json::Object(object) => check.fields(parameters, object),
         other => check.mismatch("an object with the arguments".to_owned(), other),
     }
-    check.outcome()
+    check.finish()
 }
 
-/// Checks a value, with what was compiled before.
-pub(super) fn check_value(
+/// Checks a value, with compiled patterns and schemas.
+pub(crate) fn check_value(
     ty: &Type,
     value: &Json,
     records: &Records,
-    compiled: &CompiledType,
+    cache: &SchemaCache,
 ) -> Result<(), Vec<Mismatch>> {
-    let mut check = Check { records, compiled, path: Vec::new(), mismatches: Vec::new() };
+    let mut check = ValueCheck { records, cache, path: Vec::new(), mismatches: Vec::new() };
     check.value(ty, value);
-    check.outcome()
+    check.finish()
 }
 
 impl Type {
-    /// Checks a value, and tells all that is wrong with it.
+    /// Checks a value, and returns all mismatches.
     pub fn check(&self, value: &Json, records: &Records) -> Result<(), Vec<Mismatch>> {
-        check_value(self, value, records, &CompiledType::default())
+        check_value(self, value, records, &SchemaCache::default())
     }
 
-    /// Tells whether a value has the shape of the type, whatever narrows it, and whatever is inside.
+    /// Returns whether a value has the shape of the type, ignoring facets and contents.
     pub(crate) fn allows_shallow(&self, value: &Json) -> bool {
         match &self.shape {
             Shape::Any => true,
@@ -115,7 +115,7 @@ impl Type {
         }
     }
 
-    /// Tells whether a record type is part of the type.
+    /// Returns whether the type refers to a record type.
     pub(crate) fn mentions_record(&self) -> bool {
         match &self.shape {
             Shape::Record(_) => true,
@@ -126,8 +126,9 @@ impl Type {
     }
 }
 
-/// Puts defaults in, also inside of objects that are there, and writes whole numbers as such. Returns how many defaults.
-pub(super) fn inject(fields: &[Field], object: &mut Map<String, Json>, records: &Records) -> usize {
+/// Fills in defaults, also inside nested objects, and converts whole floats to integers. Returns the number of defaults
+/// filled in.
+pub(crate) fn fill_defaults(fields: &[Field], object: &mut Map<String, Json>, records: &Records) -> usize {
     let mut count = 0;
     for field in fields {
         if let (Presence::Default(default), false) = (&field.presence, object.contains_key(&field.name)) {
@@ -135,59 +136,59 @@ pub(super) fn inject(fields: &[Field], object: &mut Map<String, Json>, records: 
             count += 1;
         }
         if let Some(value) = object.get_mut(&field.name) {
-            count += inject_inside(&field.ty, value, records);
+            count += fill_defaults_inside(&field.ty, value, records);
         }
     }
     count
 }
 
-fn inject_inside(ty: &Type, value: &mut Json, records: &Records) -> usize {
+fn fill_defaults_inside(ty: &Type, value: &mut Json, records: &Records) -> usize {
     match (&ty.shape, value) {
         (Shape::Integer, Json::Number(number)) => {
-            if let Some(whole) = whole(number) {
-                *number = whole;
+            if let Some(integer) = to_integer(number) {
+                *number = integer;
             }
             0
         }
-        // A value that must be one of a list is one as it came, or not at all.
+        // A listed value must match as it is, so it is not changed.
         _ if ty.facets.allowed.is_some() => 0,
-        (Shape::Object(fields), Json::Object(object)) => inject(fields, object, records),
+        (Shape::Object(fields), Json::Object(object)) => fill_defaults(fields, object, records),
         (Shape::Record(name), Json::Object(object)) => {
-            records.get(name).map_or(0, |record| inject(&record.fields, object, records))
+            records.get(name).map_or(0, |record| fill_defaults(&record.fields, object, records))
         }
         (Shape::Array(item), Json::Array(items)) => {
-            items.iter_mut().map(|value| inject_inside(item, value, records)).sum()
+            items.iter_mut().map(|value| fill_defaults_inside(item, value, records)).sum()
         }
         _ => 0,
     }
 }
 
-struct Check<'c> {
+struct ValueCheck<'c> {
     records: &'c Records,
-    compiled: &'c CompiledType,
-    path: Vec<At<'c>>,
+    cache: &'c SchemaCache,
+    path: Vec<BorrowedStep<'c>>,
     mismatches: Vec<Mismatch>,
 }
 
-/// A step that is only written out where something is wrong.
-enum At<'c> {
+/// A step on a path that is copied only if there is a mismatch.
+enum BorrowedStep<'c> {
     Key(&'c str),
     Index(usize),
 }
 
-impl<'c> Check<'c> {
-    fn outcome(self) -> Result<(), Vec<Mismatch>> {
+impl<'c> ValueCheck<'c> {
+    fn finish(self) -> Result<(), Vec<Mismatch>> {
         if self.mismatches.is_empty() { Ok(()) } else { Err(self.mismatches) }
     }
 
     fn mismatch(&mut self, expected: String, found: &Json) {
-        self.mismatches.push(Mismatch { path: self.steps(), expected, found: shown(found) });
+        self.mismatches.push(Mismatch { path: self.steps(), expected, found: shorten(found) });
     }
 
-    fn steps(&self) -> Vec<Step> {
-        let step = |at: &At<'_>| match at {
-            At::Key(key) => Step::Key((*key).to_owned()),
-            At::Index(index) => Step::Index(*index),
+    fn steps(&self) -> Vec<PathStep> {
+        let step = |step: &BorrowedStep<'_>| match step {
+            BorrowedStep::Key(key) => PathStep::Key((*key).to_owned()),
+            BorrowedStep::Index(index) => PathStep::Index(*index),
         };
         self.path.iter().map(step).collect()
     }
@@ -197,18 +198,18 @@ impl<'c> Check<'c> {
             return;
         }
         if let Shape::Schema(schema) = &ty.shape {
-            // A schema that came from elsewhere may be broken; then it allows nothing.
-            if let Err(error) = self.compiled.validate(schema, value) {
-                return self.mismatch(format!("what the schema allows ({error})"), value);
+            // A schema from outside may be invalid; then it allows no value.
+            if let Err(error) = self.cache.validate(schema, value) {
+                return self.mismatch(format!("a value that matches the schema ({error})"), value);
             }
         } else if !ty.allows_shallow(value) {
             return self.mismatch(with_article(&ty.to_string()), value);
         }
-        self.facets(&ty.facets, value);
+        self.facets(ty, value);
         match (&ty.shape, value) {
             (Shape::Array(item), Json::Array(items)) => {
                 for (index, value) in items.iter().enumerate() {
-                    self.path.push(At::Index(index));
+                    self.path.push(BorrowedStep::Index(index));
                     self.value(item, value);
                     self.path.pop();
                 }
@@ -224,7 +225,7 @@ impl<'c> Check<'c> {
 
     fn fields(&mut self, fields: &'c [Field], object: &Map<String, Json>) {
         for field in fields {
-            self.path.push(At::Key(&field.name));
+            self.path.push(BorrowedStep::Key(&field.name));
             match object.get(&field.name) {
                 Some(value) => self.value(&field.ty, value),
                 None if field.presence == Presence::Required => self.mismatches.push(Mismatch {
@@ -238,61 +239,56 @@ impl<'c> Check<'c> {
         }
     }
 
-    fn facets(&mut self, facets: &Facets, value: &Json) {
-        if let Some(allowed) = &facets.allowed
-            && !allowed.iter().any(|allowed| same(allowed, value))
+    fn facets(&mut self, ty: &Type, value: &Json) {
+        let Facets { allowed, range, pattern, description: _, format: _, nullable: _ } = &ty.facets;
+        if let Some(allowed) = allowed
+            && !allowed.iter().any(|allowed| json_eq(allowed, value))
         {
             let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
             self.mismatch(format!("one of {}", list.join(", ")), value);
         }
-        if let Some(bounds) = &facets.range {
-            self.range(bounds, value);
+        if let Some(bounds) = range {
+            self.range(bounds, &ty.shape, value);
         }
-        if let (Some(pattern), Json::String(_)) = (&facets.pattern, value)
-            && !self.compiled.matches(pattern, value)
+        if let (Some(pattern), Json::String(_)) = (pattern, value)
+            && !self.cache.matches(pattern, value)
         {
             self.mismatch(format!("a Text that matches `{pattern}`"), value);
         }
     }
 
-    fn range(&mut self, bounds: &Bounds, value: &Json) {
-        let (size, what) = match value {
+    fn range(&mut self, bounds: &Bounds, shape: &Shape, value: &Json) {
+        let (size, noun) = match value {
             Json::Number(number) => (number.clone(), "a number"),
-            Json::String(text) => (text.chars().count().into(), "a Text with a length"),
-            Json::Array(items) => (items.len().into(), "an Array with a number of items"),
+            Json::String(text) => (text.chars().count().into(), "a Text"),
+            Json::Array(items) => (items.len().into(), "an Array"),
             _ => return,
         };
-        let below = bounds.lower.as_ref().is_some_and(|lower| compare(&size, lower) == Some(Ordering::Less));
-        let above = bounds.upper.as_ref().is_some_and(|upper| compare(&size, upper) == Some(Ordering::Greater));
+        let below = bounds.lower.as_ref().is_some_and(|lower| compare_numbers(&size, lower) == Some(Ordering::Less));
+        let above = bounds.upper.as_ref().is_some_and(|upper| compare_numbers(&size, upper) == Some(Ordering::Greater));
         if below || above {
-            let range = match (&bounds.lower, &bounds.upper) {
-                (Some(lower), Some(upper)) => format!("from {lower} to {upper}"),
-                (Some(lower), None) => format!("from {lower}"),
-                (None, Some(upper)) => format!("up to {upper}"),
-                (None, None) => return,
-            };
-            self.mismatch(format!("{what} {range}"), value);
+            self.mismatch(format!("{noun} {}", bounds.describe(shape)), value);
         }
     }
 }
 
-/// Tells whether two values are equal as JSON Schema has it: numbers by what they are worth.
-pub(crate) fn same(left: &Json, right: &Json) -> bool {
+/// Returns whether two values are equal in the sense of JSON Schema, where `1` equals `1.0`.
+pub(crate) fn json_eq(left: &Json, right: &Json) -> bool {
     match (left, right) {
-        (Json::Number(left), Json::Number(right)) => compare(left, right) == Some(Ordering::Equal),
+        (Json::Number(left), Json::Number(right)) => compare_numbers(left, right) == Some(Ordering::Equal),
         (Json::Array(left), Json::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| json_eq(left, right))
         }
         (Json::Object(left), Json::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| json_eq(left, right)))
         }
         _ => left == right,
     }
 }
 
-/// Compares two numbers by what they are worth, exactly: a float holds no whole number beyond 2⁵³ for sure.
-pub(crate) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
+/// Compares two numbers exactly. Converting both to floats would lose precision beyond 2⁵³.
+pub(crate) fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
     match (left.as_i128(), right.as_i128()) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
         (Some(left), None) => compare_mixed(left, right.as_f64()?),
@@ -301,14 +297,14 @@ pub(crate) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
     }
 }
 
-fn compare_mixed(whole: i128, float: f64) -> Option<Ordering> {
-    // Beyond the range of 64 bits the cast saturates, which keeps the order.
+fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
+    // Outside the range of the integer the cast saturates, which preserves the order.
     let floor = float.floor();
-    let order = whole.cmp(&(floor as i128));
+    let order = integer.cmp(&(floor as i128));
     Some(if order == Ordering::Equal && floor < float { Ordering::Less } else { order })
 }
 
-/// Tells whether a value is a whole number; `1.0` is one.
+/// Returns whether a value is a whole number, such as `1` or `1.0`.
 fn is_integer(value: &Json) -> bool {
     match value {
         Json::Number(number) => number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|f| f.fract() == 0.0),
@@ -316,18 +312,18 @@ fn is_integer(value: &Json) -> bool {
     }
 }
 
-/// Writes a float that is a whole number as one: tools take `1`, and models write `1.0`.
-fn whole(number: &Number) -> Option<Number> {
+/// Converts a whole float to an integer, because tools expect `1` and models may send `1.0`.
+fn to_integer(number: &Number) -> Option<Number> {
     let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
-    // Beyond the range of 64 bits there is no such number, also after the cast.
+    // `None` beyond 64 bits, even if the cast saturates.
     Number::from_i128(float as i128)
 }
 
-/// Shows a value in a message, shortened where it is long.
-fn shown(value: &Json) -> String {
-    const LONGEST: usize = 60;
+/// Formats a value for a message, shortened if it is long.
+fn shorten(value: &Json) -> String {
+    const MAX_CHARS: usize = 60;
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }

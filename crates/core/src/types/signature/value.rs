@@ -1,32 +1,32 @@
-//! Gram values as JSON, and back.
+//! Conversion between gram values and JSON.
 
 use patter_gram::{Decimal, Integer, Value};
 use serde_json::{Number, Value as Json};
 
-/// Returns a gram value as JSON: symbols and tagged strings as text. Ranges and measurements have no JSON.
+/// Converts a gram value to JSON. Symbols and tagged strings become strings; ranges and measurements have no equivalent.
 ///
 /// ```
-/// use patter_core::{gram::Value, types::signature::json_of};
-/// assert_eq!(json_of(&Value::from("x")), Some("x".into()));
-/// assert_eq!(json_of(&Value::Symbol("high".into())), Some("high".into()));
+/// use patter_core::{gram::Value, types::signature::value_to_json};
+/// assert_eq!(value_to_json(&Value::from("x")), Some("x".into()));
+/// assert_eq!(value_to_json(&Value::Symbol("high".into())), Some("high".into()));
 /// ```
-pub fn json_of(value: &Value) -> Option<Json> {
+pub fn value_to_json(value: &Value) -> Option<Json> {
     Some(match value {
         Value::String(text) | Value::Symbol(text) | Value::Tagged { text, .. } => Json::from(text.as_str()),
         Value::Integer(integer) => Json::Number(integer_number(integer)?),
         Value::Decimal(decimal) => Json::Number(Number::from_f64(decimal.to_f64())?),
         Value::Boolean(boolean) => Json::from(*boolean),
-        Value::Array(items) => Json::Array(items.iter().map(json_of).collect::<Option<_>>()?),
+        Value::Array(items) => Json::Array(items.iter().map(value_to_json).collect::<Option<_>>()?),
         Value::Map(entries) => {
-            let entry = |(key, value): &(String, Value)| Some((key.clone(), json_of(value)?));
+            let entry = |(key, value): &(String, Value)| Some((key.clone(), value_to_json(value)?));
             Json::Object(entries.iter().map(entry).collect::<Option<_>>()?)
         }
         Value::Measurement { .. } | Value::Range { .. } => return None,
     })
 }
 
-/// Returns JSON as a gram value; `null` has none.
-pub fn value_of(json: &Json) -> Option<Value> {
+/// Converts JSON to a gram value. `null` has no equivalent.
+pub fn json_to_value(json: &Json) -> Option<Value> {
     Some(match json {
         Json::Null => return None,
         Json::Bool(boolean) => Value::Boolean(*boolean),
@@ -38,15 +38,15 @@ pub fn value_of(json: &Json) -> Option<Value> {
                 Value::Decimal(Decimal::parse(&if text.contains('.') { text } else { format!("{text}.0") })?)
             }
         },
-        Json::Array(items) => Value::Array(items.iter().map(value_of).collect::<Option<_>>()?),
+        Json::Array(items) => Value::Array(items.iter().map(json_to_value).collect::<Option<_>>()?),
         Json::Object(entries) => {
-            let entry = |(key, value): (&String, &Json)| Some((key.clone(), value_of(value)?));
+            let entry = |(key, value): (&String, &Json)| Some((key.clone(), json_to_value(value)?));
             Value::Map(entries.iter().map(entry).collect::<Option<_>>()?)
         }
     })
 }
 
-/// Returns an integer as a JSON number, if one holds it exactly.
+/// Converts an integer to a JSON number, if that is exact.
 pub(crate) fn integer_number(integer: &Integer) -> Option<Number> {
     let small = integer.to_i128()?;
     i64::try_from(small).map(Number::from).or_else(|_| u64::try_from(small).map(Number::from)).ok()

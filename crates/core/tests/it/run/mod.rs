@@ -1,53 +1,56 @@
-//! The loop of an agent.
+//! The agent loop.
 
 mod errors;
 mod limits;
-mod promises;
+mod log;
+mod invariants;
 mod replay;
 mod scenarios;
 
 use patter_core::message::conversation::{self, Message, ToolCall, Usage};
-use patter_core::message::request::{Finish, Reply};
+use patter_core::message::request::{FinishReason, Reply};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
 use patter_core::run::{
-    Callable, Failure, FailureKind, Limits, PendingCall, Ruling, Run, RunError, RunOutcome, RunSpec, Step, Target,
+    CallTarget, Callable, FailureKind, Limits, PendingCall, Ruling, Run, RunError, RunFailure, RunOutcome, RunSpec,
+    Step,
 };
 use serde_json::{Value as Json, json};
 
-/// Something that happens to a run.
+/// An input to a run, in short form.
 #[derive(Debug, Clone)]
 enum Event {
-    /// The model says a text.
+    /// The model replies with a text.
     Says(&'static str),
-    /// The model makes calls: ids, tools, arguments.
+    /// The model requests calls: ids, tools, arguments.
     Calls(&'static [(&'static str, &'static str, &'static str)]),
     /// The model stops for another reason, with or without text.
-    Stops(Finish, &'static str),
-    /// The model cannot be called.
+    Stops(FinishReason, &'static str),
+    /// The model call fails.
     Fails(&'static str),
     Starts(&'static str),
-    Gives(&'static str, Json),
-    Breaks(&'static str, &'static str),
-    Approved(&'static str),
-    Refused(&'static str, &'static str),
+    Returns(&'static str, Json),
+    CallFails(&'static str, &'static str),
+    Approves(&'static str),
+    Refuses(&'static str, &'static str),
     Cancel,
     Tick(u64),
 }
 
-/// An agent with a tool that may be called again, one that may not, two that need a word, and another agent.
+/// Returns an agent with an idempotent tool, a non-idempotent one, one that needs approval, a denied one, and another
+/// agent.
 fn spec() -> RunSpec {
     let tool = |name: &str, idempotent| Callable {
         name: name.to_owned(),
-        target: Target::Tool { name: FullName::parse(name).unwrap(), idempotent },
+        target: CallTarget::Tool { name: FullName::parse(name).unwrap(), idempotent },
     };
-    let editor = Callable { name: "editor".into(), target: Target::Agent { name: "editor".into() } };
+    let editor = Callable { name: "editor".into(), target: CallTarget::Agent { name: "editor".into() } };
     let tools = vec![tool("sayHello", true), tool("mail/send", false), tool("askMe", false), tool("denied", true)];
     let tools = tools.into_iter().chain([editor]).collect();
     RunSpec { agent: "hello".into(), hash: "abc".into(), tools, ..RunSpec::default() }
 }
 
-fn limited(change: impl FnOnce(&mut Limits)) -> RunSpec {
+fn spec_with_limits(change: impl FnOnce(&mut Limits)) -> RunSpec {
     let mut spec = spec();
     change(&mut spec.limits);
     spec
@@ -62,7 +65,7 @@ fn decide(call: &PendingCall) -> Ruling {
     Ruling { decision, because: because.to_owned() }
 }
 
-fn reply(text: &str, calls: &[(&str, &str, &str)], finish: Finish) -> Reply {
+fn reply(text: &str, calls: &[(&str, &str, &str)], finish: FinishReason) -> Reply {
     let call = |(id, tool, arguments): &(&str, &str, &str)| ToolCall {
         id: (*id).to_owned(),
         tool: (*tool).to_owned(),
@@ -72,29 +75,31 @@ fn reply(text: &str, calls: &[(&str, &str, &str)], finish: Finish) -> Reply {
     Reply { text: text.to_owned(), calls: calls.iter().map(call).collect(), finish, usage, opaque: None }
 }
 
-fn tell(run: &mut Run, event: &Event) -> Result<(), RunError> {
+fn apply(run: &mut Run, event: &Event) -> Result<(), RunError> {
     let now = run.elapsed_ms() + 1;
     match event {
-        Event::Says(text) => run.reply(reply(text, &[], Finish::Stop), now, &decide),
-        Event::Calls(calls) => run.reply(reply("", calls, Finish::Stop), now, &decide),
-        Event::Stops(finish, text) => run.reply(reply(text, &[], finish.clone()), now, &decide),
+        Event::Says(text) => run.model_replied(reply(text, &[], FinishReason::Stop), now, &decide),
+        Event::Calls(calls) => run.model_replied(reply("", calls, FinishReason::Stop), now, &decide),
+        Event::Stops(finish, text) => run.model_replied(reply(text, &[], finish.clone()), now, &decide),
         Event::Fails(message) => {
-            run.model_failed(Failure { kind: FailureKind::Model, message: (*message).to_owned() }, now)
+            run.model_failed(RunFailure { kind: FailureKind::Model, message: (*message).to_owned() }, now)
         }
-        Event::Starts(id) => run.started(id),
-        Event::Gives(id, value) => run.finished(id, conversation::ToolOutcome::Value { value: value.clone() }, 5, now),
-        Event::Breaks(id, message) => {
-            run.finished(id, conversation::ToolOutcome::Error { message: (*message).to_owned() }, 5, now)
+        Event::Starts(id) => run.call_started(id),
+        Event::Returns(id, value) => {
+            run.call_finished(id, conversation::ToolOutcome::Value { value: value.clone() }, 5, now)
         }
-        Event::Approved(id) => run.approved(id),
-        Event::Refused(id, why) => run.refused(id, why, now),
+        Event::CallFails(id, message) => {
+            run.call_finished(id, conversation::ToolOutcome::Error { message: (*message).to_owned() }, 5, now)
+        }
+        Event::Approves(id) => run.approve(id),
+        Event::Refuses(id, why) => run.refuse(id, why, now),
         Event::Cancel => run.cancel(now),
         Event::Tick(now) => run.tick(*now),
     }
 }
 
-/// Shows what is next in a line: calls that were started have a `*`.
-fn shown_step(run: &Run) -> String {
+/// Formats the next step as one line. Started calls are marked with `*`.
+fn format_step(run: &Run) -> String {
     let started = |call: &&PendingCall| format!("{}{}", call.id, if call.started { "*" } else { "" });
     match run.step() {
         Step::CallModel { messages } => {
@@ -103,7 +108,7 @@ fn shown_step(run: &Run) -> String {
         }
         Step::CallTools { calls } => format!("tools {}", calls.iter().map(started).collect::<Vec<_>>().join(" ")),
         Step::AskApproval { calls } => {
-            format!("ask {}", calls.iter().map(|asked| asked.call.id.as_str()).collect::<Vec<_>>().join(" "))
+            format!("ask {}", calls.iter().map(|request| request.call.id.as_str()).collect::<Vec<_>>().join(" "))
         }
         Step::Done(RunOutcome::Answer { text, value: None, .. }) => format!("answer {text}"),
         Step::Done(RunOutcome::Answer { value: Some(value), .. }) => format!("answer {value}"),
@@ -112,7 +117,7 @@ fn shown_step(run: &Run) -> String {
     }
 }
 
-fn shown(messages: &[Message]) -> Vec<String> {
+fn transcript(messages: &[Message]) -> Vec<String> {
     let one = |message: &Message| match message {
         Message::User { text } => format!("user: {text}"),
         Message::Assistant { text, calls, .. } => {
@@ -124,18 +129,18 @@ fn shown(messages: &[Message]) -> Vec<String> {
     messages.iter().map(one).collect()
 }
 
-fn loaded(run: &Run) -> Run {
+fn reload(run: &Run) -> Run {
     Run::load(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
-/// Plays events after `Hi`, saving and loading the run in between. Compares what was next after each.
+/// Applies events after the input `Hi`, saving and loading the run in between, and compares the next step after each.
 #[track_caller]
 fn play(spec: RunSpec, conversation: Vec<Message>, events: &[(Event, &str)]) -> Run {
     let mut run = Run::start(spec, conversation, "Hi", 0).unwrap();
     for (event, expected) in events {
-        tell(&mut run, event).unwrap_or_else(|error| panic!("{event:?}: {error}"));
-        assert_eq!(shown_step(&run), *expected, "after {event:?}");
-        let again = loaded(&run);
+        apply(&mut run, event).unwrap_or_else(|error| panic!("{event:?}: {error}"));
+        assert_eq!(format_step(&run), *expected, "after {event:?}");
+        let again = reload(&run);
         assert_eq!(again, run);
         run = again;
     }
@@ -143,8 +148,8 @@ fn play(spec: RunSpec, conversation: Vec<Message>, events: &[(Event, &str)]) -> 
 }
 
 #[track_caller]
-fn check(events: &[(Event, &str)], transcript: &[&str]) -> Run {
+fn check(events: &[(Event, &str)], expected: &[&str]) -> Run {
     let run = play(spec(), Vec::new(), events);
-    assert_eq!(shown(run.conversation()), transcript);
+    assert_eq!(transcript(run.conversation()), expected);
     run
 }

@@ -1,38 +1,37 @@
-//! Random runs, played again: with the same agent nothing differs, and with one that was edited just that.
+//! Replays of random runs: with the same agent nothing differs, and with an edited agent only the edit does.
 
-use super::promises::{Chance, any_spec, chance};
+use super::invariants::{RandomInput, any_spec, random_input};
 use super::*;
 use crate::generate::cases;
-use patter_core::message::request::{Frame, FramedTool, Settings};
+use patter_core::message::request::{RequestTemplate, Settings, TemplateTool};
 use patter_core::run::RunInput;
-use patter_core::session::Entry;
-use patter_core::session::replay::{After, Comparison, CurrentAgent, CurrentAgents, Difference, compare};
+use patter_core::session::LogEntry;
+use patter_core::session::replay::{CurrentAgent, CurrentAgents, Difference, OnDifference, ReplayComparison, compare};
 use proptest::prelude::*;
 
-/// An agent as it is now.
+/// The current version of an agent.
 #[derive(Clone)]
 struct Now {
-    frame: Frame,
+    frame: RequestTemplate,
     spec: RunSpec,
     decide: fn(&PendingCall) -> Ruling,
 }
 
 impl CurrentAgents for Now {
-    fn actor(&self, _: &[String], _: &str) -> Option<CurrentAgent<'_>> {
-        let (frame, spec) = (self.frame.clone().into(), self.spec.clone());
-        Some(CurrentAgent { frame, spec, decide: Box::new(self.decide) })
+    fn find(&self, _: &[String], _: &str) -> Option<CurrentAgent<'_>> {
+        Some(CurrentAgent { frame: self.frame.clone().into(), spec: self.spec.clone(), decide: Box::new(self.decide) })
     }
 }
 
 impl Now {
     fn new(spec: RunSpec) -> Self {
-        let tool = |callable: &Callable| FramedTool {
+        let tool = |callable: &Callable| TemplateTool {
             name: callable.name.clone(),
             description: "Works".into(),
             schema: json!({"type": "object"}).into(),
             is_strict: false,
         };
-        let frame = Frame {
+        let frame = RequestTemplate {
             model: "demo".into(),
             instruction: "Greet.".into(),
             tools: spec.tools.iter().map(tool).collect(),
@@ -42,32 +41,35 @@ impl Now {
         Self { frame, spec, decide }
     }
 
-    /// Records a run of it.
-    fn recorded(&self, chances: &[Chance]) -> Vec<Entry> {
+    /// Records a run of the agent.
+    fn record(&self, inputs: &[RandomInput]) -> Vec<LogEntry> {
         let mut run = Run::start(self.spec.clone(), Vec::new(), "Hi", 0).unwrap();
         let frame = Some(self.frame.clone().into());
         let mut entries =
-            vec![Entry::Began { run: vec![], frame, bindings: String::new(), beginning: run.beginning() }];
-        for chance in chances {
-            let input = chance.input(&run);
+            vec![LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start: run.to_start() }];
+        for random in inputs {
+            let input = random.to_value(&run);
             if run.apply(input.clone()).is_ok() {
-                entries.push(Entry::Input { run: vec![], input });
+                entries.push(LogEntry::InputReceived { run: vec![], input });
             }
         }
         entries
     }
 
-    fn compared(&self, entries: &[Entry], after: After) -> Comparison {
-        compare(entries.to_vec(), self, after).unwrap()
+    fn compare_with(&self, entries: &[LogEntry], on_difference: OnDifference) -> ReplayComparison {
+        compare(entries.to_vec(), self, on_difference).unwrap()
     }
 }
 
-fn replies(entries: &[Entry]) -> usize {
-    entries.iter().filter(|entry| matches!(entry, Entry::Input { input: RunInput::Reply { .. }, .. })).count()
+fn replies(entries: &[LogEntry]) -> usize {
+    entries
+        .iter()
+        .filter(|entry| matches!(entry, LogEntry::InputReceived { input: RunInput::ModelReplied { .. }, .. }))
+        .count()
 }
 
-/// Returns all that differs.
-fn found(compared: &Comparison) -> Vec<String> {
+/// Returns all differences.
+fn descriptions(compared: &ReplayComparison) -> Vec<String> {
     let differences = compared.divergences.iter().flat_map(|divergence| &divergence.differences);
     differences.map(ToString::to_string).collect()
 }
@@ -83,168 +85,173 @@ proptest! {
     #![proptest_config(cases(100))]
 
     #[test]
-    fn what_differs_is_what_was_edited(spec in any_spec(), chances in prop::collection::vec(chance(), 0..50)) {
+    fn only_the_edit_differs(spec in any_spec(), inputs in prop::collection::vec(random_input(), 0..50)) {
         let now = Now::new(spec);
-        let entries = now.recorded(&chances);
-        for after in [After::Stop, After::GoOn] {
-            let compared = now.compared(&entries, after);
-            prop_assert_eq!((compared.same, compared.divergences, compared.turns), (replies(&entries), vec![], 1));
+        let entries = now.record(&inputs);
+        for on_difference in [OnDifference::Stop, OnDifference::Continue] {
+            let compared = now.compare_with(&entries, on_difference);
+            prop_assert_eq!((compared.identical, compared.divergences, compared.turns), (replies(&entries), vec![], 1));
         }
         type Edit = (fn(&mut Now), &'static str);
         let edits: [Edit; 7] = [
-            (|now| now.frame.instruction = "Greet kindly.".into(), "the instruction is another"),
-            (|now| now.frame.model = "OpenAI/gpt-4o".into(), "the model is `OpenAI/gpt-4o`, and was `demo`"),
-            (|now| now.frame.settings.temperature = Some(0.5), "`temperature` is 0.5, and was left to the provider"),
-            (|now| drop(now.frame.tools.remove(0)), "the tool `sayHello` is not offered, and was"),
-            (|now| now.frame.tools.reverse(), "the tools stand in another order"),
+            (|now| now.frame.instruction = "Greet kindly.".into(), "the instruction changed"),
+            (|now| now.frame.model = "OpenAI/gpt-4o".into(), "the model changed from `demo` to `OpenAI/gpt-4o`"),
+            (|now| now.frame.settings.temperature = Some(0.5), "`temperature` changed from the provider's default to 0.5"),
+            (|now| drop(now.frame.tools.remove(0)), "the tool `sayHello` was removed"),
+            (|now| now.frame.tools.reverse(), "the order of the tools changed"),
             (|now| now.frame.tools[1].description = "Mails".into(),
-                "the tool `mail/send` is shown in another way: its description"),
+                "the tool `mail/send` changed: description"),
             (|now| now.frame.tools[2].schema = json!({}).into(),
-                "the tool `askMe` is shown in another way: the schema of its arguments"),
+                "the tool `askMe` changed: argument schema"),
         ];
-        // What the model is given counts when it is first called.
+        // A changed frame is reported at the first model call.
         let is_called = entries.iter().any(|entry| {
-            matches!(entry, Entry::Input { input: RunInput::Reply { .. } | RunInput::ModelFailed { .. }, .. })
+            matches!(entry, LogEntry::InputReceived { input: RunInput::ModelReplied { .. } | RunInput::ModelFailed { .. }, .. })
         });
         for (edit, expected) in edits {
             let mut edited = now.clone();
             edit(&mut edited);
-            for after in [After::Stop, After::GoOn] {
-                let compared = edited.compared(&entries, after);
+            for on_difference in [OnDifference::Stop, OnDifference::Continue] {
+                let compared = edited.compare_with(&entries, on_difference);
                 let expected: &[&str] = if is_called { &[expected] } else { &[] };
-                prop_assert_eq!(found(&compared), expected);
-                prop_assert!(compared.divergences.iter().all(|divergence| divergence.place.model_call == 1));
+                prop_assert_eq!(descriptions(&compared), expected);
+                prop_assert!(compared.divergences.iter().all(|divergence| divergence.location.model_call == 1));
             }
         }
     }
 
     #[test]
-    fn what_is_decided_otherwise_is_told(spec in any_spec(), chances in prop::collection::vec(chance(), 0..50)) {
+    fn changed_rulings_are_reported(spec in any_spec(), inputs in prop::collection::vec(random_input(), 0..50)) {
         let now = Now::new(spec);
-        let entries = now.recorded(&chances);
+        let entries = now.record(&inputs);
         let edited = Now { decide: denies_mail, ..now.clone() };
-        let compared = edited.compared(&entries, After::Stop);
+        let compared = edited.compare_with(&entries, OnDifference::Stop);
         for divergence in &compared.divergences {
             for difference in &divergence.differences {
-                // Where nothing is left to be called, a limit may be the next thing.
-                let is_it = match difference {
+                // With all calls denied, the run may reach a limit next.
+                let is_expected = match difference {
                     Difference::Ruling { tool, .. } => tool == "mail/send",
                     other => matches!(other, Difference::Ends { .. }) && divergence.differences.len() > 1,
                 };
-                prop_assert!(is_it, "{}", difference);
+                prop_assert!(is_expected, "{}", difference);
             }
         }
-        // Gone on with, the rest fits, as what was decided then takes the place of what is now.
-        let all = edited.compared(&entries, After::GoOn);
-        let places = |compared: &Comparison| compared.divergences.iter().map(|one| one.place.clone()).collect::<Vec<_>>();
-        prop_assert!(places(&all).starts_with(&places(&compared)));
-        prop_assert_eq!(all.same + all.divergences.len(), replies(&entries));
-        let is_decided = |entry: &Entry| match entry {
-            Entry::Input { input: RunInput::Reply { reply, rulings, .. }, .. } => {
+        // When continuing, the recorded rulings are used, so the remaining inputs fit.
+        let all = edited.compare_with(&entries, OnDifference::Continue);
+        let locations = |compared: &ReplayComparison| {
+            compared.divergences.iter().map(|divergence| divergence.location.clone()).collect::<Vec<_>>()
+        };
+        prop_assert!(locations(&all).starts_with(&locations(&compared)));
+        prop_assert_eq!(all.identical + all.divergences.len(), replies(&entries));
+        let has_ruling = |entry: &LogEntry| match entry {
+            LogEntry::InputReceived { input: RunInput::ModelReplied { reply, rulings, .. }, .. } => {
                 !rulings.is_empty() && reply.calls.iter().all(|call| call.tool == "mail/send")
             }
             _ => false,
         };
-        prop_assert!(!entries.iter().any(is_decided) || !compared.divergences.is_empty());
+        prop_assert!(!entries.iter().any(has_ruling) || !compared.divergences.is_empty());
     }
 }
 
-/// A call that failed at once because there was no such tool waits now for a result, and one that was made fails at once.
+/// A call that failed because the tool was unknown now waits for a result, and one that was made now fails.
 #[test]
-fn what_was_recorded_goes_on_whatever_becomes_of_its_calls() {
+fn replays_continue_when_tools_appear_or_disappear() {
     let full = spec();
     let mut less = spec();
     less.tools.retain(|callable| callable.name != "sayHello");
-    (less.hash, less.agent) = ("less".into(), full.agent.clone());
+    less.hash = "less".into();
     let allow = || Ruling { decision: Decision::Allow, because: "the agent declares it".into() };
-    let ask = || Ruling { decision: Decision::Ask, because: "asked".into() };
-    let calls =
-        |rulings| RunInput::Reply { reply: reply("", &[("a", "sayHello", "{}")], Finish::Stop), rulings, at: 5 };
+    let ask = || Ruling { decision: Decision::Ask, because: "rule".into() };
+    let calls = |rulings| RunInput::ModelReplied {
+        reply: reply("", &[("a", "sayHello", "{}")], FinishReason::Stop),
+        rulings,
+        at: 5,
+    };
     let outcome = conversation::ToolOutcome::Value { value: json!("Hello!") };
-    let (call_id, usage) = ("a".to_owned(), Usage::default());
-    let done = RunInput::Finished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, at: 10 };
-    let ends = RunInput::Reply { reply: reply("Done", &[], Finish::Stop), rulings: vec![], at: 15 };
+    let call_id = "a".to_owned();
+    let usage = Usage::default();
+    let done = RunInput::CallFinished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, at: 10 };
+    let ends = RunInput::ModelReplied { reply: reply("Done", &[], FinishReason::Stop), rulings: vec![], at: 15 };
     let check = |then: &RunSpec, now: &RunSpec, input: &[RunInput], expected: &[&str]| {
         let recorded = Now::new(then.clone());
-        let beginning = Run::start(then.clone(), Vec::new(), "Hi", 0).unwrap().beginning();
+        let start = Run::start(then.clone(), Vec::new(), "Hi", 0).unwrap().to_start();
         let frame = Some(recorded.frame.clone().into());
-        let began = Entry::Began { run: vec![], frame, bindings: String::new(), beginning };
-        let input = input.iter().map(|input| Entry::Input { run: vec![], input: input.clone() });
-        let entries: Vec<_> = std::iter::once(began).chain(input).collect();
+        let started = LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start };
+        let input = input.iter().map(|input| LogEntry::InputReceived { run: vec![], input: input.clone() });
+        let entries: Vec<_> = std::iter::once(started).chain(input).collect();
         let now = Now { frame: recorded.frame, ..Now::new(now.clone()) };
-        let compared = now.compared(&entries, After::GoOn);
+        let compared = now.compare_with(&entries, OnDifference::Continue);
         assert_eq!(
-            (found(&compared).iter().map(String::as_str).collect::<Vec<_>>(), compared.is_cut),
+            (descriptions(&compared).iter().map(String::as_str).collect::<Vec<_>>(), compared.is_truncated),
             (expected.to_vec(), false)
         );
         let whole = entries.len();
-        assert!(now.compared(&entries[..whole - 1], After::GoOn).is_cut);
+        assert!(now.compare_with(&entries[..whole - 1], OnDifference::Continue).is_truncated);
     };
-    check(&less, &full, &[calls(vec![]), ends.clone()], &["the model calls `sayHello`, which the agent had not"]);
-    let gone = ["the model calls `sayHello`, which the agent has no more", "message 3 of the conversation is another"];
+    check(&less, &full, &[calls(vec![]), ends.clone()], &["the model calls `sayHello`, which the agent did not have"]);
+    let gone = ["the model calls `sayHello`, which the agent no longer has", "message 3 of the conversation differs"];
     check(&full, &less, &[calls(vec![allow()]), done.clone(), ends.clone()], &gone);
-    let approved = RunInput::Approved { call_id };
+    let approved = RunInput::CallApproved { call_id };
     check(&full, &less, &[calls(vec![ask()]), approved, done, ends], &gone);
 }
 
-/// Replies and what differs, for an agent whose spec was edited.
+/// Edits of the specification, and the differences they cause.
 #[test]
-fn limits_tools_and_forms() {
-    let says = |text: &str, calls: &[(&str, &str, &str)]| RunInput::Reply {
+fn edits_of_limits_tools_and_answer_schemas_are_reported() {
+    let replies_with = |text: &str, calls: &[(&str, &str, &str)]| RunInput::ModelReplied {
         rulings: calls
             .iter()
             .map(|_| Ruling { decision: Decision::Allow, because: "the agent declares it".into() })
             .collect(),
-        reply: reply(text, calls, Finish::Stop),
+        reply: reply(text, calls, FinishReason::Stop),
         at: 5,
     };
-    let done = |id: &str| RunInput::Finished {
+    let done = |id: &str| RunInput::CallFinished {
         call_id: id.into(),
         outcome: conversation::ToolOutcome::Value { value: json!("Hello!") },
         duration_ms: 1,
         usage: Usage::default(),
         at: 10,
     };
-    let hello = [says("", &[("a", "sayHello", "{}")]), done("a"), says("Done", &[])];
+    let hello = [replies_with("", &[("a", "sayHello", "{}")]), done("a"), replies_with("Done", &[])];
     let check = |edit: &dyn Fn(&mut RunSpec), expected: &[&str]| {
         let now = Now::new(spec());
-        let begun = Run::start(spec(), Vec::new(), "Hi", 0).unwrap().beginning();
+        let start = Run::start(spec(), Vec::new(), "Hi", 0).unwrap().to_start();
         let frame = Some(now.frame.clone().into());
-        let began = Entry::Began { run: vec![], frame, bindings: String::new(), beginning: begun };
-        let input = hello.iter().map(|input| Entry::Input { run: vec![], input: input.clone() });
-        let entries: Vec<_> = std::iter::once(began).chain(input).collect();
+        let started = LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start };
+        let input = hello.iter().map(|input| LogEntry::InputReceived { run: vec![], input: input.clone() });
+        let entries: Vec<_> = std::iter::once(started).chain(input).collect();
         let mut edited = now.clone();
         edited.spec.hash = "other".into();
         edit(&mut edited.spec);
-        let compared = edited.compared(&entries, After::Stop);
-        let places = compared.divergences.iter().map(|divergence| divergence.place.to_string());
-        assert_eq!(places.chain(found(&compared)).collect::<Vec<_>>(), expected);
+        let compared = edited.compare_with(&entries, OnDifference::Stop);
+        let locations = compared.divergences.iter().map(|divergence| divergence.location.to_string());
+        assert_eq!(locations.chain(descriptions(&compared)).collect::<Vec<_>>(), expected);
     };
     check(&|_| {}, &[]);
     check(
         &|spec| spec.limits.max_model_calls = 1,
         &[
             "turn 1, model call 1 of `hello`",
-            "the run ends here: the limit of 1 model calls is reached, and there is no answer",
+            "the run now ends here: reached the limit of 1 model calls without an answer",
         ],
     );
     check(
         &|spec| spec.limits.max_tool_calls = Some(0),
-        &[
-            "turn 1, model call 1 of `hello`",
-            "the run ends here: the model asked for 1 calls of tools, and 0 are allowed",
-        ],
+        &["turn 1, model call 1 of `hello`", "the run now ends here: the model requested 1 tool calls (limit: 0)"],
     );
     check(
         &|spec| drop(spec.tools.remove(0)),
-        &["turn 1, model call 1 of `hello`", "the model calls `sayHello`, which the agent has no more"],
+        &["turn 1, model call 1 of `hello`", "the model calls `sayHello`, which the agent no longer has"],
     );
     check(
-        &|spec| spec.tools[0].target = Target::Tool { name: FullName::parse("ours/hello").unwrap(), idempotent: true },
-        &["turn 1, model call 1 of `hello`", "the call of `sayHello` is served by `ours/hello`, and was by `sayHello`"],
+        &|spec| {
+            spec.tools[0].target = CallTarget::Tool { name: FullName::parse("ours/hello").unwrap(), idempotent: true }
+        },
+        &["turn 1, model call 1 of `hello`", "the target of `sayHello` changed from `sayHello` to `ours/hello`"],
     );
     check(
         &|spec| spec.returns = Some(json!({"type": "integer"})),
-        &["turn 1, model call 2 of `hello`", "the run goes on, and ended here: with an answer"],
+        &["turn 1, model call 2 of `hello`", "the run now continues; it ended here: answered"],
     );
 }

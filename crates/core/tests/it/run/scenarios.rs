@@ -1,22 +1,22 @@
-//! What happens, in what order, and what is said.
+//! Scenarios: sequences of inputs, the steps in between, and the conversation that results.
 
-use super::Event::{Approved, Breaks, Calls, Cancel, Fails, Gives, Refused, Says, Starts, Stops};
+use super::Event::{Approves, CallFails, Calls, Cancel, Fails, Refuses, Returns, Says, Starts, Stops};
 use super::*;
 
 #[test]
 fn an_agent_without_tools_answers() {
     let run = check(&[(Says("Hello!"), "answer Hello!")], &["user: Hi", "model: Hello!"]);
     assert_eq!((run.model_calls(), run.usage().output_tokens, run.elapsed_ms()), (1, 3, 1));
-    assert!(matches!(run.outcome(), Some(RunOutcome::Answer { finish: Finish::Stop, .. })));
+    assert!(matches!(run.outcome(), Some(RunOutcome::Answer { finish: FinishReason::Stop, .. })));
 }
 
 #[test]
-fn a_tool_is_called_and_its_result_read() {
+fn a_tool_is_called_and_its_result_is_used() {
     let run = check(
         &[
             (Calls(&[("1", "sayHello", r#"{"personName": "Ada"}"#)]), "tools 1"),
             (Starts("1"), "tools 1*"),
-            (Gives("1", json!("Hello, Ada!")), "model"),
+            (Returns("1", json!("Hello, Ada!")), "model"),
             (Says("I greeted Ada."), "answer I greeted Ada."),
         ],
         &[
@@ -36,15 +36,15 @@ fn a_tool_is_called_and_its_result_read() {
 }
 
 #[test]
-fn results_come_in_any_order_and_go_in_that_of_the_calls() {
+fn results_are_sorted_by_call_order() {
     let calls = Calls(&[("a", "sayHello", "{}"), ("b", "mail/send", ""), ("c", "sayHello", "{}")]);
     check(
         &[
             (calls, "tools a b c"),
             (Starts("c"), "tools a b c*"),
-            (Gives("c", json!(3)), "tools a b"),
-            (Gives("a", json!({"x": 1.5})), "tools b"),
-            (Breaks("b", "no such address"), "model"),
+            (Returns("c", json!(3)), "tools a b"),
+            (Returns("a", json!({"x": 1.5})), "tools b"),
+            (CallFails("b", "no such address"), "model"),
             (Says("Done."), "answer Done."),
         ],
         &[
@@ -59,20 +59,20 @@ fn results_come_in_any_order_and_go_in_that_of_the_calls() {
 }
 
 #[test]
-fn what_cannot_be_called_is_told_to_the_model_which_tries_again() {
+fn invalid_calls_are_reported_to_the_model_which_retries() {
     let run = check(
         &[
             (Calls(&[("1", "sayHelo", "{}"), ("2", "sayHello", r#"{"personName": "#), ("3", "fly", "{}")]), "model"),
             (Calls(&[("4", "sayHello", r#"{"personName":"Ada"}"#)]), "tools 4"),
-            (Breaks("4", "`personName`: expected an Int, found \"Ada\""), "model"),
+            (CallFails("4", "`personName`: expected an Int, found \"Ada\""), "model"),
             (Says("I cannot."), "answer I cannot."),
         ],
         &[
             "user: Hi",
             r#"model:  1=sayHelo({}) 2=sayHello({"personName": ) 3=fly({})"#,
             "1=sayHelo: error: there is no tool `sayHelo`; did you mean `sayHello`?",
-            "2=sayHello: error: the arguments of `sayHello` are not JSON: EOF while parsing a value at line 1 column 15",
-            "3=fly: error: there is no tool `fly`; the tools are `sayHello`, `mail/send`, `askMe`, `denied`, `editor`",
+            "2=sayHello: error: the arguments of `sayHello` are not valid JSON: EOF while parsing a value at line 1 column 15",
+            "3=fly: error: there is no tool `fly`; available tools: `sayHello`, `mail/send`, `askMe`, `denied`, `editor`",
             r#"model:  4=sayHello({"personName":"Ada"})"#,
             "4=sayHello: error: `personName`: expected an Int, found \"Ada\"",
             "model: I cannot.",
@@ -84,25 +84,25 @@ fn what_cannot_be_called_is_told_to_the_model_which_tries_again() {
 }
 
 #[test]
-fn an_agent_with_no_tools_is_told_so() {
+fn an_agent_without_tools_gets_an_error_for_a_call() {
     let bare = RunSpec { tools: Vec::new(), ..spec() };
     let run = play(bare, Vec::new(), &[(Calls(&[("1", "fly", "{}")]), "model")]);
-    assert_eq!(shown(run.conversation())[2], "1=fly: error: there is no tool `fly`; there are no tools");
+    assert_eq!(transcript(run.conversation())[2], "1=fly: error: there is no tool `fly`; this agent has no tools");
 }
 
 #[test]
-fn someone_is_asked_while_other_calls_run() {
+fn approval_is_requested_while_other_calls_run() {
     let calls = Calls(&[("a", "askMe", "{}"), ("b", "sayHello", "{}"), ("c", "askMe", "{}"), ("d", "denied", "{}")]);
     let run = check(
         &[
             (calls, "tools b"),
             (Starts("b"), "ask a c"),
-            (Refused("c", "not today"), "ask a"),
-            (Approved("a"), "tools a b*"),
-            (Gives("b", json!("b")), "tools a"),
-            (Gives("a", json!("a")), "model"),
+            (Refuses("c", "not today"), "ask a"),
+            (Approves("a"), "tools a b*"),
+            (Returns("b", json!("b")), "tools a"),
+            (Returns("a", json!("a")), "model"),
             (Calls(&[("e", "askMe", "{}")]), "ask e"),
-            (Refused("e", " "), "model"),
+            (Refuses("e", " "), "model"),
         ],
         &[
             "user: Hi",
@@ -112,7 +112,7 @@ fn someone_is_asked_while_other_calls_run() {
             "c=askMe: not permitted: not today",
             "d=denied: not permitted: `deny denied` in patter.toml",
             "model:  e=askMe({})",
-            "e=askMe: not permitted: it was not approved",
+            "e=askMe: not permitted: the call was not approved",
         ],
     );
     let used = run.response().tools_used;
@@ -122,35 +122,35 @@ fn someone_is_asked_while_other_calls_run() {
 }
 
 #[test]
-fn whoever_is_asked_learns_why_and_the_executor_learns_the_answer() {
+fn approval_requests_have_a_reason_and_mark_the_call_as_approved() {
     let mut run = play(spec(), Vec::new(), &[(Calls(&[("a", "askMe", r#"{"n": 1}"#)]), "ask a")]);
     let Step::AskApproval { calls } = run.step() else { panic!("{:?}", run.step()) };
     assert_eq!((calls[0].because, &calls[0].call.arguments), ("`ask askMe` in patter.toml", &json!({"n": 1})));
-    run.approved("a").unwrap();
+    run.approve("a").unwrap();
     let Step::CallTools { calls } = run.step() else { panic!("{:?}", run.step()) };
     assert!(calls[0].approved && !calls[0].started);
 }
 
 #[test]
-fn after_a_crash_calls_that_may_have_been_made_are_in_doubt() {
+fn after_a_crash_started_calls_are_in_doubt_unless_idempotent() {
     let calls = Calls(&[("a", "sayHello", ""), ("b", "mail/send", ""), ("c", "mail/send", ""), ("d", "editor", "")]);
     let events = [(calls, "tools a b c d"), (Starts("a"), "tools a* b c d"), (Starts("b"), "tools a* b* c d")];
-    let run = loaded(&play(spec(), Vec::new(), &events));
+    let run = reload(&play(spec(), Vec::new(), &events));
     let Step::CallTools { calls } = run.step() else { panic!("{:?}", run.step()) };
-    let doubts: Vec<_> = calls.iter().filter(|call| call.in_doubt()).map(|call| call.id.as_str()).collect();
-    assert_eq!(doubts, ["b"]);
+    let in_doubt: Vec<_> = calls.iter().filter(|call| call.is_in_doubt()).map(|call| call.id.as_str()).collect();
+    assert_eq!(in_doubt, ["b"]);
 }
 
 #[test]
-fn a_conversation_goes_on() {
+fn a_conversation_continues_over_several_runs() {
     let first = check(&[(Says("Hello!"), "answer Hello!")], &["user: Hi", "model: Hello!"]);
     let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1"), (Cancel, "cancelled")];
     let second = play(spec(), first.conversation().to_vec(), &events);
-    assert_eq!(second.added().len(), 3);
-    let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1-2"), (Gives("1-2", json!("x")), "model")];
+    assert_eq!(second.new_messages().len(), 3);
+    let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1-2"), (Returns("1-2", json!("x")), "model")];
     let third = play(spec(), second.conversation().to_vec(), &events);
     assert_eq!(
-        shown(third.conversation()),
+        transcript(third.conversation()),
         [
             "user: Hi",
             "model: Hello!",
@@ -166,7 +166,7 @@ fn a_conversation_goes_on() {
 }
 
 #[test]
-fn calls_get_ids_of_their_own() {
+fn call_ids_are_made_unique() {
     let calls = Calls(&[("", "denied", ""), ("a", "denied", ""), ("a", "denied", ""), (" ", "denied", "")]);
     check(
         &[(calls, "model"), (Calls(&[("a", "denied", ""), ("a-2", "denied", "")]), "model")],
@@ -185,10 +185,10 @@ fn calls_get_ids_of_their_own() {
 }
 
 #[test]
-fn what_has_finished_is_kept_when_a_run_is_stopped() {
+fn cancelling_keeps_finished_results() {
     let calls = Calls(&[("a", "sayHello", "{}"), ("b", "mail/send", "{}"), ("c", "askMe", "{}")]);
     let run = check(
-        &[(calls, "tools a b"), (Starts("a"), "tools a* b"), (Gives("b", json!(2)), "ask c"), (Cancel, "cancelled")],
+        &[(calls, "tools a b"), (Starts("a"), "tools a* b"), (Returns("b", json!(2)), "ask c"), (Cancel, "cancelled")],
         &[
             "user: Hi",
             "model:  a=sayHello({}) b=mail/send({}) c=askMe({})",
@@ -201,51 +201,51 @@ fn what_has_finished_is_kept_when_a_run_is_stopped() {
 }
 
 #[test]
-fn a_model_that_fails_ends_the_run() {
+fn a_failed_model_call_ends_the_run() {
     let events = [(Fails("the provider is overloaded"), "LLMAPIError: the provider is overloaded")];
     let run = check(&events, &["user: Hi"]);
     assert_eq!((run.model_calls(), run.response().content.as_str()), (1, ""));
 }
 
 #[test]
-fn a_model_that_says_nothing_ends_the_run() {
+fn an_empty_reply_ends_the_run() {
     for (finish, expected) in [
-        (Finish::Stop, "LLMAPIError: the model gave an empty answer"),
-        (Finish::Length, "LLMAPIError: the model used up its `maxTokens` before it said anything"),
-        (Finish::Filtered, "LLMAPIError: the provider held the answer back"),
-        (Finish::Refused, "LLMAPIError: the model refused to answer"),
-        (Finish::Other("pause".into()), "LLMAPIError: the model gave no answer: it stopped with `pause`"),
+        (FinishReason::Stop, "LLMAPIError: the model returned an empty answer"),
+        (FinishReason::Length, "LLMAPIError: the model reached `maxTokens` before producing any text"),
+        (FinishReason::Filtered, "LLMAPIError: the provider withheld the answer"),
+        (FinishReason::Refused, "LLMAPIError: the model refused to answer"),
+        (FinishReason::Other("pause".into()), "LLMAPIError: the model returned no answer: it stopped with `pause`"),
     ] {
         check(&[(Stops(finish, " \n"), expected)], &["user: Hi"]);
     }
 }
 
 #[test]
-fn a_text_that_is_cut_off_is_told_as_such() {
-    let run = check(&[(Stops(Finish::Length, "Hel"), "answer Hel")], &["user: Hi", "model: Hel"]);
-    assert!(matches!(run.outcome(), Some(RunOutcome::Answer { finish: Finish::Length, .. })));
+fn truncated_replies_are_marked() {
+    let run = check(&[(Stops(FinishReason::Length, "Hel"), "answer Hel")], &["user: Hi", "model: Hel"]);
+    assert!(matches!(run.outcome(), Some(RunOutcome::Answer { finish: FinishReason::Length, .. })));
     let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
-    run.reply(reply("", &[("1", "sayHello", "{\"a")], Finish::Length), 1, &decide).unwrap();
-    let told = shown(run.conversation()).pop().unwrap();
-    assert!(told.ends_with("; they are cut off, as the reply was too long"), "{told}");
+    run.model_replied(reply("", &[("1", "sayHello", "{\"a")], FinishReason::Length), 1, &decide).unwrap();
+    let result = transcript(run.conversation()).pop().unwrap();
+    assert!(result.ends_with("; the reply was cut off at its length limit"), "{result}");
 }
 
 #[test]
-fn a_reply_that_cannot_be_read_is_asked_for_again() {
+fn a_malformed_reply_is_retried() {
     let run = check(
-        &[(Stops(Finish::Malformed, "call:default_api"), "model"), (Says("Hello!"), "answer Hello!")],
+        &[(Stops(FinishReason::Malformed, "call:default_api"), "model"), (Says("Hello!"), "answer Hello!")],
         &["user: Hi", "model: Hello!"],
     );
     assert_eq!((run.model_calls(), run.usage().input_tokens), (2, 14));
 }
 
 #[test]
-fn what_a_provider_wants_back_is_kept() {
+fn opaque_provider_data_is_preserved() {
     let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
     let opaque = conversation::Opaque { wire: "gemini".into(), data: json!({"sig": "x"}) };
-    let said = Reply { opaque: Some(opaque.clone()), ..reply("", &[("1", "fly", "{}")], Finish::Stop) };
-    run.reply(said, 1, &decide).unwrap();
+    let message = Reply { opaque: Some(opaque.clone()), ..reply("", &[("1", "fly", "{}")], FinishReason::Stop) };
+    run.model_replied(message, 1, &decide).unwrap();
     assert!(
-        matches!(&loaded(&run).conversation()[1], Message::Assistant { opaque: Some(kept), .. } if *kept == opaque)
+        matches!(&reload(&run).conversation()[1], Message::Assistant { opaque: Some(found), .. } if *found == opaque)
     );
 }

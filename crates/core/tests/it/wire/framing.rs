@@ -1,4 +1,4 @@
-//! Streams as bytes: how they are split, and what is not what it should be.
+//! Framing of streams, and bodies that are not streams.
 
 use super::{feed, file, stream};
 use patter_core::message::request::Delta;
@@ -22,7 +22,7 @@ const FILES: [(Wire, &str); 14] = [
     (Wire::Ollama, "midway.stream"),
 ];
 
-/// Returns the text that a stream has.
+/// Returns the text of a stream.
 fn text(wire: Wire, bytes: &[u8]) -> String {
     let (deltas, _) = stream(wire, bytes);
     let pieces = deltas.iter().map(|delta| match delta {
@@ -33,7 +33,7 @@ fn text(wire: Wire, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn events_are_put_together() {
+fn events_are_assembled() {
     let event = r#"{"choices": [{"delta": {"content": "é"}}]}"#;
     let split = "data: {\"choices\": [{\"delta\":\ndata:{\"content\": \"é\"}}]}";
     let cases = [
@@ -55,20 +55,20 @@ fn events_are_put_together() {
 }
 
 #[test]
-fn the_last_line_needs_no_end() {
+fn the_last_line_may_be_unterminated() {
     let piece = "data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}";
     let (deltas, end) = stream(Wire::Chat, format!("{piece}\n\ndata: [DONE]").as_bytes());
     assert_eq!(deltas, [Delta::Text { text: "Hi".into() }]);
     assert_eq!(end.unwrap().text, "Hi");
     let (_, end) = stream(Wire::Ollama, br#"{"message": {"content": "Hi"}, "done": true}"#);
     assert_eq!(end.unwrap().text, "Hi");
-    assert_eq!(stream(Wire::Chat, piece.as_bytes()).1, Err(WireError::Cut));
-    assert_eq!(stream(Wire::Ollama, b"{\"message\"").1, Err(WireError::Cut));
-    assert_eq!(stream(Wire::Chat, b"").1, Err(WireError::Cut));
+    assert_eq!(stream(Wire::Chat, piece.as_bytes()).1, Err(WireError::Truncated));
+    assert_eq!(stream(Wire::Ollama, b"{\"message\"").1, Err(WireError::Truncated));
+    assert_eq!(stream(Wire::Chat, b"").1, Err(WireError::Truncated));
 }
 
 #[test]
-fn what_comes_after_the_end_changes_nothing() {
+fn data_after_the_end_is_ignored() {
     for (wire, name) in
         [(Wire::Chat, "plain.stream"), (Wire::Anthropic, "calls.stream"), (Wire::Ollama, "plain.stream")]
     {
@@ -79,40 +79,40 @@ fn what_comes_after_the_end_changes_nothing() {
 }
 
 #[test]
-fn pieces_and_replies_have_a_bound() {
-    let told = |chunk: &[u8], times: usize, wire: Wire, message: &str| {
+fn events_and_replies_have_a_maximum_size() {
+    let check = |chunk: &[u8], times: usize, wire: Wire, message: &str| {
         let (_, end) = feed(wire, std::iter::repeat_n(chunk, times));
-        assert_eq!(end.unwrap_err().to_string(), format!("the reply cannot be read: {message}"));
+        assert_eq!(end.unwrap_err().to_string(), format!("malformed reply: {message}"));
     };
     let long = vec![b'x'; 1 << 20];
     for (wire, byte) in [(Wire::Chat, b':'), (Wire::Ollama, b'{')] {
-        told(&vec![byte; 1 << 20], 17, wire, "a piece of it is longer than 16 MiB");
+        check(&vec![byte; 1 << 20], 17, wire, "an event is larger than 16 MiB");
     }
-    told(&[b'['; 1 << 20], 65, Wire::Chat, "it is longer than 64 MiB");
+    check(&[b'['; 1 << 20], 65, Wire::Chat, "larger than 64 MiB");
     let mut line = b"data: ".to_vec();
     line.resize(1 << 20, b'x');
     line.push(b'\n');
-    told(&line, 17, Wire::Chat, "a piece of it is longer than 16 MiB");
+    check(&line, 17, Wire::Chat, "an event is larger than 16 MiB");
     let comment = [b":".as_slice(), &long, b"\n"].concat();
-    told(&comment, 65, Wire::Chat, "it is longer than 64 MiB");
+    check(&comment, 65, Wire::Chat, "larger than 64 MiB");
 }
 
 #[test]
-fn unreadable_pieces_are_told() {
+fn malformed_events_are_errors() {
     let cases: [(Wire, &[u8]); 3] =
         [(Wire::Chat, b"data: {\n\n"), (Wire::Anthropic, b"data: \xff\n\n"), (Wire::Ollama, b"{<html>\n")];
     for (wire, bytes) in cases {
         let error = stream(wire, bytes).1.unwrap_err().to_string();
-        assert!(error.starts_with("the reply cannot be read: it is no JSON: "), "{error}");
+        assert!(error.starts_with("malformed reply: not valid JSON: "), "{error}");
     }
 }
 
-/// Splits bytes at some places.
-fn split<'b>(bytes: &'b [u8], places: &[prop::sample::Index]) -> Vec<&'b [u8]> {
-    let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
-    places.sort_unstable();
-    let starts = std::iter::once(0).chain(places.iter().copied());
-    let ends = places.iter().copied().chain([bytes.len()]);
+/// Splits bytes at the given positions.
+fn split<'b>(bytes: &'b [u8], positions: &[prop::sample::Index]) -> Vec<&'b [u8]> {
+    let mut positions: Vec<usize> = positions.iter().map(|position| position.index(bytes.len() + 1)).collect();
+    positions.sort_unstable();
+    let starts = std::iter::once(0).chain(positions.iter().copied());
+    let ends = positions.iter().copied().chain([bytes.len()]);
     starts.zip(ends).map(|(start, end)| &bytes[start..end]).collect()
 }
 
@@ -124,38 +124,38 @@ proptest! {
     #[test]
     fn splitting_changes_nothing(
         (wire, name) in prop::sample::select(FILES.to_vec()),
-        places in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
-        wrong in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        positions in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        corruption in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
     ) {
         let mut bytes = file(wire, name);
-        if let Some((place, byte)) = wrong {
-            let at = place.index(bytes.len());
+        if let Some((position, byte)) = corruption {
+            let at = position.index(bytes.len());
             bytes[at] = byte;
         }
-        prop_assert_eq!(feed(wire, split(&bytes, &places)), feed(wire, [bytes.as_slice()]));
+        prop_assert_eq!(feed(wire, split(&bytes, &positions)), feed(wire, [bytes.as_slice()]));
     }
 
     #[test]
-    fn garbage_is_read_as_far_as_it_goes(
+    fn garbage_is_an_error(
         wire in wires(),
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         status in 100u16..600,
     ) {
         let _ = stream(wire, &bytes);
-        let asked = super::Asked::new(wire);
-        prop_assert!(wire.decode(&asked.request(), status, &bytes).is_err());
+        let parts = super::RequestParts::new(wire);
+        prop_assert!(wire.decode(&parts.request(), status, &bytes).is_err());
     }
 
     #[test]
-    fn json_of_any_shape_is_read_as_far_as_it_goes(wire in wires(), json in shapes()) {
-        let asked = super::Asked::new(wire);
-        let _ = wire.decode(&asked.request(), 200, json.to_string().as_bytes());
+    fn json_of_any_shape_does_not_panic(wire in wires(), json in shapes()) {
+        let parts = super::RequestParts::new(wire);
+        let _ = wire.decode(&parts.request(), 200, json.to_string().as_bytes());
         let _ = stream(wire, format!("data: {json}\n\n").as_bytes());
         let _ = stream(wire, format!("{json}\n").as_bytes());
     }
 }
 
-/// JSON with the keys that decoders look for, in the wrong places.
+/// Generates JSON with the keys that decoders look up, in the wrong places.
 fn shapes() -> impl Strategy<Value = serde_json::Value> {
     use serde_json::{Value, json};
     let keys = [
@@ -228,17 +228,17 @@ fn shapes() -> impl Strategy<Value = serde_json::Value> {
 }
 
 #[test]
-fn a_whole_reply_and_what_is_none() {
+fn bodies_that_are_not_streams() {
     let whole = br#"  {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}"#;
     let (deltas, reply) = stream(Wire::Chat, whole);
-    assert_eq!((deltas, reply.unwrap().text), (vec![], "Hi".to_owned()), "pieces come with the end");
+    assert_eq!((deltas, reply.unwrap().text), (vec![], "Hi".to_owned()), "a whole reply is decoded at the end");
     let page = format!("<html>\n\u{1b}[2J {}", "x".repeat(9000));
     for (wire, body) in
         [(Wire::Chat, page.as_str()), (Wire::Ollama, &page), (Wire::Gemini, "Not Found"), (Wire::Ollama, "up")]
     {
         let error = stream(wire, body.as_bytes()).1.unwrap_err();
-        let WireError::Foreign { beginning } = &error else { panic!("{error}") };
+        let WireError::Unexpected { excerpt } = &error else { panic!("{error}") };
         let start = if body.starts_with('<') { "<html> [2J x" } else { body };
-        assert!(beginning.starts_with(start) && beginning.len() < 600 && !error.is_passing(), "{error}");
+        assert!(excerpt.starts_with(start) && excerpt.len() < 600 && !error.is_transient(), "{error}");
     }
 }

@@ -1,14 +1,14 @@
-//! What headers say about how much may still be asked.
+//! Headers about rate limits.
 
-use patter_core::wire::exhausted;
+use patter_core::wire::exhausted_limit;
 use std::time::{Duration, SystemTime};
 
 type Headers = &'static [(&'static str, &'static str)];
 
 #[test]
-fn headers_as_providers_send_them() {
+fn parses_the_headers_of_providers() {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_860_800);
-    let ms = |what, after| Some((what, Duration::from_millis(after)));
+    let ms = |resource, resets_in| Some((resource, Duration::from_millis(resets_in)));
     let openai = |requests: &'static str, reset: &'static str| -> Vec<(&'static str, &'static str)> {
         vec![
             ("x-ratelimit-limit-requests", "500"),
@@ -41,7 +41,11 @@ fn headers_as_providers_send_them() {
     for (requests, reset, expected) in spans {
         let headers = openai(requests, reset);
         let find = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        assert_eq!(exhausted(find, now).map(|found| (found.what, found.after)), expected, "{requests} {reset}");
+        assert_eq!(
+            exhausted_limit(find, now).map(|limit| (limit.resource, limit.resets_in)),
+            expected,
+            "{requests} {reset}"
+        );
     }
     let cases: [(Headers, _); 7] = [
         (&[], None),
@@ -86,6 +90,6 @@ fn headers_as_providers_send_them() {
     ];
     for (headers, expected) in cases {
         let find = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        assert_eq!(exhausted(find, now).map(|found| (found.what, found.after)), expected, "{headers:?}");
+        assert_eq!(exhausted_limit(find, now).map(|limit| (limit.resource, limit.resets_in)), expected, "{headers:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! The wires: requests byte for byte, and replies as providers write them, from `tests/wire`.
+//! Protocols of providers: the bytes of requests, and recorded replies from `tests/wire`.
 
-mod framing;
-mod limit;
-mod nulls;
-mod replies;
 mod requests;
+mod replies;
+mod framing;
+mod optional_nulls;
 mod retry;
+mod limit;
 
 use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
 use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings};
@@ -15,8 +15,8 @@ use patter_core::wire::{Wire, WireError};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// All that a request refers to.
-struct Asked {
+/// Everything that a request borrows.
+struct RequestParts {
     model: ModelRef,
     instruction: String,
     messages: Vec<Message>,
@@ -25,8 +25,8 @@ struct Asked {
     returns: Option<Json>,
 }
 
-impl Asked {
-    /// Asks with two tools and one message.
+impl RequestParts {
+    /// Returns a request with two tools and one message.
     fn new(wire: Wire) -> Self {
         let model = match wire {
             Wire::Chat | Wire::ChatFunctions => "OpenAI/gpt-4o-mini",
@@ -65,8 +65,8 @@ fn offered(name: &str, parameter: &str, is_strict: bool) -> OfferedTool {
         "required": [parameter],
         "additionalProperties": false,
     });
-    let name = WireName::of(name).unwrap();
-    OfferedTool { name, description: "It does.".into(), schema: Arc::new(schema), is_strict }
+    let name = WireName::from_full_name(name).unwrap();
+    OfferedTool { name, description: "Does something.".into(), schema: Arc::new(schema), is_strict }
 }
 
 fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
@@ -82,14 +82,15 @@ fn file(wire: Wire, name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// All that comes of a stream: the pieces, and the end.
-type Streamed = (Vec<Delta>, Result<Reply, WireError>);
+/// The result of decoding a stream: the deltas, and the reply.
+type Decoded = (Vec<Delta>, Result<Reply, WireError>);
 
-/// Feeds a stream in pieces, and asserts that after an error there is nothing but the error.
-fn feed<'b>(wire: Wire, chunks: impl IntoIterator<Item = &'b [u8]>) -> Streamed {
-    let asked = Asked::new(wire);
-    let mut decoder = wire.stream(&asked.request());
-    let (mut deltas, mut failed) = (Vec::new(), None);
+/// Decodes a stream in chunks, and asserts that every call after an error returns it again.
+fn feed<'b>(wire: Wire, chunks: impl IntoIterator<Item = &'b [u8]>) -> Decoded {
+    let parts = RequestParts::new(wire);
+    let mut decoder = wire.stream_decoder(&parts.request());
+    let mut deltas = Vec::new();
+    let mut failed = None;
     for chunk in chunks {
         match (decoder.push(chunk), &failed) {
             (Ok(more), None) => deltas.extend(more),
@@ -104,17 +105,19 @@ fn feed<'b>(wire: Wire, chunks: impl IntoIterator<Item = &'b [u8]>) -> Streamed 
     (deltas, end)
 }
 
-/// Feeds a stream whole, in bytes and in sevens, and asserts that it makes no difference.
-fn stream(wire: Wire, bytes: &[u8]) -> Streamed {
+/// Decodes a stream as a whole, byte by byte, and in chunks of seven bytes, and asserts that the results are equal.
+fn stream(wire: Wire, bytes: &[u8]) -> Decoded {
     let whole = feed(wire, [bytes]);
     assert_eq!(feed(wire, bytes.chunks(1)), whole);
     assert_eq!(feed(wire, bytes.chunks(7)), whole);
     whole
 }
 
-/// Puts pieces together: text, thoughts and calls.
-fn together(deltas: &[Delta]) -> (String, String, Vec<ToolCall>) {
-    let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
+/// Assembles deltas into text, reasoning and calls.
+fn assemble(deltas: &[Delta]) -> (String, String, Vec<ToolCall>) {
+    let mut text = String::new();
+    let mut thoughts = String::new();
+    let mut calls = Vec::new();
     for delta in deltas {
         match delta {
             Delta::Text { text: piece } => text.push_str(piece),
@@ -124,7 +127,7 @@ fn together(deltas: &[Delta]) -> (String, String, Vec<ToolCall>) {
                 calls.push(call(id, tool, ""));
             }
             Delta::Arguments { index, text } => calls[*index].arguments.push_str(text),
-            Delta::Waiting { .. } => panic!("a wire does not wait"),
+            Delta::Waiting { .. } => panic!("decoders do not wait"),
         }
     }
     (text, thoughts, calls)

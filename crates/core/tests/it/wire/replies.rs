@@ -1,19 +1,22 @@
-//! Replies, whole and in pieces.
+//! Whole and streamed replies.
 
-use super::{Asked, call, feed, file, stream, together};
+use super::{RequestParts, assemble, call, feed, file, stream};
 use patter_core::message::conversation::{Message, Usage};
-use patter_core::message::request::{Delta, Finish, Reply};
+use patter_core::message::request::{Delta, FinishReason, Reply};
 use patter_core::wire::{Wire, WireError};
 use serde_json::json;
 
-const MODERN: [Wire; 5] = [Wire::Chat, Wire::Responses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
+/// Returns the wires that need a full set of recordings: all but the older variant of chat.
+fn recorded_wires() -> impl Iterator<Item = Wire> {
+    Wire::ALL.into_iter().filter(|wire| *wire != Wire::ChatFunctions)
+}
 
 fn decode(wire: Wire, name: &str) -> Result<Reply, WireError> {
-    wire.decode(&Asked::new(wire).request(), 200, &file(wire, name))
+    wire.decode(&RequestParts::new(wire).request(), 200, &file(wire, name))
 }
 
 fn read(wire: Wire, body: &str) -> Result<Reply, WireError> {
-    wire.decode(&Asked::new(wire).request(), 200, body.as_bytes())
+    wire.decode(&RequestParts::new(wire).request(), 200, body.as_bytes())
 }
 
 fn usage() -> Usage {
@@ -21,50 +24,51 @@ fn usage() -> Usage {
 }
 
 #[test]
-fn every_wire_tells_the_same() {
+fn all_wires_decode_to_the_same_reply() {
     let calls = vec![
         call("call_a", "weather/current", r#"{"city":"Paris"}"#),
         call("call_b", "sayHello", r#"{"personName":"Ada"}"#),
     ];
     let expected = [("plain", "Bonjour, Ada! 🌞", vec![]), ("calls", "Let me look.", calls)];
     for (name, text, calls) in expected {
-        let reply = Reply { text: text.into(), calls, finish: Finish::Stop, usage: usage(), opaque: None };
-        for wire in MODERN {
+        let reply = Reply { text: text.into(), calls, finish: FinishReason::Stop, usage: usage(), opaque: None };
+        for wire in recorded_wires() {
             assert_eq!(decode(wire, &format!("{name}.json")), Ok(reply.clone()), "{wire:?} {name}");
             let (deltas, end) = stream(wire, &file(wire, &format!("{name}.stream")));
-            assert_eq!(together(&deltas), (reply.text.clone(), String::new(), reply.calls.clone()), "{wire:?} {name}");
+            assert_eq!(assemble(&deltas), (reply.text.clone(), String::new(), reply.calls.clone()), "{wire:?} {name}");
             assert_eq!(end, Ok(reply.clone()), "{wire:?} {name}");
         }
     }
 }
 
 #[test]
-fn functions_are_read_on_both_chat_wires() {
+fn both_chat_wires_decode_functions() {
     let calls = vec![call("call_1_0", "weather/current", r#"{"city":"Paris"}"#)];
-    let expected = Reply { text: String::new(), calls, finish: Finish::Stop, usage: usage(), opaque: None };
+    let expected = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage: usage(), opaque: None };
     for wire in [Wire::Chat, Wire::ChatFunctions] {
         let whole = file(Wire::ChatFunctions, "call.json");
-        assert_eq!(wire.decode(&Asked::new(wire).request(), 200, &whole), Ok(expected.clone()));
+        assert_eq!(wire.decode(&RequestParts::new(wire).request(), 200, &whole), Ok(expected.clone()));
         let (deltas, end) = stream(wire, &file(Wire::ChatFunctions, "call.stream"));
-        assert_eq!(together(&deltas).2, expected.calls);
+        assert_eq!(assemble(&deltas).2, expected.calls);
         assert_eq!(end, Ok(expected.clone()));
     }
 }
 
 #[test]
-fn broken_arguments_are_kept_as_they_came() {
+fn broken_arguments_are_preserved() {
     let broken = vec![call("call_a", "sayHello", r#"{"personName": "Ad"#)];
-    let expected = Reply { text: String::new(), calls: broken, finish: Finish::Length, usage: usage(), opaque: None };
+    let expected =
+        Reply { text: String::new(), calls: broken, finish: FinishReason::Length, usage: usage(), opaque: None };
     assert_eq!(decode(Wire::Chat, "broken.json"), Ok(expected.clone()));
     assert_eq!(decode(Wire::Responses, "broken.json"), Ok(expected.clone()));
     assert_eq!(stream(Wire::Anthropic, &file(Wire::Anthropic, "broken.stream")).1, Ok(expected));
-    assert_eq!(decode(Wire::Gemini, "broken.json").unwrap().finish, Finish::Malformed);
+    assert_eq!(decode(Wire::Gemini, "broken.json").unwrap().finish, FinishReason::Malformed);
 }
 
 #[test]
-fn thoughts_are_shown_and_kept_for_the_provider() {
+fn reasoning_is_shown_and_preserved_for_the_provider() {
     let ada = || call("call_a", "sayHello", r#"{"personName":"Ada"}"#);
-    let made_up = || {
+    let generated = || {
         vec![
             call("call_1_0", "sayHello", r#"{"personName":"Ada"}"#),
             call("call_1_1", "sayHello", r#"{"personName":"Bo"}"#),
@@ -94,8 +98,8 @@ fn thoughts_are_shown_and_kept_for_the_provider() {
     let cases = [
         (Wire::Responses, vec![ada()], items, counted(16, 4)),
         (Wire::Anthropic, vec![ada()], blocks, Usage { cache_write_tokens: 1, ..counted(16, 0) }),
-        (Wire::Gemini, made_up(), parts, counted(16, 4)),
-        (Wire::Ollama, made_up(), json!("She greets."), usage()),
+        (Wire::Gemini, generated(), parts, counted(16, 4)),
+        (Wire::Ollama, generated(), json!("She greets."), usage()),
     ];
     for (wire, calls, data, usage) in cases {
         let whole = decode(wire, "thought.json").unwrap();
@@ -105,7 +109,7 @@ fn thoughts_are_shown_and_kept_for_the_provider() {
             Some((wire.name(), &data))
         );
         let (deltas, end) = stream(wire, &file(wire, "thought.stream"));
-        assert_eq!(together(&deltas), (String::new(), "She greets.".to_owned(), calls), "{wire:?}");
+        assert_eq!(assemble(&deltas), (String::new(), "She greets.".to_owned(), calls), "{wire:?}");
         assert_eq!(end, Ok(whole), "{wire:?}");
     }
     let lost = r#"{"status": "completed", "output": [{"type": "reasoning", "id": "rs_1", "summary": []}]}"#;
@@ -113,7 +117,7 @@ fn thoughts_are_shown_and_kept_for_the_provider() {
 }
 
 #[test]
-fn errors_are_read_whatever_their_form() {
+fn errors_are_decoded_in_any_format() {
     let cases = [
         (Wire::Chat, 401, "json", "the provider answered 401 `invalid_api_key`: Incorrect API key provided", false),
         (
@@ -157,78 +161,82 @@ fn errors_are_read_whatever_their_form() {
         (Wire::Ollama, 404, "json", "the provider answered 404: model 'llama9' not found", false),
         (Wire::Ollama, 502, "html", "the provider answered 502: <html><body>502 Bad Gateway</body></html>", true),
     ];
-    for (wire, status, ending, message, is_passing) in cases {
-        let body = file(wire, &format!("error-{status}.{ending}"));
-        let error = wire.decode(&Asked::new(wire).request(), status, &body).unwrap_err();
-        assert_eq!((error.to_string().as_str(), error.is_passing()), (message, is_passing));
+    for (wire, status, extension, message, is_transient) in cases {
+        let body = file(wire, &format!("error-{status}.{extension}"));
+        let error = wire.decode(&RequestParts::new(wire).request(), status, &body).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.is_transient()), (message, is_transient));
     }
     let statuses = [408, 409, 500, 503, 599, 400, 403, 413, 422, 301];
-    let passing = statuses.map(|status| WireError::of_status(status, b"").is_passing());
-    assert_eq!(passing, [true, true, true, true, true, false, false, false, false, false]);
-    assert_eq!(WireError::of_status(500, b" ").to_string(), "the provider answered 500");
-    let poor = br#"{"error": {"message": "No means", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
-    assert!(!WireError::of_status(429, poor).is_passing());
-    let long = WireError::of_status(500, "\u{1b}[2J".repeat(9000).as_bytes()).to_string();
+    let transient = statuses.map(|status| WireError::from_status(status, b"").is_transient());
+    assert_eq!(transient, [true, true, true, true, true, false, false, false, false, false]);
+    assert_eq!(WireError::from_status(500, b" ").to_string(), "the provider answered 500");
+    let no_credit =
+        br#"{"error": {"message": "No credit", "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
+    assert!(!WireError::from_status(429, no_credit).is_transient());
+    let long = WireError::from_status(500, "\u{1b}[2J".repeat(9000).as_bytes()).to_string();
     assert!(long.chars().count() < 2100 && !long.contains('\u{1b}') && long.ends_with('…'));
 }
 
 #[test]
-fn errors_in_a_stream_come_after_what_came_before() {
-    let server = "the provider broke off `server_error`: The server had an error";
+fn errors_in_a_stream_follow_the_deltas_before_them() {
+    let server = "the provider reported an error `server_error`: The server had an error";
     let cases = [
         (Wire::Chat, server),
         (Wire::Responses, server),
-        (Wire::Anthropic, "the provider broke off `overloaded_error`: Overloaded"),
-        (Wire::Gemini, "the provider broke off `UNAVAILABLE`: The model is overloaded"),
-        (Wire::Ollama, "the provider broke off: an error was encountered while running the model: unexpected EOF"),
+        (Wire::Anthropic, "the provider reported an error `overloaded_error`: Overloaded"),
+        (Wire::Gemini, "the provider reported an error `UNAVAILABLE`: The model is overloaded"),
+        (
+            Wire::Ollama,
+            "the provider reported an error: an error was encountered while running the model: unexpected EOF",
+        ),
     ];
     for (wire, message) in cases {
         let (deltas, end) = stream(wire, &file(wire, "midway.stream"));
         assert_eq!(deltas, [Delta::Text { text: "Bon".into() }], "{wire:?}");
         let error = end.unwrap_err();
-        assert_eq!((error.to_string().as_str(), error.is_passing()), (message, true));
+        assert_eq!((error.to_string().as_str(), error.is_transient()), (message, true));
     }
     let event = b"data: {\"type\":\"error\",\"code\":\"invalid_prompt\",\"message\":\"No\",\"param\":null}\n\n";
     let error = stream(Wire::Responses, event).1.unwrap_err();
     assert_eq!(
-        (error.to_string().as_str(), error.is_passing()),
-        ("the provider broke off `invalid_prompt`: No", false)
+        (error.to_string().as_str(), error.is_transient()),
+        ("the provider reported an error `invalid_prompt`: No", false)
     );
     let nameless = b"data: {\"type\":\"error\",\"code\":null,\"message\":\"No\"}\n\n";
-    assert_eq!(stream(Wire::Responses, nameless).1.unwrap_err().to_string(), "the provider broke off: No");
+    assert_eq!(stream(Wire::Responses, nameless).1.unwrap_err().to_string(), "the provider reported an error: No");
     assert_eq!(
         read(Wire::Ollama, r#"{"error": "out of memory"}"#).unwrap_err().to_string(),
-        "the provider broke off: out of memory"
+        "the provider reported an error: out of memory"
     );
 }
 
 #[test]
-fn a_stream_cut_anywhere_is_told_or_was_complete() {
-    for wire in MODERN {
+fn a_stream_cut_anywhere_is_truncated_or_complete() {
+    for wire in recorded_wires() {
         for name in ["plain.stream", "calls.stream"] {
             let bytes = file(wire, name);
             let whole = feed(wire, [bytes.as_slice()]).1.unwrap();
-            let mut told = 0;
+            let mut truncated = 0;
             for at in (0..bytes.len()).step_by(3) {
                 match feed(wire, [&bytes[..at]]).1 {
                     Err(error) => {
-                        assert_eq!(error, WireError::Cut, "{wire:?} {name} {at}");
-                        told += 1;
+                        assert_eq!(error, WireError::Truncated, "{wire:?} {name} {at}");
+                        truncated += 1;
                     }
-                    // Only the count of tokens may come after the reason why a model stopped.
+                    // Only token counts may follow the finish reason.
                     Ok(reply) => assert_eq!(Reply { usage: whole.usage, ..reply }, whole, "{wire:?} {name} {at}"),
                 }
             }
-            assert!(told > bytes.len() / 6, "{wire:?} {name}");
+            assert!(truncated > bytes.len() / 6, "{wire:?} {name}");
         }
     }
-    assert_eq!(WireError::Cut.to_string(), "the reply ended before it was complete");
-    assert!(WireError::Cut.is_passing());
+    assert_eq!(WireError::Truncated.to_string(), "the reply ended before it was complete");
+    assert!(WireError::Truncated.is_transient());
 }
 
 #[test]
-fn models_stop_for_many_reasons() {
-    use Finish::{Filtered, Length, Malformed, Other, Refused, Stop};
+fn finish_reasons() {
+    use FinishReason::{Filtered, Length, Malformed, Other, Refused, Stop};
     let chat = |reason| format!(r#"{{"choices": [{{"message": {{"content": "x"}}, "finish_reason": "{reason}"}}]}}"#);
     let anthropic = |reason| format!(r#"{{"content": [], "stop_reason": "{reason}"}}"#);
     let gemini = |reason| format!(r#"{{"candidates": [{{"finishReason": "{reason}"}}]}}"#);
@@ -263,9 +271,9 @@ fn models_stop_for_many_reasons() {
 }
 
 #[test]
-fn names_and_ids_are_those_of_the_conversation() {
-    let mut asked = Asked::new(Wire::Chat);
-    asked
+fn names_and_ids_fit_the_conversation() {
+    let mut parts = RequestParts::new(Wire::Chat);
+    parts
         .messages
         .push(Message::assistant("", vec![call("taken", "sayHello", "{}"), call("call_2_0", "sayHello", "{}")]));
     let body = br#"{"choices": [{"message": {"tool_calls": [
@@ -274,7 +282,7 @@ fn names_and_ids_are_those_of_the_conversation() {
         {"id": "new", "function": {"name": "weather/current"}},
         {"id": "new", "function": {}}
     ]}}]}"#;
-    let reply = Wire::Chat.decode(&asked.request(), 200, body).unwrap();
+    let reply = Wire::Chat.decode(&parts.request(), 200, body).unwrap();
     let expected = [
         call("call_2_1", "weather/current", "{}"),
         call("call_2_2", "other__tool", r#"{"a":1}"#),
@@ -285,14 +293,14 @@ fn names_and_ids_are_those_of_the_conversation() {
 }
 
 #[test]
-fn servers_that_count_calls_badly_are_understood() {
+fn inconsistent_call_indices_are_accepted() {
     let delta = |calls: &str| format!("data: {{\"choices\": [{{\"delta\": {{\"tool_calls\": [{calls}]}}}}]}}\n\n");
     let named = |index: &str, id: &str, name: &str, arguments: &str| {
         delta(&format!(r#"{{{index} "id": "{id}", "function": {{"name": "{name}", "arguments": "{arguments}"}}}}"#))
     };
     let end = "data: [DONE]\n\n";
     let expected = vec![call("a", "sayHello", "12"), call("b", "sayHello", "34")];
-    // Without an index; all with the same index; the name after the arguments; the name and the id again and again.
+    // No index; the same index for all calls; the name after the arguments; name and id repeated in each event.
     let cases = [
         [
             named("", "a", "sayHello", "1"),
@@ -321,27 +329,27 @@ fn servers_that_count_calls_badly_are_understood() {
     ];
     for case in cases {
         let (deltas, reply) = stream(Wire::Chat, (case.concat() + end).as_bytes());
-        assert_eq!(together(&deltas).2, expected, "{case:?}");
+        assert_eq!(assemble(&deltas).2, expected, "{case:?}");
         assert_eq!(reply.unwrap().calls, expected, "{case:?}");
     }
 }
 
 #[test]
-fn what_is_no_reply_is_told() {
+fn invalid_replies_are_errors() {
     let cases = [
-        (Wire::Chat, "{}", "it has no `choices`"),
-        (Wire::Responses, "{}", "it has no `output`"),
-        (Wire::Anthropic, "[]", "it has no `content`"),
-        (Wire::Gemini, "{}", "it has no `candidates`"),
-        (Wire::Ollama, "[7]", "it has no `message`"),
-        (Wire::Chat, "{<html>", "it is no JSON: key must be a string at line 1 column 2"),
-        (Wire::Chat, "", "it is no JSON: EOF while parsing a value at line 1 column 0"),
+        (Wire::Chat, "{}", "missing `choices`"),
+        (Wire::Responses, "{}", "missing `output`"),
+        (Wire::Anthropic, "[]", "missing `content`"),
+        (Wire::Gemini, "{}", "missing `candidates`"),
+        (Wire::Ollama, "[7]", "missing `message`"),
+        (Wire::Chat, "{<html>", "not valid JSON: key must be a string at line 1 column 2"),
+        (Wire::Chat, "", "not valid JSON: EOF while parsing a value at line 1 column 0"),
     ];
-    let cases = cases.map(|(wire, body, message)| (wire, body, format!("the reply cannot be read: {message}")));
-    let foreign = (Wire::Chat, "<html>", "what came is no reply of a model: <html>".to_owned());
-    for (wire, body, message) in cases.into_iter().chain([foreign]) {
+    let cases = cases.map(|(wire, body, message)| (wire, body, format!("malformed reply: {message}")));
+    let page = (Wire::Chat, "<html>", "not a model reply: <html>".to_owned());
+    for (wire, body, message) in cases.into_iter().chain([page]) {
         let error = read(wire, body).unwrap_err();
         assert_eq!(error.to_string(), message);
-        assert!(!error.is_passing());
+        assert!(!error.is_transient());
     }
 }

@@ -1,12 +1,12 @@
-//! Requests, byte for byte.
+//! The bytes of requests.
 
-use super::{Asked, call, offered, result};
+use super::{RequestParts, call, offered, result};
 use patter_core::message::conversation::{Message, Opaque, ToolOutcome};
 use patter_core::message::request::Settings;
 use patter_core::wire::{Streaming, Wire};
 use serde_json::{Value as Json, json};
 
-/// A conversation with all that is hard to say: parallel calls, broken arguments, a tool that is none, errors.
+/// A conversation with everything that is hard to encode: parallel calls, broken arguments, an unknown tool, errors.
 fn conversation() -> Vec<Message> {
     let calls = vec![
         call("call_a", "weather/current", r#"{"city": "Paris"}"#),
@@ -15,28 +15,28 @@ fn conversation() -> Vec<Message> {
     ];
     let results = [
         ToolOutcome::Value { value: json!({ "celsius": 21.5 }) },
-        ToolOutcome::Error { message: "the arguments are no JSON".into() },
+        ToolOutcome::Error { message: "the arguments are not valid JSON".into() },
         ToolOutcome::Cancelled,
     ];
     let results: Vec<Message> = calls.iter().zip(results).map(|(call, outcome)| result(call, outcome)).collect();
     let mut messages = vec![Message::user("Weather, and greet Ada"), Message::assistant("", calls)];
     messages.extend(results);
-    messages.extend([Message::user("Go on"), Message::user("please"), Message::assistant("", Vec::new())]);
+    messages.extend([Message::user("Continue"), Message::user("please"), Message::assistant("", Vec::new())]);
     messages.push(Message::user("Well?"));
     messages
 }
 
-fn encoded(wire: Wire, asked: &Asked, streaming: Streaming) -> String {
-    String::from_utf8(wire.encode(&asked.request(), streaming)).unwrap()
+fn encode(wire: Wire, parts: &RequestParts, streaming: Streaming) -> String {
+    String::from_utf8(wire.encode(&parts.request(), streaming)).unwrap()
 }
 
 #[test]
-fn a_conversation_is_written_byte_for_byte() {
+fn encodes_a_conversation() {
     for wire in Wire::ALL {
-        let mut asked = Asked::new(wire);
-        asked.messages = conversation();
-        asked.returns = Some(json!({ "type": "object", "properties": { "mood": { "type": "string" } } }));
-        asked.settings = Settings {
+        let mut parts = RequestParts::new(wire);
+        parts.messages = conversation();
+        parts.returns = Some(json!({ "type": "object", "properties": { "mood": { "type": "string" } } }));
+        parts.settings = Settings {
             temperature: Some(0.5),
             top_p: Some(0.9),
             top_k: Some(40),
@@ -45,83 +45,84 @@ fn a_conversation_is_written_byte_for_byte() {
             seed: Some(7),
             reasoning_effort: Some("low".into()),
         };
-        let body = encoded(wire, &asked, Streaming::On);
-        assert_eq!(encoded(wire, &asked, Streaming::On), body);
-        let path = wire.path(&asked.model.id, Streaming::On);
+        let body = encode(wire, &parts, Streaming::On);
+        assert_eq!(encode(wire, &parts, Streaming::On), body);
+        let path = wire.path(&parts.model.id, Streaming::On);
         insta::assert_snapshot!(wire.name(), format!("{path}\n{body}"));
     }
 }
 
 #[test]
-fn a_request_says_no_more_than_it_must() {
-    let wires = Wire::ALL.map(|wire| {
-        let mut asked = Asked::new(wire);
-        asked.instruction.clear();
-        asked.tools.clear();
-        format!("{} {}", wire.path(&asked.model.id, Streaming::Off), encoded(wire, &asked, Streaming::Off))
+fn omits_what_is_not_set() {
+    let requests = Wire::ALL.map(|wire| {
+        let mut parts = RequestParts::new(wire);
+        parts.instruction.clear();
+        parts.tools.clear();
+        format!("{} {}", wire.path(&parts.model.id, Streaming::Off), encode(wire, &parts, Streaming::Off))
     });
-    insta::assert_snapshot!("small", wires.join("\n"));
+    insta::assert_snapshot!("small", requests.join("\n"));
 }
 
 #[test]
-fn what_is_not_sent_is_told() {
+fn reports_what_is_not_sent() {
     let all = Settings { top_k: Some(1), stop: vec!["x".into()], seed: Some(1), ..Settings::default() };
-    let told = Wire::ALL.map(|wire| wire.unsupported(&all));
+    let unsupported = Wire::ALL.map(|wire| wire.unsupported_settings(&all));
     let expected: [&[&str]; 6] = [&["topK"], &["topK"], &["topK", "stop", "seed"], &["seed"], &[], &[]];
-    assert_eq!(told, expected);
-    assert!(Wire::ALL.iter().all(|wire| wire.unsupported(&Settings::default()).is_empty()));
-    let sent = Wire::ALL.map(|wire| {
-        let mut asked = Asked::new(wire);
-        let never = wire.sends_returns(&asked.request());
-        asked.returns = Some(json!({ "const": "marked" }));
-        let has = |asked: &Asked| encoded(wire, asked, Streaming::Off).contains("marked");
-        let with_tools = wire.sends_returns(&asked.request());
-        assert_eq!(with_tools, has(&asked));
-        asked.tools.clear();
-        assert_eq!(wire.sends_returns(&asked.request()), has(&asked));
-        (never, with_tools, has(&asked))
+    assert_eq!(unsupported, expected);
+    assert!(Wire::ALL.iter().all(|wire| wire.unsupported_settings(&Settings::default()).is_empty()));
+    let schemas = Wire::ALL.map(|wire| {
+        let mut parts = RequestParts::new(wire);
+        let without_schema = wire.sends_answer_schema(&parts.request());
+        parts.returns = Some(json!({ "const": "marked" }));
+        let has = |parts: &RequestParts| encode(wire, parts, Streaming::Off).contains("marked");
+        let with_tools = wire.sends_answer_schema(&parts.request());
+        assert_eq!(with_tools, has(&parts));
+        parts.tools.clear();
+        assert_eq!(wire.sends_answer_schema(&parts.request()), has(&parts));
+        (without_schema, with_tools, has(&parts))
     });
-    let yes = (false, true, true);
-    let alone = (false, false, true);
-    assert_eq!(sent, [yes, yes, yes, (false, false, false), alone, alone]);
-    let mut asked = Asked::new(Wire::Gemini);
-    asked.model.id = "gemini-3-pro".into();
-    asked.returns = Some(json!({ "const": "marked" }));
+    let always = (false, true, true);
+    let never = (false, false, false);
+    let without_tools = (false, false, true);
+    assert_eq!(schemas, [always, always, always, never, without_tools, without_tools]);
+    let mut parts = RequestParts::new(Wire::Gemini);
+    parts.model.id = "gemini-3-pro".into();
+    parts.returns = Some(json!({ "const": "marked" }));
     let config =
         r#""generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"const":"marked"}}"#;
-    assert!(encoded(Wire::Gemini, &asked, Streaming::Off).contains(config));
+    assert!(encode(Wire::Gemini, &parts, Streaming::Off).contains(config));
 }
 
 #[test]
-fn a_schema_of_the_answer_is_strict_where_it_can_be() {
+fn answer_schemas_are_strict_if_possible() {
     let strict = json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
     for (schema, expected) in [(strict, true), (json!({ "type": "object" }), false)] {
         for (wire, pointer) in
             [(Wire::Chat, "/response_format/json_schema/strict"), (Wire::Responses, "/text/format/strict")]
         {
-            let mut asked = Asked::new(wire);
-            asked.returns = Some(schema.clone());
-            let body: Json = serde_json::from_str(&encoded(wire, &asked, Streaming::Off)).unwrap();
+            let mut parts = RequestParts::new(wire);
+            parts.returns = Some(schema.clone());
+            let body: Json = serde_json::from_str(&encode(wire, &parts, Streaming::Off)).unwrap();
             assert_eq!(body.pointer(pointer), Some(&json!(expected)));
         }
     }
 }
 
-/// Returns what a wire says of a message of an assistant, between a question and a result.
-fn said(wire: Wire, message: Message) -> Vec<Json> {
-    let Message::Assistant { calls, .. } = &message else { panic!("it is none") };
+/// Encodes a message of the model, between a question and the results of its calls.
+fn encode_message(wire: Wire, message: Message) -> Vec<Json> {
+    let Message::Assistant { calls, .. } = &message else { panic!("not a message of the model: {message:?}") };
     let outcome = ToolOutcome::Value { value: json!("ok") };
     let results: Vec<Message> = calls.iter().map(|call| result(call, outcome.clone())).collect();
-    let mut asked = Asked::new(wire);
-    asked.messages.push(message);
-    asked.messages.extend(results);
-    let body: Json = serde_json::from_slice(&wire.encode(&asked.request(), Streaming::Off)).unwrap();
+    let mut parts = RequestParts::new(wire);
+    parts.messages.push(message);
+    parts.messages.extend(results);
+    let body: Json = serde_json::from_slice(&wire.encode(&parts.request(), Streaming::Off)).unwrap();
     let list = ["messages", "input", "contents"].iter().find_map(|key| body.get(key)).unwrap();
     list.as_array().unwrap().clone()
 }
 
 #[test]
-fn opaque_data_goes_back_unchanged_and_only_where_it_came_from() {
+fn opaque_data_is_sent_back_unchanged_over_the_same_wire() {
     let items =
         json!([{ "type": "reasoning", "id": "rs_1" }, { "type": "function_call", "call_id": "x", "name": "sayHello" }]);
     let blocks =
@@ -147,43 +148,43 @@ fn opaque_data_goes_back_unchanged_and_only_where_it_came_from() {
             opaque: Some(Opaque { wire: wire.into(), data: data.clone() }),
         };
         let has = |list: &[Json]| expected.iter().all(|item| list.contains(item));
-        assert!(has(&said(wire, message("x", wire.name()))), "{wire:?}");
-        // Another wire knows nothing of it, nor is it used for calls that are not in it.
-        let without = said(wire, Message::assistant("", vec![call("x", "sayHello", "{}")]));
-        assert_eq!(said(wire, message("x", "elsewhere")), without);
+        assert!(has(&encode_message(wire, message("x", wire.name()))), "{wire:?}");
+        // It is not sent over another wire, nor for calls that it does not contain.
+        let without = encode_message(wire, Message::assistant("", vec![call("x", "sayHello", "{}")]));
+        assert_eq!(encode_message(wire, message("x", "elsewhere")), without);
         if wire != Wire::Ollama {
-            assert!(!has(&said(wire, message("y", wire.name()))), "{wire:?}");
+            assert!(!has(&encode_message(wire, message("y", wire.name()))), "{wire:?}");
         }
     }
 }
 
 #[test]
-fn ids_and_names_of_elsewhere_are_made_fit() {
+fn invalid_ids_and_names_are_replaced() {
     let odd = || Message::assistant("", vec![call("a.b:c", "x y/é", "[1]")]);
-    let anthropic = said(Wire::Anthropic, odd());
+    let anthropic = encode_message(Wire::Anthropic, odd());
     let expected = json!({ "type": "tool_use", "id": "a_b_c", "name": "x_y___", "input": { "_raw": "[1]" } });
     assert_eq!(anthropic[1]["content"][0], expected);
     assert_eq!(anthropic[2]["content"][0]["tool_use_id"], "a_b_c");
-    // A made-up id is none of Gemini's.
-    let gemini = said(Wire::Gemini, Message::assistant("", vec![call("call_12_3", "sayHello", "")]));
+    // Generated ids are not sent to Gemini.
+    let gemini = encode_message(Wire::Gemini, Message::assistant("", vec![call("call_12_3", "sayHello", "")]));
     assert_eq!(gemini[1]["parts"][0], json!({ "functionCall": { "name": "sayHello", "args": {} } }));
     assert_eq!(
         gemini[2]["parts"][0]["functionResponse"],
         json!({ "name": "sayHello", "response": { "output": "ok" } })
     );
-    let nameless = said(Wire::Chat, Message::assistant("", vec![call("a", "", "")]));
+    let nameless = encode_message(Wire::Chat, Message::assistant("", vec![call("a", "", "")]));
     assert_eq!(nameless[2]["tool_calls"][0]["function"], json!({ "name": "unknown", "arguments": "{}" }));
 }
 
 #[test]
-fn the_name_of_a_model_stays_within_its_path() {
+fn model_names_are_escaped_in_paths() {
     let path = |id| Wire::Gemini.path(id, Streaming::Off);
     assert_eq!(path("models/gemini-3-pro"), "/v1beta/models/gemini-3-pro:generateContent");
     assert_eq!(path("../x?key=1#"), "/v1beta/models/..%2Fx%3Fkey%3D1%23:generateContent");
 }
 
 #[test]
-fn effort_is_said_as_each_takes_it() {
+fn reasoning_effort_is_converted_for_each_wire() {
     let cases = [
         (
             Wire::Gemini,
@@ -206,26 +207,26 @@ fn effort_is_said_as_each_takes_it() {
         (Wire::Responses, "gpt-4o", "low", "/include/0", Some(json!("reasoning.encrypted_content"))),
     ];
     for (wire, model, effort, pointer, expected) in cases {
-        let mut asked = Asked::new(wire);
-        asked.model.id = model.into();
-        asked.settings.reasoning_effort = Some(effort.into());
-        let body: Json = serde_json::from_str(&encoded(wire, &asked, Streaming::Off)).unwrap();
+        let mut parts = RequestParts::new(wire);
+        parts.model.id = model.into();
+        parts.settings.reasoning_effort = Some(effort.into());
+        let body: Json = serde_json::from_str(&encode(wire, &parts, Streaming::Off)).unwrap();
         assert_eq!(body.pointer(pointer), expected.as_ref(), "{model} {effort}");
     }
-    for (model, thinks) in
+    for (model, reasons) in
         [("gpt-4o", false), ("o3-mini", true), ("gpt-5", true), ("gpt-5-chat-latest", false), ("omni", false)]
     {
-        let mut asked = Asked::new(Wire::Responses);
-        asked.model.id = model.into();
-        assert_eq!(encoded(Wire::Responses, &asked, Streaming::Off).contains("encrypted_content"), thinks, "{model}");
+        let mut parts = RequestParts::new(Wire::Responses);
+        parts.model.id = model.into();
+        assert_eq!(encode(Wire::Responses, &parts, Streaming::Off).contains("encrypted_content"), reasons, "{model}");
     }
 }
 
 #[test]
-fn anthropic_caches_up_to_the_last_tool_and_the_instruction() {
-    let mut asked = Asked::new(Wire::Anthropic);
-    asked.tools.push(offered("last", "x", false));
-    let body: Json = serde_json::from_str(&encoded(Wire::Anthropic, &asked, Streaming::Off)).unwrap();
+fn anthropic_caches_tools_and_instruction() {
+    let mut parts = RequestParts::new(Wire::Anthropic);
+    parts.tools.push(offered("last", "x", false));
+    let body: Json = serde_json::from_str(&encode(Wire::Anthropic, &parts, Streaming::Off)).unwrap();
     let hints: Vec<bool> =
         body["tools"].as_array().unwrap().iter().map(|tool| tool.get("cache_control").is_some()).collect();
     assert_eq!(hints, [false, false, true]);
@@ -234,7 +235,7 @@ fn anthropic_caches_up_to_the_last_tool_and_the_instruction() {
 }
 
 #[test]
-fn anthropic_caches_what_was_said_if_there_is_more_to_come() {
+fn anthropic_caches_conversations_that_may_continue() {
     let hint = r#""cache_control":{"type":"ephemeral"}"#;
     let greeting = call("a", "sayHello", "{}");
     let results = vec![
@@ -242,24 +243,24 @@ fn anthropic_caches_what_was_said_if_there_is_more_to_come() {
         Message::assistant("", vec![greeting.clone()]),
         result(&greeting, ToolOutcome::Value { value: json!("Hi") }),
     ];
-    let begun = vec![Message::user("Hello"), Message::assistant("Hi", Vec::new())];
+    let started = vec![Message::user("Hello"), Message::assistant("Hi", Vec::new())];
     let cases = [
         (true, vec![Message::user("Hello")], format!(r#"{{"type":"text","text":"Hello",{hint}}}"#), 3),
         (true, results.clone(), format!(r#"{{"type":"tool_result","tool_use_id":"a","content":"Hi",{hint}}}"#), 3),
         (false, results, format!(r#"{{"type":"tool_result","tool_use_id":"a","content":"Hi",{hint}}}"#), 2),
-        (true, begun, r#"{"type":"text","text":"Hi"}"#.to_owned(), 2),
-        // A question that stands alone would only cost more.
+        (true, started, r#"{"type":"text","text":"Hi"}"#.to_owned(), 2),
+        // Caching a single question would only cost more.
         (false, vec![Message::user("Hello")], r#"{"type":"text","text":"Hello"}"#.to_owned(), 1),
         (true, Vec::new(), r#""messages":[]"#.to_owned(), 2),
     ];
     for (has_tools, messages, expected, hints) in cases {
-        let mut asked = Asked::new(Wire::Anthropic);
-        asked.messages = messages;
+        let mut parts = RequestParts::new(Wire::Anthropic);
+        parts.messages = messages;
         if !has_tools {
-            asked.tools.clear();
+            parts.tools.clear();
         }
-        let body = encoded(Wire::Anthropic, &asked, Streaming::Off);
-        assert!(body.contains(&expected), "{body} has no {expected}");
+        let body = encode(Wire::Anthropic, &parts, Streaming::Off);
+        assert!(body.contains(&expected), "{expected} is missing in {body}");
         assert_eq!(body.matches(hint).count(), hints, "{body}");
     }
 }

@@ -1,28 +1,28 @@
 //! Tools that run a command of this machine.
 //!
-//! There is no shell, and no environment beyond [`ALWAYS_PASSED`] and what the tool names. A call ends when the program
-//! does: what the program started and left behind in its process group is ended with it, and so is everything when the
-//! call is given up.
+//! There is no shell, and the environment has only [`INHERITED_VARIABLES`] and the variables that the tool lists. A call ends
+//! with the program: processes that it left behind in its group are killed, as is the whole group when the call is
+//! cancelled.
 
 mod outcome;
-mod process;
 
-use super::secrets::Secrets;
-use super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext, Variables};
+use super::process::{ProcessOutcome, RunningProcess};
+use super::redact::Redactor;
+use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind, VariableLookup};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::Invocation;
-pub(crate) use process::{Ended, Finished, Group};
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Instant;
 
-pub use patter_core::declare::command::ALWAYS_PASSED;
+pub use patter_core::declare::command::INHERITED_VARIABLES;
 
-/// Makes a tool that runs a command.
+/// Creates a tool that runs a command.
 ///
-/// The command runs in the root of the project, or in the folder that it names there; so is a program that is named by a
-/// relative path looked up there.
+/// The command runs in the root of the project or in the folder that `cwd` names. A program with a relative path is
+/// looked up in the root.
 ///
 /// ```
 /// use patter::declare::CommandSpec;
@@ -37,26 +37,26 @@ pub use patter_core::declare::command::ALWAYS_PASSED;
 /// let spec = CommandSpec::read(tree.patterns().next().unwrap(), &definition.signature).unwrap();
 /// let echo = command_tool(definition, spec, Path::new("."), Arc::new(|name| std::env::var(name).ok()));
 /// let arguments = serde_json::json!({"text": "$HOME; ls"});
-/// let said = echo.implementation.call(arguments, &ToolContext::new("1")).await.unwrap();
-/// assert_eq!(said, "$HOME; ls");
+/// let output = echo.implementation.call(arguments, &ToolContext::new("1")).await.unwrap();
+/// assert_eq!(output, "$HOME; ls");
 /// # }
 /// ```
-pub fn command_tool(definition: Definition, spec: CommandSpec, root: &Path, variables: Variables) -> Tool {
-    let conduct = spec.conduct.clone();
+pub fn command_tool(definition: Definition, spec: CommandSpec, root: &Path, variables: VariableLookup) -> Tool {
+    let conduct = spec.options.clone();
     let folder = spec.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
-    let command = Command { spec, root: root.to_owned(), folder, variables };
-    Tool::new(definition, Kind::Command, command).conducted(&conduct, Effect::Writes)
+    let implementation = CommandTool { spec, root: root.to_owned(), folder, variables };
+    Tool::new(definition, ToolKind::Command, implementation).with_conduct(&conduct, Effect::Writes)
 }
 
-struct Command {
+struct CommandTool {
     spec: CommandSpec,
     root: PathBuf,
     folder: PathBuf,
-    variables: Variables,
+    variables: VariableLookup,
 }
 
-impl Implementation for Command {
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+impl Implementation for CommandTool {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
             let arguments = match arguments {
                 Json::Object(arguments) => arguments,
@@ -65,68 +65,77 @@ impl Implementation for Command {
             let invocation = self
                 .spec
                 .invocation(&arguments, &|name| (self.variables)(name))
-                .map_err(|error| Failure::new(error.to_string()).with_detail(error.hint()))?;
-            let secrets = Secrets::new(&invocation.secrets);
-            match self.run(&invocation, &arguments, context, &secrets).await {
-                Ok(result) => Ok(secrets.redact_json(result)),
-                Err(failure) => Err(secrets.redact_failure(&failure)),
+                .map_err(|error| ToolFailure::new(error.to_string()).with_detail(error.hint()))?;
+            let redactor = Redactor::new(&invocation.secrets);
+            match self.run(&invocation, &arguments, context, &redactor).await {
+                Ok(result) => Ok(redactor.redact_json(result)),
+                Err(failure) => Err(redactor.redact_failure(&failure)),
             }
         })
     }
 }
 
-impl Command {
+impl CommandTool {
     async fn run(
         &self,
         invocation: &Invocation,
         arguments: &Map<String, Json>,
         context: &ToolContext,
-        secrets: &Secrets,
-    ) -> Result<Json, Failure> {
-        let group = self.start(invocation)?;
+        redactor: &Redactor,
+    ) -> Result<Json, ToolFailure> {
+        let process = self.start(invocation)?;
+        let program = redactor.redact(&invocation.program);
+        tracing::debug!(program, "command started");
+        let started = Instant::now();
         let stdin = invocation.stdin.clone().unwrap_or_default().into_bytes();
-        match group.run(stdin, self.spec.max_bytes, outcome::STDERR_BYTES + secrets.margin()).await? {
-            Ended::Flooded { stderr } => {
-                let message = format!("the command was stopped: it wrote more than {} bytes", self.spec.max_bytes);
-                Err(Failure::new(message).with_detail(outcome::stderr_detail(&stderr, secrets)))
+        let outcome = process.run(stdin, self.spec.max_bytes, outcome::STDERR_BYTES + redactor.margin()).await?;
+        let duration = started.elapsed();
+        match outcome {
+            ProcessOutcome::OutputLimit { stderr } => {
+                tracing::debug!(program, ?duration, "command killed: too much output");
+                let message = format!("the command was killed: it wrote more than {} bytes", self.spec.max_bytes);
+                Err(ToolFailure::new(message).with_detail(outcome::stderr_detail(&stderr, redactor)))
             }
-            Ended::Finished(finished) => outcome::of(&self.spec, arguments, finished, context, secrets),
+            ProcessOutcome::Exited(output) => {
+                tracing::debug!(program, ?duration, status = %output.status, "command exited");
+                outcome::read_result(&self.spec, arguments, output, context, redactor)
+            }
         }
     }
 
-    fn start(&self, invocation: &Invocation) -> Result<Group, Failure> {
+    fn start(&self, invocation: &Invocation) -> Result<RunningProcess, ToolFailure> {
         if !self.folder.is_dir() {
             let folder = self.spec.cwd.as_deref().unwrap_or(".");
-            return Err(Failure::new(format!("the command cannot run: there is no folder `{folder}`"))
+            return Err(ToolFailure::new(format!("cannot run the command: the folder `{folder}` does not exist"))
                 .with_detail(format!("looked for {}", self.folder.display())));
         }
         let is_path = invocation.program.contains('/');
         let program = if is_path { self.root.join(&invocation.program) } else { PathBuf::from(&invocation.program) };
         let mut command = tokio::process::Command::new(&program);
         command.args(&invocation.arguments).current_dir(&self.folder).env_clear();
-        command.envs(ALWAYS_PASSED.iter().filter_map(|name| Some((name, (self.variables)(name)?))));
+        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, (self.variables)(name)?))));
         command.envs(invocation.env.iter().map(|(name, value)| (name, value)));
         command.stdin(if invocation.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        Group::spawn(&mut command).map_err(|error| self.not_started(&invocation.program, &program, &error))
+        RunningProcess::spawn(&mut command).map_err(|error| self.start_failure(&invocation.program, &program, &error))
     }
 
-    fn not_started(&self, name: &str, program: &Path, error: &std::io::Error) -> Failure {
+    fn start_failure(&self, name: &str, program: &Path, error: &std::io::Error) -> ToolFailure {
         let path = (self.variables)("PATH").unwrap_or_default();
-        let is_there = if program.is_absolute() || name.contains('/') {
+        let exists = if program.is_absolute() || name.contains('/') {
             program.exists()
         } else {
             std::env::split_paths(&path).any(|folder| folder.join(program).exists())
         };
         let message = match error.kind() {
-            ErrorKind::NotFound if is_there => {
-                format!("the program `{name}` cannot run: the interpreter that its first line names is not there")
+            ErrorKind::NotFound if exists => {
+                format!("cannot run `{name}`: the interpreter in its first line was not found")
             }
-            ErrorKind::NotFound => format!("there is no program `{name}` on this machine"),
-            ErrorKind::PermissionDenied => format!("the program `{name}` may not be executed"),
-            ErrorKind::ArgumentListTooLong => "the arguments are longer than a command can take".to_owned(),
-            _ => format!("the program `{name}` could not be started"),
+            ErrorKind::NotFound => format!("the program `{name}` was not found"),
+            ErrorKind::PermissionDenied => format!("permission denied to run `{name}`"),
+            ErrorKind::ArgumentListTooLong => "the arguments are too long for a command".to_owned(),
+            _ => format!("cannot start `{name}`"),
         };
-        let looked = if name.contains('/') { program.display().to_string() } else { format!("PATH: {path}") };
-        Failure::new(message).with_detail(format!("{error}; looked in {looked}"))
+        let searched = if name.contains('/') { program.display().to_string() } else { format!("PATH: {path}") };
+        ToolFailure::new(message).with_detail(format!("{error}; looked in {searched}"))
     }
 }

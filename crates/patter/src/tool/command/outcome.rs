@@ -1,78 +1,73 @@
-//! What a run that has ended means: a result, or a failure.
+//! The result or failure of a command that exited.
 
-use super::process::{Finished, Tail};
-use crate::tool::secrets::Secrets;
-use crate::tool::{Failure, ToolContext};
+use crate::tool::process::{OutputTail, ProcessOutput};
+use crate::tool::redact::Redactor;
+use crate::tool::{ToolContext, ToolFailure};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandResult;
+use patter_core::text::truncate;
 use serde_json::{Map, Value as Json, json};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// How much of stderr the operator gets.
+/// The number of bytes at the end of stderr for the operator.
 pub(super) const STDERR_BYTES: usize = 8 * 1024;
-/// How much of stderr a model gets, in characters.
-const EXCERPT: usize = 300;
-/// How much of an output that cannot be read the operator gets, in characters.
-const UNREADABLE: usize = 500;
+/// The number of characters at the end of stderr for the model.
+const EXCERPT_CHARS: usize = 300;
+/// The number of characters of malformed output for the operator.
+const MALFORMED_CHARS: usize = 500;
 
-/// Returns the result of a run.
-pub(super) fn of(
+/// Reads the result of a tool from the output of its command.
+pub(super) fn read_result(
     spec: &CommandSpec,
     arguments: &Map<String, Json>,
-    finished: Finished,
+    output: ProcessOutput,
     context: &ToolContext,
-    secrets: &Secrets,
-) -> Result<Json, Failure> {
-    let Finished { status, stdout, stderr, is_held_open } = finished;
+    redactor: &Redactor,
+) -> Result<Json, ToolFailure> {
+    let ProcessOutput { status, stdout, stderr, is_held_open } = output;
     if is_held_open {
-        context.progress(None, "a process that the command left behind holds its output open; it was not waited for");
+        context.progress(None, "a background process keeps the output of the command open; not waiting for it");
     }
     let Some(code) = status.code().and_then(|code| u8::try_from(code).ok()) else {
-        return Err(failed(&ended_by(status), &stderr, secrets));
+        return Err(failure(&describe_signal(status), &stderr, redactor));
     };
-    if let Some(message) = spec.error(code, arguments) {
-        let detail = format!("exit code {code}\n{}", stderr_detail(&stderr, secrets));
-        return Err(Failure::new(message).with_detail(detail));
+    if let Some(message) = spec.error_message(code, arguments) {
+        let detail = format!("exit code {code}\n{}", stderr_detail(&stderr, redactor));
+        return Err(ToolFailure::new(message).with_detail(detail));
     }
-    if !spec.succeeds.contains(code) {
-        return Err(failed(&format!("the command ended with exit code {code}"), &stderr, secrets));
+    if !spec.success_codes.contains(code) {
+        return Err(failure(&format!("the command failed with exit code {code}"), &stderr, redactor));
     }
     match spec.result {
         CommandResult::Exit => Ok(json!(code)),
-        CommandResult::Text => Ok(Json::String(text(stdout, context))),
-        CommandResult::Json => read_json(&stdout).map_err(|reason| {
-            let shown = cut(&secrets.redact(&String::from_utf8_lossy(&stdout)), UNREADABLE);
-            let detail = format!("stdout: {shown}\n{}", stderr_detail(&stderr, secrets));
-            Failure::new(format!("the output of the command is no JSON: {reason}")).with_detail(detail)
+        CommandResult::Text => Ok(Json::String(decode_text(stdout, context))),
+        CommandResult::Json => parse_json(&stdout).map_err(|reason| {
+            let output = truncate(&redactor.redact(&String::from_utf8_lossy(&stdout)), MALFORMED_CHARS);
+            let detail = format!("stdout: {output}\n{}", stderr_detail(&stderr, redactor));
+            ToolFailure::new(format!("the output of the command is not valid JSON: {reason}")).with_detail(detail)
         }),
     }
 }
 
-/// Returns the end of stderr for the operator.
-pub(super) fn stderr_detail(stderr: &Tail, secrets: &Secrets) -> String {
-    match stderr_text(stderr, secrets) {
+/// Describes the end of stderr for the operator.
+pub(super) fn stderr_detail(stderr: &OutputTail, redactor: &Redactor) -> String {
+    match stderr.text(redactor) {
         text if text.is_empty() => "stderr is empty".to_owned(),
-        text if stderr.is_cut => format!("the end of stderr: {text}"),
+        text if stderr.is_truncated() => format!("the end of stderr: {text}"),
         text => format!("stderr: {text}"),
     }
 }
 
-fn stderr_text(stderr: &Tail, secrets: &Secrets) -> String {
-    let text = String::from_utf8_lossy(&stderr.bytes);
-    let text = if stderr.is_cut { secrets.redact_tail(&text) } else { secrets.redact(&text) };
-    text.trim().to_owned()
+/// Returns a failure with the end of stderr.
+fn failure(message: &str, stderr: &OutputTail, redactor: &Redactor) -> ToolFailure {
+    let excerpt = excerpt(&stderr.text(redactor));
+    let message = if excerpt.is_empty() { message.to_owned() } else { format!("{message}: {excerpt}") };
+    ToolFailure::new(message).with_detail(stderr_detail(stderr, redactor))
 }
 
-/// Fails with what stderr says at its end.
-fn failed(what: &str, stderr: &Tail, secrets: &Secrets) -> Failure {
-    let excerpt = excerpt(&stderr_text(stderr, secrets));
-    let message = if excerpt.is_empty() { what.to_owned() } else { format!("{what}: {excerpt}") };
-    Failure::new(message).with_detail(stderr_detail(stderr, secrets))
-}
-
-fn ended_by(status: ExitStatus) -> String {
-    let Some(signal) = status.signal() else { return format!("the command ended in an unknown way: {status}") };
+fn describe_signal(status: ExitStatus) -> String {
+    let Some(signal) = status.signal() else { return format!("the command ended unexpectedly: {status}") };
     let name = match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",
@@ -85,13 +80,13 @@ fn ended_by(status: ExitStatus) -> String {
         15 => " (SIGTERM)",
         _ => "",
     };
-    format!("the command was ended by signal {signal}{name}")
+    format!("the command was killed by signal {signal}{name}")
 }
 
-/// Reads a text, without one newline at its end.
-fn text(stdout: Vec<u8>, context: &ToolContext) -> String {
+/// Decodes an output, without the newline at its end.
+fn decode_text(stdout: Vec<u8>, context: &ToolContext) -> String {
     let mut text = String::from_utf8(stdout).unwrap_or_else(|error| {
-        context.progress(None, "the output of the command is not UTF-8; what cannot be read is replaced by `\u{fffd}`");
+        context.progress(None, "the output of the command is not UTF-8; invalid bytes are replaced by `\u{fffd}`");
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     });
     if text.ends_with('\n') {
@@ -103,7 +98,7 @@ fn text(stdout: Vec<u8>, context: &ToolContext) -> String {
     text
 }
 
-fn read_json(stdout: &[u8]) -> Result<Json, String> {
+fn parse_json(stdout: &[u8]) -> Result<Json, String> {
     let text = std::str::from_utf8(stdout).map_err(|_| "it is not UTF-8".to_owned())?;
     if text.trim().is_empty() {
         return Err("it is empty".to_owned());
@@ -111,26 +106,26 @@ fn read_json(stdout: &[u8]) -> Result<Json, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Returns the last lines of a text that are short enough for a model, without what steers a terminal.
+/// Returns the last lines of a text that are short enough for a model, without escape sequences.
 fn excerpt(text: &str) -> String {
-    let safe = without_controls(text);
+    let safe = strip_controls(text);
     let safe = safe.trim();
-    let surplus = safe.chars().count().saturating_sub(EXCERPT);
+    let surplus = safe.chars().count().saturating_sub(EXCERPT_CHARS);
     if surplus == 0 {
         return safe.to_owned();
     }
     let end: String = safe.chars().skip(surplus).collect();
-    // Whole lines are read more easily than the end of one.
+    // Whole lines are easier to read than the end of one.
     let whole = end.split_once('\n').map(|(_, whole)| whole.trim()).filter(|whole| !whole.is_empty());
     format!("…{}", whole.unwrap_or(&end))
 }
 
-fn without_controls(text: &str) -> String {
+fn strip_controls(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // A sequence such as `ESC [31m` ends with its first letter.
+            // A sequence such as `ESC [31m` ends with a letter.
             if chars.clone().next() == Some('[') {
                 chars.next();
                 chars.by_ref().find(|c| ('@'..='~').contains(c));
@@ -142,11 +137,4 @@ fn without_controls(text: &str) -> String {
         }
     }
     safe
-}
-
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

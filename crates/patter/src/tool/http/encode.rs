@@ -1,7 +1,9 @@
-//! Arguments as they may stand in the places of a request.
+//! Encodings of arguments for the parts of a request.
 
-/// Encodes a text so that it stands for itself in a segment of a path, or in a query.
-pub(super) fn percent(text: &str) -> String {
+use patter_core::text::truncate;
+
+/// Percent-encodes a text for a path segment or a query.
+pub(super) fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -12,48 +14,44 @@ pub(super) fn percent(text: &str) -> String {
     encoded
 }
 
-/// Writes a text as what stands between the quotes of a JSON string.
-pub(super) fn json_inside(text: &str) -> String {
+/// Escapes a text as the content of a JSON string.
+pub(super) fn json_escape(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default().to_owned()
 }
 
-/// Follows a text in JSON, and knows whether its end stands within a string.
+/// A position in a JSON text: within a string or not.
 #[derive(Default)]
-pub(super) struct JsonPlace {
-    is_inside: bool,
+pub(super) struct JsonPosition {
+    is_in_string: bool,
     is_escaped: bool,
 }
 
-impl JsonPlace {
-    /// Reads on.
-    pub(super) fn read(&mut self, text: &str) {
+impl JsonPosition {
+    /// Moves past a text.
+    pub(super) fn advance(&mut self, text: &str) {
         for c in text.chars() {
             match c {
                 _ if self.is_escaped => self.is_escaped = false,
-                '\\' if self.is_inside => self.is_escaped = true,
-                '"' => self.is_inside = !self.is_inside,
+                '\\' if self.is_in_string => self.is_escaped = true,
+                '"' => self.is_in_string = !self.is_in_string,
                 _ => {}
             }
         }
     }
 
-    /// Writes a value for this place: within a string as its content, else as a value.
-    pub(super) fn write(&self, value: &serde_json::Value) -> String {
+    /// Encodes a value for this position: within a string as its content, elsewhere as a value.
+    pub(super) fn encode(&self, value: &serde_json::Value) -> String {
         match value {
-            serde_json::Value::String(text) if self.is_inside => json_inside(text),
-            other if self.is_inside => json_inside(&other.to_string()),
+            serde_json::Value::String(text) if self.is_in_string => json_escape(text),
+            other if self.is_in_string => json_escape(&other.to_string()),
             other => other.to_string(),
         }
     }
 }
 
-/// Makes a text of a server short and harmless to show: one line, no control characters.
-pub(super) fn excerpt(text: &str, most: usize) -> String {
+/// Returns the start of a server's text on one line, without control characters.
+pub(super) fn excerpt(text: &str, max_chars: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    let line = words.collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        None => line,
-        Some(_) => line.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-    }
+    truncate(&words.collect::<Vec<_>>().join(" "), max_chars)
 }

@@ -1,118 +1,127 @@
-//! Tools that are requests to an HTTP server.
+//! Tools that send HTTP requests.
 
-mod encode;
-mod reply;
 mod request;
-mod secret;
+mod encode;
+mod variables;
+mod response;
 
-pub(crate) use reply::http_failure;
+pub(crate) use response::http_failure;
 
-use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Failure, Implementation, Kind, Tool, ToolContext};
+use super::VariableLookup;
+use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use crate::http::{HttpClient, jittered};
 use patter_core::declare::HttpSpec;
 use patter_core::declare::template::Template;
+use patter_core::text::format_duration;
 use patter_core::types::signature::Type;
-use reply::Trouble;
-use request::Filling;
-use secret::Secrets;
+use request::RequestBuilder;
+use response::AttemptError;
 use serde_json::Value as Json;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
+use variables::RequestVariables;
 
-/// Looks up a variable of the environment.
-pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
-/// How long the first pause between attempts is at most; each next one is twice as long.
+/// The longest pause before the first retry. It doubles with each retry.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// How long a pause is at most, whatever the server asks for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// The executor ends a call in time. One that nothing else ends lasts so much longer.
+/// The longest pause before any retry, whatever the server asks for.
+const MAX_PAUSE: Duration = Duration::from_secs(20);
+/// The time by which a call exceeds its limit before it fails by itself. The executor's limit comes first.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Makes a tool of the declaration of a request.
+/// Creates a tool from the declaration of a request.
 ///
 /// ```
 /// use patter::declare::HttpSpec;
-/// use patter::http::{HttpClient, Reach};
+/// use patter::http::{HttpClient, NetworkPolicy};
 /// use patter::tool::{Definition, Effect, http_tool};
 ///
 /// let (tree, _) = patter::gram::parse("[now:Http {url: 'https://api.example.com/v1/{city}?key=${KEY}'}]");
 /// let definition = Definition::new("now", "Weather of a city", "(city::Text)==>(::Any)").unwrap();
 /// let spec = HttpSpec::read(tree.patterns().next().unwrap(), &definition.signature).unwrap();
 /// let variables = |name: &str| std::env::var(name).ok();
-/// let client = HttpClient::new(Reach::default(), variables);
+/// let client = HttpClient::new(NetworkPolicy::default(), variables);
 /// let tool = http_tool(definition, spec, &client, std::sync::Arc::new(variables));
 /// assert_eq!(tool.effect, Effect::Network);
 /// ```
-pub fn http_tool(definition: Definition, spec: HttpSpec, client: &HttpClient, variables: Variables) -> Tool {
-    let (conduct, effect, is_idempotent) = (spec.conduct.clone(), spec.effect(), spec.is_idempotent());
+pub fn http_tool(definition: Definition, spec: HttpSpec, client: &HttpClient, variables: VariableLookup) -> Tool {
+    let conduct = spec.options.clone();
+    let effect = spec.effect();
+    let is_idempotent = spec.is_idempotent();
     let timeout = conduct.timeout.unwrap_or(DEFAULT_TIMEOUT);
     let returns = definition.signature.returns.clone();
-    let call = HttpTool { spec, returns, client: client.clone(), variables, timeout };
-    Tool::new(definition, Kind::Http, call).conducted(&conduct, effect).idempotent(is_idempotent)
+    let implementation = HttpTool { spec, returns, client: client.clone(), variables, timeout };
+    Tool::new(definition, ToolKind::Http, implementation).with_conduct(&conduct, effect).idempotent(is_idempotent)
 }
 
 struct HttpTool {
     spec: HttpSpec,
     returns: Type,
     client: HttpClient,
-    variables: Variables,
+    variables: VariableLookup,
     timeout: Duration,
 }
 
 impl Implementation for HttpTool {
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
-            let Json::Object(arguments) = arguments else { return Err(Failure::new("the arguments are no object")) };
-            let names = request::templates(&self.spec).flat_map(Template::variables);
-            let secrets = Secrets::look_up(names, self.variables.as_ref())?;
-            let mut filling = Filling { arguments: &arguments, secrets };
-            let deadline = Instant::now() + self.timeout;
-            let result = match timeout_at(deadline + GRACE, self.attempts(&mut filling, deadline, context)).await {
-                Ok(result) => result,
-                Err(_) => Err(Failure::new(format!("the server did not answer within {:?}", self.timeout))),
+            let Json::Object(arguments) = arguments else {
+                return Err(ToolFailure::new("the arguments are not an object"));
             };
-            let secrets = filling.secrets;
-            result.map(|value| secrets.redact_json(value)).map_err(|failure| secrets.redact_failure(&failure))
+            let names = request::templates(&self.spec).flat_map(Template::variables);
+            let variables = RequestVariables::look_up(names, self.variables.as_ref())?;
+            let mut builder = RequestBuilder { arguments: &arguments, variables };
+            let deadline = Instant::now() + self.timeout;
+            let result = match timeout_at(deadline + GRACE, self.attempts(&mut builder, deadline, context)).await {
+                Ok(result) => result,
+                Err(_) => Err(no_response(self.timeout)),
+            };
+            let redactor = builder.variables.redactor;
+            result.map(|value| redactor.redact_json(value)).map_err(|failure| redactor.redact_failure(&failure))
         })
     }
 }
 
 impl HttpTool {
-    /// Makes the request until it succeeds, cannot, or has been made often enough.
+    /// Sends the request until it succeeds, fails for good or exceeds the number of retries.
     async fn attempts(
         &self,
-        filling: &mut Filling<'_>,
+        builder: &mut RequestBuilder<'_>,
         deadline: Instant,
         context: &ToolContext,
-    ) -> Result<Json, Failure> {
-        let request = filling.request(&self.spec)?;
+    ) -> Result<Json, ToolFailure> {
+        let request = builder.request(&self.spec)?;
         let mut attempt = 0;
         loop {
             let result = match self.client.send(request.clone()).await {
-                Ok(response) => reply::outcome(response, &self.spec, &self.returns, filling).await,
+                Ok(response) => response::read_result(response, &self.spec, &self.returns, builder).await,
                 Err(error) => Err(error.into()),
             };
-            let Trouble { failure, passing, wait } = match result {
+            let AttemptError { failure, retry_reason, retry_after } = match result {
                 Ok(value) => return Ok(value),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            let Some(why) = passing.filter(|_| attempt < self.spec.retries) else { return Err(failure) };
-            let pause = wait.unwrap_or_else(|| pause(attempt));
-            // A server that asks for more time than there is will not answer in time.
-            if pause > LONGEST_PAUSE || Instant::now() + pause >= deadline {
+            let Some(reason) = retry_reason.filter(|_| attempt < self.spec.retries) else { return Err(failure) };
+            let pause = retry_after.unwrap_or_else(|| pause(attempt));
+            // A server that asks for more time than is left cannot answer in time.
+            if pause > MAX_PAUSE || Instant::now() + pause >= deadline {
                 return Err(failure);
             }
             attempt += 1;
-            let progress = format!("{why}; attempt {} of {} follows", attempt + 1, self.spec.retries + 1);
-            context.progress(None, filling.secrets.redact(progress));
+            let reason = builder.variables.redactor.redact(&reason);
+            tracing::debug!(host = request.url.host_str(), attempt, ?pause, reason, "retrying the request");
+            let message = format!("{reason}; retrying (attempt {} of {})", attempt + 1, self.spec.retries + 1);
+            context.progress(None, message);
             sleep(pause).await;
         }
     }
 }
 
-/// Returns how long to wait after an attempt: longer each time, and by chance, so that callers do not come all at once.
+/// Returns the failure of a request that exceeded its time limit.
+pub(super) fn no_response(limit: Duration) -> ToolFailure {
+    ToolFailure::new(format!("the server did not respond within {}", format_duration(limit)))
+}
+
+/// Returns the pause before a retry.
 fn pause(attempt: u32) -> Duration {
-    jittered(FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST_PAUSE))
+    jittered(FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(attempt)).min(MAX_PAUSE))
 }

@@ -1,278 +1,223 @@
-//! One connection to an MCP server, from the handshake to the end.
+//! A connection to an MCP server, from the handshake to the end.
 
-use super::http::{Refusal, Sessions};
-use super::process::{Process, Tail};
-use super::settings::{Reach, Settings};
-use super::trouble::{Trouble, causes};
-use crate::tool::secrets::Secrets;
+use super::error::{McpError, error_chain};
+use super::http::{RefusalStatus, SessionClient};
+use super::listener::ServerListener;
+use super::process::{ServerProcess, StderrTail};
+use super::settings::{ServerSettings, Transport};
 use crate::tool::{BoxFuture, ToolContext};
-use rmcp::model::{
-    CancelledNotificationParam, ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam,
-    ProgressToken, RequestId,
-};
-use rmcp::service::{
-    ClientInitializeError, NotificationContext, RequestContext, RunningService, RunningServiceCancellationToken,
-};
+use rmcp::model::{CancelledNotificationParam, ProgressToken, RequestId};
+use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ClientHandler, ErrorData, Peer, RoleClient, serve_client};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use rmcp::{Peer, RoleClient, serve_client};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long the end of a connection may take.
-const CLOSING: Duration = Duration::from_secs(3);
-/// How long a notification may take to be sent.
-const NOTIFYING: Duration = Duration::from_secs(5);
-/// How much of a message of progress is passed on.
-const LONGEST_PROGRESS: usize = 500;
+/// The time limit for closing a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time limit for sending a notification.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to a server.
 pub(super) struct Connection {
-    lease: Lease,
+    handle: ConnectionHandle,
     started: Instant,
-    /// Resolves when the connection is at its end; none if it did.
+    /// Resolves when the connection ends; nothing once it did.
     ended: Option<BoxFuture<'static, ()>>,
     cancel: RunningServiceCancellationToken,
-    process: Option<Process>,
+    process: Option<ServerProcess>,
 }
 
-/// What a caller needs of a connection.
+/// The parts of a connection that a caller needs.
 #[derive(Clone)]
-pub(super) struct Lease {
+pub(super) struct ConnectionHandle {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) listener: Listener,
-    /// Counts the connections to the server.
+    pub(super) listener: ServerListener,
+    /// The number of the connection to the server.
     pub(super) generation: u64,
-    tail: Option<Tail>,
+    stderr: Option<StderrTail>,
 }
 
 impl Connection {
     /// Connects to a server, and returns when it is ready.
     pub(super) async fn open(
-        settings: &Settings,
+        settings: &ServerSettings,
         client: &reqwest::Client,
         generation: u64,
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
-        let listener = Listener::new(&settings.secrets);
-        let refusal = Refusal::default();
+    ) -> Result<Self, McpError> {
+        let listener = ServerListener::new(&settings.redactor);
+        let refusal = RefusalStatus::default();
         let name = &settings.name;
-        let (served, process) = match &settings.reach {
-            Reach::Process { command, arguments, environment, folder } => {
+        let (result, process) = match &settings.transport {
+            Transport::Process { command, arguments, environment, folder } => {
                 let (process, stdout, stdin) =
-                    Process::start(command, arguments, environment, folder.as_deref(), &settings.secrets)
-                        .map_err(|error| Trouble::unstartable(name, command, &error))?;
+                    ServerProcess::start(command, arguments, environment, folder.as_deref(), &settings.redactor)
+                        .map_err(|error| McpError::cannot_start(name, command, &error))?;
                 (timeout_at(deadline, serve_client(listener.clone(), (stdout, stdin))).await, Some(process))
             }
-            Reach::Http { url, headers } => {
+            Transport::Http { url, headers } => {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
-                let client = Sessions { client: client.clone(), listener: listener.clone(), refusal: refusal.clone() };
+                let client =
+                    SessionClient { client: client.clone(), listener: listener.clone(), refusal: refusal.clone() };
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 (timeout_at(deadline, serve_client(listener.clone(), transport)).await, None)
             }
         };
-        match served {
-            Ok(Ok(running)) => Ok(Self::of(running, process, listener, generation)),
+        match result {
+            Ok(Ok(running)) => Ok(Self::new(running, process, listener, generation)),
             failed => {
-                let ending = match process {
-                    Some(process) => process.end().await,
+                let exit = match process {
+                    Some(process) => process.kill().await,
                     None => String::new(),
                 };
                 Err(match failed {
-                    Ok(Err(error)) => not_ready(settings, &error, refusal.status(), &ending),
-                    _ => Trouble::slow_start(name, settings.start_timeout, ending),
+                    Ok(Err(error)) => initialize_error(settings, &error, refusal.status(), &exit),
+                    _ => McpError::slow_start(name, settings.start_timeout, exit),
                 })
             }
         }
     }
 
-    fn of(
-        running: RunningService<RoleClient, Listener>,
-        process: Option<Process>,
-        listener: Listener,
+    fn new(
+        running: RunningService<RoleClient, ServerListener>,
+        process: Option<ServerProcess>,
+        listener: ServerListener,
         generation: u64,
     ) -> Self {
-        let tail = process.as_ref().map(|process| process.tail().clone());
-        let lease = Lease { peer: running.peer().clone(), listener, generation, tail };
+        let stderr = process.as_ref().map(|process| process.stderr().clone());
+        let handle = ConnectionHandle { peer: running.peer().clone(), listener, generation, stderr };
         let cancel = running.cancellation_token();
         let ended: BoxFuture<'static, ()> = Box::pin(async move {
             let _ = running.waiting().await;
         });
-        Self { lease, started: Instant::now(), ended: Some(ended), cancel, process }
+        Self { handle, started: Instant::now(), ended: Some(ended), cancel, process }
     }
 
-    /// Returns what a caller needs, unless the connection is at its end.
-    pub(super) fn lease(&self) -> Option<Lease> {
-        (!self.lease.peer.is_transport_closed()).then(|| self.any_lease())
+    /// Returns a handle, even if the connection may have ended.
+    pub(super) fn handle(&self) -> ConnectionHandle {
+        self.handle.clone()
     }
 
-    /// Returns what a caller needs, even if it may be of no use any more.
-    pub(super) fn any_lease(&self) -> Lease {
-        self.lease.clone()
+    /// Returns whether the connection has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        !self.handle.peer.is_transport_closed()
     }
 
     pub(super) fn generation(&self) -> u64 {
-        self.lease.generation
+        self.handle.generation
     }
 
     pub(super) fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Resolves when the connection is at its end.
-    pub(super) async fn ended(&mut self) {
+    /// Waits for the end of the connection.
+    pub(super) async fn wait(&mut self) {
         if let Some(ended) = &mut self.ended {
             ended.await;
             self.ended = None;
         }
     }
 
-    /// Ends a connection that is of no use any more.
+    /// Ends a broken connection.
     pub(super) async fn discard(self) {
         if let Some(process) = self.disconnect().await {
-            process.end().await;
+            process.kill().await;
         }
     }
 
-    /// Ends a connection that works.
+    /// Ends a working connection.
     pub(super) async fn close(self) {
         if let Some(process) = self.disconnect().await {
-            process.end_gently().await;
+            process.terminate().await;
         }
     }
 
-    async fn disconnect(self) -> Option<Process> {
+    async fn disconnect(self) -> Option<ServerProcess> {
         self.cancel.cancel();
         if let Some(ended) = self.ended {
-            let _ = timeout(CLOSING, ended).await;
+            let _ = timeout(CLOSE_TIMEOUT, ended).await;
         }
         self.process
     }
 }
 
-impl Lease {
-    /// Returns what the process of the server said last, for the operator.
-    pub(super) fn last_words(&self, mut told: String) -> String {
-        if let Some(tail) = &self.tail {
-            tail.add_to(&mut told);
+impl ConnectionHandle {
+    /// Adds the end of the server's stderr to a detail for the operator.
+    pub(super) fn with_stderr(&self, mut detail: String) -> String {
+        if let Some(stderr) = &self.stderr {
+            stderr.append_to(&mut detail);
         }
-        told
+        detail
     }
 }
 
-fn not_ready(settings: &Settings, error: &ClientInitializeError, refusal: Option<u16>, ending: &str) -> Trouble {
-    let detail = causes(error);
-    let detail = if ending.is_empty() { detail } else { format!("{detail}; {ending}") };
+fn initialize_error(
+    settings: &ServerSettings,
+    error: &ClientInitializeError,
+    refusal: Option<u16>,
+    exit: &str,
+) -> McpError {
+    let detail = error_chain(error);
+    let detail = if exit.is_empty() { detail } else { format!("{detail}; {exit}") };
     let name = &settings.name;
     if let Some(status) = refusal {
-        return Trouble::unauthorized(name, status, detail);
+        return McpError::unauthorized(name, status, detail);
     }
-    match (error, &settings.reach) {
-        (ClientInitializeError::JsonRpcError(error), _) => Trouble::refused_start(name, &error.message, detail),
-        (_, Reach::Process { .. }) => Trouble::ended_early(name, detail),
-        (_, Reach::Http { .. }) => Trouble::unreachable(name, detail),
-    }
-}
-
-/// Hears what a server says without being asked, and declines what it asks for.
-#[derive(Clone)]
-pub(super) struct Listener {
-    secrets: Arc<Secrets>,
-    progress: Arc<Mutex<HashMap<ProgressToken, Heard>>>,
-    stale: Arc<AtomicBool>,
-}
-
-/// Who hears of the progress of a call, and how far it was.
-struct Heard {
-    context: ToolContext,
-    last: f64,
-}
-
-impl Listener {
-    fn new(secrets: &Arc<Secrets>) -> Self {
-        Self { secrets: Arc::clone(secrets), progress: Arc::default(), stale: Arc::default() }
-    }
-
-    /// Tells whether the list of tools has changed since this was last asked.
-    pub(super) fn take_stale(&self) -> bool {
-        self.stale.swap(false, Ordering::AcqRel)
-    }
-
-    /// Remembers that the list of tools has changed.
-    pub(super) fn set_stale(&self) {
-        self.stale.store(true, Ordering::Release);
+    match (error, &settings.transport) {
+        (ClientInitializeError::JsonRpcError(error), _) => McpError::refused_start(name, &error.message, detail),
+        (_, Transport::Process { .. }) => McpError::early_exit(name, detail),
+        (_, Transport::Http { .. }) => McpError::unreachable(name, detail),
     }
 }
 
-impl ClientHandler for Listener {
-    fn get_info(&self) -> ClientConfig {
-        // No capabilities: nothing is sampled, elicited or shown here.
-        let this = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), this)
-    }
-
-    // Sampling and elicitation are declined without our doing; roots would be answered with an empty list.
-    #[expect(deprecated, reason = "servers of today ask for roots")]
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<rmcp::model::ListRootsRequestMethod>())
-    }
-
-    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(heard) = progress.get_mut(&params.progress_token) else { return };
-        // Notifications may overtake one another on their way here; progress never goes back.
-        if params.progress <= heard.last {
-            return;
-        }
-        heard.last = params.progress;
-        let fraction = params.total.filter(|total| *total > 0.0).map(|total| (params.progress / total).clamp(0.0, 1.0));
-        let message = self.secrets.redact(&params.message.unwrap_or_default());
-        let message: String = message.chars().take(LONGEST_PROGRESS).collect();
-        heard.context.progress(fraction, message);
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.set_stale();
-    }
-}
-
-/// A request that waits for its answer. One that is dropped before is cancelled at the server.
-pub(super) struct Pending {
+/// A request that waits for its response. If it is dropped before, it is cancelled at the server.
+pub(super) struct PendingRequest {
     peer: Peer<RoleClient>,
-    listener: Listener,
+    listener: ServerListener,
     id: RequestId,
     token: ProgressToken,
-    is_answered: bool,
+    is_complete: bool,
     runtime: Handle,
 }
 
-impl Pending {
-    pub(super) fn new(lease: &Lease, id: RequestId, token: ProgressToken, context: &ToolContext) -> Self {
-        let heard = Heard { context: context.clone(), last: f64::NEG_INFINITY };
-        lease.listener.progress.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), heard);
-        let (peer, listener) = (lease.peer.clone(), lease.listener.clone());
-        Self { peer, listener, id, token, is_answered: false, runtime: Handle::current() }
+impl PendingRequest {
+    pub(super) fn new(
+        connection: &ConnectionHandle,
+        id: RequestId,
+        token: ProgressToken,
+        context: &ToolContext,
+    ) -> Self {
+        connection.listener.subscribe(token.clone(), context);
+        Self {
+            peer: connection.peer.clone(),
+            listener: connection.listener.clone(),
+            id,
+            token,
+            is_complete: false,
+            runtime: Handle::current(),
+        }
     }
 
-    pub(super) fn answered(mut self) {
-        self.is_answered = true;
+    /// Notes that the response arrived.
+    pub(super) fn complete(mut self) {
+        self.is_complete = true;
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
-        self.listener.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
-        if !self.is_answered && !self.peer.is_transport_closed() {
-            let (peer, id) = (self.peer.clone(), self.id.clone());
-            let reason = Some("nobody waits for the result any more".to_owned());
+        self.listener.unsubscribe(&self.token);
+        if !self.is_complete && !self.peer.is_transport_closed() {
+            let peer = self.peer.clone();
+            let reason = Some("the result is no longer needed".to_owned());
+            let cancelled = CancelledNotificationParam::new(Some(self.id.clone()), reason);
             self.runtime.spawn(async move {
-                let cancelled = CancelledNotificationParam::new(Some(id), reason);
-                let _ = timeout(NOTIFYING, peer.notify_cancelled(cancelled)).await;
+                let _ = timeout(NOTIFY_TIMEOUT, peer.notify_cancelled(cancelled)).await;
             });
         }
     }

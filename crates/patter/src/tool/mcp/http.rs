@@ -1,6 +1,6 @@
-//! HTTP, for MCP servers that are reached by their address.
+//! The HTTP transport of MCP.
 
-use super::connection::Listener;
+use super::listener::ServerListener;
 use crate::http::{HttpError, tls};
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -14,41 +14,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-/// How long it may take until a connection stands.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The time limit for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns a client that trusts whom [`crate::http`] trusts, and follows no redirects: they would carry the headers,
-/// which may be secret, to somewhere else. `SSL_CERT_FILE` names a file with more certificates to trust.
+/// Creates a client for MCP servers. It does not follow redirects, which would pass the headers, maybe secrets, to
+/// another server. `SSL_CERT_FILE` is a file with additional certificates to trust.
 pub fn http_client() -> Result<reqwest::Client, HttpError> {
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls::config(std::env::var("SSL_CERT_FILE").ok().as_deref())?)
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT);
-    builder.build().map_err(|error| HttpError::Setup(format!("HTTP cannot be set up: {error}")))
+        .connect_timeout(CONNECT_TIMEOUT);
+    builder.build().map_err(|error| HttpError::Setup(format!("cannot set up the HTTP client: {error}")))
 }
 
-/// A client that knows how servers say that they were started anew and know nothing of a session.
+/// A client that recognises the response of a restarted server that does not know the session.
 ///
-/// They should do so with the status 404, and then the transport begins a new session and sends the request again.
-/// Many do so with an error, often one that does not say which request it answers, for which a caller would wait in
-/// vain.
+/// Servers should respond with status 404, for which the transport starts a new session and repeats the request. Many
+/// respond with an error instead, often without the id of the request, so that the caller would wait for ever.
 #[derive(Clone)]
-pub(super) struct Sessions {
+pub(super) struct SessionClient {
     pub(super) client: reqwest::Client,
-    pub(super) listener: Listener,
-    pub(super) refusal: Refusal,
+    pub(super) listener: ServerListener,
+    pub(super) refusal: RefusalStatus,
 }
 
-/// The status by which a server refused access, once it did.
+/// The status with which a server denied access, once it did.
 #[derive(Clone, Default)]
-pub(super) struct Refusal(Arc<AtomicU16>);
+pub(super) struct RefusalStatus(Arc<AtomicU16>);
 
-impl Refusal {
+impl RefusalStatus {
     pub(super) fn status(&self) -> Option<u16> {
         Some(self.0.load(Ordering::Relaxed)).filter(|status| *status != 0)
     }
 
-    fn note(&self, error: &Failed) {
+    fn record(&self, error: &TransportError) {
         let status = match error {
             StreamableHttpError::AuthRequired(_) => 401,
             StreamableHttpError::InsufficientScope(_) => 403,
@@ -63,10 +62,10 @@ impl Refusal {
     }
 }
 
-type Failed = StreamableHttpError<reqwest::Error>;
+type TransportError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-impl StreamableHttpClient for Sessions {
+impl StreamableHttpClient for SessionClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -76,18 +75,18 @@ impl StreamableHttpClient for Sessions {
         session: Option<Arc<str>>,
         auth: Option<String>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let is_in_session = session.is_some();
         let request = match &message {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
         let response = self.client.post_message(uri, message, session, auth, headers).await;
-        let response = response.inspect_err(|error| self.refusal.note(error))?;
+        let response = response.inspect_err(|error| self.refusal.record(error))?;
         match (request, response) {
             (Some(request), StreamableHttpPostResponse::Json(JsonRpcMessage::Error(answer), session)) => {
                 if is_in_session && is_about_session(&answer) {
-                    // Another server may have other tools.
+                    // A restarted server may have different tools.
                     self.listener.set_stale();
                     return Err(StreamableHttpError::SessionExpired);
                 }
@@ -104,7 +103,7 @@ impl StreamableHttpClient for Sessions {
         session: Arc<str>,
         auth: Option<String>,
         headers: Headers,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), TransportError> {
         self.client.delete_session(uri, session, auth, headers).await
     }
 
@@ -115,13 +114,12 @@ impl StreamableHttpClient for Sessions {
         last_event: Option<String>,
         auth: Option<String>,
         headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         self.client.get_stream(uri, session, last_event, auth, headers).await
     }
 }
 
-/// Tells whether a server says that it does not know the session: by a number from the range that is its own to
-/// choose from, and the word.
+/// Returns whether an error says that the session is unknown: by a code in the range for servers, and by the word.
 fn is_about_session(answer: &JsonRpcError) -> bool {
     (-32099..=-32000).contains(&answer.error.code.0) && answer.error.message.to_lowercase().contains("session")
 }

@@ -1,24 +1,29 @@
 //! Tools of MCP servers.
 //!
-//! The journey: [`ServerConfig`] is what people write; [`ServerConfig::settings`] checks it and puts in variables;
-//! [`McpServer`] starts the server when it is needed, and [`McpServer::tools`] makes its tools ordinary ones.
+//! [`ServerConfig`] is the configuration as written; [`ServerConfig::settings`] validates it and expands variables.
+//! [`McpServer`] starts the server on demand, and [`McpServer::tools`] returns its tools as ordinary ones.
 //!
-//! A server is another program, which may hang, die, or lie. So each wait has a limit, each answer a bound, its
-//! environment is not ours, and what it says of its tools is checked like everything else that comes from outside.
+//! A server is a foreign program that may hang, crash or lie. Every wait has a time limit and every response a size
+//! limit, the server gets only a small part of the environment, and its tools are validated like any other input.
 
 mod config;
+mod config_error;
+mod settings;
+mod server;
+mod connection_task;
 mod connection;
+mod listener;
+mod process;
+mod http;
+mod tools;
 mod content;
 mod declare;
-mod http;
-mod process;
-mod server;
-mod settings;
-mod tools;
-mod trouble;
+mod error;
 
-pub use config::{ConfigError, ConfigWarning, Mistake, ServerConfig, read_servers, servers_of};
+pub use config::{ServerConfig, parse_servers, read_servers};
+pub use config_error::{ConfigError, ConfigWarning, ServerConfigError};
+pub use declare::declarations;
 pub use http::http_client;
 pub use server::McpServer;
-pub use settings::Settings;
-pub use tools::{Listing, ToolWarning, declarations};
+pub use settings::ServerSettings;
+pub use tools::{ServerTools, ToolWarning};

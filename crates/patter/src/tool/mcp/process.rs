@@ -1,178 +1,127 @@
-//! The process of an MCP server that is started here.
+//! The process of an MCP server.
 
-use crate::tool::secrets::Secrets;
-use std::collections::VecDeque;
+use crate::tool::process::{OutputTail, ProcessGroup, read_chunks};
+use crate::tool::redact::Redactor;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How much of what a server writes to its standard error is kept.
-const TAIL: usize = 4096;
-/// How long a server may take to end once its input is closed, and again once it was asked to.
+/// The number of bytes at the end of stderr that are shown.
+const STDERR_BYTES: usize = 4096;
+/// The time that a server has to exit after its stdin is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long a server that closed its output may take to end by itself.
-const PARTING: Duration = Duration::from_millis(200);
-/// What a server sees of our environment, beside `LC_*`. The rest may hold secrets that are not for it.
+/// The time that a server has to exit after it closed its stdout.
+const EXIT_DELAY: Duration = Duration::from_millis(200);
+/// The variables of our environment that a server gets, apart from `LC_*`. The others may be secret.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"];
 
-/// A server process. It has a process group of its own, which dies with this value: programs such as `npx` start the
-/// server as a process of its own, and would leave it behind.
-pub(super) struct Process {
+/// A server process in a group of its own, which is killed with this value: launchers such as `npx` start the server as
+/// a child, and would leave it behind.
+pub(super) struct ServerProcess {
     child: Child,
-    group: Group,
-    stderr: JoinHandle<()>,
-    tail: Tail,
+    group: ProcessGroup,
+    reader: JoinHandle<()>,
+    stderr: StderrTail,
 }
 
-/// The end of what a process wrote to its standard error, without secrets.
+/// The end of a server's stderr.
 #[derive(Clone)]
-pub(super) struct Tail {
-    kept: Arc<Mutex<VecDeque<u8>>>,
-    secrets: Arc<Secrets>,
+pub(super) struct StderrTail {
+    tail: Arc<Mutex<OutputTail>>,
+    redactor: Arc<Redactor>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a server.
     pub(super) fn start(
-        command: &str,
+        program: &str,
         arguments: &[String],
         environment: &[(String, String)],
         folder: Option<&Path>,
-        secrets: &Arc<Secrets>,
+        redactor: &Arc<Redactor>,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
-        let mut program = Command::new(command);
+        let mut command = Command::new(program);
         let is_inherited = |name: &str| INHERITED.contains(&name) || name.starts_with("LC_");
-        program.args(arguments).env_clear();
-        program.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_inherited)));
-        program.envs(environment.iter().map(|(name, value)| (name, value)));
-        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.args(arguments).env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_inherited)));
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         if let Some(folder) = folder {
-            program.current_dir(folder);
+            command.current_dir(folder);
         }
-        #[cfg(unix)]
-        program.process_group(0);
-        let mut child = program.spawn()?;
-        let group = Group::of(&child);
+        let (mut child, group) = ProcessGroup::spawn(&mut command)?;
         let pipes = child.stdout.take().zip(child.stdin.take()).zip(child.stderr.take());
-        let ((stdout, stdin), stderr) = pipes.ok_or_else(|| io::Error::other("the pipes are gone"))?;
-        let tail = Tail { kept: Arc::default(), secrets: Arc::clone(secrets) };
-        let stderr = tokio::spawn(tail.clone().keep(stderr));
-        Ok((Self { child, group, stderr, tail }, stdout, stdin))
+        let ((stdout, stdin), pipe) = pipes.ok_or_else(|| io::Error::other("the pipes are missing"))?;
+        let stderr = StderrTail::new(redactor);
+        let reader = tokio::spawn(stderr.clone().read(pipe));
+        Ok((Self { child, group, reader, stderr }, stdout, stdin))
     }
 
-    pub(super) fn tail(&self) -> &Tail {
-        &self.tail
+    pub(super) fn stderr(&self) -> &StderrTail {
+        &self.stderr
     }
 
-    /// Waits until the process ends by itself, since its input is closed; then makes it end.
-    pub(super) async fn end_gently(mut self) {
+    /// Waits for a process whose stdin is closed, terminates it if it does not exit, and kills its group.
+    pub(super) async fn terminate(mut self) {
         if timeout(GRACE, self.child.wait()).await.is_err() {
             self.group.terminate();
             let _ = timeout(GRACE, self.child.wait()).await;
         }
-        self.end().await;
+        self.kill().await;
     }
 
-    /// Makes the process and its descendants end. Returns how it ended and what it said last, for the operator.
-    pub(super) async fn end(mut self) -> String {
-        let status = timeout(PARTING, self.child.wait()).await;
+    /// Kills the process and its descendants. Returns how it exited and the end of its stderr, for the operator.
+    pub(super) async fn kill(mut self) -> String {
+        let status = timeout(EXIT_DELAY, self.child.wait()).await;
         self.group.kill();
-        let mut told = match status {
+        let mut exit = match status {
             Ok(Ok(status)) => status.to_string(),
             _ => {
                 let _ = timeout(GRACE, self.child.wait()).await;
-                "it did not end by itself".to_owned()
+                "it did not exit and was killed".to_owned()
             }
         };
-        // The pipe ends when the last process that holds it is gone.
-        let _ = timeout(PARTING, &mut self.stderr).await;
-        self.tail.add_to(&mut told);
-        told
+        // The pipe is closed when the last process that has it is gone.
+        let _ = timeout(EXIT_DELAY, &mut self.reader).await;
+        self.stderr.append_to(&mut exit);
+        exit
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // A process that left the group may hold the pipe for ever.
-        self.stderr.abort();
+        // A process that left the group may keep the pipe open for ever.
+        self.reader.abort();
     }
 }
 
-impl Tail {
-    /// Adds what the process said last to a text.
-    pub(super) fn add_to(&self, told: &mut String) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_cut = kept.len() >= self.limit();
-        let text = String::from_utf8_lossy(kept.make_contiguous());
-        let text = if is_cut { self.secrets.redact_tail(&text) } else { self.secrets.redact(&text) };
-        if !text.trim().is_empty() {
-            let _ = write!(told, "{}stderr: {}", if told.is_empty() { "" } else { "; " }, text.trim());
+impl StderrTail {
+    fn new(redactor: &Arc<Redactor>) -> Self {
+        // A secret may be cut in two, so more is kept than is shown.
+        let tail = OutputTail::new(STDERR_BYTES + redactor.margin());
+        Self { tail: Arc::new(Mutex::new(tail)), redactor: Arc::clone(redactor) }
+    }
+
+    /// Appends the end of stderr to a text, without secrets.
+    pub(super) fn append_to(&self, text: &mut String) {
+        let stderr = self.lock().text(&self.redactor);
+        if !stderr.is_empty() {
+            let separator = if text.is_empty() { "" } else { "; " };
+            let _ = write!(text, "{separator}stderr: {stderr}");
         }
     }
 
-    /// Returns how much is kept: some more than is shown, since a secret may be cut in two.
-    fn limit(&self) -> usize {
-        TAIL + self.secrets.margin()
+    async fn read(self, mut pipe: ChildStderr) {
+        read_chunks(&mut pipe, |chunk| self.lock().push(chunk)).await;
     }
 
-    async fn keep(self, mut stderr: ChildStderr) {
-        let mut buffer = [0; 1024];
-        while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend(buffer.iter().take(read));
-            let surplus = kept.len().saturating_sub(self.limit());
-            kept.drain(..surplus);
-        }
-    }
-}
-
-/// The process group of a server. It is killed with this value.
-struct Group {
-    #[cfg(unix)]
-    leader: Option<rustix::process::Pid>,
-}
-
-#[cfg(unix)]
-impl Group {
-    fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self { leader: id.and_then(rustix::process::Pid::from_raw) }
-    }
-
-    fn terminate(&self) {
-        if let Some(leader) = self.leader {
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::TERM);
-        }
-    }
-
-    /// Kills the group, once: afterwards its number may be that of another.
-    fn kill(&mut self) {
-        if let Some(leader) = self.leader.take() {
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Group {
-    fn of(_: &Child) -> Self {
-        Self {}
-    }
-
-    fn terminate(&self) {}
-
-    fn kill(&mut self) {}
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
+    fn lock(&self) -> MutexGuard<'_, OutputTail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

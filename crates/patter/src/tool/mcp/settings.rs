@@ -1,7 +1,7 @@
-//! What is known of an MCP server once its configuration is checked.
+//! The validated settings of an MCP server.
 
-use super::config::Mistake;
-use crate::tool::secrets::Secrets;
+use super::config_error::ServerConfigError;
+use crate::tool::redact::Redactor;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;
@@ -10,91 +10,94 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How an MCP server is reached: checked, and with all variables put in.
+/// The settings of an MCP server: validated, and with variables expanded.
 ///
 /// ```
 /// use patter::tool::mcp::ServerConfig;
 /// let config: ServerConfig = toml::from_str("url = 'https://example.com/mcp'").unwrap();
 /// let settings = config.settings("web", "patter.toml".as_ref(), &|_| None).unwrap();
-/// assert_eq!(format!("{settings:?}"), "Settings(web)");
+/// assert_eq!(format!("{settings:?}"), "ServerSettings(web)");
 /// ```
 #[derive(Clone)]
-pub struct Settings {
+pub struct ServerSettings {
     pub(super) name: Arc<str>,
-    pub(super) reach: Reach,
+    pub(super) transport: Transport,
     pub(super) timeout: Duration,
     pub(super) start_timeout: Duration,
-    /// What no message may show: what variables stand for, and headers.
-    pub(super) secrets: Arc<Secrets>,
+    /// Hides the values of variables and headers.
+    pub(super) redactor: Arc<Redactor>,
 }
 
-/// A way to reach a server.
+/// The way to communicate with a server.
 #[derive(Clone)]
-pub(super) enum Reach {
-    /// It is started here, and spoken to over its input and output.
+pub(super) enum Transport {
+    /// Over the stdin and stdout of a process that is started here.
     Process { command: String, arguments: Vec<String>, environment: Vec<(String, String)>, folder: Option<PathBuf> },
-    /// It runs already.
+    /// Over HTTP with a running server.
     Http { url: Url, headers: Vec<(HeaderName, HeaderValue)> },
 }
 
-impl Settings {
+impl ServerSettings {
     /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Shows the name alone: the rest may hold secrets.
-impl fmt::Debug for Settings {
+/// Shows only the name: the rest may contain secrets.
+impl fmt::Debug for ServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Settings({})", self.name)
+        write!(f, "ServerSettings({})", self.name)
     }
 }
 
-/// Puts variables into texts, and remembers what must stay secret.
-pub(super) struct Texts<'v> {
+/// Expands variables in texts, and collects their values as secrets.
+pub(super) struct VariableExpander<'v> {
     variable: &'v dyn Fn(&str) -> Option<String>,
     secrets: Vec<String>,
 }
 
-impl<'v> Texts<'v> {
+impl<'v> VariableExpander<'v> {
     pub(super) fn new(variable: &'v dyn Fn(&str) -> Option<String>) -> Self {
         Self { variable, secrets: Vec::new() }
     }
 
-    /// Puts variables into a text: `${VAR}`, or `${VAR:-text}`.
-    pub(super) fn put_in(&mut self, text: &str) -> Result<String, Mistake> {
-        let mut done = String::new();
+    /// Expands `${VAR}` and `${VAR:-default}` in a text.
+    pub(super) fn expand(&mut self, text: &str) -> Result<String, ServerConfigError> {
+        let mut expanded = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
-            let (name, next) = after.split_once('}').ok_or_else(|| Mistake::Unclosed(text.to_owned()))?;
-            let (name, instead) = name.split_once(":-").map_or((name, None), |(name, text)| (name, Some(text)));
-            done.push_str(before);
-            match ((self.variable)(name).filter(|value| !value.is_empty()), instead) {
+            let (name, next) = after.split_once('}').ok_or_else(|| ServerConfigError::Unclosed(text.to_owned()))?;
+            let (name, default) = name.split_once(":-").map_or((name, None), |(name, text)| (name, Some(text)));
+            expanded.push_str(before);
+            match ((self.variable)(name).filter(|value| !value.is_empty()), default) {
                 (Some(value), _) => {
-                    done.push_str(&value);
+                    expanded.push_str(&value);
                     self.secrets.push(value);
                 }
-                (None, Some(text)) => done.push_str(text),
-                (None, None) => return Err(Mistake::Variable(name.to_owned())),
+                (None, Some(default)) => expanded.push_str(default),
+                (None, None) => return Err(ServerConfigError::Variable(name.to_owned())),
             }
             rest = next;
         }
-        done.push_str(rest);
-        Ok(done)
+        expanded.push_str(rest);
+        Ok(expanded)
     }
 
-    /// Puts variables into values that have names.
-    pub(super) fn put_in_all(&mut self, values: &BTreeMap<String, String>) -> Result<Vec<(String, String)>, Mistake> {
-        values.iter().map(|(name, value)| Ok((name.clone(), self.put_in(value)?))).collect()
+    /// Expands variables in the values of a map.
+    pub(super) fn expand_values(
+        &mut self,
+        values: &BTreeMap<String, String>,
+    ) -> Result<Vec<(String, String)>, ServerConfigError> {
+        values.iter().map(|(name, value)| Ok((name.clone(), self.expand(value)?))).collect()
     }
 
-    /// Remembers that a text must stay secret as a whole.
-    pub(super) fn keep_secret(&mut self, text: &str) {
+    /// Adds a text that is secret as a whole.
+    pub(super) fn add_secret(&mut self, text: &str) {
         self.secrets.push(text.to_owned());
     }
 
-    pub(super) fn secrets(self) -> Arc<Secrets> {
-        Arc::new(Secrets::new(&self.secrets))
+    pub(super) fn into_redactor(self) -> Arc<Redactor> {
+        Arc::new(Redactor::new(&self.secrets))
     }
 }

@@ -1,113 +1,113 @@
 //! The tools of an MCP server.
 
-use super::content::{Output, value};
-use super::server::{MOST_TOOLS, McpServer};
-use super::trouble::{LONGEST_MESSAGE, cut};
-use crate::tool::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext};
+use super::content::{OutputForm, read_result};
+use super::error::MAX_MESSAGE_CHARS;
+use super::server::{MAX_TOOLS, McpServer};
+use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use patter_core::name::{FullName, FullNameError};
-use patter_core::types::signature::{FromSchemas, SchemaError, Signature};
+use patter_core::text::truncate;
+use patter_core::types::signature::{ConvertedSignature, SchemaError, Signature};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::Value as Json;
 use std::collections::HashSet;
-use std::sync::Arc;
 use thiserror::Error;
 
-/// The tools of an MCP server, and what is to be said about them.
+/// The tools of an MCP server, with warnings.
 #[derive(Debug)]
-pub struct Listing {
-    /// The tools that can be used, in the order of the server.
+pub struct ServerTools {
+    /// The usable tools, in the order of the server.
     pub tools: Vec<Tool>,
-    /// What was left out or changed.
+    /// Warnings about tools that were skipped or changed.
     pub warnings: Vec<ToolWarning>,
 }
 
-/// What was left out or changed of what an MCP server offers.
+/// A warning about a tool of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ToolWarning {
-    /// No provider takes the name.
-    #[error("the tool `{tool}` is left out: {error}")]
+    /// Providers do not accept the name.
+    #[error("the tool `{tool}` is skipped: {error}")]
     Name {
         /// The tool.
         tool: String,
-        /// What is wrong with its name.
+        /// The error in its name.
         error: FullNameError,
     },
-    /// There are two of the name.
-    #[error("the second tool `{tool}` is left out: a name stands for one tool")]
-    Twice {
+    /// Another tool has the same name.
+    #[error("the second tool named `{tool}` is skipped")]
+    Duplicate {
         /// The tool.
         tool: String,
     },
-    /// What it takes cannot be read.
-    #[error("the tool `{tool}` is left out: its input schema cannot be used: {error}")]
+    /// The input schema is not supported.
+    #[error("the tool `{tool}` is skipped: unsupported input schema: {error}")]
     Input {
         /// The tool.
         tool: String,
-        /// What is wrong with the schema.
+        /// The error in the schema.
         error: SchemaError,
     },
-    /// What it gives cannot be read.
-    #[error("the results of the tool `{tool}` are not checked: its output schema cannot be used: {error}")]
+    /// The output schema is not supported.
+    #[error("the results of the tool `{tool}` are not validated: unsupported output schema: {error}")]
     Output {
         /// The tool.
         tool: String,
-        /// What is wrong with the schema.
+        /// The error in the schema.
         error: SchemaError,
     },
-    /// There are too many.
-    #[error("the server has more tools than the {MOST_TOOLS} that are taken")]
+    /// There are too many tools.
+    #[error("only the first {MAX_TOOLS} tools of the server are used")]
     TooMany,
 }
 
 impl McpServer {
-    /// Lists the tools, and starts the server if need be.
+    /// Lists the tools, and starts the server if necessary.
     ///
-    /// What a call touches, and whether it may be made again, is what the server says of itself. These are hints: a
-    /// server that is not trusted should not be trusted with them either, and permissions do not depend on them.
-    pub async fn tools(&self) -> Result<Listing, Failure> {
-        let (listed, is_cut) = self.list().await?;
-        let mut listing = Listing { tools: Vec::new(), warnings: Vec::new() };
+    /// The effect of a tool and whether it is idempotent are hints from the server. They are as trustworthy as the
+    /// server itself; permissions do not depend on them.
+    pub async fn tools(&self) -> Result<ServerTools, ToolFailure> {
+        let (listed, is_truncated) = self.list().await?;
+        let mut result = ServerTools { tools: Vec::new(), warnings: Vec::new() };
         let mut names = HashSet::new();
         for listed in listed {
             let tool = listed.name.to_string();
-            if let Err(error) = FullName::within(self.name(), &tool) {
-                listing.warnings.push(ToolWarning::Name { tool: cut(&tool, LONGEST_MESSAGE), error });
+            if let Err(error) = FullName::join(self.name(), &tool) {
+                result.warnings.push(ToolWarning::Name { tool: truncate(&tool, MAX_MESSAGE_CHARS), error });
             } else if !names.insert(tool.clone()) {
-                listing.warnings.push(ToolWarning::Twice { tool });
+                result.warnings.push(ToolWarning::Duplicate { tool });
             } else {
-                match self.tool(&listed, &mut listing.warnings) {
-                    Ok(tool) => listing.tools.push(tool),
-                    Err(error) => listing.warnings.push(ToolWarning::Input { tool, error }),
+                match self.build_tool(&listed, &mut result.warnings) {
+                    Ok(tool) => result.tools.push(tool),
+                    Err(error) => result.warnings.push(ToolWarning::Input { tool, error }),
                 }
             }
         }
-        if is_cut {
-            listing.warnings.push(ToolWarning::TooMany);
+        if is_truncated {
+            result.warnings.push(ToolWarning::TooMany);
         }
-        Ok(listing)
+        Ok(result)
     }
 
-    fn tool(&self, listed: &Listed, warnings: &mut Vec<ToolWarning>) -> Result<Tool, SchemaError> {
+    fn build_tool(&self, listed: &Listed, warnings: &mut Vec<ToolWarning>) -> Result<Tool, SchemaError> {
         let name = listed.name.to_string();
         let input = Json::Object(listed.input_schema.as_ref().clone());
         let output = listed.output_schema.as_ref().map(|schema| Json::Object(schema.as_ref().clone()));
-        let (made, output) = match Signature::from_schemas(&input, output.as_ref()) {
-            Ok(made) => (made, if output.is_some() { Output::Structured } else { Output::Free }),
+        let (read, output) = match Signature::from_schemas(&input, output.as_ref()) {
+            Ok(read) => (read, if output.is_some() { OutputForm::Structured } else { OutputForm::Free }),
             Err(error) => {
-                let made = Signature::from_schemas(&input, None)?;
+                let read = Signature::from_schemas(&input, None)?;
                 warnings.push(ToolWarning::Output { tool: name.clone(), error });
-                (made, Output::Free)
+                (read, OutputForm::Free)
             }
         };
-        let FromSchemas { signature, records, unsaid } = made;
-        let unsaid = unsaid.map(|schema| jsonschema::validator_for(&schema)).transpose();
-        let unsaid = unsaid.map_err(|error| SchemaError::Invalid(error.to_string()))?;
+        let ConvertedSignature { signature, records, residual_schema } = read;
+        let validator = residual_schema.map(|schema| jsonschema::validator_for(&schema)).transpose();
+        let validator = validator.map_err(|error| SchemaError::Invalid(error.to_string()))?;
         let definition =
             Definition { name: name.clone(), description: description(listed), signature, records: records.into() };
-        let implementation = McpTool { server: self.clone(), name, output, unsaid };
+        let implementation = McpTool { server: self.clone(), name, output, validator };
         let hints = listed.annotations.clone().unwrap_or_default();
         let settings = self.settings();
-        Ok(Tool::new(definition, Kind::Mcp, implementation)
+        Ok(Tool::new(definition, ToolKind::Mcp, implementation)
             .effect(effect(&hints))
             .idempotent(hints.read_only_hint == Some(true) || hints.is_idempotent())
             // The first call starts the server.
@@ -116,7 +116,7 @@ impl McpServer {
     }
 }
 
-/// Returns what a call touches, by what the server says of itself.
+/// Returns the effect of a call according to the hints of the server.
 fn effect(hints: &ToolAnnotations) -> Effect {
     match (hints.read_only_hint, hints.open_world_hint) {
         (Some(true), Some(false)) => Effect::Reads,
@@ -125,42 +125,33 @@ fn effect(hints: &ToolAnnotations) -> Effect {
     }
 }
 
-/// Returns what the tool does. A model must read something, so the title or the name stands in.
+/// Returns the description of a tool. Models need one, so the title or the name is the fallback.
 fn description(listed: &Listed) -> String {
     let title = listed.title.as_deref().or_else(|| listed.annotations.as_ref()?.title.as_deref());
-    let said = [listed.description.as_deref(), title].into_iter().flatten().map(str::trim);
-    said.into_iter().find(|text| !text.is_empty()).map_or_else(|| format!("The tool {}", listed.name), str::to_owned)
+    let texts = [listed.description.as_deref(), title].into_iter().flatten().map(str::trim);
+    texts.into_iter().find(|text| !text.is_empty()).map_or_else(|| format!("The tool {}", listed.name), str::to_owned)
 }
 
 struct McpTool {
     server: McpServer,
     name: String,
-    output: Output,
-    /// What the input schema demands beyond the parameters.
-    unsaid: Option<jsonschema::Validator>,
+    output: OutputForm,
+    /// Checks the constraints of the input schema that a signature cannot express.
+    validator: Option<jsonschema::Validator>,
 }
 
 impl Implementation for McpTool {
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
-            if let Some(Err(error)) = self.unsaid.as_ref().map(|unsaid| unsaid.validate(&arguments)) {
-                let told = format!("the arguments of `{}` are wrong: {error}", self.name);
-                return Err(Failure::new(cut(&told, LONGEST_MESSAGE)));
+            if let Some(Err(error)) = self.validator.as_ref().map(|validator| validator.validate(&arguments)) {
+                let message = format!("invalid arguments for `{}`: {error}", self.name);
+                return Err(ToolFailure::new(truncate(&message, MAX_MESSAGE_CHARS)));
             }
             let Json::Object(arguments) = arguments else {
-                return Err(Failure::new(format!("the arguments of `{}` are not an object", self.name)));
+                return Err(ToolFailure::new(format!("the arguments of `{}` are not an object", self.name)));
             };
             let result = self.server.call(&self.name, arguments, context).await?;
-            value(self.server.settings(), result, self.output)
+            read_result(self.server.settings(), result, self.output)
         })
     }
-}
-
-/// Writes the tools of a server as gram declarations, for a file that a team reads and reviews.
-///
-/// Record types come first. Those of two tools that have the same name and are not the same cannot stand in one file;
-/// then the later tool is told in a comment instead.
-pub async fn declarations(server: &McpServer) -> Result<String, Failure> {
-    let Listing { tools, warnings } = server.tools().await?;
-    Ok(super::declare::file(server.name(), tools.iter().map(|tool| Arc::as_ref(&tool.definition)), &warnings))
 }

@@ -1,48 +1,50 @@
-//! Reading pages of the web.
+//! `fetch`: reading web pages.
 
 use crate::http::header::{ACCEPT, HeaderValue};
 use crate::http::{HttpClient, HttpRequest, HttpResponse, Url, decode};
-use crate::tool::readable::{readable, title};
+use crate::tool::html::{page_text, page_title};
+use crate::tool::http::no_response;
 use crate::tool::{
-    BoxFuture, DEFAULT_TIMEOUT, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext, http_failure,
+    BoxFuture, DEFAULT_TIMEOUT, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind,
+    http_failure,
 };
 use serde_json::{Map, Value as Json, json};
 use std::time::Duration;
 
-/// How much of a page is read.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// How many characters a line of text has.
-const WIDTH: usize = 120;
-/// The executor ends a call in time. One that nothing else ends lasts so much longer.
+/// The number of bytes that are read of a page.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// The line width of the text, in characters.
+const LINE_WIDTH: usize = 120;
+/// The time by which a call exceeds its limit before it fails by itself. The executor's limit comes first.
 const GRACE: Duration = Duration::from_millis(250);
 
-const DESCRIPTION: &str = "Reads a page of the web and returns its text. HTML is made readable, with its links listed \
-                           at the end; other text, JSON and XML come as they are";
-const SIGNATURE: &str = r#"(url::Text { description: "The whole address, with http:// or https://", format: "uri" })
-    ==>(maxChars::Int { description: "How much of the text to return", default: 20000, range: 1..200000 })
+const DESCRIPTION: &str = "Fetches a web page and returns its text. HTML is converted to plain text, with its links \
+                           listed at the end; other text, JSON and XML are returned unchanged";
+const SIGNATURE: &str = r#"(url::Text { description: "The full URL, with http:// or https://", format: "uri" })
+    ==>(maxChars::Int { description: "The maximum number of characters to return", default: 20000, range: 1..200000 })
     ==>(::Object { fields: [
-        { name: "url", type: "Text", description: "Where the page was found, after redirects" },
-        { name: "status", type: "Int", description: "The HTTP status; 200 is success" },
+        { name: "url", type: "Text", description: "The URL of the page, after redirects" },
+        { name: "status", type: "Int", description: "The HTTP status; 200 means success" },
         { name: "title", type: "Text", optional: true },
         { name: "text", type: "Text" },
-        { name: "truncated", type: "Bool", description: "Whether there is more text" }
+        { name: "truncated", type: "Bool", description: "Whether the text was truncated" }
     ] })"#;
 
-/// Returns the tool `fetch`, which reads pages of the web. The guard of the client holds for it.
+/// Returns the tool `fetch`, which reads web pages that the policy of the client allows.
 ///
 /// ```
-/// use patter::http::{HttpClient, Reach};
+/// use patter::http::{HttpClient, NetworkPolicy};
 /// use patter::tool::{Effect, standard::fetch};
-/// let tool = fetch(&HttpClient::new(Reach::default(), |name| std::env::var(name).ok()));
+/// let tool = fetch(&HttpClient::new(NetworkPolicy::default(), |name| std::env::var(name).ok()));
 /// assert_eq!((tool.name(), tool.effect), ("fetch", Effect::Network));
 /// ```
 pub fn fetch(client: &HttpClient) -> Tool {
-    #[expect(clippy::expect_used, reason = "the signature is written above, and every call of this reads it")]
-    let definition = Definition::new("fetch", DESCRIPTION, SIGNATURE).expect("a signature");
-    Tool::new(definition, Kind::Native, Fetch { client: client.clone() })
+    #[expect(clippy::expect_used, reason = "the signature is a constant, and every call of this function parses it")]
+    let definition = Definition::new("fetch", DESCRIPTION, SIGNATURE).expect("valid signature");
+    Tool::new(definition, ToolKind::Native, Fetch { client: client.clone() })
         .effect(Effect::Network)
         .idempotent(true)
-        .source(super::BUILT_IN)
+        .source("built in")
 }
 
 struct Fetch {
@@ -50,75 +52,77 @@ struct Fetch {
 }
 
 impl Implementation for Fetch {
-    fn call<'a>(&'a self, arguments: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+    fn call<'a>(&'a self, arguments: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
             let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
-            let most = arguments.get("maxChars").and_then(Json::as_u64).and_then(|most| usize::try_from(most).ok());
-            let page = self.page(url, most.unwrap_or(usize::MAX));
+            let max_chars = arguments.get("maxChars").and_then(Json::as_u64).and_then(|max| usize::try_from(max).ok());
+            let page = self.fetch_page(url, max_chars.unwrap_or(usize::MAX));
             match tokio::time::timeout(DEFAULT_TIMEOUT + GRACE, page).await {
                 Ok(result) => result,
-                Err(_) => Err(Failure::new(format!("the server did not answer within {DEFAULT_TIMEOUT:?}"))),
+                Err(_) => Err(no_response(DEFAULT_TIMEOUT)),
             }
         })
     }
 }
 
 impl Fetch {
-    async fn page(&self, url: &str, most: usize) -> Result<Json, Failure> {
+    async fn fetch_page(&self, url: &str, max_chars: usize) -> Result<Json, ToolFailure> {
         let url = Url::parse(url.trim()).map_err(|error| {
-            Failure::new(format!("`url` is no address: {error}; write it whole, as in https://example.com/page"))
+            ToolFailure::new(format!(
+                "`url` is not a valid URL: {error}; use a full URL such as https://example.com/page"
+            ))
         })?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Failure::new("`url` may not hold a user"));
+            return Err(ToolFailure::new("`url` must not contain credentials"));
         }
         let mut request = HttpRequest::get(url);
         request
             .headers
             .insert(ACCEPT, HeaderValue::from_static("text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"));
         let mut response = self.client.send(request).await.map_err(|error| http_failure(&error))?;
-        let form = Form::of(&response)?;
+        let format = PageFormat::detect(&response)?;
         let content_type = response.header("content-type").unwrap_or_default().to_owned();
-        let (body, mut is_whole) = response.read_some(MOST_BYTES).await.map_err(|error| http_failure(&error))?;
+        let (body, mut is_complete) = response.read_some(MAX_BYTES).await.map_err(|error| http_failure(&error))?;
         let mut page = Map::new();
         page.insert("url".to_owned(), response.url().as_str().into());
         page.insert("status".to_owned(), response.status().as_u16().into());
         let text = decode(&body, &content_type);
-        let text = match form {
-            Form::Text => text,
-            Form::Html => {
-                // Laying a large page out takes a while, which others should not wait for.
-                let laid_out = tokio::task::spawn_blocking(move || (title(&text), readable(&text, WIDTH))).await?;
-                let (title, (text, is_read)) = laid_out;
+        let text = match format {
+            PageFormat::Text => text,
+            PageFormat::Html => {
+                // The layout of a large page takes a while.
+                let convert = move || (page_title(&text), page_text(&text, LINE_WIDTH));
+                let (title, (text, is_parsed)) = tokio::task::spawn_blocking(convert).await?;
                 page.extend(title.map(|title| ("title".to_owned(), title.into())));
-                is_whole &= is_read;
+                is_complete &= is_parsed;
                 text
             }
         };
-        let cut = text.char_indices().nth(most).and_then(|(at, _)| text.get(..at));
-        page.insert("text".to_owned(), cut.unwrap_or(&text).into());
-        page.insert("truncated".to_owned(), json!(cut.is_some() || !is_whole));
+        let start = text.char_indices().nth(max_chars).and_then(|(at, _)| text.get(..at));
+        page.insert("text".to_owned(), start.unwrap_or(&text).into());
+        page.insert("truncated".to_owned(), json!(start.is_some() || !is_complete));
         Ok(Json::Object(page))
     }
 }
 
-/// What a page is written in.
-enum Form {
+/// The format of a page.
+enum PageFormat {
     Html,
     Text,
 }
 
-impl Form {
-    fn of(response: &HttpResponse) -> Result<Self, Failure> {
+impl PageFormat {
+    fn detect(response: &HttpResponse) -> Result<Self, ToolFailure> {
         let content_type = response.header("content-type").unwrap_or("text/plain");
         let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let (kind, subtype) = essence.split_once('/').unwrap_or((&essence, ""));
-        let is_written = ["json", "xml", "javascript", "yaml", "x-www-form-urlencoded"].iter();
-        let is_written = is_written.into_iter().any(|written| subtype.ends_with(written));
+        let text_formats = ["json", "xml", "javascript", "yaml", "x-www-form-urlencoded"];
+        let is_text = text_formats.iter().any(|format| subtype.ends_with(format));
         match (kind, subtype) {
-            ("text", "html") | ("application", "xhtml+xml") => Ok(Form::Html),
-            ("text", _) => Ok(Form::Text),
-            _ if is_written => Ok(Form::Text),
-            _ => Err(Failure::new(format!("the page is `{essence}`, which is no text"))),
+            ("text", "html") | ("application", "xhtml+xml") => Ok(PageFormat::Html),
+            ("text", _) => Ok(PageFormat::Text),
+            _ if is_text => Ok(PageFormat::Text),
+            _ => Err(ToolFailure::new(format!("the page is `{essence}`, which is not text"))),
         }
     }
 }

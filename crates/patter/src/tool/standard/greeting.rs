@@ -1,4 +1,4 @@
-//! The first tool that people meet.
+//! `sayHello`, the tool of the first example.
 
 /// Returns a friendly greeting for the given name
 #[patter::tool(effect = "pure")]

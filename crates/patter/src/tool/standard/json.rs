@@ -1,109 +1,108 @@
-//! The toolbox `json`: reading and changing parts of documents.
+//! The toolbox `json`: reading and changing documents.
 
-use crate::tool::{Failure, Tool};
+use crate::tool::{Tool, ToolFailure};
 use json_patch::{PatchOperation, patch as apply};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 use serde_json_path::JsonPath;
 
-/// How long a document may be as text, in bytes.
-const LONGEST_TEXT: usize = 1024 * 1024;
-/// How many values a document may have, given or made.
-const MOST_VALUES: usize = 50_000;
-/// How long a path may be, in bytes.
-const LONGEST_PATH: usize = 500;
-/// How often a path may nest. Each filter in a filter doubles the time that it takes to read the path.
-const MOST_NESTING: [(char, usize); 2] = [('?', 4), ('(', 20)];
-/// How many values a path may look at, by an estimate that is never too low.
-const MOST_STEPS: f64 = 1e7;
-/// How many operations a patch may have.
-const MOST_OPERATIONS: usize = 1_000;
+/// The size limit of a document as text, in bytes.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// The number of values that a document or result may have.
+const MAX_VALUES: usize = 50_000;
+/// The size limit of a path, in bytes.
+const MAX_PATH_BYTES: usize = 500;
+/// The number of times that a path may contain a character. Each nested filter doubles the time to parse the path.
+const MAX_OCCURRENCES: [(char, usize); 2] = [('?', 4), ('(', 20)];
+/// The number of values that a path may visit, by an estimate that is never too low.
+const MAX_VISITS: f64 = 1e7;
+/// The number of operations that a patch may have.
+const MAX_OPERATIONS: usize = 1_000;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![get::tool(), query::tool(), patch::tool()]
 }
 
-/// Returns the part of a JSON document that a JSON Pointer names
+/// Returns the part of a JSON document at a JSON Pointer
 #[patter::tool(effect = "pure", blocking)]
 fn get(
     /// The document, as a value or as JSON text
     document: Json,
     /// A JSON Pointer (RFC 6901) such as `/items/0/name`; empty for the whole document
     pointer: String,
-) -> Result<Json, Failure> {
-    let mut document = read(document)?.value;
+) -> Result<Json, ToolFailure> {
+    let mut document = parse(document)?.value;
     if !pointer.is_empty() && !pointer.starts_with('/') {
-        return Err(Failure::new(format!("a JSON Pointer begins with `/`: write `/{pointer}`")));
+        return Err(ToolFailure::new(format!("a JSON Pointer starts with `/`: use `/{pointer}`")));
     }
     if let Some(part) = document.pointer_mut(&pointer) {
         return Ok(part.take());
     }
-    // The longest part of the pointer that leads somewhere tells where it goes wrong.
-    let known = pointer.match_indices('/').filter_map(|(at, _)| pointer.get(..at));
-    let (known, found) = known.filter_map(|part| Some((part, document.pointer(part)?))).next_back().unzip();
-    let what = match found {
+    // The longest existing prefix of the pointer helps to find the error.
+    let prefixes = pointer.match_indices('/').filter_map(|(at, _)| pointer.get(..at));
+    let (prefix, value) = prefixes.filter_map(|part| Some((part, document.pointer(part)?))).next_back().unzip();
+    let description = match value {
+        Some(Json::Object(entries)) if entries.is_empty() => "an empty object".to_owned(),
         Some(Json::Object(entries)) => {
             let names: Vec<_> = entries.keys().take(20).map(|name| format!("`{name}`")).collect();
-            format!(
-                "which is an object with {}",
-                if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
-            )
+            format!("an object with {}", names.join(", "))
         }
-        Some(Json::Array(items)) => format!("which is an array of {} items, counted from 0", items.len()),
-        _ => "which is neither an object nor an array".to_owned(),
+        Some(Json::Array(items)) => format!("an array of {} items, with indices from 0", items.len()),
+        _ => "neither an object nor an array".to_owned(),
     };
-    let place = match known.unwrap_or_default() {
+    let place = match prefix.unwrap_or_default() {
         "" => "the document".to_owned(),
-        part => format!("`{part}`"),
+        prefix => format!("`{prefix}`"),
     };
-    Err(Failure::new(format!("`{pointer}` leads nowhere: it goes wrong after {place}, {what}")))
+    Err(ToolFailure::new(format!("`{pointer}` does not exist: {place} is {description}")))
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct QueryResult {
     matches: Vec<Match>,
-    /// Whether there are more matches than were asked for
+    /// Whether there are more matches
     more: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Match {
-    /// Where it is, as a JSON Pointer
+    /// The JSON Pointer of the value
     pointer: String,
     value: Json,
 }
 
-/// Finds all parts of a JSON document that a JSONPath selects
+/// Finds the parts of a JSON document that a JSONPath selects
 #[patter::tool(effect = "pure", blocking)]
 fn query(
     /// The document, as a value or as JSON text
     document: Json,
     /// A JSONPath (RFC 9535, without `match` and `search`) such as `$.items[?@.price < 10].name`
     path: String,
-    /// How many matches to return at most
+    /// The maximum number of matches to return
     #[default = 100]
     limit: usize,
-) -> Result<Found, Failure> {
-    let document = read(document)?;
-    if path.len() > LONGEST_PATH {
-        let message = format!("the path has {} bytes; at most {LONGEST_PATH} are allowed", path.len());
-        return Err(Failure::new(message));
+) -> Result<QueryResult, ToolFailure> {
+    let document = parse(document)?;
+    if path.len() > MAX_PATH_BYTES {
+        let message = format!("the path has {} bytes; at most {MAX_PATH_BYTES} are allowed", path.len());
+        return Err(ToolFailure::new(message));
     }
-    for (sign, most) in MOST_NESTING {
+    for (sign, max) in MAX_OCCURRENCES {
         let count = path.matches(sign).count();
-        if count > most {
-            return Err(Failure::new(format!("the path has {count} of `{sign}`; at most {most} are allowed")));
+        if count > max {
+            return Err(ToolFailure::new(format!(
+                "the path contains `{sign}` {count} times; at most {max} are allowed"
+            )));
         }
     }
     let parsed = JsonPath::parse(&path).map_err(|error| {
         let at = path.chars().count().min(error.position());
-        Failure::new(format!("the path is wrong at character {}: {}", at + 1, error.message()))
+        ToolFailure::new(format!("invalid path at character {}: {}", at + 1, error.message()))
     })?;
-    if steps(&path, &document) > MOST_STEPS {
-        let message =
-            "the path would look at too many values: use fewer of `..`, `*`, `,` and `?`, or a smaller document";
-        return Err(Failure::new(message));
+    if estimate_visits(&path, &document) > MAX_VISITS {
+        let message = "the path would visit too many values: use fewer `..`, `*`, `,` and `?`, or a smaller document";
+        return Err(ToolFailure::new(message));
     }
     let found = parsed.query_located(&document.value);
     let more = found.len() > limit;
@@ -112,34 +111,35 @@ fn query(
         .take(limit)
         .map(|node| Match { pointer: node.location().to_json_pointer(), value: node.node().clone() });
     let matches: Vec<_> = matches.collect();
-    if matches.iter().map(|part| count(&part.value)).sum::<usize>() > MOST_VALUES {
-        return Err(Failure::new(format!("the matches have more than {MOST_VALUES} values; ask for fewer")));
+    if matches.iter().map(|part| count(&part.value)).sum::<usize>() > MAX_VALUES {
+        return Err(ToolFailure::new(format!("the matches have more than {MAX_VALUES} values; request fewer")));
     }
-    Ok(Found { matches, more })
+    Ok(QueryResult { matches, more })
 }
 
-/// Changes a JSON document by a JSON Patch, and returns the changed document
+/// Applies a JSON Patch to a JSON document, and returns the changed document
 #[patter::tool(effect = "pure", blocking)]
 fn patch(
     /// The document, as a value or as JSON text
     document: Json,
     /// A JSON Patch (RFC 6902), such as `[{"op": "replace", "path": "/name", "value": "Ada"}]`
     operations: Vec<Json>,
-) -> Result<Json, Failure> {
-    if operations.len() > MOST_OPERATIONS {
-        let message = format!("the patch has {} operations; at most {MOST_OPERATIONS} are allowed", operations.len());
-        return Err(Failure::new(message));
+) -> Result<Json, ToolFailure> {
+    if operations.len() > MAX_OPERATIONS {
+        let message = format!("the patch has {} operations; at most {MAX_OPERATIONS} are allowed", operations.len());
+        return Err(ToolFailure::new(message));
     }
-    let mut document = read(document)?.value;
+    let mut document = parse(document)?.value;
     for (position, operation) in operations.into_iter().enumerate() {
-        let failed = |reason: String| Failure::new(format!("operation {} of the patch failed: {reason}", position + 1));
+        let failed =
+            |reason: String| ToolFailure::new(format!("operation {} of the patch failed: {reason}", position + 1));
         let operation: PatchOperation = serde_json::from_value(operation).map_err(|error| failed(error.to_string()))?;
         let path = operation.path().to_string();
         apply(&mut document, std::slice::from_ref(&operation))
             .map_err(|error| failed(format!("{} at `{path}`", error.kind)))?;
         let grows = matches!(operation, PatchOperation::Copy(_) | PatchOperation::Add(_));
-        if grows && count(&document) > MOST_VALUES {
-            return Err(failed(format!("the document would have more than {MOST_VALUES} values")));
+        if grows && count(&document) > MAX_VALUES {
+            return Err(failed(format!("the document would have more than {MAX_VALUES} values")));
         }
     }
     Ok(document)
@@ -150,24 +150,24 @@ struct Document {
     values: usize,
 }
 
-/// Returns the document: text is JSON that is still to be read.
-fn read(document: Json) -> Result<Document, Failure> {
+/// Returns the document, which text contains as JSON.
+fn parse(document: Json) -> Result<Document, ToolFailure> {
     let value = match document {
-        Json::String(text) if text.len() > LONGEST_TEXT => {
-            let message = format!("the document has {} bytes; at most {LONGEST_TEXT} are allowed", text.len());
-            return Err(Failure::new(message));
+        Json::String(text) if text.len() > MAX_TEXT_BYTES => {
+            let message = format!("the document has {} bytes; at most {MAX_TEXT_BYTES} are allowed", text.len());
+            return Err(ToolFailure::new(message));
         }
         Json::String(text) => serde_json::from_str(&text)
-            .map_err(|error| Failure::new(format!("the document is text that is not JSON: {error}")))?,
+            .map_err(|error| ToolFailure::new(format!("the document is not valid JSON: {error}")))?,
         value => value,
     };
     match count(&value) {
-        values if values <= MOST_VALUES => Ok(Document { value, values }),
-        values => Err(Failure::new(format!("the document has {values} values; at most {MOST_VALUES} are allowed"))),
+        values if values <= MAX_VALUES => Ok(Document { value, values }),
+        values => Err(ToolFailure::new(format!("the document has {values} values; at most {MAX_VALUES} are allowed"))),
     }
 }
 
-/// Counts the values in a value, itself among them.
+/// Counts the values in a value, including itself.
 fn count(value: &Json) -> usize {
     match value {
         Json::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
@@ -184,43 +184,43 @@ fn depth(value: &Json) -> usize {
     }
 }
 
-/// Returns how many values a path looks at, at most.
+/// Returns an upper bound of the number of values that a path visits.
 ///
-/// The first `..` meets each value once, a further one meets it as often as it is deep. Each `,` may say the same once
-/// more. A filter looks at each value once; what it looks for in turn, it looks for at each value anew.
-fn steps(path: &str, document: &Document) -> f64 {
+/// The first `..` visits each value once, another one visits it as many times as it is deep. Each `,` may repeat a
+/// selector. A filter visits each value once, and its own paths start again at each value.
+fn estimate_visits(path: &str, document: &Document) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let (values, depth) = (document.values as f64, depth(&document.value) as f64);
-    let mut steps = values;
+    let mut visits = values;
     let mut descents = 0;
-    // Whether each open bracket is a filter, and how many things it lists.
+    // For each open bracket: whether it is a filter, and its number of selectors.
     let mut open: Vec<(bool, f64)> = Vec::new();
     let mut signs = path.chars().peekable();
     while let Some(sign) = signs.next() {
         let is_nested = open.iter().any(|(is_filter, _)| *is_filter);
         match sign {
-            '\'' | '"' => skip_text(sign, &mut signs),
+            '\'' | '"' => skip_quoted(sign, &mut signs),
             '[' => open.push((false, 1.0)),
-            ']' => steps *= open.pop().map_or(1.0, |(_, listed)| listed),
+            ']' => visits *= open.pop().map_or(1.0, |(_, listed)| listed),
             ',' => open.iter_mut().last().into_iter().for_each(|(_, listed)| *listed += 1.0),
             '.' if signs.next_if_eq(&'.').is_some() => {
-                steps *= if is_nested { values } else { 1.0 };
-                steps *= if descents > 0 { depth } else { 1.0 };
+                visits *= if is_nested { values } else { 1.0 };
+                visits *= if descents > 0 { depth } else { 1.0 };
                 descents += 1;
             }
-            '*' if is_nested => steps *= values,
+            '*' if is_nested => visits *= values,
             '?' => {
-                steps *= if is_nested { values } else { 1.0 };
+                visits *= if is_nested { values } else { 1.0 };
                 open.iter_mut().last().into_iter().for_each(|(is_filter, _)| *is_filter = true);
             }
             _ => {}
         }
     }
-    steps
+    visits
 }
 
-/// Passes over the rest of a text in quotes.
-fn skip_text(quote: char, signs: &mut impl Iterator<Item = char>) {
+/// Skips the rest of a quoted text.
+fn skip_quoted(quote: char, signs: &mut impl Iterator<Item = char>) {
     while let Some(sign) = signs.next() {
         match sign {
             '\\' => drop(signs.next()),

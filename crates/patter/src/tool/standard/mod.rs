@@ -1,47 +1,47 @@
-//! The standard library: tools that every agent can count on.
+//! The standard library: tools that are available to every agent.
 //!
-//! They are of the innermost layer, so their full names have no layer in front: `calculator`, `dateTime/now`.
+//! They are in the innermost layer, so their full names have no prefix: `calculator`, `dateTime/now`.
 
+mod greeting;
 mod calculation;
 mod date_time;
-mod fetch;
-pub mod fs;
-mod greeting;
 mod json;
 mod text;
+mod fetch;
+pub mod fs;
 
 pub use calculation::{Calculation, calculator};
 pub use date_time::Clock;
 pub use fetch::fetch;
 pub use greeting::say_hello;
 
-use super::{Kit, Tool, Workspace, declared};
+use super::{Tool, ToolResources, Workspace, build_declared};
 use patter_core::declare::project::Project;
 
-/// Toolboxes that are written in gram: their names and texts.
+/// The names and texts of the toolboxes that are written in gram.
 pub const TOOLBOXES: [(&str, &str); 2] =
     [("wikipedia", include_str!("wikipedia.gram")), ("hackerNews", include_str!("hackerNews.gram"))];
 
-/// Returns the standard library, made with a kit.
+/// Returns the standard library.
 ///
 /// ```
-/// use patter::{project::Environment, tool::{Kit, standard::standard}};
-/// let library = standard(&Kit::new(".", Environment::default()));
+/// use patter::{project::Environment, tool::{ToolResources, standard::standard_library}};
+/// let library = standard_library(&ToolResources::new(".", Environment::default()));
 /// assert!(library.tools().any(|(name, _)| name.as_str() == "wikipedia/search"));
 /// ```
-pub fn standard(kit: &Kit) -> Workspace {
-    let own = tools().into_iter().map(|(toolbox, tool)| (toolbox.unwrap_or_default(), tool));
-    let files = fs::fs(&kit.root, kit.fs_roots.clone()).into_iter().map(|tool| ("fs", tool.source(BUILT_IN)));
-    let all = own.chain(files).chain([("", fetch(&kit.client))]);
+pub fn standard_library(resources: &ToolResources) -> Workspace {
+    let pure = tools().into_iter().map(|(toolbox, tool)| (toolbox.unwrap_or_default(), tool));
+    let files = fs::fs(&resources.root, resources.fs_roots.clone()).into_iter().map(|tool| ("fs", tool));
+    let all = pure.chain(files).chain([("", fetch(&resources.client))]);
     let builder = all.fold(Workspace::builder(), |builder, (name, tool)| builder.toolbox(name, |it| it.tool(tool)));
-    let (written, _) = declared(&Project::read(TOOLBOXES), kit);
-    // All names are written here and in the texts, so they can be names; a test counts the tools.
-    builder.build().unwrap_or_default().and(written.with_source(BUILT_IN))
+    let (declared, _) = build_declared(&Project::read(TOOLBOXES), resources);
+    // The names are constants, so they are valid; a test counts the tools.
+    builder.build().unwrap_or_default().with_workspace(declared.with_source(BUILT_IN))
 }
 
 const BUILT_IN: &str = "built in";
 
-/// Returns the tools that only compute, each with the toolbox that it is in.
+/// Returns the tools that only compute, each with its toolbox.
 ///
 /// ```
 /// let tools = patter::tool::standard::tools();

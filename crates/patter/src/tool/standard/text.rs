@@ -1,93 +1,95 @@
-//! The toolbox `text`: finding, replacing, splitting, counting.
+//! The toolbox `text`: finding, replacing, splitting and counting.
 
-use crate::tool::{Failure, Tool};
+use crate::tool::{Tool, ToolFailure};
 use regex::{Captures, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// How long a text may be, in bytes, given or made.
-const LONGEST_TEXT: usize = 256 * 1024;
-/// How long a regular expression may be, in bytes.
-const LONGEST_PATTERN: usize = 1_000;
-/// How large a regular expression may be when it is compiled, in bytes.
-const LARGEST_PATTERN: usize = 1024 * 1024;
-/// How many matches are returned at most, whatever the limit is.
-const MOST_MATCHES: usize = 10_000;
-/// How long a search may go on. One search takes time in proportion to the text, but many matches are many searches.
-const LONGEST_SEARCH: Duration = Duration::from_secs(5);
+/// The size limit of arguments and results, in bytes.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// The size limit of a regular expression, in bytes.
+const MAX_PATTERN_BYTES: usize = 1_000;
+/// The size limit of a compiled regular expression, in bytes.
+const MAX_COMPILED_BYTES: usize = 1024 * 1024;
+/// The number of matches that are returned at most, whatever the limit is.
+const MAX_MATCHES: usize = 10_000;
+/// The time limit of a search. Each match takes linear time, but there may be many matches.
+const MAX_SEARCH_TIME: Duration = Duration::from_secs(5);
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![find::tool(), replace::tool(), split::tool(), count::tool()]
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct FindResult {
     matches: Vec<Match>,
-    /// Whether there are more matches than were asked for
+    /// Whether there are more matches
     more: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Match {
-    /// What matched
+    /// The matched text
     text: String,
-    /// How many characters there are before it
+    /// The number of characters before the match
     start: usize,
-    /// What the groups of the pattern matched, in order; null for one that matched nothing
+    /// The text of each capture group, in order; null for a group that did not match
     groups: Vec<Option<String>>,
 }
 
-/// Finds what matches a regular expression in a text
+/// Finds the matches of a regular expression in a text
 #[patter::tool(effect = "pure", blocking)]
 fn find(
     text: String,
-    /// A regular expression, without look-around and back-references; `(?i)` at the start ignores case
+    /// A regular expression, without lookaround and backreferences; `(?i)` at the start ignores case
     pattern: String,
-    /// How many matches to return at most
+    /// The maximum number of matches to return
     #[default = 100]
     limit: usize,
-) -> Result<Found, Failure> {
+) -> Result<FindResult, ToolFailure> {
     let regex = compile(&text, &pattern)?;
-    let deadline = Deadline::new();
+    let timer = SearchTimer::new();
     let mut matches = Vec::new();
-    let (mut start, mut counted) = (0, 0);
+    let mut start = 0;
+    let mut counted = 0;
     for captures in regex.captures_iter(&text) {
-        deadline.check()?;
+        timer.check()?;
         let Some(whole) = captures.get(0) else { continue };
-        if matches.len() >= limit.min(MOST_MATCHES) {
-            return Ok(Found { matches, more: true });
+        if matches.len() >= limit.min(MAX_MATCHES) {
+            return Ok(FindResult { matches, more: true });
         }
         start += text.get(counted..whole.start()).map_or(0, |between| between.chars().count());
         counted = whole.start();
         let groups = captures.iter().skip(1).map(|group| group.map(|group| group.as_str().to_owned())).collect();
         matches.push(Match { text: whole.as_str().to_owned(), start, groups });
     }
-    Ok(Found { matches, more: false })
+    Ok(FindResult { matches, more: false })
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Replaced {
+struct ReplaceResult {
     text: String,
-    /// How many matches were replaced
+    /// The number of replaced matches
     count: usize,
 }
 
-/// Replaces what matches a regular expression in a text
+/// Replaces the matches of a regular expression in a text
 #[patter::tool(effect = "pure", blocking)]
 fn replace(
     text: String,
-    /// A regular expression, without look-around and back-references; `(?i)` at the start ignores case
+    /// A regular expression, without lookaround and backreferences; `(?i)` at the start ignores case
     pattern: String,
-    /// What to put in place of each match; `$1` or `${name}` stands for what a group matched, `$$` for a dollar sign
+    /// The replacement of each match; `$1` or `${name}` refers to a capture group, `$$` is a dollar sign
     replacement: String,
-    /// How many matches to replace at most; all if nothing is said
+    /// The maximum number of matches to replace; by default all
     limit: Option<usize>,
-) -> Result<Replaced, Failure> {
+) -> Result<ReplaceResult, ToolFailure> {
     let regex = compile(&text, &pattern)?;
-    let deadline = Deadline::new();
+    let timer = SearchTimer::new();
     let mut result = String::with_capacity(text.len());
-    let (mut count, mut done) = (0, 0);
+    let mut count = 0;
+    let mut done = 0;
     let mut append = |result: &mut String, captures: &Captures<'_>| {
         let Some(whole) = captures.get(0) else { return };
         result.push_str(text.get(done..whole.start()).unwrap_or_default());
@@ -96,87 +98,91 @@ fn replace(
         count += 1;
     };
     for captures in regex.captures_iter(&text).take(limit.unwrap_or(usize::MAX)) {
-        deadline.check()?;
+        timer.check()?;
         append(&mut result, &captures);
-        if result.len() > LONGEST_TEXT {
-            return Err(Failure::new(format!("the result would be longer than {LONGEST_TEXT} bytes")));
+        if result.len() > MAX_TEXT_BYTES {
+            return Err(ToolFailure::new(format!("the result would be larger than {MAX_TEXT_BYTES} bytes")));
         }
     }
     result.push_str(text.get(done..).unwrap_or_default());
-    Ok(Replaced { text: result, count })
+    Ok(ReplaceResult { text: result, count })
 }
 
-/// Splits a text where a regular expression matches
+/// Splits a text at the matches of a regular expression
 #[patter::tool(effect = "pure", blocking)]
 fn split(
     text: String,
-    /// A regular expression for what is between the parts, such as `,\s*`
+    /// A regular expression for the separators, such as `,\s*`
     pattern: String,
-    /// How many parts to return at most, the last with all that is left; all if nothing is said
+    /// The maximum number of parts to return, the last with the rest of the text; by default all
     limit: Option<usize>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, ToolFailure> {
     let regex = compile(&text, &pattern)?;
-    let deadline = Deadline::new();
+    let timer = SearchTimer::new();
     let mut parts = Vec::new();
     for part in regex.splitn(&text, limit.unwrap_or(usize::MAX)) {
-        deadline.check()?;
+        timer.check()?;
         parts.push(part.to_owned());
     }
     Ok(parts)
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Counts {
-    /// How many characters there are, as Unicode counts them, white space and line ends too
+struct TextCounts {
+    /// The number of Unicode characters, including white space and line breaks
     characters: usize,
-    /// How many words there are: what is between white space
+    /// The number of words, separated by white space
     words: usize,
-    /// How many lines there are
+    /// The number of lines
     lines: usize,
 }
 
 /// Counts the characters, words and lines of a text
 #[patter::tool(effect = "pure")]
-fn count(text: String) -> Result<Counts, Failure> {
-    bounded(&text)?;
-    let (characters, words) = (text.chars().count(), text.split_whitespace().count());
-    Ok(Counts { characters, words, lines: text.lines().count() })
+fn count(text: String) -> Result<TextCounts, ToolFailure> {
+    check_size(&text)?;
+    Ok(TextCounts {
+        characters: text.chars().count(),
+        words: text.split_whitespace().count(),
+        lines: text.lines().count(),
+    })
 }
 
-fn bounded(text: &str) -> Result<(), Failure> {
-    if text.len() > LONGEST_TEXT {
-        let message = format!("the text has {} bytes; at most {LONGEST_TEXT} are allowed", text.len());
-        return Err(Failure::new(message));
+fn check_size(text: &str) -> Result<(), ToolFailure> {
+    if text.len() > MAX_TEXT_BYTES {
+        let message = format!("the text has {} bytes; at most {MAX_TEXT_BYTES} are allowed", text.len());
+        return Err(ToolFailure::new(message));
     }
     Ok(())
 }
 
-fn compile(text: &str, pattern: &str) -> Result<Regex, Failure> {
-    bounded(text)?;
-    if pattern.len() > LONGEST_PATTERN {
-        let message = format!("the pattern has {} bytes; at most {LONGEST_PATTERN} are allowed", pattern.len());
-        return Err(Failure::new(message));
+fn compile(text: &str, pattern: &str) -> Result<Regex, ToolFailure> {
+    check_size(text)?;
+    if pattern.len() > MAX_PATTERN_BYTES {
+        let message = format!("the pattern has {} bytes; at most {MAX_PATTERN_BYTES} are allowed", pattern.len());
+        return Err(ToolFailure::new(message));
     }
-    RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build().map_err(|error| {
+    RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map_err(|error| {
         let reason = match &error {
-            regex::Error::CompiledTooBig(_) => "it is too large when its repetitions are written out".to_owned(),
-            // The last line says what is wrong; those before point at the place.
+            regex::Error::CompiledTooBig(_) => "it is too large when compiled".to_owned(),
+            // The last line has the message; those before show the position.
             _ => error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
         };
-        Failure::new(format!("the pattern is not a regular expression: {reason}")).with_detail(error)
+        ToolFailure::new(format!("invalid regular expression: {reason}")).with_detail(error)
     })
 }
 
-struct Deadline(Instant);
+/// The start of a search, to enforce its time limit.
+struct SearchTimer(Instant);
 
-impl Deadline {
+impl SearchTimer {
     fn new() -> Self {
         Self(Instant::now())
     }
 
-    fn check(&self) -> Result<(), Failure> {
-        if self.0.elapsed() > LONGEST_SEARCH {
-            return Err(Failure::new("the search takes too long; use a simpler pattern or a shorter text"));
+    fn check(&self) -> Result<(), ToolFailure> {
+        if self.0.elapsed() > MAX_SEARCH_TIME {
+            return Err(ToolFailure::new("the search took too long; use a simpler pattern or a shorter text"));
         }
         Ok(())
     }

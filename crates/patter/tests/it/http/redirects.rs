@@ -1,21 +1,21 @@
-//! Redirects: followed by the rules of HTTP, never out of reach, never with what is not theirs.
+//! Redirects: the method, the policy, and secrets.
 
 use super::server;
 use super::server::{Server, call, failure, reply, tool, tool_with};
-use patter::http::{HttpClient, Reach};
+use patter::http::{HttpClient, NetworkPolicy};
 use serde_json::json;
 
-/// A server that sends every request to a place and answers there with `arrived`.
-async fn redirecting(status: u16, place: &'static str) -> Server {
+/// Starts a server that redirects every request, and responds with `arrived` at `/end`.
+async fn redirecting(status: u16, location: &'static str) -> Server {
     Server::start(move |_, seen| match seen["target"].as_str() {
         Some("/end") => reply(200, &[], "arrived"),
-        _ => reply(status, &[("location", place)], ""),
+        _ => reply(status, &[("location", location)], ""),
     })
     .await
 }
 
 #[tokio::test]
-async fn the_method_follows_the_status() {
+async fn changes_the_method_according_to_the_status() {
     for (method, status, then) in [
         ("GET", 301, "GET"),
         ("POST", 301, "GET"),
@@ -28,11 +28,11 @@ async fn the_method_follows_the_status() {
     ] {
         let server = redirecting(status, "/end").await;
         let record = format!("url: 'BASE/start', method: '{method}', headers: {{`x-k`: '${{KEY}}'}}");
-        let tool = tool_with(&server::client(), &server.base, &record, "(a::Text)==>(::Text)", &[("KEY", "secret")]);
+        let tool = tool_with(&server::client(), &server.base, &record, "(a::Text)==>(::Text)", &[("KEY", "hunter2")]);
         assert!(call(&tool, json!({"a": "1"})).await.is_ok(), "{method} {status}");
         let last = server.request(1);
         assert_eq!(last["method"], then, "{method} {status}");
-        assert_eq!(last["headers"]["x-k"], "secret", "the server is the same");
+        assert_eq!(last["headers"]["x-k"], "hunter2", "the server is the same");
         let keeps_body = matches!(then, "PUT" | "POST" | "PATCH");
         assert_eq!(last["body"] == "{\"a\":\"1\"}", keeps_body, "{method} {status}");
         assert_eq!(last["headers"].get("content-type").is_some(), keeps_body, "{method} {status}");
@@ -40,7 +40,7 @@ async fn the_method_follows_the_status() {
 }
 
 #[tokio::test]
-async fn another_server_gets_no_secrets() {
+async fn sends_no_secrets_to_another_server() {
     let other = Server::echo().await;
     let place = format!("{}/end", other.base);
     let first = Server::start(move |_, seen| {
@@ -50,10 +50,10 @@ async fn another_server_gets_no_secrets() {
     .await;
     let headers = "headers: {authorization: 'Bearer {a}', cookie: 'c=1', `x-key`: '${KEY}', `x-plain`: 'yes'}";
     let record = format!("url: 'BASE/', {headers}");
-    let variables: &[_] = &[("KEY", "secret")];
+    let variables: &[_] = &[("KEY", "hunter2")];
     let tool = tool_with(&server::client(), &first.base, &record, "(a::Text)==>(::Any)", variables);
     call(&tool, json!({"a": "token"})).await.unwrap();
-    assert_eq!(first.request(0)["headers"]["x-key"], "secret");
+    assert_eq!(first.request(0)["headers"]["x-key"], "hunter2");
     let headers = &other.request(0)["headers"];
     assert_eq!(headers["x-plain"], "yes");
     for name in ["authorization", "cookie", "x-key"] {
@@ -61,26 +61,29 @@ async fn another_server_gets_no_secrets() {
     }
     let record = "url: 'BASE/', method: 'POST', body: {key: '${KEY}'}";
     let tool = tool_with(&server::client(), &first.base, record, "()==>(::Any)", variables);
-    assert_eq!(failure(&tool, json!({})).await, "the server redirects to another server, which may not read the body");
+    assert_eq!(
+        failure(&tool, json!({})).await,
+        "cannot follow the redirect: it leads to another server, and the body contains a secret"
+    );
     assert_eq!(other.count(), 1);
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_a_failure() {
+async fn rejects_invalid_redirects() {
     for (place, expected) in [
-        ("/again", "the server redirects more than 5 times"),
-        ("http://10.0.0.1/end", "`10.0.0.1` is not a public address"),
-        ("http://169.254.169.254/latest/meta-data", "`169.254.169.254` is not a public address"),
-        ("http://localhost:1/end", "`localhost` is not a public address"),
-        ("http://[::ffff:10.0.0.1]/", "`[::ffff:a00:1]` is not a public address"),
-        ("file:///etc/passwd", "the server redirects to something that is no address"),
-        ("ftp://example.com/", "`ftp` addresses cannot be called"),
-        ("http://me:pass@127.0.0.1/", "the server redirects to an address that holds a user"),
-        ("http://", "the server redirects to something that is no address"),
+        ("/again", "the server redirected more than 5 times"),
+        ("http://10.0.0.1/end", "`10.0.0.1` is a private address"),
+        ("http://169.254.169.254/latest/meta-data", "`169.254.169.254` is a private address"),
+        ("http://localhost:1/end", "`localhost` is a private address"),
+        ("http://[::ffff:10.0.0.1]/", "`[::ffff:a00:1]` is a private address"),
+        ("file:///etc/passwd", "cannot follow the redirect: the location is not a valid URL"),
+        ("ftp://example.com/", "unsupported scheme `ftp`"),
+        ("http://me:pass@127.0.0.1/", "cannot follow the redirect: the location contains credentials"),
+        ("http://", "cannot follow the redirect: the location is not a valid URL"),
     ] {
         let server = redirecting(302, place).await;
-        // Only the server itself is allowed; names that lead to it are not.
-        let client = HttpClient::new(Reach::allowing([server.host()]).unwrap(), |_| None);
+        // Only the address of the server is allowed, not host names that resolve to it.
+        let client = HttpClient::new(NetworkPolicy::from_allow_list([server.host()]).unwrap(), |_| None);
         let tool = tool_with(&client, &server.base, "url: 'BASE/start'", "()==>(::Text)", &[]);
         let message = failure(&tool, json!({})).await;
         assert!(message.starts_with(expected), "{place}: {message}");
@@ -88,5 +91,5 @@ async fn what_cannot_be_followed_is_a_failure() {
     }
     let server = Server::start(|_, _| reply(302, &[], "")).await;
     let message = failure(&tool(&server.base, "url: 'BASE'", "()==>(::Text)"), json!({})).await;
-    assert_eq!(message, "the server redirects without saying where");
+    assert_eq!(message, "cannot follow the redirect: the server sent no location");
 }

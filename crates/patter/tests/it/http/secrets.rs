@@ -1,4 +1,4 @@
-//! Secrets reach the server, and nobody else.
+//! Secrets are sent to the server, and redacted everywhere else.
 
 use super::server::{self, Server, call, reply, tool_with};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 const SECRET: &str = "p/ss w\"rd=1";
 const VARIABLES: &[(&str, &str)] = &[("KEY", SECRET), ("USER", "ada"), ("TOKEN", "YWRhOmxvdmVsYWNl")];
 
-/// Checks what the server gets of a secret, and that no form of it comes back.
+/// Checks that the server receives a secret, and that no form of it is returned.
 async fn check(record: &str, sent: impl Fn(&serde_json::Value) -> bool, forms: &[&str]) {
     for status in [200, 400, 503] {
         let server = Server::start(move |_, seen| {
@@ -15,10 +15,10 @@ async fn check(record: &str, sent: impl Fn(&serde_json::Value) -> bool, forms: &
         .await;
         let client = server::client();
         let tool = tool_with(&client, &server.base, record, "()==>(::Any)", VARIABLES);
-        let (result, told) = server::call_listening(&tool, json!({})).await;
+        let (result, messages) = server::call_listening(&tool, json!({})).await;
         assert!(sent(&server.request(0)), "{}", server.request(0));
         assert_eq!(result.is_ok(), status == 200);
-        let shown = format!("{result:?} {told:?} {tool:?} {client:?}");
+        let shown = format!("{result:?} {messages:?} {tool:?} {client:?}");
         let json = result.map(|value| value.to_string()).unwrap_or_default();
         for form in forms {
             assert!(!shown.contains(form) && !json.contains(form), "{form} in {shown}");
@@ -28,7 +28,7 @@ async fn check(record: &str, sent: impl Fn(&serde_json::Value) -> bool, forms: &
 }
 
 #[tokio::test]
-async fn secrets_do_not_come_back() {
+async fn redacts_secrets_in_all_encodings() {
     let encoded = "p%2Fss%20w%22rd%3D1";
     let forms = [SECRET, encoded, "p/ss w\\\"rd=1"];
     check("url: 'BASE/x', headers: {`x-key`: '${KEY}'}", |seen| seen["headers"]["x-key"] == SECRET, &forms).await;
@@ -47,7 +47,7 @@ async fn secrets_do_not_come_back() {
 }
 
 #[tokio::test]
-async fn a_number_that_is_a_secret_does_not_come_back() {
+async fn redacts_numbers() {
     let server = Server::start(|_, _| reply(200, &[("content-type", "application/json")], "[4711, 47110, true]")).await;
     let record = "url: 'BASE', headers: {`x-pin`: '${PIN}'}";
     let tool = tool_with(&server::client(), &server.base, record, "()==>(::Any)", &[("PIN", "4711")]);
@@ -55,27 +55,27 @@ async fn a_number_that_is_a_secret_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn what_a_basic_token_says_is_hidden_too() {
+async fn redacts_the_password_of_a_basic_token() {
     let server = Server::start(|_, _| reply(403, &[], "wrong password: lovelace")).await;
     let record = "url: 'BASE', headers: {authorization: 'Basic ${TOKEN}'}";
     let tool = tool_with(&server::client(), &server.base, record, "()==>(::Any)", VARIABLES);
     let message = call(&tool, json!({})).await.unwrap_err().message().to_owned();
-    assert_eq!(message, "the server answered 403 Forbidden: wrong password: [secret TOKEN]");
+    assert_eq!(message, "the server responded with 403 Forbidden: wrong password: [secret TOKEN]");
 }
 
 #[tokio::test]
-async fn a_variable_that_is_not_set_is_told_to_the_operator() {
+async fn reports_missing_variables_to_the_operator() {
     let server = Server::echo().await;
     let record = "url: 'BASE/${NONE}', headers: {`x-a`: '${NONE} ${NADA}', `x-b`: '${KEY}'}";
     let tool = tool_with(&server::client(), &server.base, record, "()==>(::Any)", VARIABLES);
     let failure = call(&tool, json!({})).await.unwrap_err();
-    assert_eq!(failure.message(), "this tool is not configured; only the operator can mend that");
+    assert_eq!(failure.message(), "this tool is not configured; ask the operator to configure it");
     assert_eq!(failure.detail(), Some("`NONE`, `NADA` are not set in the environment"));
     assert_eq!(server.count(), 0);
 }
 
 #[tokio::test]
-async fn a_variable_may_hold_the_server() {
+async fn expands_variables_in_the_host() {
     let server = Server::echo().await;
     let base: &'static str = Box::leak(server.base.clone().into_boxed_str());
     let host: &'static str = Box::leak(server.host().to_owned().into_boxed_str());
@@ -83,9 +83,9 @@ async fn a_variable_may_hold_the_server() {
         ("${BASE_URL}/v1/{a}", base.to_owned(), Ok("/v1/x")),
         ("${BASE_URL}/v1/{a}", format!("{base}/api/"), Ok("/api/v1/x")),
         ("http://${BASE_URL}/v1/{a}", host.to_owned(), Ok("/v1/x")),
-        ("${BASE_URL}/v1/{a}", format!("http://me:pass@{host}"), Err("its address is wrong: it holds a user")),
-        ("${BASE_URL}/v1/{a}", "nonsense".to_owned(), Err("its address is wrong: ")),
-        ("${BASE_URL}/v1/{a}", "file:///etc".to_owned(), Err("its address is wrong: only `http`")),
+        ("${BASE_URL}/v1/{a}", format!("http://me:pass@{host}"), Err("its URL is invalid: it contains credentials")),
+        ("${BASE_URL}/v1/{a}", "nonsense".to_owned(), Err("its URL is invalid: ")),
+        ("${BASE_URL}/v1/{a}", "file:///etc".to_owned(), Err("its URL is invalid: only `http`")),
     ] {
         let variables: &'static [(&str, &str)] = Box::leak(Box::new([("URL", &*Box::leak(value.into_boxed_str()))]));
         let record = format!("url: '{}', result: '/target'", url.replace("BASE_URL", "URL"));

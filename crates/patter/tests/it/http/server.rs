@@ -1,47 +1,49 @@
-//! Servers on this machine: one that behaves, one that says what it is told to.
+//! Local test servers.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::Response;
 use patter::declare::{HttpSpec, ToolSpec};
-use patter::http::{HttpClient, Reach};
-use patter::tool::{Failure, Progress, Tool, ToolContext, http_tool};
+use patter::http::{HttpClient, NetworkPolicy};
+use patter::tool::{Progress, Tool, ToolContext, ToolFailure, http_tool};
 use patter::types::signature::Records;
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A server, and the requests that came.
+/// A server, and the requests that it received.
 pub(super) struct Server {
     pub(super) base: String,
     pub(super) requests: Arc<Mutex<Vec<Json>>>,
 }
 
 impl Server {
-    /// Starts a server that answers with what a function says of each request, by its number.
-    pub(super) async fn start(answer: impl Fn(usize, &Json) -> Response<Body> + Send + Sync + 'static) -> Self {
+    /// Starts a server that responds with the result of a function of the number and content of each request.
+    pub(super) async fn start(respond: impl Fn(usize, &Json) -> Response<Body> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (log, answer) = (Arc::clone(&requests), Arc::new(answer));
+        let log = Arc::clone(&requests);
+        let respond = Arc::new(respond);
         let app = axum::Router::new().fallback(move |request: Request| {
-            let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
+            let log = Arc::clone(&log);
+            let respond = Arc::clone(&respond);
             async move {
-                let seen = seen(request).await;
+                let seen = describe(request).await;
                 let number = {
                     let mut log = log.lock().unwrap();
                     log.push(seen.clone());
                     log.len() - 1
                 };
-                answer(number, &seen)
+                respond(number, &seen)
             }
         });
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { base, requests }
     }
 
-    /// Starts a server that answers with what it was asked.
+    /// Starts a server that responds with the request.
     pub(super) async fn echo() -> Self {
         Self::start(|_, seen| reply(200, &[("content-type", "application/json")], seen.to_string())).await
     }
@@ -60,7 +62,7 @@ impl Server {
     }
 }
 
-async fn seen(request: Request) -> Json {
+async fn describe(request: Request) -> Json {
     let (head, body) = request.into_parts();
     let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
     let headers = head.headers.iter();
@@ -78,7 +80,7 @@ pub(super) fn reply(status: u16, headers: &[(&str, &str)], body: impl Into<Body>
     builder.body(body.into()).unwrap()
 }
 
-/// Starts a server that reads the head of each request and then writes what it is told to. Returns its address.
+/// Starts a server that reads the head of each request and then calls a function. Returns its base URL.
 pub(super) async fn raw<F: Future<Output = ()> + Send>(
     write: impl Fn(TcpStream) -> F + Send + Sync + 'static,
 ) -> String {
@@ -97,23 +99,23 @@ pub(super) async fn raw<F: Future<Output = ()> + Send>(
     base
 }
 
-/// Writes a text, and then the same bytes until the other side is gone.
+/// Writes a text, and then the same bytes until the client is gone.
 pub(super) async fn write_endlessly(mut stream: TcpStream, head: &str, bytes: &[u8]) {
     stream.write_all(head.as_bytes()).await.unwrap();
     while stream.write_all(bytes).await.is_ok() {}
 }
 
-/// A client that may reach this machine by its address.
+/// Creates a client that allows the address of this machine.
 pub(super) fn client() -> HttpClient {
-    HttpClient::new(Reach::allowing(["127.0.0.1"]).unwrap(), |_| None)
+    HttpClient::new(NetworkPolicy::from_allow_list(["127.0.0.1"]).unwrap(), |_| None)
 }
 
-/// Makes a tool of a record and a signature; `BASE` in the record is the address of the server.
+/// Creates a tool from a record and a signature. `BASE` in the record is replaced by the URL of the server.
 pub(super) fn tool(base: &str, record: &str, signature: &str) -> Tool {
     tool_with(&client(), base, record, signature, &[])
 }
 
-/// The same, with a client and variables of the environment.
+/// Creates a tool like [`tool`], with a client and environment variables.
 pub(super) fn tool_with(
     client: &HttpClient,
     base: &str,
@@ -133,22 +135,22 @@ pub(super) fn tool_with(
     http_tool(definition, spec, client, Arc::new(variable))
 }
 
-pub(super) async fn call(tool: &Tool, arguments: Json) -> Result<Json, Failure> {
+pub(super) async fn call(tool: &Tool, arguments: Json) -> Result<Json, ToolFailure> {
     tool.implementation.call(arguments, &ToolContext::new("call")).await
 }
 
-/// Calls a tool, and returns what it told of its progress too.
-pub(super) async fn call_listening(tool: &Tool, arguments: Json) -> (Result<Json, Failure>, Vec<String>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&told);
+/// Calls a tool, and also returns its progress messages.
+pub(super) async fn call_listening(tool: &Tool, arguments: Json) -> (Result<Json, ToolFailure>, Vec<String>) {
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&messages);
     let listen = move |progress: Progress| listener.lock().unwrap().push(progress.message);
     let context = ToolContext::new("call").with_progress(Arc::new(listen));
     let result = tool.implementation.call(arguments, &context).await;
-    let told = told.lock().unwrap().clone();
-    (result, told)
+    let messages = messages.lock().unwrap().clone();
+    (result, messages)
 }
 
-/// Calls a tool that fails, and returns what the model reads.
+/// Calls a tool that fails, and returns the message.
 pub(super) async fn failure(tool: &Tool, arguments: Json) -> String {
     call(tool, arguments).await.unwrap_err().message().to_owned()
 }

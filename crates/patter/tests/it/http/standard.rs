@@ -1,10 +1,10 @@
-//! The standard tools that go out to the web, against a server that plays the part of the real ones.
+//! The standard tools that access the web, against a local server.
 
 use super::server::{self, Server, call, reply};
 use patter::check::{Options, check};
 use patter::declare::{HttpSpec, Toolbox};
 use patter::gram::{format, parse};
-use patter::http::{HttpClient, Reach};
+use patter::http::{HttpClient, NetworkPolicy};
 use patter::project::Project;
 use patter::tool::standard::{TOOLBOXES, fetch};
 use patter::tool::{Tool, http_tool};
@@ -12,7 +12,7 @@ use patter::types::signature::Records;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// Returns a tool of a standard toolbox that calls another server.
+/// Returns a tool of a standard toolbox, with another server.
 fn standard(toolbox: &str, name: &str, host: &str, base: &str) -> Tool {
     let (_, text) = TOOLBOXES.into_iter().find(|(known, _)| *known == toolbox).unwrap();
     assert!(text.contains(host));
@@ -25,12 +25,20 @@ fn standard(toolbox: &str, name: &str, host: &str, base: &str) -> Tool {
     http_tool(definition, http, &server::client(), Arc::new(|_| None))
 }
 
-/// Checks what a tool asks, and that what it returns is what it promises.
-async fn plays(toolbox: &str, name: &str, host: &str, arguments: Json, target: &str, answer: Json, expected: Json) {
+/// Checks the request of a tool, and that its result matches the signature.
+async fn check_tool(
+    toolbox: &str,
+    name: &str,
+    host: &str,
+    arguments: Json,
+    target: &str,
+    answer: Json,
+    expected: Json,
+) {
     let server =
         Server::start(move |_, _| reply(200, &[("content-type", "application/json")], answer.to_string())).await;
     let tool = standard(toolbox, name, host, &server.base);
-    let arguments = tool.definition.signature.arguments(arguments, &tool.definition.records).unwrap();
+    let arguments = tool.definition.signature.validate_arguments(arguments, &tool.definition.records).unwrap();
     let result = call(&tool, arguments).await.unwrap();
     assert_eq!(server.request(0)["target"], target);
     assert_eq!(result, expected);
@@ -38,7 +46,7 @@ async fn plays(toolbox: &str, name: &str, host: &str, arguments: Json, target: &
 }
 
 #[test]
-fn standard_toolboxes_are_without_fault() {
+fn standard_toolboxes_are_valid() {
     for (name, text) in TOOLBOXES {
         let file = format!("{name}.gram");
         let findings = check(&Project::read([(file.as_str(), text)]), &Options::default());
@@ -56,37 +64,37 @@ async fn wikipedia() {
     });
     let arguments = json!({"query": "big & red planet"});
     let target = "/w/rest.php/v1/search/page?q=big%20%26%20red%20planet&limit=5";
-    plays("wikipedia", "search", host, arguments, target, json!({"pages": [page]}), json!([page])).await;
+    check_tool("wikipedia", "search", host, arguments, target, json!({"pages": [page]}), json!([page])).await;
     let summary = json!({
         "type": "standard", "title": "AC/DC", "extract": "AC/DC are a band.", "description": "Band",
         "timestamp": "2026-01-01T00:00:00Z", "content_urls": {"desktop": {"page": "https://en.wikipedia.org/wiki/AC/DC"}}
     });
     let target = "/api/rest_v1/page/summary/AC%2FDC";
-    plays("wikipedia", "summary", host, json!({"title": "AC/DC"}), target, summary.clone(), summary).await;
+    check_tool("wikipedia", "summary", host, json!({"title": "AC/DC"}), target, summary.clone(), summary).await;
     let server = Server::start(|_, _| reply(404, &[], "{}")).await;
     let tool = standard("wikipedia", "summary", host, &server.base);
     let message = call(&tool, json!({"title": "Nope"})).await.unwrap_err().message().to_owned();
-    assert_eq!(message, "Wikipedia has no page `Nope`; look for its title with search");
+    assert_eq!(message, "Wikipedia has no page `Nope`; use search to find the title");
 }
 
 #[tokio::test]
 async fn hacker_news() {
     let host = "https://hacker-news.firebaseio.com";
     let target = "/v0/topstories.json?orderBy=%22%24key%22&limitToFirst=2";
-    plays("hackerNews", "topStories", host, json!({"limit": 2}), target, json!([9, 8]), json!([9, 8])).await;
+    check_tool("hackerNews", "topStories", host, json!({"limit": 2}), target, json!([9, 8]), json!([9, 8])).await;
     let story = json!({
         "by": "dhouston", "descendants": 71, "id": 8863, "kids": [8952, 9224], "score": 111, "time": 1_175_714_200,
         "title": "My YC app: Dropbox", "type": "story", "url": "http://www.getdropbox.com/u/2/screencast.html"
     });
-    plays("hackerNews", "item", host, json!({"id": 8863}), "/v0/item/8863.json", story.clone(), story).await;
-    plays("hackerNews", "item", host, json!({"id": 1}), "/v0/item/1.json", Json::Null, Json::Null).await;
+    check_tool("hackerNews", "item", host, json!({"id": 8863}), "/v0/item/8863.json", story.clone(), story).await;
+    check_tool("hackerNews", "item", host, json!({"id": 1}), "/v0/item/1.json", Json::Null, Json::Null).await;
 }
 
-/// Checks what `fetch` makes of a page.
-async fn fetches(
+/// Checks the result of `fetch` for a page.
+async fn check_fetch(
     content_type: &'static str,
     body: String,
-    most: usize,
+    max_chars: usize,
     expected: Result<(Option<&str>, &str, bool), &str>,
 ) {
     let server = Server::start(move |_, seen| match seen["target"].as_str() {
@@ -95,7 +103,7 @@ async fn fetches(
     })
     .await;
     let tool = fetch(&server::client());
-    let result = call(&tool, json!({"url": format!("{}/moved", server.base), "maxChars": most})).await;
+    let result = call(&tool, json!({"url": format!("{}/moved", server.base), "maxChars": max_chars})).await;
     let found = match &result {
         Ok(page) => {
             tool.definition.signature.returns.check(page, &tool.definition.records).unwrap();
@@ -108,7 +116,7 @@ async fn fetches(
 }
 
 #[tokio::test]
-async fn pages_are_decoded() {
+async fn decodes_pages() {
     let pages: [(&str, &[u8], &str); 9] = [
         ("text/plain", "é€".as_bytes(), "é€"),
         ("text/plain; charset=windows-1252", b"\x80 \x93caf\xe9\x94 \x9f", "€ “café” Ÿ"),
@@ -128,17 +136,17 @@ async fn pages_are_decoded() {
 }
 
 #[tokio::test]
-async fn pages_are_made_readable() {
+async fn converts_html_to_text() {
     let html = "<html><head><title>A &amp; <b></title><script>no()</script></head>\
                 <body><h1>Hello</h1><p>to <a href='/x'>you</a></p></body></html>";
     let text = "# Hello\n\nto [you][1]\n\n[1]: /x";
-    fetches("text/html; charset=utf-8", html.to_owned(), 1000, Ok((Some("A & <b>"), text, false))).await;
-    fetches("text/html", html.to_owned(), 7, Ok((Some("A & <b>"), "# Hello", true))).await;
-    fetches("text/plain", "a<b>".to_owned(), 1000, Ok((None, "a<b>", false))).await;
-    fetches("application/ld+json", "{}".to_owned(), 1000, Ok((None, "{}", false))).await;
-    fetches("text/plain", "äöü".to_owned(), 2, Ok((None, "äö", true))).await;
-    fetches("image/png", String::new(), 2, Err("the page is `image/png`, which is no text")).await;
-    // Pages that are nested as none of people is: the text is kept, the nesting is not.
+    check_fetch("text/html; charset=utf-8", html.to_owned(), 1000, Ok((Some("A & <b>"), text, false))).await;
+    check_fetch("text/html", html.to_owned(), 7, Ok((Some("A & <b>"), "# Hello", true))).await;
+    check_fetch("text/plain", "a<b>".to_owned(), 1000, Ok((None, "a<b>", false))).await;
+    check_fetch("application/ld+json", "{}".to_owned(), 1000, Ok((None, "{}", false))).await;
+    check_fetch("text/plain", "äöü".to_owned(), 2, Ok((None, "äö", true))).await;
+    check_fetch("image/png", String::new(), 2, Err("the page is `image/png`, which is not text")).await;
+    // In deeply nested pages the text is kept, but not the nesting.
     for tag in ["<div>", "<b>", "<ul><li>", "<blockquote>", "<div><!--</div>-->", "<b></i>", "<table><tr><td>"] {
         let deep = format!("{}end<script>no()</script>", tag.repeat(1_500));
         let tool = fetch(&server::client());
@@ -147,22 +155,22 @@ async fn pages_are_made_readable() {
         let text = page["text"].as_str().unwrap();
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         assert!(widest < 1_000, "{tag}: {widest}");
-        // Text that stands beside the cells of a table is not shown.
+        // Text next to the cells of a table is not shown.
         let is_kept = text.contains('e') && text.contains('d');
         assert!((is_kept || tag == "<table><tr><td>") && !text.contains("no()"), "{tag}: {text}");
     }
 }
 
 #[tokio::test]
-async fn pages_that_are_out_of_reach() {
-    let tool = fetch(&HttpClient::new(Reach::default(), |_| None));
+async fn rejects_blocked_and_invalid_urls() {
+    let tool = fetch(&HttpClient::new(NetworkPolicy::default(), |_| None));
     for (url, expected) in [
-        ("http://127.0.0.1/", "`127.0.0.1` is not a public address"),
-        ("http://localhost:8080/", "`localhost` is not a public address"),
-        ("http://169.254.169.254/latest/", "`169.254.169.254` is not a public address"),
-        ("file:///etc/passwd", "`file` addresses cannot be called"),
-        ("http://me:pass@example.com/", "`url` may not hold a user"),
-        ("example.com", "`url` is no address"),
+        ("http://127.0.0.1/", "`127.0.0.1` is a private address"),
+        ("http://localhost:8080/", "`localhost` is a private address"),
+        ("http://169.254.169.254/latest/", "`169.254.169.254` is a private address"),
+        ("file:///etc/passwd", "unsupported scheme `file`"),
+        ("http://me:pass@example.com/", "`url` must not contain credentials"),
+        ("example.com", "`url` is not a valid URL"),
     ] {
         let message = call(&tool, json!({ "url": url })).await.unwrap_err().message().to_owned();
         assert!(message.starts_with(expected), "{url}: {message}");

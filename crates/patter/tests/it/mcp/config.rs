@@ -1,9 +1,9 @@
-//! What people write about MCP servers.
+//! The configuration of MCP servers.
 
-use patter::tool::mcp::{ConfigError, ServerConfig, Settings, read_servers, servers_of};
+use patter::tool::mcp::{ConfigError, ServerConfig, ServerSettings, parse_servers, read_servers};
 use std::path::Path;
 
-fn settings(name: &str, text: &str) -> Result<Settings, ConfigError> {
+fn settings(name: &str, text: &str) -> Result<ServerSettings, ConfigError> {
     let config: ServerConfig = toml::from_str(text).unwrap();
     let variable = |name: &str| match name {
         "TOKEN" => Some("sesame".to_owned()),
@@ -14,7 +14,7 @@ fn settings(name: &str, text: &str) -> Result<Settings, ConfigError> {
 }
 
 #[test]
-fn what_is_right_is_taken() {
+fn accepts_valid_configurations() {
     for text in [
         "command = 'x'",
         "command = 'x'\nargs = ['${TOKEN}']\nenv = {A = 'a${TOKEN}b'}\ncwd = 'sub'\ntimeout = 5\nstart-timeout = '1m'",
@@ -26,55 +26,57 @@ fn what_is_right_is_taken() {
 }
 
 #[test]
-fn mistakes_name_the_file_and_the_server() {
+fn reports_errors_with_file_and_server() {
     for (name, text, expected) in [
         ("a", "", "has neither `command` nor `url`"),
         ("a", "command = 'x'\nurl = 'http://y'", "has both `command` and `url`"),
         ("a", "command = 'x'\nenv = {A = '${NOPE}'}", "needs the variable `NOPE`, which is not set"),
         ("a", "url = 'http://y'\nheaders = {A = '${EMPTY}'}", "needs the variable `EMPTY`, which is not set"),
-        ("a", "command = 'x'\nargs = ['${TOKEN']", "has a `${` without `}` in `${TOKEN`"),
-        ("a", "command = 'x'\nheaders = {A = 'b'}", "has `headers`, which does not go with `command`"),
-        ("a", "url = 'http://y'\nargs = ['b']", "has `args`, which does not go with `url`"),
-        ("a", "url = 'ftp://y'", "has a `url` that is no address of an HTTP server"),
-        ("a", "url = 'y'", "has a `url` that is no address of an HTTP server"),
-        ("a", "url = 'http://y'\nheaders = {'a b' = 'c'}", "has a header `a b` that cannot be sent"),
-        ("a", "command = 'x'\ntimeout = 0", "has a `timeout` that is not between a millisecond and a day"),
-        (
-            "a",
-            "command = 'x'\nstart-timeout = 1e9",
-            "has a `start-timeout` that is not between a millisecond and a day",
-        ),
+        ("a", "command = 'x'\nargs = ['${TOKEN']", "has an unclosed `${` in `${TOKEN`"),
+        ("a", "command = 'x'\nheaders = {A = 'b'}", "has `headers`, which cannot be combined with `command`"),
+        ("a", "url = 'http://y'\nargs = ['b']", "has `args`, which cannot be combined with `url`"),
+        ("a", "url = 'ftp://y'", "has a `url` that is not a valid HTTP URL"),
+        ("a", "url = 'y'", "has a `url` that is not a valid HTTP URL"),
+        ("a", "url = 'http://y'\nheaders = {'a b' = 'c'}", "has an invalid header `a b`"),
+        ("a", "command = 'x'\ntimeout = 0", "has a `timeout` that is not between 1 ms and 24 h"),
+        ("a", "command = 'x'\nstart-timeout = 1e9", "has a `start-timeout` that is not between 1 ms and 24 h"),
         (
             "a__b",
             "command = 'x'",
-            "has a name that no toolbox can have: the name has `__`, which stands for `/` where tools go to a provider",
+            "has an invalid name: the name contains `__`, which replaces `/` in names that are sent to providers",
         ),
-        ("a/b", "command = 'x'", "has a name that no toolbox can have: the name has `/`"),
-        ("", "command = 'x'", "has a name that no toolbox can have: the name is empty"),
+        ("a/b", "command = 'x'", "has an invalid name: the name contains `/`"),
+        ("", "command = 'x'", "has an invalid name: the name is empty"),
     ] {
         let error = settings(name, text).unwrap_err();
         assert_eq!(error.to_string(), format!("`etc/patter.toml`: the MCP server `{name}` {expected}"));
     }
     let hint = settings("a", "command = '${NOPE}'").unwrap_err().hint().unwrap();
-    assert_eq!(hint, "set it, or write `${NOPE:-text}` to say what stands in");
+    assert_eq!(hint, "set it, or write `${NOPE:-default}` to provide a default");
 }
 
 #[test]
-fn times_are_seconds_or_texts() {
-    for (text, expected) in
-        [("30", 30_000), ("0.5", 500), ("'30s'", 30_000), ("'500ms'", 500), ("'2m'", 120_000), ("'7'", 7000)]
-    {
+fn reads_durations() {
+    for (text, expected) in [
+        ("30", 30_000),
+        ("0.5", 500),
+        ("'30s'", 30_000),
+        ("'500ms'", 500),
+        ("'2m'", 120_000),
+        ("'1h'", 3_600_000),
+        ("'7'", 7000),
+    ] {
         let config: ServerConfig = toml::from_str(&format!("timeout = {text}")).unwrap();
         assert_eq!(config.timeout.unwrap().as_millis(), expected, "{text}");
     }
-    for text in ["-1", "'1h'", "'soon'", "''", "true", "1e300", "'ms'"] {
+    for text in ["-1", "'soon'", "''", "true", "1e300", "'ms'"] {
         let error = toml::from_str::<ServerConfig>(&format!("timeout = {text}")).unwrap_err().to_string();
-        assert!(error.contains("expected seconds, or a text such as `30s`"), "{text}: {error}");
+        assert!(error.contains("expected a number of seconds or a duration such as `30s`"), "{text}: {error}");
     }
 }
 
 #[test]
-fn secrets_are_not_shown() {
+fn hides_secrets() {
     let text = "url = 'http://y'\nheaders = {Authorization = 'Bearer 123'}\ntimeout = 1";
     let config: ServerConfig = toml::from_str(text).unwrap();
     let shown = format!("{config:?} {:?}", settings("a", text).unwrap());
@@ -82,7 +84,7 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn files_of_other_programs_are_read() {
+fn reads_files_of_other_programs() {
     let text = r#"{"mcpServers": {
         "files": {"type": "stdio", "command": "npx", "args": ["-y", "server"], "env": {"A": "b"}, "autoApprove": ["x"]},
         "web": {"type": "http", "url": "https://example.com", "headers": {"A": "b"}, "timeout": 5000},
@@ -99,22 +101,22 @@ fn files_of_other_programs_are_read() {
     assert_eq!(
         warnings,
         [
-            "the MCP server `files` has a key `autoApprove` that means nothing here",
-            "the MCP server `web` has a key `timeout` that means nothing here",
-            "the MCP server `old` is left out: it uses `sse`, and only `stdio` and `http` are supported",
+            "the MCP server `files` has an unsupported key `autoApprove`",
+            "the MCP server `web` has an unsupported key `timeout`",
+            "the MCP server `old` is skipped: it uses `sse`, and only `stdio` and `http` are supported",
         ]
     );
     for (text, expected) in [
-        ("{", "`mcp.json` lists no MCP servers: EOF while parsing an object at line 1 column 1"),
-        ("{}", "`mcp.json` lists no MCP servers: there is no `mcpServers`"),
-        (r#"{"mcpServers": []}"#, "`mcp.json` lists no MCP servers: `mcpServers` is not an object"),
-        (r#"{"mcpServers": {"a": 1}}"#, "`mcp.json` lists no MCP servers: the server `a` is not an object"),
+        ("{", "cannot read the MCP servers in `mcp.json`: EOF while parsing an object at line 1 column 1"),
+        ("{}", "cannot read the MCP servers in `mcp.json`: `mcpServers` is missing"),
+        (r#"{"mcpServers": []}"#, "cannot read the MCP servers in `mcp.json`: `mcpServers` is not an object"),
+        (r#"{"mcpServers": {"a": 1}}"#, "cannot read the MCP servers in `mcp.json`: the server `a` is not an object"),
         (
             r#"{"mcpServers": {"a": {"command": 1}}}"#,
-            "`mcp.json` lists no MCP servers: the server `a` is wrong: invalid type: integer `1`, expected a string",
+            "cannot read the MCP servers in `mcp.json`: invalid server `a`: invalid type: integer `1`, expected a string",
         ),
     ] {
-        assert_eq!(servers_of(text, Path::new("mcp.json")).unwrap_err().to_string(), expected);
+        assert_eq!(parse_servers(text, Path::new("mcp.json")).unwrap_err().to_string(), expected);
     }
     let missing = read_servers(&folder.path().join("none.json")).unwrap_err().to_string();
     assert!(missing.starts_with("cannot read `") && missing.contains("none.json"), "{missing}");

@@ -1,4 +1,4 @@
-//! Servers that are reached by their address.
+//! Servers with a URL.
 
 use super::{SOON, call, installed, server};
 use axum::http::{HeaderMap, StatusCode};
@@ -8,14 +8,14 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Node.js 18 has no `crypto` that is there for all, which the server expects.
+/// Defines the global `crypto` that the server expects, which Node.js 18 does not have.
 const CRYPTO: &str = "data:text/javascript,import{webcrypto}from'node:crypto';\
     Object.defineProperty(globalThis,'crypto',{value:webcrypto})";
 
-/// A server that runs beside the tests.
-struct Running(Child);
+/// A server process.
+struct ServerProcess(Child);
 
-impl Running {
+impl ServerProcess {
     async fn start(program: &Path, port: u16) -> Self {
         let mut node = Command::new("node");
         node.args(["--import", CRYPTO]).arg(program).arg("streamableHttp").env("PORT", port.to_string());
@@ -25,7 +25,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -33,15 +33,15 @@ impl Drop for Running {
 }
 
 #[tokio::test]
-async fn a_server_is_reached_by_its_address() {
+async fn connects_to_a_url() {
     let Some(program) = installed("server-everything") else { return };
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("url = 'http://127.0.0.1:{port}/mcp'");
     let failure = tokio::time::timeout(SOON, server(&address).tools()).await.expect("it hangs").unwrap_err();
-    assert_eq!(failure.message(), "the MCP server `demo` cannot be reached");
+    assert_eq!(failure.message(), "cannot connect to the MCP server `demo`");
 
     let server = server(&address);
-    let running = Running::start(&program, port).await;
+    let running = ServerProcess::start(&program, port).await;
     assert!(server.tools().await.unwrap().tools.len() > 10);
     assert_eq!(call(&server, "echo", json!({"message": "far"})).await.unwrap(), "Echo: far");
 
@@ -49,28 +49,28 @@ async fn a_server_is_reached_by_its_address() {
     drop(running);
     let context = patter::tool::ToolContext::new("call");
     let failure = echo.implementation.call(json!({"message": "gone"}), &context).await.unwrap_err();
-    assert!(failure.message().starts_with("the connection to the MCP server `demo` broke"), "{failure:?}");
+    assert!(failure.message().starts_with("lost the connection to the MCP server `demo`"), "{failure:?}");
 
-    let running = Running::start(&program, port).await;
+    let running = ServerProcess::start(&program, port).await;
     assert_eq!(echo.implementation.call(json!({"message": "back"}), &context).await.unwrap(), "Echo: back");
 
-    // A server that was started anew between two calls does not know us, and says so before it does anything.
+    // A restarted server does not know the session, and says so before it does anything.
     drop(running);
-    let _running = Running::start(&program, port).await;
-    assert_eq!(echo.implementation.call(json!({"message": "anew"}), &context).await.unwrap(), "Echo: anew");
+    let _running = ServerProcess::start(&program, port).await;
+    assert_eq!(echo.implementation.call(json!({"message": "again"}), &context).await.unwrap(), "Echo: again");
 }
 
 #[tokio::test]
-async fn headers_are_sent_and_a_refusal_is_told() {
-    refused(StatusCode::UNAUTHORIZED, Some("Bearer")).await;
-    refused(StatusCode::UNAUTHORIZED, None).await;
-    refused(StatusCode::FORBIDDEN, None).await;
+async fn sends_headers_and_reports_denied_access() {
+    check_denied(StatusCode::UNAUTHORIZED, Some("Bearer")).await;
+    check_denied(StatusCode::UNAUTHORIZED, None).await;
+    check_denied(StatusCode::FORBIDDEN, None).await;
 }
 
-async fn refused(status: StatusCode, challenge: Option<&'static str>) {
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+async fn check_denied(status: StatusCode, challenge: Option<&'static str>) {
+    let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
     let refuse = move |headers: HeaderMap| {
-        tell.send(headers.get("x-key").cloned()).unwrap();
+        sender.send(headers.get("x-key").cloned()).unwrap();
         let challenge = challenge.map(|challenge| [("www-authenticate", challenge)]);
         std::future::ready((status, challenge.map(AppendHeaders), "go away"))
     };
@@ -81,9 +81,9 @@ async fn refused(status: StatusCode, challenge: Option<&'static str>) {
     let server = server(&format!("url = 'http://127.0.0.1:{port}/mcp'\nheaders = {{X-Key = 'key ${{TOKEN}}'}}"));
     let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
     let code = status.as_u16();
-    let expected = format!("the MCP server `demo` refused the connection ({code}): its `headers` give no access");
+    let expected = format!("the MCP server `demo` denied access ({code}); check its `headers`");
     assert_eq!(failure.message(), expected, "{failure:?}");
     assert!(!failure.detail().unwrap().contains("::"), "{failure:?}");
-    assert_eq!(told.recv().await.unwrap().unwrap(), "key sesame-open");
+    assert_eq!(received.recv().await.unwrap().unwrap(), "key sesame-open");
     assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
 }

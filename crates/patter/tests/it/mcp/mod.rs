@@ -1,28 +1,27 @@
 //! Tools of MCP servers, against real servers.
 
 mod config;
+mod failures;
 mod http;
-mod odd;
 mod real;
-mod trouble;
+mod unusual;
 
 use patter::tool::mcp::{McpServer, ServerConfig, http_client};
-use patter::tool::{Failure, Tool, ToolContext};
+use patter::tool::{Tool, ToolContext, ToolFailure};
 use serde_json::Value as Json;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What belongs to these tests beside their text.
+/// The files of these tests.
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp");
-/// How long something may take that should be soon.
+/// The time limit for events that should happen soon.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns the program of a real server. It is installed from npm once, as the lock file says.
+/// Returns the program of a real server, which is installed from npm once, according to the lock file.
 ///
-/// Without npm, or where it cannot install, there is none, and the tests say that they are skipped; where `CI` is set
-/// that is a failure.
+/// If it cannot be installed, the test is skipped, or fails if `CI` is set.
 fn installed(server: &str) -> Option<PathBuf> {
     match install() {
         Ok(folder) => {
@@ -30,9 +29,9 @@ fn installed(server: &str) -> Option<PathBuf> {
             assert!(program.is_file(), "{} is missing", program.display());
             Some(program)
         }
-        Err(why) if std::env::var_os("CI").is_some() => panic!("the MCP servers cannot be installed: {why}"),
-        Err(why) => {
-            eprintln!("skipped: the MCP servers cannot be installed: {why}");
+        Err(error) if std::env::var_os("CI").is_some() => panic!("cannot install the MCP servers: {error}"),
+        Err(error) => {
+            eprintln!("skipped: cannot install the MCP servers: {error}");
             None
         }
     }
@@ -41,7 +40,7 @@ fn installed(server: &str) -> Option<PathBuf> {
 fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-servers");
     fs::create_dir_all(&folder).unwrap();
-    // Other threads and processes wait here. The lock goes with the file, however we end.
+    // Other threads and processes wait here. The lock is released with the file.
     let lock = File::create(folder.join("lock")).unwrap();
     lock.lock().unwrap();
     let wanted = fs::read(format!("{FILES}/package-lock.json")).unwrap();
@@ -54,7 +53,7 @@ fn install() -> Result<PathBuf, String> {
     }
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000"]);
-    let output = npm.current_dir(&folder).output().map_err(|error| format!("npm does not run: {error}"))?;
+    let output = npm.current_dir(&folder).output().map_err(|error| format!("cannot run npm: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
@@ -70,20 +69,20 @@ fn server(settings: &str) -> McpServer {
     McpServer::new(settings, http_client().unwrap())
 }
 
-/// Returns a server that a shell starts. `$0` is a program, `$1` a folder.
+/// Returns a server that is started by a shell script. `$0` is a program, `$1` a folder.
 fn shell(script: &str, program: &Path, folder: &Path) -> McpServer {
-    let texts: Vec<_> = ["-c", script].into_iter().map(Path::new).chain([program, folder]).map(quoted).collect();
-    server(&format!("command = 'sh'\nargs = [{}]", texts.join(", ")))
+    let arguments: Vec<_> = ["-c", script].into_iter().map(Path::new).chain([program, folder]).map(quoted).collect();
+    server(&format!("command = 'sh'\nargs = [{}]", arguments.join(", ")))
 }
 
 fn node(program: &Path, more: &str) -> McpServer {
     server(&format!("command = 'node'\nargs = [{}]\n{more}", quoted(program)))
 }
 
-fn odd(more: &str) -> Option<McpServer> {
-    // The odd server needs node, and who has npm has node.
+fn unusual(more: &str) -> Option<McpServer> {
+    // The server needs node, which comes with npm.
     installed("server-everything")?;
-    Some(node(&Path::new(FILES).join("odd.mjs"), more))
+    Some(node(&Path::new(FILES).join("unusual.mjs"), more))
 }
 
 fn quoted(path: &Path) -> String {
@@ -92,19 +91,19 @@ fn quoted(path: &Path) -> String {
 
 async fn tool(server: &McpServer, name: &str) -> Tool {
     let listing = server.tools().await.unwrap();
-    listing.tools.into_iter().find(|tool| tool.name() == name).unwrap_or_else(|| panic!("there is no tool {name}"))
+    listing.tools.into_iter().find(|tool| tool.name() == name).unwrap_or_else(|| panic!("missing tool {name}"))
 }
 
-async fn call(server: &McpServer, name: &str, arguments: Json) -> Result<Json, Failure> {
+async fn call(server: &McpServer, name: &str, arguments: Json) -> Result<Json, ToolFailure> {
     let tool = tool(server, name).await;
     tool.implementation.call(arguments, &ToolContext::new("call")).await
 }
 
-/// Waits until something is there.
-async fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+/// Polls until a condition is met.
+async fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        match found() {
+        match poll() {
             Some(found) => return found,
             None => assert!(start.elapsed() < SOON, "{what} did not happen"),
         }
@@ -112,14 +111,14 @@ async fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Reads the number of a process from a file, once it is there.
+/// Reads a process id from a file, once it exists.
 async fn pid(file: &Path) -> rustix::process::Pid {
     let read = || rustix::process::Pid::from_raw(fs::read_to_string(file).ok()?.strip_suffix('\n')?.parse().ok()?);
-    until("a process number", read).await
+    until("a process id", read).await
 }
 
 fn is_alive(pid: rustix::process::Pid) -> bool {
-    // A process that nobody waited for yet is dead all the same.
+    // A zombie is dead too.
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
     status.is_ok_and(|status| !status.contains("State:\tZ"))
 }

@@ -1,23 +1,23 @@
-//! What real servers offer, and calls to them.
+//! Tools of real servers.
 
 use super::{call, installed, is_alive, node, pid, quoted, server, shell, tool, until};
 use patter::check::{Options, check};
 use patter::project::Project;
 use patter::tool::mcp::declarations;
-use patter::tool::{Effect, Kind, Progress, ToolContext};
+use patter::tool::{Effect, Progress, ToolContext, ToolKind};
 use serde_json::json;
 use std::fs;
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
 #[tokio::test]
-async fn everything_is_listed_and_called() {
+async fn lists_and_calls_tools() {
     let Some(program) = installed("server-everything") else { return };
     let server = node(&program, "");
     let listing = server.tools().await.unwrap();
     assert_eq!(listing.warnings, []);
     let echo = listing.tools.iter().find(|tool| tool.name() == "echo").unwrap();
-    assert_eq!((echo.kind, echo.effect, echo.idempotent), (Kind::Mcp, Effect::Reads, true));
+    assert_eq!((echo.kind, echo.effect, echo.idempotent), (ToolKind::Mcp, Effect::Reads, true));
     assert_eq!(&*echo.source, "MCP server demo");
     assert_eq!(
         echo.definition.to_string(),
@@ -37,13 +37,13 @@ async fn everything_is_listed_and_called() {
     let image = call(&server, "get-tiny-image", json!({})).await.unwrap();
     assert_eq!(image[1]["type"], "image");
     assert!(image[1].get("data").is_none() && image[1]["bytes"].as_u64().unwrap() > 100, "{image}");
-    // Wrong arguments are the executor's to refuse; what comes to the server is refused there.
+    // The executor would reject wrong arguments; here the server does.
     let wrong = call(&server, "echo", json!({})).await.unwrap_err();
     assert!(wrong.message().contains("message"), "{wrong:?}");
 }
 
 #[tokio::test]
-async fn files_are_read_where_it_is_allowed() {
+async fn reads_files_in_allowed_folders() {
     let Some(program) = installed("server-filesystem") else { return };
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
@@ -58,42 +58,42 @@ async fn files_are_read_where_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn progress_is_passed_on() {
+async fn reports_progress() {
     let Some(program) = installed("server-everything") else { return };
     let server = node(&program, "");
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&heard);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&events);
     let context =
         ToolContext::new("call").with_progress(Arc::new(move |progress| listener.lock().unwrap().push(progress)));
     let tool = tool(&server, "trigger-long-running-operation").await;
     let done = tool.implementation.call(json!({"duration": 0.4, "steps": 4}), &context).await.unwrap();
     assert_eq!(done, json!("Long running operation completed. Duration: 0.4 seconds, Steps: 4."));
     let fractions: Vec<_> =
-        heard.lock().unwrap().iter().map(|progress: &Progress| progress.fraction.unwrap()).collect();
+        events.lock().unwrap().iter().map(|progress: &Progress| progress.fraction.unwrap()).collect();
     assert!(!fractions.is_empty() && fractions.is_sorted() && fractions.iter().all(|it| (0.0..=1.0).contains(it)));
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+async fn cancels_a_dropped_call_at_the_server() {
     let Some(program) = installed("server-everything") else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = shell("tee $1/sent | node $0", &program, folder.path());
     let tool = tool(&server, "trigger-long-running-operation").await;
-    let (tell, mut told) = mpsc::unbounded_channel();
-    let context = ToolContext::new("call").with_progress(Arc::new(move |progress| tell.send(progress).unwrap()));
+    let (sender, mut progress) = mpsc::unbounded_channel();
+    let context = ToolContext::new("call").with_progress(Arc::new(move |progress| sender.send(progress).unwrap()));
     tokio::select! {
         result = tool.implementation.call(json!({"duration": 600, "steps": 6000}), &context) => panic!("{result:?}"),
-        progress = told.recv() => assert!(progress.is_some()),
+        received = progress.recv() => assert!(received.is_some()),
     }
     let sent = || fs::read_to_string(folder.path().join("sent")).ok();
     let sent = until("a cancellation", || sent().filter(|sent| sent.contains("notifications/cancelled"))).await;
-    assert!(sent.contains("nobody waits for the result any more"), "{sent}");
-    // The server works on.
+    assert!(sent.contains("the result is no longer needed"), "{sent}");
+    // The server still works.
     assert_eq!(call(&server, "echo", json!({"message": "still"})).await.unwrap(), "Echo: still");
 }
 
 #[tokio::test]
-async fn declarations_are_stable_and_right() {
+async fn writes_stable_and_valid_declarations() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for (name, arguments) in [("server-everything", None), ("server-filesystem", Some(&root))] {
@@ -112,23 +112,23 @@ async fn declarations_are_stable_and_right() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_when_the_last_handle_is_gone() {
+async fn stops_the_server_with_the_last_handle() {
     let Some(program) = installed("server-everything") else { return };
     let folder = tempfile::tempdir().unwrap();
-    // The shell and `sleep` outlive the end of their input, as programs do that do not look at it.
+    // The shell and `sleep` outlive the end of their input, since they do not read it.
     let server = shell("sleep 1000 & echo $! > $1/pid; node $0; wait", &program, folder.path());
     let echo = tool(&server, "echo").await;
     drop(server);
     let pid = pid(&folder.path().join("pid")).await;
     assert!(is_alive(pid));
     let context = ToolContext::new("call");
-    assert_eq!(echo.implementation.call(json!({"message": "held"}), &context).await.unwrap(), "Echo: held");
+    assert_eq!(echo.implementation.call(json!({"message": "still"}), &context).await.unwrap(), "Echo: still");
     drop(echo);
     until("the end of the process", || (!is_alive(pid)).then_some(())).await;
 }
 
 #[test]
-fn nothing_is_left_when_the_runtime_is_gone() {
+fn stops_the_server_with_the_runtime() {
     let Some(program) = installed("server-everything") else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = shell("sleep 1000 & echo $! > $1/pid; node $0; wait", &program, folder.path());

@@ -1,4 +1,4 @@
-//! A real browser, spoken to by the DevTools protocol over its pipe, and what it makes of the page.
+//! The page in a real browser, driven by the DevTools protocol over a pipe.
 
 use super::sample::{self, HOSTILE};
 use serde_json::{Value as Json, json};
@@ -9,16 +9,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// No answer of a browser takes as long as this.
-const LIMIT: Duration = Duration::from_secs(120);
+/// The time limit for an answer of the browser.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Finds what is wider than the window, except what can be scrolled by itself.
+/// Finds elements that are wider than the window, except in scrollable containers.
 const TOO_WIDE: &str = r#"[...document.querySelectorAll("body *")]
   .filter((element) => !element.closest("nav ul, .scroll") && element.getBoundingClientRect().right > innerWidth + 0.5)
   .map((element) => element.outerHTML.slice(0, 90))
   .concat(document.documentElement.scrollWidth > innerWidth ? ["the page"] : [])"#;
 
-/// Finds text whose contrast is below 4.5 to 1, as WCAG 2 reckons it.
+/// Finds text with a contrast below 4.5:1 (WCAG 2).
 const TOO_PALE: &str = r#"(() => {
   const channels = (color) => color.match(/[\d.]+/g).map(Number);
   const light = (color) => {
@@ -43,7 +43,7 @@ const TOO_PALE: &str = r#"(() => {
 })()"#;
 
 #[test]
-fn a_browser_shows_the_page_without_a_request_or_an_error() {
+fn page_renders_without_requests_or_errors() {
     let Some(mut browser) = Browser::start() else { return };
     let page = browser.write(&patter::report::html(&sample::comparison(40, 2)));
     for (width, scheme) in [(390, "light"), (390, "dark"), (1280, "light")] {
@@ -60,14 +60,14 @@ fn a_browser_shows_the_page_without_a_request_or_an_error() {
         assert_eq!(browser.evaluate(TOO_WIDE), json!([]), "at {width} pixels");
         assert_eq!(browser.evaluate(TOO_PALE), json!([]), "{scheme}");
     }
-    // What meant harm is there, as text.
+    // Hostile texts are shown as text.
     assert_eq!(browser.evaluate("document.querySelectorAll('img, iframe, object, script').length"), 1);
     assert_eq!(browser.evaluate(&format!("document.body.innerText.includes({})", json!(HOSTILE))), true);
-    browser.assert_nothing_but(&page);
+    browser.assert_only_request(&page);
 }
 
 #[test]
-fn cases_are_filtered_and_opened_by_keyboard() {
+fn cases_are_filtered_and_opened_with_the_keyboard() {
     let Some(mut browser) = Browser::start() else { return };
     let page = browser.write(&patter::report::html(&sample::comparison(40, 2)));
     browser.open(&page);
@@ -77,12 +77,12 @@ fn cases_are_filtered_and_opened_by_keyboard() {
         browser.evaluate(&format!("{visible}.map((row) => row.querySelector('a').textContent)"))
     };
     browser.tab_to("#find");
-    browser.write_keys("REFUND charged");
+    browser.type_text("REFUND charged");
     let refunds: Vec<String> = (0..5).map(|time| format!("refund-{}", 8 * time + 1)).collect();
     assert_eq!(shown(&mut browser), json!(refunds));
     assert_eq!(browser.evaluate("document.getElementById('shown').textContent"), "5 of 40 cases");
     browser.tab_to("#sort");
-    // Order of the file, id, most failures.
+    // The options are file order, id, most failures.
     browser.press("ArrowDown", 40);
     browser.press("ArrowDown", 40);
     assert_eq!(browser.evaluate("document.getElementById('sort').value"), "fails");
@@ -93,7 +93,7 @@ fn cases_are_filtered_and_opened_by_keyboard() {
     browser.tab_to("summary");
     browser.press("Enter", 13);
     assert_eq!(browser.evaluate("document.querySelectorAll('details[open]').length"), 1);
-    browser.assert_nothing_but(&page);
+    browser.assert_only_request(&page);
 }
 
 /// A browser with one page.
@@ -103,23 +103,23 @@ struct Browser {
     replies: Receiver<Json>,
     last: u64,
     session: Option<String>,
-    /// What happened that nobody had asked for.
+    /// Events other than replies.
     events: Vec<Json>,
     folder: TempDir,
 }
 
 impl Browser {
-    /// Starts Chromium. Where there is none, the test says that it is skipped; where `CI` is set that is a failure.
+    /// Starts Chromium. If it is not installed, the test is skipped; with `CI` set it fails.
     fn start() -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let has = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
         let Some(program) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(has) else {
-            assert!(std::env::var_os("CI").is_none(), "there is no Chromium");
-            eprintln!("skipped: there is no Chromium");
+            assert!(std::env::var_os("CI").is_none(), "Chromium is not installed");
+            eprintln!("skipped: Chromium is not installed");
             return None;
         };
         let folder = TempDir::new().unwrap();
-        // The pipes of the protocol are the descriptors 3 and 4.
+        // The protocol uses the file descriptors 3 and 4.
         let mut process = Command::new("sh")
             .args(["-c", r#"exec 3<&0 4>&1 </dev/null >/dev/null 2>&1; exec "$@""#, "sh", program])
             .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
@@ -129,7 +129,8 @@ impl Browser {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (requests, mut output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let requests = process.stdin.take().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
         let (sender, replies) = sync_channel(10_000);
         std::thread::spawn(move || {
             let mut message = Vec::new();
@@ -142,8 +143,7 @@ impl Browser {
                 message.clear();
             }
         });
-        let (last, session, events) = (0, None, Vec::new());
-        let mut browser = Self { process, requests, replies, last, session, events, folder };
+        let mut browser = Self { process, requests, replies, last: 0, session: None, events: Vec::new(), folder };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
         let attached = browser.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
         browser.session = Some(attached["sessionId"].as_str().unwrap().to_owned());
@@ -161,7 +161,7 @@ impl Browser {
     }
 
     fn next(&mut self) -> Json {
-        self.replies.recv_timeout(LIMIT).expect("the browser says nothing more")
+        self.replies.recv_timeout(TIMEOUT).expect("the browser does not answer")
     }
 
     fn call(&mut self, method: &str, params: Json) -> Json {
@@ -207,13 +207,13 @@ impl Browser {
         }
     }
 
-    fn write_keys(&mut self, text: &str) {
+    fn type_text(&mut self, text: &str) {
         for character in text.chars() {
             self.call("Input.dispatchKeyEvent", json!({"type": "char", "text": character.to_string()}));
         }
     }
 
-    /// Goes to an element as people do who have no mouse.
+    /// Moves the focus to an element with the Tab key.
     fn tab_to(&mut self, selector: &str) {
         for _ in 0..60 {
             self.press("Tab", 9);
@@ -224,22 +224,22 @@ impl Browser {
         panic!("the Tab key does not lead to {selector}");
     }
 
-    /// Asserts that there was no error, no dialog, and no request but for the page.
-    fn assert_nothing_but(&mut self, page: &str) {
+    /// Asserts that there was no error, no dialog, and no request except for the page.
+    fn assert_only_request(&mut self, page: &str) {
         self.evaluate("0");
-        let asked: Vec<&str> = self
+        let urls: Vec<&str> = self
             .events
             .iter()
             .filter(|event| event["method"] == "Network.requestWillBeSent")
             .map(|event| event["params"]["request"]["url"].as_str().unwrap())
             .collect();
-        assert!(asked.contains(&page));
-        assert!(asked.iter().all(|url| *url == page || *url == "data:,"), "{asked:?}");
-        let troubles =
+        assert!(urls.contains(&page));
+        assert!(urls.iter().all(|url| *url == page || *url == "data:,"), "{urls:?}");
+        let problem_events =
             ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening"];
-        let trouble: Vec<_> =
-            self.events.iter().filter(|event| troubles.iter().any(|one| event["method"] == *one)).collect();
-        assert!(trouble.is_empty(), "{trouble:#?}");
+        let problems: Vec<_> =
+            self.events.iter().filter(|event| problem_events.iter().any(|name| event["method"] == *name)).collect();
+        assert!(problems.is_empty(), "{problems:#?}");
     }
 }
 

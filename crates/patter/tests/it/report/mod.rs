@@ -1,4 +1,4 @@
-//! The report of an experiment as a page.
+//! The HTML report of an experiment.
 
 mod browser;
 mod sample;
@@ -8,8 +8,8 @@ use patter::report::html;
 use sample::HOSTILE;
 use serde_json::Value as Json;
 
-/// Returns a page without its style and script, a tag on each line.
-fn bare(page: &str) -> String {
+/// Returns a page without its style and script, one tag per line.
+fn markup(page: &str) -> String {
     let (head, rest) = page.split_once("<meta http-equiv").unwrap();
     let (_, rest) = rest.split_once("<meta name=\"viewport\"").unwrap();
     let (before, rest) = rest.split_once("<style>").unwrap();
@@ -19,40 +19,40 @@ fn bare(page: &str) -> String {
 }
 
 #[test]
-fn a_comparison_as_a_page() {
+fn comparison_page() {
     let report = sample::comparison(3, 2);
     let page = html(&report);
-    assert_eq!(page, html(&report.clone()), "the same report is the same page");
-    insta::assert_snapshot!(bare(&page));
+    assert_eq!(page, html(&report.clone()), "the page is a function of the report");
+    insta::assert_snapshot!(markup(&page));
 }
 
 #[test]
-fn an_evaluation_as_a_page() {
-    insta::assert_snapshot!(bare(&html(&sample::evaluation(3))));
+fn evaluation_page() {
+    insta::assert_snapshot!(markup(&html(&sample::evaluation(3))));
 }
 
 #[test]
-fn a_report_of_nothing_is_a_page() {
+fn empty_report_is_a_page() {
     for kind in [ReportKind::Eval, ReportKind::Ab] {
         let mut report = Report::new("Nothing", kind);
         assert!(html(&report).contains("<h1>Nothing</h1>"));
         report.arms = sample::comparison(1, 1).arms;
         assert!(html(&report).contains("Nothing was run"));
         report.cases = sample::comparison(1, 1).cases;
-        assert!(html(&report).contains("2\u{a0}runs that were planned have no result"));
+        assert!(html(&report).contains("2\u{a0}planned runs without a result"));
     }
 }
 
 #[test]
-fn nothing_of_the_data_is_markup() {
-    // Everything that is text means harm: titles, names, hashes, tags, answers, results, reasons and words of verdicts.
-    fn harm(value: &mut Json, key: &str) {
+fn data_is_never_markup() {
+    // Every text is hostile: titles, names, hashes, tags, answers, results, reasons and verdicts.
+    fn poison(value: &mut Json, key: &str) {
         match value {
             Json::String(_)
                 if ["role", "kind", "blocks", "better", "stopping", "finding", "matters", "method"].contains(&key) => {}
             Json::String(text) => *text = format!("{HOSTILE}` onload='{text}"),
-            Json::Array(items) => items.iter_mut().for_each(|item| harm(item, key)),
-            Json::Object(fields) => fields.iter_mut().for_each(|(key, value)| harm(value, key)),
+            Json::Array(items) => items.iter_mut().for_each(|item| poison(item, key)),
+            Json::Object(fields) => fields.iter_mut().for_each(|(key, value)| poison(value, key)),
             Json::Null | Json::Bool(_) | Json::Number(_) => {}
         }
     }
@@ -60,36 +60,36 @@ fn nothing_of_the_data_is_markup() {
         let tags = |page: &str| page.matches('<').count();
         let plain = html(&report);
         let mut json = serde_json::to_value(&report).unwrap();
-        harm(&mut json, "");
+        poison(&mut json, "");
         let page = html(&serde_json::from_value::<Report>(json).unwrap());
         let (_, body) = page.split_once("</style>").unwrap();
         assert!(body.contains("&lt;script&gt;alert(&#39;2&#39;)"));
-        for (mark, times) in
+        for (tag, times) in
             [("<script", 1), ("</script", 1), ("<style", 0), ("</style", 0), ("<img", 0), ("</textarea", 0)]
         {
-            assert_eq!(body.matches(mark).count(), times, "{mark}");
+            assert_eq!(body.matches(tag).count(), times, "{tag}");
         }
         assert!(!page.contains("onload='") && !page.contains("onerror=\""));
-        // Marks of what differs and of code may be more or fewer, but nothing of another kind is there.
+        // The number of change marks and code tags may differ a little; nothing else may be added.
         assert!(tags(&page).abs_diff(tags(&plain)) < tags(&plain) / 4);
     }
 }
 
 #[test]
-fn transcripts_show_what_differs() {
+fn transcripts_mark_differences() {
     let page = html(&sample::comparison(3, 1));
     for marked in [
         "within <del>five</del> working",
         "within <ins>three</ins> working",
         "<b>calls mail/send</b> <i>only here</i>",
-        "<b>orders/find gives</b> <i>only here</i>",
+        "<b>orders/find returns</b> <i>only here</i>",
     ] {
         assert!(page.contains(marked), "{marked}");
     }
 }
 
 #[test]
-fn a_thousand_cases_are_a_few_megabytes() {
+fn page_of_a_thousand_cases_is_a_few_megabytes() {
     let mut report = sample::comparison(1_000, 1);
     for trial in &mut report.trials {
         trial.content = "long ".repeat(20_000);
@@ -97,6 +97,6 @@ fn a_thousand_cases_are_a_few_megabytes() {
     }
     let page = html(&report);
     assert!(page.len() < 8_000_000, "{}", page.len());
-    assert!(page.contains(" characters more]"));
+    assert!(page.contains(" more characters]"));
     assert_eq!(page.matches("<details>").count(), 1_000);
 }

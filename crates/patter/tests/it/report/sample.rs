@@ -1,14 +1,14 @@
-//! A report as experiments give it: two arms, tools, failures, long texts, all kinds of scripts, and texts that mean harm.
+//! A sample report: two arms, tools, failures, long texts, many scripts, and hostile texts.
 
-use patter::case::Judged;
+use patter::case::CheckResult;
 use patter::experiment::{ArmInfo, CaseInfo, Gate, JudgeInfo, Report, ReportKind, ToolUse, Trial, compare_arms};
 use patter::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
 use patter::provider::price::Cost;
-use patter::run::{Failure, FailureKind};
-use patter::stats::Options;
+use patter::run::{FailureKind, RunFailure};
+use patter::stats::CompareOptions;
 use serde_json::{Value as Json, json};
 
-/// What must stay text, wherever it stands.
+/// A text that must stay text wherever it appears.
 pub(super) const HOSTILE: &str =
     r#"</script></style></textarea><img src=x onerror="alert(1)"><script>alert('2')</script>"#;
 
@@ -23,7 +23,7 @@ const QUESTIONS: [(&str, &str, &[&str]); 8] = [
     ("hostile", HOSTILE, &[]),
 ];
 
-/// Numbers that look random and are the same each time.
+/// A deterministic pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -33,13 +33,11 @@ impl Dice {
     }
 }
 
-/// Returns a comparison of two arms on so many cases.
+/// Returns a comparison of two arms.
 pub(super) fn comparison(cases: usize, repeats: u32) -> Report {
     let mut report = Report::new("Support agent: a shorter prompt and the new order tool", ReportKind::Ab);
-    report.arms = vec![
-        arm("today", "the file as it is", "a0c1f2"),
-        arm("shorter", "agent:agents/shorter/support.gram", "77e9b0"),
-    ];
+    report.arms =
+        vec![arm("today", "unchanged", "a0c1f2"), arm("shorter", "agent:agents/shorter/support.gram", "77e9b0")];
     report.cases = (0..cases).map(case).collect();
     report.repeats = repeats;
     report.seed = 7;
@@ -63,19 +61,20 @@ pub(super) fn comparison(cases: usize, repeats: u32) -> Report {
                       why in one sentence."
                 .to_owned(),
     }];
-    (report.began_ms, report.ended_ms) = (1_763_200_000_000, 1_763_200_754_000);
+    report.began_ms = 1_763_200_000_000;
+    report.ended_ms = 1_763_200_754_000;
     report.version = "0.1.0".to_owned();
     report
 }
 
-/// Compares the arms of a report anew.
+/// Compares the arms of a report.
 pub(super) fn compare(report: &mut Report) {
     let arms: Vec<String> = report.arms.iter().map(|arm| arm.name.clone()).collect();
-    let options = Options { resamples: 200, seed: 7, ..Options::default() };
+    let options = CompareOptions { resamples: 200, seed: 7, ..CompareOptions::default() };
     report.comparison = Some(compare_arms(&arms, &report.trials, &options).unwrap());
 }
 
-/// Returns the same for one arm, with gates.
+/// Returns the same report for one arm, with gates.
 pub(super) fn evaluation(cases: usize) -> Report {
     let mut report = comparison(cases, 1);
     report.kind = ReportKind::Eval;
@@ -88,7 +87,7 @@ pub(super) fn evaluation(cases: usize) -> Report {
     report
 }
 
-fn arm(name: &str, what: &str, hash: &str) -> ArmInfo {
+fn arm(name: &str, description: &str, hash: &str) -> ArmInfo {
     ArmInfo {
         name: name.to_owned(),
         agent: "support".to_owned(),
@@ -96,7 +95,7 @@ fn arm(name: &str, what: &str, hash: &str) -> ArmInfo {
         bindings_hash: format!("{hash}9f8e7d6c5b4a"),
         model: "OpenAI/gpt-4o-mini".to_owned(),
         file: format!("agents/{name}/support.gram"),
-        what: what.to_owned(),
+        description: description.to_owned(),
     }
 }
 
@@ -113,10 +112,12 @@ fn case(number: usize) -> CaseInfo {
 fn trial(case: &CaseInfo, number: usize, repeat: u32, arm: u64, order: u64, dice: &mut Dice) -> Trial {
     let base = 900 + (number as u64 * 137) % 1_400;
     let latency_ms = base + dice.roll(500) - if arm == 1 { base / 6 } else { 0 };
-    let (input_tokens, output_tokens) = (700 + dice.roll(200) - arm * 160, 90 + dice.roll(80));
-    let (mut conversation, mut tools) = (Vec::new(), Vec::new());
-    for (turn, said) in case.turns.iter().enumerate() {
-        conversation.push(Message::user(said.clone()));
+    let input_tokens = 700 + dice.roll(200) - arm * 160;
+    let output_tokens = 90 + dice.roll(80);
+    let mut conversation = Vec::new();
+    let mut tools = Vec::new();
+    for (turn, text) in case.turns.iter().enumerate() {
+        conversation.push(Message::user(text.clone()));
         if turn == 0 && case.tags.iter().any(|tag| tag == "tools") {
             call(&mut conversation, &mut tools, arm, number, order);
         }
@@ -138,28 +139,32 @@ fn trial(case: &CaseInfo, number: usize, repeat: u32, arm: u64, order: u64, dice
         passed: !failed && !missed,
         judged: if failed { Vec::new() } else { judged(missed) },
         content: if failed { String::new() } else { answer(number, arm, case.turns.len() - 1) },
-        failure: failed.then_some(Failure { kind: FailureKind::Model, message }),
+        failure: failed.then_some(RunFailure { kind: FailureKind::Model, message }),
         conversation,
         tools,
         latency_ms,
         usage: Usage { input_tokens, output_tokens, ..Usage::default() },
-        cost: Some(Cost::picodollars(u128::from(input_tokens) * 150_000 + u128::from(output_tokens) * 600_000)),
+        cost: Some(Cost::from_picodollars(u128::from(input_tokens) * 150_000 + u128::from(output_tokens) * 600_000)),
         model_calls: 1 + case.turns.len() as u32,
     }
 }
 
-fn judged(missed: bool) -> Vec<Judged> {
+fn judged(missed: bool) -> Vec<CheckResult> {
     let why = match missed {
         true => "it promises a refund “within days”, but never says how the customer will learn of it or whom to ask",
         false => "it names the next step and when",
     };
     vec![
-        Judged { check: "contains `please`".to_owned(), passed: true, why: String::new() },
-        Judged { check: "a judge agrees: it says what happens next".to_owned(), passed: !missed, why: why.to_owned() },
+        CheckResult { check: "contains `please`".to_owned(), passed: true, why: String::new() },
+        CheckResult {
+            check: "a judge agrees: it says what happens next".to_owned(),
+            passed: !missed,
+            why: why.to_owned(),
+        },
     ]
 }
 
-/// Adds calls of tools: under the first arm sometimes one that goes wrong, under the other one of another tool.
+/// Adds tool calls: sometimes one that fails under the first arm, and one of another tool under the second.
 fn call(conversation: &mut Vec<Message>, tools: &mut Vec<ToolUse>, arm: u64, number: usize, order: u64) {
     let mut add = |tool: &str, args: Json, outcome: ToolOutcome| {
         let id = format!("{order}-{}", tools.len());

@@ -1,4 +1,4 @@
-//! The calculator, against known values, hostile input, and another way to compute.
+//! The calculator: known values, hostile input, and a comparison with big integers.
 
 use super::{call, check};
 use num_bigint::BigInt;
@@ -41,7 +41,7 @@ fn arithmetic_is_exact() {
 }
 
 #[test]
-fn operators_bind_as_people_expect() {
+fn operators_have_the_usual_precedence() {
     exactly("2 + 3 * 4", "14");
     exactly("(2 + 3) * 4", "20");
     exactly("2 - 3 - 4", "-5");
@@ -105,47 +105,47 @@ fn functions_and_constants() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
-    fails("", "there is nothing to compute, at character 1");
-    fails("1 +", "expected a number, not the end, at character 4");
-    fails("1 + * 2", "expected a number, not `*`, at character 5");
-    fails("(1 + 2", "this `(` has no `)`, at character 1");
-    fails("(1 2)", "expected an operator or `)` before `2`, at character 4");
-    fails("1 + 2)", "this `)` has no `(`, at character 6");
-    fails("2pi", "expected an operator before `p`, at character 2");
-    fails("2 (3)", "expected an operator before `(`, at character 3");
-    fails("1,000", "expected an operator before `,`, at character 2");
-    fails("1_000", "nothing between the digits, at character 2");
-    fails("1.2.3", "with one point and nothing between the digits, at character 4");
-    fails(".", "expected a number, not `.`, at character 1");
-    fails("1/0", "division by zero, at character 2");
-    fails("1 % 0", "division by zero, at character 3");
-    fails("0^-1", "division by zero, at character 2");
-    fails("0^-0.5", "division by zero, at character 2");
-    fails("sqr(4)", "`sqr` is not known; did you mean `sqrt`?, at character 1");
-    fails("x + 1", "`x` is not known; ");
-    fails("sqrt 4", "`sqrt` is a function: write `sqrt(…)`, at character 6");
-    fails("sqrt(4, 5)", "`sqrt` does not take 2 arguments, at character 1");
-    fails("min()", "`min` does not take 0 arguments");
-    fails("max(1 2)", "expected `,` or `)` in `max(…)`, not `2`, at character 7");
+fn reports_errors_with_their_position() {
+    fails("", "the expression is empty (at character 1)");
+    fails("1 +", "expected a number, not the end (at character 4)");
+    fails("1 + * 2", "expected a number, not `*` (at character 5)");
+    fails("(1 + 2", "unmatched `(` (at character 1)");
+    fails("(1 2)", "expected an operator or `)` before `2` (at character 4)");
+    fails("1 + 2)", "unmatched `)` (at character 6)");
+    fails("2pi", "expected an operator before `p` (at character 2)");
+    fails("2 (3)", "expected an operator before `(` (at character 3)");
+    fails("1,000", "expected an operator before `,` (at character 2)");
+    fails("1_000", "without separators (at character 2)");
+    fails("1.2.3", "with one point and without separators (at character 4)");
+    fails(".", "expected a number, not `.` (at character 1)");
+    fails("1/0", "division by zero (at character 2)");
+    fails("1 % 0", "division by zero (at character 3)");
+    fails("0^-1", "division by zero (at character 2)");
+    fails("0^-0.5", "division by zero (at character 2)");
+    fails("sqr(4)", "unknown name `sqr`; did you mean `sqrt`? (at character 1)");
+    fails("x + 1", "unknown name `x`; ");
+    fails("sqrt 4", "`sqrt` is a function: write `sqrt(…)` (at character 6)");
+    fails("sqrt(4, 5)", "`sqrt` does not accept 2 arguments (at character 1)");
+    fails("min()", "`min` does not accept 0 arguments");
+    fails("max(1 2)", "expected `,` or `)` in `max(…)`, not `2` (at character 7)");
     fails("max(1,", "expected a number, not the end");
     fails("max(1", "expected `,` or `)` in `max(…)`, not the end");
     fails("sqrt(-1)", "a negative number has no real root");
-    fails("(-8)^(1/3)", "a negative number to a power that is not whole");
-    fails("ln(0)", "only numbers above 0 have a logarithm");
-    fails("log(2, 1)", "only numbers above 0 have a logarithm");
-    fails("tan(pi/2)", "`tan` has no value here");
-    fails("1.5!", "only whole numbers from 0 on have a factorial, at character 4");
-    fails("(-1)!", "only whole numbers from 0 on have a factorial");
+    fails("(-8)^(1/3)", "a negative number to a fractional power is not a real number");
+    fails("ln(0)", "a logarithm requires a number above 0");
+    fails("log(2, 1)", "a logarithm requires a number above 0");
+    fails("tan(pi/2)", "`tan` is undefined here");
+    fails("1.5!", "`!` requires a non-negative integer (at character 4)");
+    fails("(-1)!", "`!` requires a non-negative integer");
     fails("5!!", "write `(n!)!`");
-    fails("gcd(1.5, 2)", "takes whole numbers");
-    fails("round(1, 0.5)", "a whole number of places");
-    fails("2 $ 3", "expected an operator before `$`, at character 3");
+    fails("gcd(1.5, 2)", "requires integers");
+    fails("round(1, 0.5)", "an integer number of places");
+    fails("2 $ 3", "expected an operator before `$` (at character 3)");
 }
 
 #[test]
-fn hostile_input_is_refused_at_once() {
-    let too_large = "the number gets too large";
+fn rejects_hostile_input_at_once() {
+    let too_large = "the number is too large";
     fails("9^9^9^9", too_large);
     fails("9^-9^9^9", too_large);
     fails("2^100000", too_large);
@@ -160,23 +160,23 @@ fn hostile_input_is_refused_at_once() {
     fails("exp(1000)", too_large);
     fails("sin(10^400)", too_large);
     fails("sin(10^10)", "the angle is too large");
-    fails("exp(-1000)", "too small to be told from zero");
+    fails("exp(-1000)", "too small to be distinguished from zero");
     fails("(2^4000)^(2^4000+0.5)", too_large);
-    fails("round(1, 10^9)", "a whole number of places");
-    fails(&"(".repeat(900), "nests deeper than 64 levels, at character 66");
+    fails("round(1, 10^9)", "an integer number of places");
+    fails(&"(".repeat(900), "nests deeper than 64 levels (at character 66)");
     fails(&"-".repeat(900), "nests deeper than 64 levels");
     fails(&"2^".repeat(400), "nests deeper than 64 levels");
     fails(&"√".repeat(400), "nests deeper than 64 levels");
     fails(&"1+".repeat(501), "the expression has 1002 characters; at most 1000 are allowed");
     fails(&format!("{}1", "sin(".repeat(200)), "nests deeper than 64 levels");
-    // Not refused, and still quick: each step has numbers as large as they may be.
+    // Accepted, and still fast: each step has numbers of the maximum size.
     let heavy = format!("1{}", "*(2^16000+1)/(2^16000+1)".repeat(30));
     exactly(&heavy, "1");
     let fractions = (1..120).map(|n| format!("1/{n}")).collect::<Vec<_>>().join("+");
     assert!(call("calculator", json!({ "expression": fractions })).is_ok());
 }
 
-/// A small generator of numbers, the same on each run.
+/// A small deterministic generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -186,7 +186,7 @@ impl Random {
     }
 }
 
-/// Writes a random expression of whole numbers, fully in parentheses, and computes it on the way.
+/// Generates a random expression of integers, fully parenthesised, and its value.
 fn generate(random: &mut Random, depth: u32) -> (String, BigInt) {
     if depth == 0 || random.below(4) == 0 {
         let number = random.below(1_000_000);
@@ -205,7 +205,7 @@ fn generate(random: &mut Random, depth: u32) -> (String, BigInt) {
                 2 => (format!("({left}) + ({right})"), a + b),
                 3 => (format!("({left}) - ({right})"), a - b),
                 4 => (format!("({left})*({right})"), a * b),
-                // What is divided after multiplication comes out whole.
+                // A division after the multiplication has an integer result.
                 _ if b == BigInt::ZERO => (format!("({left}) + ({right})"), a + b),
                 _ => (format!("(({left})*({right}))/({right})"), a),
             }
@@ -214,7 +214,7 @@ fn generate(random: &mut Random, depth: u32) -> (String, BigInt) {
 }
 
 #[test]
-fn whole_numbers_agree_with_another_way_to_compute() {
+fn integers_agree_with_big_integers() {
     let mut random = Random(7);
     for _ in 0..500 {
         let (expression, expected) = generate(&mut random, 4);
@@ -225,7 +225,7 @@ fn whole_numbers_agree_with_another_way_to_compute() {
 }
 
 #[test]
-fn noise_never_breaks_it() {
+fn survives_random_input() {
     let alphabet: Vec<char> = "0123456789.e+-*/%^!(), sqrtlnpiE√²∞\n\u{0}".chars().collect();
     let mut random = Random(11);
     for _ in 0..3_000 {
@@ -233,7 +233,7 @@ fn noise_never_breaks_it() {
         let pick = |random: &mut Random| alphabet[usize::try_from(random.below(alphabet.len() as u64)).unwrap()];
         let expression: String = (0..length).map(|_| pick(&mut random)).collect();
         if let Err(message) = call("calculator", json!({ "expression": expression })) {
-            assert!(message.contains(", at character "), "{expression}: {message}");
+            assert!(message.contains(" (at character "), "{expression}: {message}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The toolbox `dateTime`.
 
 use super::{call_in, check};
-use patter::tool::{State, ToolContext, standard::Clock};
+use patter::tool::{SharedState, ToolContext, standard::Clock};
 use serde_json::{Value as Json, json};
 use std::time::{Duration, SystemTime};
 
@@ -10,9 +10,9 @@ fn moment(date_time: &str, time_zone: &str, weekday: &str, unix_seconds: i64) ->
 }
 
 #[test]
-fn now_asks_the_clock_of_the_context() {
+fn now_uses_the_clock_of_the_context() {
     let clock = Clock::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_715_956_200));
-    let context = ToolContext::new("1").with_state(State::default().with(clock));
+    let context = ToolContext::new("1").with_state(SharedState::default().with(clock));
     let now = |arguments: Json| call_in(&context, "dateTime/now", arguments);
     assert_eq!(now(json!({})).unwrap(), moment("2024-05-17T14:30:00+00:00", "UTC", "Friday", 1_715_956_200));
     let expected = moment("2024-05-17T20:15:00+05:45", "Asia/Kathmandu", "Friday", 1_715_956_200);
@@ -20,15 +20,15 @@ fn now_asks_the_clock_of_the_context() {
     let expected = moment("2024-05-17T09:30:00-05:00", "-05:00", "Friday", 1_715_956_200);
     assert_eq!(now(json!({ "timeZone": "-05:00" })).unwrap(), expected);
     let message = now(json!({ "timeZone": "Europe/Berln" })).unwrap_err();
-    assert_eq!(message, "there is no time zone `Europe/Berln`; did you mean `Europe/Berlin`?");
+    assert_eq!(message, "unknown time zone `Europe/Berln`; did you mean `Europe/Berlin`?");
     let message = now(json!({ "timeZone": "Middle Earth" })).unwrap_err();
-    assert!(message.ends_with("write a name such as `Europe/Berlin`, or an offset such as `+02:00`"), "{message}");
+    assert!(message.ends_with("use a name such as `Europe/Berlin`, or an offset such as `+02:00`"), "{message}");
     let system = call_in(&ToolContext::new("1"), "dateTime/now", json!({})).unwrap();
     assert!(system["unixSeconds"].as_i64().unwrap() > 1_715_956_200);
 }
 
 #[test]
-fn parse_reads_iso_8601() {
+fn parse_accepts_iso_8601() {
     let parse = |text: &str, zone: Option<&str>, expected: Json| {
         let mut arguments = json!({ "text": text });
         if let Some(zone) = zone {
@@ -56,28 +56,28 @@ fn parse_reads_iso_8601() {
     parse(
         "2024-05-17T16:30:00+05:00[Europe/Berlin]",
         None,
-        json!("!contradicts itself: the offset of that time zone was +02:00 then"),
+        json!("!is inconsistent: the offset of the time zone was +02:00 at that time"),
     );
-    parse("tomorrow", None, json!("!`tomorrow` is not a date and time; write ISO 8601"));
-    parse("2024-02-30", None, json!("!is not a date and time"));
-    parse(&"2".repeat(201), None, json!("!is not a date and time"));
+    parse("tomorrow", None, json!("!`tomorrow` is not a valid date and time; use ISO 8601"));
+    parse("2024-02-30", None, json!("!is not a valid date and time"));
+    parse(&"2".repeat(201), None, json!("!is not a valid date and time"));
 }
 
 #[test]
-fn clocks_that_are_changed_are_told() {
+fn parse_reports_clock_changes() {
     let parse = |text: &str, expected: Json| {
         check("dateTime/parse", json!({ "text": text, "timeZone": "Europe/Berlin" }), expected);
     };
     parse(
         "2024-03-31T02:30:00",
         json!(
-            "!`2024-03-31T02:30:00` did not happen in Europe/Berlin: clocks were put forward there, from offset +01:00 to +02:00"
+            "!`2024-03-31T02:30:00` does not exist in Europe/Berlin: clocks were set forward from offset +01:00 to +02:00"
         ),
     );
     parse(
         "2024-10-27T02:30:00",
         json!(
-            "!happened twice in Europe/Berlin, since clocks were put back there: write `2024-10-27T02:30:00+02:00` for the first time or `2024-10-27T02:30:00+01:00` for the second"
+            "!is ambiguous in Europe/Berlin, since clocks were set back: use `2024-10-27T02:30:00+02:00` for the first occurrence or `2024-10-27T02:30:00+01:00` for the second"
         ),
     );
     parse("2024-10-27T02:30:00+02", moment("2024-10-27T02:30:00+02:00", "Europe/Berlin", "Sunday", 1_729_989_000));
@@ -85,7 +85,7 @@ fn clocks_that_are_changed_are_told() {
 }
 
 #[test]
-fn parse_reads_formats() {
+fn parse_accepts_formats() {
     let parse = |text: &str, format: &str, expected: Json| {
         check("dateTime/parse", json!({ "text": text, "format": format }), expected);
     };
@@ -97,25 +97,25 @@ fn parse_reads_formats() {
         moment("2024-05-17T16:30:00+02:00", "+02:00", "Friday", 1_715_956_200),
     );
     parse("1715956200", "%s", moment("2024-05-17T14:30:00+00:00", "UTC", "Friday", 1_715_956_200));
-    parse("17.05.", "%d.%m.", json!("!`%d.%m.` does not say which day"));
-    parse("17/05/2024", "%d.%m.%Y", json!("!`17/05/2024` is not written as `%d.%m.%Y`"));
+    parse("17.05.", "%d.%m.", json!("!the format `%d.%m.` has no complete date"));
+    parse("17/05/2024", "%d.%m.%Y", json!("!`17/05/2024` does not match the format `%d.%m.%Y`"));
     let arguments = json!({ "text": "31.03.2024 02:30", "format": "%d.%m.%Y %H:%M", "timeZone": "Europe/Berlin" });
-    check("dateTime/parse", arguments, json!("!did not happen in Europe/Berlin"));
+    check("dateTime/parse", arguments, json!("!does not exist in Europe/Berlin"));
 }
 
 #[test]
-fn format_writes() {
+fn format_supports_strftime() {
     let format = |arguments: Json, expected: Json| check("dateTime/format", arguments, expected);
     let at = "2024-05-17T14:30:00Z";
     format(json!({ "dateTime": at, "format": "%A, %d %B %Y at %H:%M" }), json!("Friday, 17 May 2024 at 14:30"));
     format(json!({ "dateTime": at, "format": "%H:%M %Z", "timeZone": "Europe/Berlin" }), json!("16:30 CEST"));
     format(json!({ "dateTime": at, "format": "week %V" }), json!("week 20"));
-    format(json!({ "dateTime": at, "format": "%" }), json!("!`%` is not a format"));
+    format(json!({ "dateTime": at, "format": "%" }), json!("!invalid format `%`"));
     format(json!({ "dateTime": at, "format": "x".repeat(201) }), json!("!at most 200 are allowed"));
 }
 
 #[test]
-fn add_counts_in_the_calendar() {
+fn add_uses_calendar_days() {
     let add = |date_time: &str, duration: &str, expected: &str| {
         let arguments = json!({ "dateTime": date_time, "duration": duration, "timeZone": "Europe/Berlin" });
         match super::call("dateTime/add", arguments) {
@@ -129,15 +129,15 @@ fn add_counts_in_the_calendar() {
     // A day is not always 24 hours.
     add("2024-03-30T12:00", "P1D", "2024-03-31T12:00:00+02:00");
     add("2024-03-30T12:00", "PT24H", "2024-03-31T13:00:00+02:00");
-    // What lands in the hour that is left out comes after it.
+    // A time in the skipped hour moves to after it.
     add("2024-03-30T02:30", "P1D", "2024-03-31T03:30:00+02:00");
-    add("2024-05-17T12:00", "a while", "!`a while` is not a duration; write ISO 8601, as in `P1M2DT3H`");
-    add("2024-05-17T12:00", "P9000Y", "!`P9000Y` cannot be added");
-    add("noon", "P1D", "!`noon` is not a date and time");
+    add("2024-05-17T12:00", "a while", "!`a while` is not a valid duration; use ISO 8601 such as `P1M2DT3H`");
+    add("2024-05-17T12:00", "P9000Y", "!cannot add `P9000Y`");
+    add("noon", "P1D", "!`noon` is not a valid date and time");
 }
 
 #[test]
-fn difference_counts_in_the_calendar() {
+fn difference_uses_calendar_days() {
     let difference = |arguments: Json, duration: &str, seconds: f64| {
         check("dateTime/difference", arguments, json!({ "duration": duration, "seconds": seconds }));
     };
@@ -161,5 +161,5 @@ fn convert_changes_the_time_zone() {
     let tokyo = moment("2024-05-17T23:30:00+09:00", "Asia/Tokyo", "Friday", 1_715_956_200);
     convert(json!({ "dateTime": "2024-05-17T14:30:00Z", "to": "Asia/Tokyo" }), tokyo.clone());
     convert(json!({ "dateTime": "2024-05-17T16:30:00", "from": "Europe/Berlin", "to": "Asia/Tokyo" }), tokyo);
-    convert(json!({ "dateTime": "2024-05-17T14:30:00Z", "to": "Mars" }), json!("!there is no time zone `Mars`"));
+    convert(json!({ "dateTime": "2024-05-17T14:30:00Z", "to": "Mars" }), json!("!unknown time zone `Mars`"));
 }

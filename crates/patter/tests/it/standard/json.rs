@@ -20,15 +20,15 @@ fn get_follows_pointers() {
     get("", shop());
     get("/items/1/name", json!("ink"));
     get("/a~1b", json!(null));
-    get("items", json!("!a JSON Pointer begins with `/`: write `/items`"));
-    get("/item", json!("!goes wrong after the document, which is an object with `items`, `a/b`, `open`"));
-    get("/items/2", json!("!goes wrong after `/items`, which is an array of 2 items, counted from 0"));
-    get("/open/x/y", json!("!goes wrong after `/open`, which is neither an object nor an array"));
+    get("items", json!("!a JSON Pointer starts with `/`: use `/items`"));
+    get("/item", json!("!`/item` does not exist: the document is an object with `items`, `a/b`, `open`"));
+    get("/items/2", json!("!`/items/2` does not exist: `/items` is an array of 2 items, with indices from 0"));
+    get("/open/x/y", json!("!`/open/x/y` does not exist: `/open` is neither an object nor an array"));
     check("json/get", json!({ "document": "{\"a\": [1, 2]}", "pointer": "/a/1" }), json!(2));
     check(
         "json/get",
         json!({ "document": "{a}", "pointer": "" }),
-        json!("!text that is not JSON: key must be a string at line 1 column 2"),
+        json!("!the document is not valid JSON: key must be a string at line 1 column 2"),
     );
     check("json/get", json!({ "document": "[".repeat(10_000), "pointer": "" }), json!("!recursion limit exceeded"));
     check(
@@ -60,23 +60,27 @@ fn query_selects_by_path() {
         json!({ "document": [1, 2, 3], "path": "$[*]", "limit": 1 }),
         json!({ "matches": [{ "pointer": "/0", "value": 1 }], "more": true }),
     );
-    query(shop(), "$.items[", json!("!the path is wrong at character "));
-    query(shop(), "items", json!("!the path is wrong at character 1"));
+    query(shop(), "$.items[", json!("!invalid path at character "));
+    query(shop(), "items", json!("!invalid path at character 1"));
     query(shop(), &format!("$.{}", "a".repeat(500)), json!("!the path has 502 bytes; at most 500 are allowed"));
     query(shop(), "$[?match(@.name, 'x')]", json!("!function name 'match' is not defined"));
-    // Reading these would take the parser for ever, or all of the stack.
+    // The parser would run for ever, or overflow the stack.
     query(
         shop(),
         &format!("$[?{}@.a{}]", "@[?".repeat(40), "]".repeat(40)),
-        json!("!the path has 41 of `?`; at most 4"),
+        json!("!the path contains `?` 41 times; at most 4"),
     );
-    query(shop(), &format!("$[?{}@.a", "(".repeat(200)), json!("!the path has 200 of `(`; at most 20 are allowed"));
-    // A large document is no trouble for what people ask.
+    query(
+        shop(),
+        &format!("$[?{}@.a", "(".repeat(200)),
+        json!("!the path contains `(` 200 times; at most 20 are allowed"),
+    );
+    // Ordinary queries work on large documents.
     let many = vec![json!({ "price": 1, "tags": ["a"] }); 10_000];
     let names = "'a','b','c','d','e','f','g','h','i','j','k','l','m','n','o','p'";
     query(json!(many), &format!("$[?@.price > 1].tags[*]['*'][{names}]"), found(&[]));
-    // Each of these would meet the same values again and again.
-    let costly = "!the path would look at too many values";
+    // Each of these would visit the same values again and again.
+    let costly = "!the path would visit too many values";
     query(nested(100), "$..*..*..*..*..*", json!(costly));
     query(nested(100), &format!("${}", "[0,0]".repeat(50)), json!(costly));
     query(json!(vec![0; 10_000]), "$[?count($..*) > 1]", json!(costly));

@@ -1,4 +1,4 @@
-//! The tools of the standard library that only compute.
+//! The pure tools of the standard library.
 
 mod calculator;
 mod date_time;
@@ -13,18 +13,18 @@ use serde_json::{Value as Json, json};
 fn tool(name: &str) -> Tool {
     let (toolbox, name) = name.split_once('/').map_or((None, name), |(toolbox, name)| (Some(toolbox), name));
     let found = tools().into_iter().find(|(its_box, tool)| *its_box == toolbox && tool.name() == name);
-    found.unwrap_or_else(|| panic!("there is no `{name}`")).1
+    found.unwrap_or_else(|| panic!("missing tool `{name}`")).1
 }
 
-/// Calls a tool as the executor does: with arguments that fit, and a result that must fit.
+/// Calls a tool, and checks that the arguments and the result match the schemas.
 fn call_in(context: &ToolContext, name: &str, arguments: Json) -> Result<Json, String> {
     let tool = tool(name);
     let definition = &tool.definition;
-    assert!(valid(&definition.input_schema(), &arguments), "{name} does not take {arguments}");
+    assert!(valid(&definition.input_schema(), &arguments), "{name} does not accept {arguments}");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let result = runtime.block_on(tool.implementation.call(arguments, context));
     let result = result.map_err(|failure| failure.message().to_owned())?;
-    assert!(valid(&definition.output_schema(), &result), "{name} does not give {result}");
+    assert!(valid(&definition.output_schema(), &result), "{name} must not return {result}");
     Ok(result)
 }
 
@@ -36,7 +36,7 @@ fn valid(schema: &Json, value: &Json) -> bool {
     jsonschema::is_valid(schema, value)
 }
 
-/// Calls a tool, and compares the result, or a part of the message if it begins with `!`.
+/// Calls a tool, and compares the result, or a part of the error message if the expected text starts with `!`.
 fn check(name: &str, arguments: Json, expected: Json) {
     let result = call(name, arguments.clone());
     match (&result, expected.as_str().and_then(|text| text.strip_prefix('!'))) {
@@ -47,14 +47,16 @@ fn check(name: &str, arguments: Json, expected: Json) {
 }
 
 #[test]
-fn all_tools_are_described_typed_and_harmless() {
+fn describes_all_tools() {
     let tools = tools();
     let full_name = |toolbox: &Option<&str>, tool: &Tool| match toolbox {
         Some(toolbox) => format!("{toolbox}/{}", tool.name()),
         None => tool.name().to_owned(),
     };
     let list = tools.iter().map(|(toolbox, tool)| {
-        let (name, effect, definition) = (full_name(toolbox, tool), tool.effect.name(), &tool.definition);
+        let name = full_name(toolbox, tool);
+        let effect = tool.effect.name();
+        let definition = &tool.definition;
         format!("{name} ({effect}, {})\n{definition}", tool.source)
     });
     let list: Vec<_> = list.collect();

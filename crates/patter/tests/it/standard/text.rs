@@ -4,7 +4,7 @@ use super::check;
 use serde_json::{Value as Json, json};
 
 #[test]
-fn find_returns_matches_places_and_groups() {
+fn find_returns_matches() {
     let find = |text: &str, pattern: &str, expected: Json| {
         check("text/find", json!({ "text": text, "pattern": pattern }), expected);
     };
@@ -29,19 +29,19 @@ fn find_returns_matches_places_and_groups() {
         json!({ "text": "aaa", "pattern": "a", "limit": 2 }),
         json!({ "matches": [one("a", 0, &[]), one("a", 1, &[])], "more": true }),
     );
-    find("a", "(", json!("!the pattern is not a regular expression: unclosed group"));
-    find("a", "(?=a)", json!("!the pattern is not a regular expression: look-around"));
-    find("a", "((a{100}){100}){100}", json!("!too large when its repetitions are written out"));
+    find("a", "(", json!("!invalid regular expression: unclosed group"));
+    find("a", "(?=a)", json!("!invalid regular expression: look-around"));
+    find("a", "((a{100}){100}){100}", json!("!too large when compiled"));
     find("a", &"a".repeat(1_001), json!("!the pattern has 1001 bytes; at most 1000 are allowed"));
     find(&"a".repeat(262_145), "a", json!("!the text has 262145 bytes; at most 262144 are allowed"));
     let all = super::call("text/find", json!({ "text": "a".repeat(20_000), "pattern": "a", "limit": 20_000 })).unwrap();
     assert_eq!((all["matches"].as_array().unwrap().len(), &all["more"]), (10_000, &json!(true)));
-    // What makes other engines run for ever.
+    // Backtracking engines take exponential time for this.
     find(&"a".repeat(5_000), "^(a+)+$b", json!({ "matches": [], "more": false }));
 }
 
 #[test]
-fn replace_puts_groups_in() {
+fn replace_expands_groups() {
     let replace = |arguments: Json, expected: Json| check("text/replace", arguments, expected);
     replace(
         json!({ "text": "2024-05-17", "pattern": "(\\d+)-(\\d+)-(?<day>\\d+)", "replacement": "${day}.$2.$1 $$" }),
@@ -55,23 +55,23 @@ fn replace_puts_groups_in() {
     replace(json!({ "text": "äb", "pattern": "b", "replacement": "" }), json!({ "text": "ä", "count": 1 }));
     replace(
         json!({ "text": "a".repeat(10_000), "pattern": "a", "replacement": "a".repeat(10_000) }),
-        json!("!the result would be longer than 262144 bytes"),
+        json!("!the result would be larger than 262144 bytes"),
     );
-    replace(json!({ "text": "a", "pattern": "[", "replacement": "" }), json!("!is not a regular expression"));
+    replace(json!({ "text": "a", "pattern": "[", "replacement": "" }), json!("!invalid regular expression"));
 }
 
 #[test]
-fn split_cuts_at_matches() {
+fn split_separates_at_matches() {
     let split = |arguments: Json, expected: Json| check("text/split", arguments, expected);
     split(json!({ "text": "a, b,c", "pattern": ",\\s*" }), json!(["a", "b", "c"]));
     split(json!({ "text": "a,b,c", "pattern": ",", "limit": 2 }), json!(["a", "b,c"]));
     split(json!({ "text": "abc", "pattern": "," }), json!(["abc"]));
     split(json!({ "text": "", "pattern": "," }), json!([""]));
-    split(json!({ "text": "a", "pattern": "*" }), json!("!is not a regular expression"));
+    split(json!({ "text": "a", "pattern": "*" }), json!("!invalid regular expression"));
 }
 
 #[test]
-fn count_counts() {
+fn count_returns_characters_words_and_lines() {
     let count = |text: &str, characters: u64, words: u64, lines: u64| {
         let expected = json!({ "characters": characters, "words": words, "lines": lines });
         check("text/count", json!({ "text": text }), expected);

@@ -1,26 +1,26 @@
-//! What holds for every store.
+//! Tests for every store.
 
-use super::together::{
-    an_append_that_nobody_waits_for_leaves_no_half, many_may_open_a_new_store_at_once, many_sessions_grow_at_once,
-    one_of_many_claims_wins, reading_goes_on_while_others_write,
+use super::concurrency::{
+    dropped_append_is_atomic, many_open_a_new_store_concurrently, many_sessions_grow_concurrently,
+    one_of_many_claims_wins, reads_are_consistent_while_others_write,
 };
-use super::{Place, append, id, new, refused, texts};
+use super::{TestStore, append, claim_error, id, new, texts};
 use patter::store::{self, NewSession, SessionState, StoreError};
 
-/// Makes a test of each case for each database.
+/// Defines a test of each case for each database.
 macro_rules! suite {
     ($($case:ident,)*) => {
         mod sqlite {
             $(#[tokio::test]
             async fn $case() {
-                super::$case(&super::Place::sqlite()).await;
+                super::$case(&super::TestStore::sqlite()).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $case() {
-                if let Some(place) = super::Place::postgres().await {
-                    super::$case(&place).await;
+                if let Some(test_store) = super::TestStore::postgres().await {
+                    super::$case(&test_store).await;
                 }
             })*
         }
@@ -28,28 +28,29 @@ macro_rules! suite {
 }
 
 suite! {
-    entries_keep_their_order_and_are_seen_by_others,
-    what_is_known_of_a_session_is_kept,
-    an_append_is_whole_or_nothing,
-    a_claim_is_exclusive_and_can_be_given_back,
-    what_is_missing_is_told,
-    a_session_begins_once,
-    a_removed_session_is_gone,
-    the_list_has_the_latest_change_first,
-    sessions_are_found_by_what_is_enough,
-    any_text_comes_back,
-    a_long_log_is_read_whole,
+    entries_are_ordered_and_visible_to_others,
+    metadata_is_stored,
+    append_is_atomic,
+    claim_is_exclusive_until_released,
+    missing_session_is_reported,
+    session_is_created_once,
+    removed_session_is_gone,
+    list_starts_with_the_latest_change,
+    sessions_are_found_by_unambiguous_prefix,
+    any_text_round_trips,
+    long_log_is_read_completely,
     one_of_many_claims_wins,
-    many_sessions_grow_at_once,
-    many_may_open_a_new_store_at_once,
-    another_writer_is_noticed,
-    a_damaged_log_is_told,
-    an_append_that_nobody_waits_for_leaves_no_half,
-    reading_goes_on_while_others_write,
+    many_sessions_grow_concurrently,
+    many_open_a_new_store_concurrently,
+    another_writer_is_detected,
+    damaged_log_is_reported,
+    dropped_append_is_atomic,
+    reads_are_consistent_while_others_write,
 }
 
-async fn entries_keep_their_order_and_are_seen_by_others(place: &Place) {
-    let (store, other) = (place.open().await, place.open().await);
+async fn entries_are_ordered_and_visible_to_others(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let other = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     assert_eq!(other.read(&id("a")).await.unwrap().entries, texts([]));
     for (from, count) in [(0, 1), (1, 12), (13, 0), (13, 1)] {
@@ -66,8 +67,8 @@ async fn entries_keep_their_order_and_are_seen_by_others(place: &Place) {
     assert_eq!(store.read(&id("a")).await.unwrap().entries[14], "last");
 }
 
-async fn what_is_known_of_a_session_is_kept(place: &Place) {
-    let store = place.open().await;
+async fn metadata_is_stored(test_store: &TestStore) {
+    let store = test_store.open().await;
     let mut claim = store.create(new("a").forked_from(id("origin")), 5).await.unwrap();
     let begun = store.read(&id("a")).await.unwrap().summary;
     assert_eq!((begun.created_ms, begun.changed_ms, begun.entries, begun.state), (5, 5, 0, SessionState::Idle));
@@ -84,49 +85,50 @@ async fn what_is_known_of_a_session_is_kept(place: &Place) {
     assert_eq!(store.list(9).await.unwrap(), [ended]);
 }
 
-async fn an_append_is_whole_or_nothing(place: &Place) {
-    let store = place.open().await;
+async fn append_is_atomic(test_store: &TestStore) {
+    let store = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     append(&mut claim, &texts(["1"])).await;
     let before = store.read(&id("a")).await.unwrap();
     let error = claim.append(&texts(["2", "3\0", "4"]), SessionState::Running, 9).await.unwrap_err();
-    assert_eq!(error.to_string(), "entry 1 of those to add is no JSON: it has a NUL character");
-    // The last of three numbers is taken, so that the statement fails in its midst.
-    place.meddle("INSERT INTO TABLE.entries VALUES ('a', 3, 'theirs')").await;
+    assert_eq!(error.to_string(), "entry 1 is not valid JSON: it contains a NUL character");
+    // The last of three numbers is taken, so that the statement fails halfway.
+    test_store.execute("INSERT INTO TABLE.entries VALUES ('a', 3, 'theirs')").await;
     let error = claim.append(&texts(["2", "3", "4"]), SessionState::Running, 9).await.unwrap_err();
     assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
-    place.meddle("DELETE FROM TABLE.entries WHERE entry = 'theirs'").await;
+    test_store.execute("DELETE FROM TABLE.entries WHERE entry = 'theirs'").await;
     assert_eq!(store.read(&id("a")).await.unwrap(), before);
     // The claim still works.
     append(&mut claim, &texts(["2"])).await;
     assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2"]);
 }
 
-async fn a_claim_is_exclusive_and_can_be_given_back(place: &Place) {
-    let (store, other) = (place.open().await, place.open().await);
+async fn claim_is_exclusive_until_released(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let other = test_store.open().await;
     let claim = store.create(new("a"), 1).await.unwrap();
     for store in [&store, &other] {
-        let error = refused(store.claim(&id("a")).await);
-        let told = error.to_string();
+        let error = claim_error(store.claim(&id("a")).await);
+        let message = error.to_string();
         let us = format!("session `a` is in use by process {} on ", std::process::id());
-        assert!(told.starts_with(&us) && told.len() > us.len(), "{told}");
+        assert!(message.starts_with(&us) && message.len() > us.len(), "{message}");
         assert_eq!(error.hint().unwrap(), "wait until it ends, or fork the session");
     }
     drop(other.create(new("b"), 1).await.unwrap());
     drop(claim);
     let claim = other.claim(&id("a")).await.unwrap();
     assert_eq!(claim.id(), &id("a"));
-    assert!(matches!(refused(store.claim(&id("a")).await), StoreError::Busy { .. }));
+    assert!(matches!(claim_error(store.claim(&id("a")).await), StoreError::Busy { .. }));
     drop(claim);
     drop(store.claim(&id("a")).await.unwrap());
 }
 
-async fn what_is_missing_is_told(place: &Place) {
-    let store = place.open().await;
-    assert_eq!(store::find(&*store, "latest").await.unwrap_err().to_string(), "there is no session yet");
+async fn missing_session_is_reported(test_store: &TestStore) {
+    let store = test_store.open().await;
+    assert_eq!(store::find(&*store, "latest").await.unwrap_err().to_string(), "there are no sessions yet");
     drop(store.create(new("greeting"), 1).await.unwrap());
     let errors = [
-        refused(store.claim(&id("greting")).await),
+        claim_error(store.claim(&id("greting")).await),
         store.read(&id("greting")).await.unwrap_err(),
         store.remove(&id("greting")).await.unwrap_err(),
         store::find(&*store, "greting").await.unwrap_err(),
@@ -135,26 +137,26 @@ async fn what_is_missing_is_told(place: &Place) {
         assert_eq!(error.to_string(), "there is no session `greting`");
         assert_eq!(error.hint().unwrap(), "did you mean `greeting`?");
     }
-    assert_eq!(refused(store.claim(&id("else")).await).hint(), None);
-    // What was missing can begin, so nothing is left of looking for it.
+    assert_eq!(claim_error(store.claim(&id("else")).await).hint(), None);
+    // The failed operations left nothing behind: the session can be created.
     drop(store.create(new("greting"), 1).await.unwrap());
 }
 
-async fn a_session_begins_once(place: &Place) {
-    let store = place.open().await;
+async fn session_is_created_once(test_store: &TestStore) {
+    let store = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     append(&mut claim, &texts(["1"])).await;
-    assert_eq!(refused(store.create(new("a"), 2).await), StoreError::Exists { id: id("a") });
+    assert_eq!(claim_error(store.create(new("a"), 2).await), StoreError::Exists { id: id("a") });
     drop(claim);
-    let error = refused(store.create(new("a"), 2).await);
-    assert_eq!(error.to_string(), "session `a` exists already");
+    let error = claim_error(store.create(new("a"), 2).await);
+    assert_eq!(error.to_string(), "session `a` already exists");
     let stored = store.read(&id("a")).await.unwrap();
     assert_eq!((stored.summary.created_ms, stored.entries), (1, texts(["1"])));
     drop(store.claim(&id("a")).await.unwrap());
 }
 
-async fn a_removed_session_is_gone(place: &Place) {
-    let store = place.open().await;
+async fn removed_session_is_gone(test_store: &TestStore) {
+    let store = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     append(&mut claim, &texts(["1"])).await;
     assert!(matches!(store.remove(&id("a")).await, Err(StoreError::Busy { .. })));
@@ -166,14 +168,14 @@ async fn a_removed_session_is_gone(place: &Place) {
     let mut claim = store.create(new("a"), 2).await.unwrap();
     append(&mut claim, &texts(["new"])).await;
     assert_eq!(store.read(&id("a")).await.unwrap().entries, ["new"]);
-    // Somebody who does not know of claims removes it.
-    place.meddle("DELETE FROM TABLE.entries; DELETE FROM TABLE.sessions").await;
+    // Someone removes it without a claim.
+    test_store.execute("DELETE FROM TABLE.entries; DELETE FROM TABLE.sessions").await;
     let error = claim.append(&texts(["2"]), SessionState::Idle, 3).await.unwrap_err();
     assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
 }
 
-async fn the_list_has_the_latest_change_first(place: &Place) {
-    let store = place.open().await;
+async fn list_starts_with_the_latest_change(test_store: &TestStore) {
+    let store = test_store.open().await;
     for (name, now) in [("a", 10), ("b", 30), ("c", 20), ("d", 30)] {
         drop(store.create(new(name), now).await.unwrap());
     }
@@ -188,8 +190,8 @@ async fn the_list_has_the_latest_change_first(place: &Place) {
     }
 }
 
-async fn sessions_are_found_by_what_is_enough(place: &Place) {
-    let store = place.open().await;
+async fn sessions_are_found_by_unambiguous_prefix(test_store: &TestStore) {
+    let store = test_store.open().await;
     for (now, name) in
         (0..).zip(["20261115-1", "20261115-2", "20261115-22", "a", "ab", "abc", "abcd", "abcde", "abcdef"])
     {
@@ -204,8 +206,8 @@ async fn sessions_are_found_by_what_is_enough(place: &Place) {
         (
             "2",
             Err((
-                "several sessions begin with `2`",
-                Some("write more of one, such as `20261115-1`, `20261115-2`, `20261115-22`"),
+                "several session ids start with `2`",
+                Some("write more of the id; matches include `20261115-1`, `20261115-2`, `20261115-22`"),
             )),
         ),
         ("b", Err(("there is no session `b`", None))),
@@ -220,13 +222,13 @@ async fn sessions_are_found_by_what_is_enough(place: &Place) {
                 assert_eq!(error.to_string(), message);
                 assert!(hint.is_none() || error.hint().as_deref() == hint, "{:?}", error.hint());
             }
-            (found, expected) => panic!("{text}: {found:?} and not {expected:?}"),
+            (found, expected) => panic!("{text}: found {found:?}, expected {expected:?}"),
         }
     }
 }
 
-async fn any_text_comes_back(place: &Place) {
-    let store = place.open().await;
+async fn any_text_round_trips(test_store: &TestStore) {
+    let store = test_store.open().await;
     let title = format!("a\0b\n\u{7}c  \u{1F600} ' ; DROP TABLE sessions -- {}", "é".repeat(500));
     let mut claim = store.create(NewSession::new(id("a"), "gre\0eter", &title), 1).await.unwrap();
     let entries = texts([
@@ -241,7 +243,7 @@ async fn any_text_comes_back(place: &Place) {
     ]);
     append(&mut claim, &entries).await;
     let stored = store.read(&id("a")).await.unwrap();
-    assert!(stored.entries == entries, "entries are not the same bytes");
+    assert!(stored.entries == entries, "the entries changed");
     assert!(
         stored.summary.title.starts_with("a b c \u{1F600} ' ; DROP TABLE sessions -- éé"),
         "{}",
@@ -251,51 +253,51 @@ async fn any_text_comes_back(place: &Place) {
     assert_eq!(stored.summary.agent, "gre eter");
 }
 
-async fn a_long_log_is_read_whole(place: &Place) {
-    let store = place.open().await;
+async fn long_log_is_read_completely(test_store: &TestStore) {
+    let store = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     let entries: Vec<_> = (0..100_000).map(|number| format!("{{\"number\":{number}}}")).collect();
     append(&mut claim, &entries).await;
     assert!(store.read(&id("a")).await.unwrap().entries == entries);
 }
 
-async fn another_writer_is_noticed(place: &Place) {
-    let store = place.open().await;
+async fn another_writer_is_detected(test_store: &TestStore) {
+    let store = test_store.open().await;
     for (name, theirs) in [
         ("a", "INSERT INTO TABLE.entries VALUES ('a', 1, 'theirs')"),
         ("b", "UPDATE TABLE.sessions SET entries = 2 WHERE id = 'b'"),
     ] {
         let mut claim = store.create(new(name), 1).await.unwrap();
         append(&mut claim, &texts(["1"])).await;
-        place.meddle(theirs).await;
+        test_store.execute(theirs).await;
         let error = claim.append(&texts(["2"]), SessionState::Idle, 3).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("session `{name}` was changed by somebody else: entry 1 is not the next")
+            format!("session `{name}` was changed by another writer: entry 1 was expected to be the next")
         );
-        assert_eq!(error.hint().unwrap(), "claim the session again, and read what is there");
+        assert_eq!(error.hint().unwrap(), "claim the session again and reload it");
     }
 }
 
-async fn a_damaged_log_is_told(place: &Place) {
-    let store = place.open().await;
-    for (name, harm, expected) in [
+async fn damaged_log_is_reported(test_store: &TestStore) {
+    let store = test_store.open().await;
+    for (name, damage, expected) in [
         (
             "a",
             "DELETE FROM TABLE.entries WHERE session = 'a' AND number = 1",
-            "the log of session `a` is damaged: there is no entry 1",
+            "the log of session `a` is damaged: entry 1 is missing",
         ),
         (
             "b",
             "DELETE FROM TABLE.entries WHERE session = 'b' AND number = 2",
-            "the log of session `b` is damaged: there is no entry 2",
+            "the log of session `b` is damaged: entry 2 is missing",
         ),
-        ("c", "UPDATE TABLE.sessions SET state = 'odd' WHERE id = 'c'", "what is stored of session `c` cannot be read"),
+        ("c", "UPDATE TABLE.sessions SET state = 'odd' WHERE id = 'c'", "the record of session `c` is damaged"),
     ] {
         let mut claim = store.create(new(name), 1).await.unwrap();
         append(&mut claim, &texts(["1", "2", "3"])).await;
-        place.meddle(harm).await;
+        test_store.execute(damage).await;
         let error = store.read(&id(name)).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("the store of sessions failed: {expected}"));
+        assert_eq!(error.to_string(), format!("the session store failed: {expected}"));
     }
 }

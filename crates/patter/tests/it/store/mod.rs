@@ -1,32 +1,32 @@
-//! The stores of sessions: one suite for both databases, and what only one of them can do.
+//! Session stores: one suite for both databases, and tests for each.
 
 mod cases;
+mod concurrency;
 mod postgres;
 mod processes;
 mod properties;
 mod server;
 mod sqlite;
-mod together;
 
-use patter::store::{self, Claim, Location, NewSession, SessionId, SessionState, Store, StoreError};
+use patter::store::{self, Claim, Location, NewSession, SessionId, SessionIdError, SessionState, Store, StoreError};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A store of a test's own.
-pub(crate) struct Place {
+/// A store for one test.
+pub(crate) struct TestStore {
     pub(crate) location: Location,
     _folder: Option<TempDir>,
 }
 
-impl Place {
+impl TestStore {
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::Sqlite(folder.path().join("sessions.db"));
         Self { location, _folder: Some(folder) }
     }
 
-    /// Returns a database of the server of this run, if there is one.
+    /// Returns a new database, if PostgreSQL is installed.
     pub(crate) async fn postgres() -> Option<Self> {
         let url = server::database().await?;
         Some(Self { location: Location::parse(&url).unwrap(), _folder: None })
@@ -36,8 +36,8 @@ impl Place {
         store::open(&self.location).await.unwrap()
     }
 
-    /// Does something to the tables that no store does. They are called `TABLE.sessions` and `TABLE.entries`.
-    async fn meddle(&self, statement: &str) {
+    /// Executes a statement behind the back of the store. The tables are `TABLE.sessions` and `TABLE.entries`.
+    async fn execute(&self, statement: &str) {
         match &self.location {
             Location::Sqlite(path) => {
                 let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
@@ -67,10 +67,10 @@ fn texts<const N: usize>(entries: [&str; N]) -> Vec<String> {
     entries.map(str::to_owned).to_vec()
 }
 
-/// Returns what went wrong with a claim, which has no form to show.
-fn refused(claim: Result<Box<dyn Claim>, StoreError>) -> StoreError {
+/// Returns the error of a claim, which is not `Debug`.
+fn claim_error(claim: Result<Box<dyn Claim>, StoreError>) -> StoreError {
     match claim {
-        Ok(claim) => panic!("there is a claim on {}", claim.id()),
+        Ok(claim) => panic!("{} was claimed", claim.id()),
         Err(error) => error,
     }
 }
@@ -80,7 +80,7 @@ async fn append(claim: &mut Box<dyn Claim>, entries: &[String]) {
 }
 
 #[test]
-fn locations_are_read_and_shown_without_their_secrets() {
+fn locations_are_parsed_and_shown_without_secrets() {
     let long = format!("postgres://u:{0}@h/d?password={0}&sslmode=require", "sesame");
     for (text, expected) in [
         ("sqlite:a/b.db", "sqlite:a/b.db"),
@@ -95,11 +95,11 @@ fn locations_are_read_and_shown_without_their_secrets() {
         assert!(!format!("{location:?} {location}").contains("sesame"), "{location:?}");
     }
     for (text, expected) in [
-        ("", "the place of the sessions has no name"),
-        ("sqlite:", "the place of the sessions has no name"),
-        ("mysql://u@h/d", "sessions are kept in SQLite or PostgreSQL only"),
-        ("postgres://u:sesame@h:port/d", "the address of the database cannot be read"),
-        ("postgres://u@h/d?sslmode=sesame", "the address of the database cannot be read"),
+        ("", "the path of the session store is empty"),
+        ("sqlite:", "the path of the session store is empty"),
+        ("mysql://u@h/d", "only SQLite and PostgreSQL are supported as session stores"),
+        ("postgres://u:sesame@h:port/d", "the address of the database is not valid"),
+        ("postgres://u@h/d?sslmode=sesame", "the address of the database is not valid"),
     ] {
         let error = Location::parse(text).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -108,21 +108,21 @@ fn locations_are_read_and_shown_without_their_secrets() {
 }
 
 #[test]
-fn ids_are_parsed_and_made() {
-    for wrong in ["", "A", "a_b", "a/b", "ä", "a b", "a.b", &"a".repeat(65)] {
-        assert_eq!(SessionId::parse(wrong).unwrap_err(), StoreError::Id { text: wrong.to_owned() });
-        assert!(serde_json::from_value::<SessionId>(wrong.into()).is_err(), "{wrong}");
+fn ids_are_parsed_and_generated() {
+    for invalid in ["", "A", "a_b", "a/b", "ä", "a b", "a.b", &"a".repeat(65)] {
+        assert_eq!(SessionId::parse(invalid).unwrap_err(), SessionIdError { text: invalid.to_owned() });
+        assert!(serde_json::from_value::<SessionId>(invalid.into()).is_err(), "{invalid}");
     }
     assert_eq!(id(&"a".repeat(64)).as_str().len(), 64);
-    let mut made: Vec<_> = [0, 999, 1000, 1_700_000_000_000, u64::MAX].map(SessionId::new).to_vec();
-    assert!(made[0].as_str().starts_with("19700101-000000-"), "{made:?}");
-    assert!(made[2].as_str().starts_with("19700101-000001-"), "{made:?}");
-    made.extend((0..1000).map(|_| SessionId::new(1)));
-    for id in &made {
+    let mut ids: Vec<_> = [0, 999, 1000, 1_700_000_000_000, u64::MAX].map(SessionId::new).to_vec();
+    assert!(ids[0].as_str().starts_with("19700101-000000-"), "{ids:?}");
+    assert!(ids[2].as_str().starts_with("19700101-000001-"), "{ids:?}");
+    ids.extend((0..1000).map(|_| SessionId::new(1)));
+    for id in &ids {
         assert_eq!(&SessionId::parse(id.as_str()).unwrap(), id);
         assert_eq!(id.as_str().len(), 21);
     }
-    made.sort();
-    made.dedup();
-    assert!(made.len() > 1000, "chance is not enough: {}", made.len());
+    ids.sort();
+    ids.dedup();
+    assert!(ids.len() > 1000, "too many duplicates: {}", ids.len());
 }

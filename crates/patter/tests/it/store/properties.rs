@@ -1,24 +1,24 @@
-//! Stores against a plain model of one.
+//! Stores compared with a simple model.
 
-use super::{Place, id, new};
+use super::{TestStore, id, new};
 use patter::store::{self, Claim, SessionState, Store, StoreError};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What can be done. The names are few, so that operations meet.
+/// An operation. There are few names, so that operations affect one another.
 #[derive(Debug, Clone)]
 enum Operation {
     Create(&'static str),
     Claim(&'static str),
-    GiveBack(&'static str),
+    Release(&'static str),
     Append(&'static str, Vec<String>, SessionState),
     Remove(&'static str),
     Read(&'static str),
     List(usize),
     Find(&'static str),
-    /// Everything is given back, and the store is opened again.
+    /// Releases all claims and reopens the store.
     Reopen,
 }
 
@@ -42,7 +42,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         4 => name().prop_map(Operation::Create),
         4 => name().prop_map(Operation::Claim),
-        4 => name().prop_map(Operation::GiveBack),
+        4 => name().prop_map(Operation::Release),
         8 => (name(), entries, state).prop_map(|(name, entries, state)| Operation::Append(name, entries, state)),
         2 => name().prop_map(Operation::Remove),
         2 => name().prop_map(Operation::Read),
@@ -52,8 +52,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Returns what came of an operation, in a form that can be compared.
-fn told<T>(result: Result<T, StoreError>) -> Result<T, &'static str> {
+/// Reduces errors to what the model knows of them.
+fn simplify<T>(result: Result<T, StoreError>) -> Result<T, &'static str> {
     result.map_err(|error| match error {
         StoreError::NotFound { .. } => "not found",
         StoreError::Empty => "empty",
@@ -102,8 +102,8 @@ impl Model {
     }
 
     fn find(&self, text: &str) -> Result<String, &'static str> {
-        let begin: Vec<_> = self.sessions.keys().filter(|name| !text.is_empty() && name.starts_with(text)).collect();
-        match (text, begin.as_slice()) {
+        let matches: Vec<_> = self.sessions.keys().filter(|name| !text.is_empty() && name.starts_with(text)).collect();
+        match (text, matches.as_slice()) {
             ("latest", _) => self.list(1).pop().ok_or("empty"),
             (_, []) => Err("not found"),
             (_, [one]) => Ok((**one).to_owned()),
@@ -113,23 +113,23 @@ impl Model {
     }
 }
 
-async fn play(place: &Place, operations: Vec<Operation>) {
-    let mut store = place.open().await;
+async fn play(test_store: &TestStore, operations: Vec<Operation>) {
+    let mut store = test_store.open().await;
     let mut model = Model::default();
     let mut claims: BTreeMap<&str, Box<dyn Claim>> = BTreeMap::new();
     for (now_ms, operation) in (1..).zip(operations) {
         match operation {
             Operation::Create(name) => {
-                let claim = told(store.create(new(name), now_ms).await);
+                let claim = simplify(store.create(new(name), now_ms).await);
                 assert_eq!(claim.as_ref().map(|_| ()).map_err(|why| *why), model.create(name, now_ms));
                 claims.extend(claim.ok().map(|claim| (name, claim)));
             }
             Operation::Claim(name) => {
-                let claim = told(store.claim(&id(name)).await);
+                let claim = simplify(store.claim(&id(name)).await);
                 assert_eq!(claim.as_ref().map(|_| ()).map_err(|why| *why), model.claim(name));
                 claims.extend(claim.ok().map(|claim| (name, claim)));
             }
-            Operation::GiveBack(name) => {
+            Operation::Release(name) => {
                 claims.remove(name);
                 model.sessions.entry(name).and_modify(|session| session.is_claimed = false);
             }
@@ -143,30 +143,30 @@ async fn play(place: &Place, operations: Vec<Operation>) {
                     assert_eq!(claim.entries(), session.entries.len() as u64);
                 }
             }
-            Operation::Remove(name) => assert_eq!(told(store.remove(&id(name)).await), model.remove(name)),
-            Operation::Read(name) => same(&store, name, model.sessions.get(name)).await,
+            Operation::Remove(name) => assert_eq!(simplify(store.remove(&id(name)).await), model.remove(name)),
+            Operation::Read(name) => assert_same(&store, name, model.sessions.get(name)).await,
             Operation::List(limit) => {
                 let listed = store.list(limit).await.unwrap();
                 assert_eq!(listed.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), model.list(limit));
             }
             Operation::Find(text) => {
-                let found = told(store::find(&*store, text).await).map(|id| id.to_string());
+                let found = simplify(store::find(&*store, text).await).map(|id| id.to_string());
                 assert_eq!(found, model.find(text));
             }
             Operation::Reopen => {
                 claims.clear();
                 model.sessions.values_mut().for_each(|session| session.is_claimed = false);
-                store = place.open().await;
+                store = test_store.open().await;
             }
         }
     }
     for (name, session) in &model.sessions {
-        same(&store, name, Some(session)).await;
+        assert_same(&store, name, Some(session)).await;
     }
 }
 
-async fn same(store: &Arc<dyn Store>, name: &str, session: Option<&Session>) {
-    let stored = told(store.read(&id(name)).await);
+async fn assert_same(store: &Arc<dyn Store>, name: &str, session: Option<&Session>) {
+    let stored = simplify(store.read(&id(name)).await);
     let Some(session) = session else {
         assert_eq!(stored, Err("not found"));
         return;
@@ -177,27 +177,27 @@ async fn same(store: &Arc<dyn Store>, name: &str, session: Option<&Session>) {
     assert_eq!((stored.summary.changed_ms, stored.summary.entries), (session.changed_ms, stored.entries.len() as u64));
 }
 
-/// Plays stories at places, of which there may be none.
-fn check(cases: u32, length: usize, place: impl AsyncFn() -> Option<Place>) {
+/// Plays random operations. Does nothing if there is no such database.
+fn check(cases: u32, length: usize, test_store: impl AsyncFn() -> Option<TestStore>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    if runtime.block_on(place()).is_none() {
+    if runtime.block_on(test_store()).is_none() {
         return;
     }
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let stories = prop::collection::vec(operation(), 1..length);
-    let played = runner.run(&stories, |operations| {
-        runtime.block_on(async { play(&place().await.unwrap(), operations).await });
+    let sequences = prop::collection::vec(operation(), 1..length);
+    let played = runner.run(&sequences, |operations| {
+        runtime.block_on(async { play(&test_store().await.unwrap(), operations).await });
         Ok(())
     });
     played.unwrap();
 }
 
 #[test]
-fn sqlite_does_what_the_model_does() {
-    check(48, 40, async || Some(Place::sqlite()));
+fn sqlite_behaves_like_the_model() {
+    check(48, 40, async || Some(TestStore::sqlite()));
 }
 
 #[test]
-fn postgres_does_what_the_model_does() {
-    check(6, 30, Place::postgres);
+fn postgres_behaves_like_the_model() {
+    check(6, 30, TestStore::postgres);
 }

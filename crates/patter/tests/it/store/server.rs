@@ -1,4 +1,4 @@
-//! A PostgreSQL server of this run.
+//! A PostgreSQL server for this test run.
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::io::{BufRead, BufReader};
@@ -7,16 +7,17 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Starts a server in a folder of its own, says where, and ends it when its input ends, which it does when we end.
+/// Starts a server in a temporary folder, prints the folder, and stops it when stdin closes, which happens when this process
+/// ends.
 const SCRIPT: &str = r#"
 set -u
 bin=$(ls -d /usr/lib/postgresql/*/bin /usr/local/pgsql/bin 2>/dev/null | sort -V | tail -n 1)
 [ -n "$bin" ] || { echo "it is not installed: apt-get install postgresql"; exit 1; }
-# It refuses to run as root.
+# PostgreSQL refuses to run as root.
 as=
 [ "$(id -u)" != 0 ] || as="setpriv --reuid=postgres --regid=postgres --clear-groups"
 cd /
-folder=$($as mktemp -d /tmp/patter-postgres.XXXXXX) || { echo "there is no folder for it"; exit 1; }
+folder=$($as mktemp -d /tmp/patter-postgres.XXXXXX) || { echo "cannot create a folder for it"; exit 1; }
 trap '' INT TERM HUP
 $as "$bin/initdb" -D "$folder/data" -U postgres -A trust -E UTF8 --no-sync >"$folder/log" 2>&1
 echo "local all guarded scram-sha-256
@@ -34,13 +35,13 @@ rm -rf "$folder"
 
 struct Server {
     folder: String,
-    /// Closed by the system when this process ends, however it does.
+    /// Closed by the system when this process ends, however it ends.
     _input: ChildStdin,
 }
 
 /// Returns the address of a new database.
 ///
-/// Where there is no PostgreSQL there is none, and the tests say that they are skipped; where `CI` is set that is a failure.
+/// If PostgreSQL is not installed, the tests are skipped; with `CI` set they fail.
 pub(super) async fn database() -> Option<String> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -54,9 +55,9 @@ pub(super) async fn database() -> Option<String> {
             connection.close().await.unwrap();
             Some(url(&name))
         }
-        Err(why) if std::env::var_os("CI").is_some() => panic!("there is no PostgreSQL: {why}"),
-        Err(why) => {
-            eprintln!("skipped: there is no PostgreSQL: {why}");
+        Err(error) if std::env::var_os("CI").is_some() => panic!("cannot start PostgreSQL: {error}"),
+        Err(error) => {
+            eprintln!("skipped: cannot start PostgreSQL: {error}");
             None
         }
     }
@@ -65,9 +66,10 @@ pub(super) async fn database() -> Option<String> {
 fn start() -> Result<Server, String> {
     let mut command = Command::new("sh");
     command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // In a group of its own it does not hear what a terminal tells us.
+    // In its own process group, it does not receive the signals of the terminal.
     let mut child = command.process_group(0).spawn().map_err(|error| error.to_string())?;
-    let (input, mut line) = (child.stdin.take().unwrap(), String::new());
+    let input = child.stdin.take().unwrap();
+    let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).map_err(|error| error.to_string())?;
     match line.trim().strip_prefix("folder ") {
         Some(folder) => Ok(Server { folder: folder.to_owned(), _input: input }),

@@ -1,13 +1,13 @@
-//! What only files do.
+//! Tests for SQLite.
 
-use super::{Place, append, id, new, refused, texts};
+use super::{TestStore, append, claim_error, id, new, texts};
 use patter::store::{self, Location, SessionState, StoreError};
 use sqlx::{Connection, SqliteConnection};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-async fn why(path: &Path) -> (String, Option<String>) {
+async fn open_error(path: &Path) -> (String, Option<String>) {
     let Err(error) = store::open(&Location::Sqlite(path.to_owned())).await else { panic!("{} opens", path.display()) };
     (error.to_string().replace(&*path.to_string_lossy(), "FILE"), error.hint())
 }
@@ -24,10 +24,10 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_file_and_its_folder_are_made_for_us_alone() {
-    let place = tempfile::tempdir().unwrap();
+async fn file_and_folder_are_private() {
+    let base = tempfile::tempdir().unwrap();
     for (folder, ignored) in [("a/.patter", true), ("b/other", false)] {
-        let path = place.path().join(folder).join("sessions.db");
+        let path = base.path().join(folder).join("sessions.db");
         let store = store::open(&Location::Sqlite(path.clone())).await.unwrap();
         let mut claim = store.create(new("a"), 1).await.unwrap();
         append(&mut claim, &texts(["1"])).await;
@@ -40,127 +40,127 @@ async fn the_file_and_its_folder_are_made_for_us_alone() {
         drop(claim);
         assert!(!folder.join("sessions.db.a.lock").exists());
     }
-    // A folder that is there is left as it is.
-    let folder = place.path().join("c/.patter");
+    // An existing folder is not changed.
+    let folder = base.path().join("c/.patter");
     fs::create_dir_all(&folder).unwrap();
     store::open(&Location::Sqlite(folder.join("sessions.db"))).await.unwrap();
     assert!(!folder.join(".gitignore").exists());
 }
 
 #[tokio::test]
-async fn what_is_no_store_is_refused_and_left_alone() {
-    let place = tempfile::tempdir().unwrap();
-    let other = place.path().join("other.db");
+async fn other_files_are_refused_and_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other.db");
     let mut connection = SqliteConnection::connect(&format!("sqlite:{}?mode=rwc", other.display())).await.unwrap();
     sqlx::raw_sql("CREATE TABLE theirs (a)").execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     for (name, content) in [("short", "hello"), ("long", &*"no database ".repeat(1000)), ("zeros", &"\0".repeat(8192))]
     {
-        fs::write(place.path().join(name), content).unwrap();
+        fs::write(folder.path().join(name), content).unwrap();
     }
-    let unchanged = "name another file; this one was not changed";
+    let unchanged = "use another file; this one was not changed";
     for (name, message) in [
-        ("other.db", "the store of sessions `FILE` is a database of something else"),
-        ("short", "the store of sessions `FILE` is no database"),
-        ("long", "the store of sessions `FILE` is no database"),
-        ("zeros", "the store of sessions `FILE` is no database"),
+        ("other.db", "the session store `FILE` is not a Patter database"),
+        ("short", "the session store `FILE` is not a database"),
+        ("long", "the session store `FILE` is not a database"),
+        ("zeros", "the session store `FILE` is not a database"),
     ] {
-        let path = place.path().join(name);
+        let path = folder.path().join(name);
         let before = fs::read(&path).unwrap();
-        assert_eq!(why(&path).await, (message.to_owned(), Some(unchanged.to_owned())), "{name}");
+        assert_eq!(open_error(&path).await, (message.to_owned(), Some(unchanged.to_owned())), "{name}");
         assert!(fs::read(&path).unwrap() == before, "{name} was changed");
     }
-    assert_eq!(files(place.path()), ["long", "other.db", "short", "zeros"]);
+    assert_eq!(files(folder.path()), ["long", "other.db", "short", "zeros"]);
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_is_told() {
-    let place = tempfile::tempdir().unwrap();
-    fs::write(place.path().join("file"), "").unwrap();
-    symlink("nowhere/at/all", place.path().join("dangling")).unwrap();
+async fn unusable_path_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    symlink("nowhere/at/all", folder.path().join("dangling")).unwrap();
     for (path, message) in [
-        ("", "the store of sessions `FILE` cannot be opened"),
-        ("file/sessions.db", "the store of sessions `FILE` cannot be opened: not a directory"),
-        ("dangling", "the store of sessions `FILE` cannot be opened: No such file or directory (os error 2)"),
+        ("", "the session store `FILE` cannot be opened"),
+        ("file/sessions.db", "cannot open the session store `FILE`: not a directory"),
+        ("dangling", "cannot open the session store `FILE`: No such file or directory (os error 2)"),
     ] {
         // `join("")` would add a slash.
-        let path = if path.is_empty() { place.path().to_owned() } else { place.path().join(path) };
-        assert_eq!(why(&path).await.0, message);
+        let path = if path.is_empty() { folder.path().to_owned() } else { folder.path().join(path) };
+        assert_eq!(open_error(&path).await.0, message);
     }
 }
 
 #[tokio::test]
-async fn a_store_of_a_newer_patter_is_left_alone() {
-    let place = Place::sqlite();
-    drop(place.open().await.create(new("a"), 1).await.unwrap());
-    place.meddle("PRAGMA user_version = 2").await;
-    let (message, hint) = why(path_of(&place)).await;
-    assert_eq!(message, "the store of sessions `FILE` is of a newer version of Patter");
-    assert_eq!(hint.unwrap(), "update Patter, or name another file");
+async fn newer_store_is_not_touched() {
+    let test_store = TestStore::sqlite();
+    drop(test_store.open().await.create(new("a"), 1).await.unwrap());
+    test_store.execute("PRAGMA user_version = 2").await;
+    let (message, hint) = open_error(file_path(&test_store)).await;
+    assert_eq!(message, "the session store `FILE` was created by a newer version of Patter");
+    assert_eq!(hint.unwrap(), "update Patter, or use another file");
 }
 
 #[tokio::test]
-async fn a_store_that_is_read_only_can_be_read() {
-    let place = Place::sqlite();
-    let mut claim = place.open().await.create(new("a"), 1).await.unwrap();
+async fn read_only_store_can_be_read() {
+    let test_store = TestStore::sqlite();
+    let mut claim = test_store.open().await.create(new("a"), 1).await.unwrap();
     append(&mut claim, &texts(["1"])).await;
     drop(claim);
-    place.meddle("PRAGMA journal_mode = DELETE").await;
-    // A version that nobody can write: so it is read-only to root as well.
-    fs::File::options().write(true).open(path_of(&place)).unwrap().write_all_at(&[3], 18).unwrap();
-    let store = place.open().await;
+    test_store.execute("PRAGMA journal_mode = DELETE").await;
+    // A write version that SQLite does not know makes the file read-only, even for root.
+    fs::File::options().write(true).open(file_path(&test_store)).unwrap().write_all_at(&[3], 18).unwrap();
+    let store = test_store.open().await;
     assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1"]);
     let mut claim = store.claim(&id("a")).await.unwrap();
     let error = claim.append(&texts(["2"]), SessionState::Idle, 2).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("the store of sessions `{}` is read-only", path_of(&place).display()));
-    assert_eq!(error.hint().unwrap(), "allow this user to write to it, or name another file");
-    assert!(matches!(refused(store.create(new("b"), 1).await), StoreError::Unusable { .. }));
+    assert_eq!(error.to_string(), format!("the session store `{}` is read-only", file_path(&test_store).display()));
+    assert_eq!(error.hint().unwrap(), "allow this user to write to it, or use another file");
+    assert!(matches!(claim_error(store.create(new("b"), 1).await), StoreError::Unusable { .. }));
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told() {
-    let place = Place::sqlite();
-    let store = place.open().await;
+async fn damaged_file_is_reported() {
+    let test_store = TestStore::sqlite();
+    let store = test_store.open().await;
     let mut claim = store.create(new("a"), 1).await.unwrap();
     append(&mut claim, &vec!["entry".repeat(100); 1000]).await;
     drop((claim, store));
-    place.meddle("PRAGMA wal_checkpoint(TRUNCATE)").await;
-    let file = fs::File::options().write(true).open(path_of(&place)).unwrap();
+    test_store.execute("PRAGMA wal_checkpoint(TRUNCATE)").await;
+    let file = fs::File::options().write(true).open(file_path(&test_store)).unwrap();
     file.write_all_at(&vec![0xab; 400_000], 8192).unwrap();
-    let error = place.open().await.read(&id("a")).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("the store of sessions `{}` is damaged", path_of(&place).display()));
+    let error = test_store.open().await.read(&id("a")).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("the session store `{}` is damaged", file_path(&test_store).display()));
 }
 
 #[tokio::test]
-async fn a_file_has_one_lock_whatever_it_is_called() {
-    let place = Place::sqlite();
-    let path = path_of(&place);
+async fn aliases_of_a_file_share_one_lock() {
+    let test_store = TestStore::sqlite();
+    let path = file_path(&test_store);
     let alias: PathBuf = path.with_file_name("alias.db");
-    let store = place.open().await;
+    let store = test_store.open().await;
     let claim = store.create(new("a"), 1).await.unwrap();
     symlink(path, &alias).unwrap();
     let other = store::open(&Location::Sqlite(alias)).await.unwrap();
-    assert!(matches!(refused(other.claim(&id("a")).await), StoreError::Busy { .. }));
+    assert!(matches!(claim_error(other.claim(&id("a")).await), StoreError::Busy { .. }));
     drop(claim);
     drop(other.claim(&id("a")).await.unwrap());
 }
 
 #[tokio::test]
-async fn a_lock_that_was_left_behind_is_no_claim() {
-    let place = Place::sqlite();
-    let store = place.open().await;
+async fn leftover_lock_file_is_not_a_claim() {
+    let test_store = TestStore::sqlite();
+    let store = test_store.open().await;
     drop(store.create(new("a"), 1).await.unwrap());
-    let lock = PathBuf::from(format!("{}.a.lock", path_of(&place).display()));
-    fs::write(&lock, "process 1 on somewhere, which has ended").unwrap();
+    let lock = PathBuf::from(format!("{}.a.lock", file_path(&test_store).display()));
+    fs::write(&lock, "process 1 on a host that is gone").unwrap();
     let claim = store.claim(&id("a")).await.unwrap();
-    let StoreError::Busy { holder, .. } = refused(store.claim(&id("a")).await) else { panic!() };
+    let StoreError::Busy { holder, .. } = claim_error(store.claim(&id("a")).await) else { panic!() };
     assert!(holder.unwrap().starts_with(&format!("process {} on ", std::process::id())));
     drop(claim);
     assert!(!lock.exists());
 }
 
-fn path_of(place: &Place) -> &Path {
-    match &place.location {
+fn file_path(test_store: &TestStore) -> &Path {
+    match &test_store.location {
         Location::Sqlite(path) => path,
         Location::Postgres(_) => panic!(),
     }

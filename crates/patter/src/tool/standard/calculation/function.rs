@@ -1,6 +1,8 @@
 //! Functions and constants.
 
-use super::number::{Accuracy, ArithmeticError, MOST_BITS_BELOW, Number, divide_rounded, ten_to};
+use super::number::{
+    Accuracy, ArithmeticError, MAX_DENOMINATOR_BITS, Number, divide_rounded, from_float, from_positive_float, ten_to,
+};
 use super::power::{power, root};
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -22,10 +24,10 @@ pub(super) fn constant(name: &str) -> Option<Result<Number, ArithmeticError>> {
         "e" => E,
         _ => return None,
     };
-    Some(Number::read(text).map(|number| Number { accuracy: Accuracy::Rounded, ..number }))
+    Some(Number::parse(text).map(|number| Number { accuracy: Accuracy::Rounded, ..number }))
 }
 
-/// Applies a function. Nothing is returned if it does not take that many arguments.
+/// Applies a function. Returns nothing if it does not accept that many arguments.
 pub(super) fn apply(name: &str, arguments: &[Number]) -> Option<Result<Number, ArithmeticError>> {
     Some(match (name, arguments) {
         ("sqrt", [x]) => root(x, 2),
@@ -35,13 +37,13 @@ pub(super) fn apply(name: &str, arguments: &[Number]) -> Option<Result<Number, A
         ("round", [x]) => round(x, &Number::exact(0)),
         ("round", [x, places]) => round(x, places),
         ("min", [first, rest @ ..]) => {
-            Ok(rest.iter().fold(first.clone(), |least, x| if x.value < least.value { x.clone() } else { least }))
+            Ok(rest.iter().fold(first.clone(), |min, x| if x.value < min.value { x.clone() } else { min }))
         }
         ("max", [first, rest @ ..]) => {
-            Ok(rest.iter().fold(first.clone(), |most, x| if x.value > most.value { x.clone() } else { most }))
+            Ok(rest.iter().fold(first.clone(), |max, x| if x.value > max.value { x.clone() } else { max }))
         }
-        ("gcd", [_, _, ..]) => fold_whole(arguments, gcd),
-        ("lcm", [_, _, ..]) => fold_whole(arguments, |a, b| {
+        ("gcd", [_, _, ..]) => fold_integers(arguments, gcd),
+        ("lcm", [_, _, ..]) => fold_integers(arguments, |a, b| {
             let divisor = gcd(a, b);
             if divisor.is_zero() { divisor } else { (a / divisor * b).abs() }
         }),
@@ -49,28 +51,12 @@ pub(super) fn apply(name: &str, arguments: &[Number]) -> Option<Result<Number, A
         ("log", [x]) => logarithm(x, Some(&Number::exact(10))),
         ("log", [x, base]) => logarithm(x, Some(base)),
         ("exp", [x]) if is_exactly(x, 0) => Ok(Number::exact(1)),
-        ("exp", [x]) => float(x).and_then(|x| above_zero(x.exp())),
+        ("exp", [x]) => float(x).and_then(|x| from_positive_float(x.exp())),
         ("sin" | "tan", [x]) if is_exactly(x, 0) => Ok(Number::exact(0)),
         ("cos", [x]) if is_exactly(x, 0) => Ok(Number::exact(1)),
         ("sin" | "cos" | "tan", [x]) => trigonometric(name, x),
         _ => return None,
     })
-}
-
-/// Returns what floating point computed, with the digits that are right.
-fn from_float(float: f64) -> Result<Number, ArithmeticError> {
-    if !float.is_finite() {
-        return Err(ArithmeticError::TooLarge);
-    }
-    let text = format!("{:.14e}", float.abs());
-    let number = Number::read(&text)?;
-    let number = Number { accuracy: Accuracy::Float, ..number };
-    Ok(if float < 0.0 { number.negate() } else { number })
-}
-
-/// Returns what floating point computed of a number that is above zero.
-pub(super) fn above_zero(float: f64) -> Result<Number, ArithmeticError> {
-    if float < f64::MIN_POSITIVE { Err(ArithmeticError::TooSmall) } else { from_float(float) }
 }
 
 fn is_exactly(number: &Number, value: i32) -> bool {
@@ -82,49 +68,54 @@ fn float(number: &Number) -> Result<f64, ArithmeticError> {
 }
 
 fn round(number: &Number, places: &Number) -> Result<Number, ArithmeticError> {
-    let places = places.whole().and_then(ToPrimitive::to_i64).filter(|places| places.abs() <= 1_000);
-    let places = places.ok_or(ArithmeticError::Undefined("`round` takes a whole number of places up to 1000"))?;
+    let places = places.integer().and_then(ToPrimitive::to_i64).filter(|places| places.abs() <= 1_000);
+    let places =
+        places.ok_or(ArithmeticError::Undefined("`round` requires an integer number of places, at most 1000"))?;
     let power = ten_to(places.unsigned_abs())?;
-    let (above, below) = (number.value.numer(), number.value.denom());
+    let (numerator, denominator) = (number.value.numer(), number.value.denom());
     let value = if places < 0 {
-        BigRational::from_integer(divide_rounded(above, &(below * &power)) * power)
+        BigRational::from_integer(divide_rounded(numerator, &(denominator * &power)) * power)
     } else {
-        BigRational::new(divide_rounded(&(above * &power), below), power)
+        BigRational::new(divide_rounded(&(numerator * &power), denominator), power)
     };
     Number::new(value, number.accuracy)
 }
 
-fn fold_whole(arguments: &[Number], combine: impl Fn(&BigInt, &BigInt) -> BigInt) -> Result<Number, ArithmeticError> {
+fn fold_integers(
+    arguments: &[Number],
+    combine: impl Fn(&BigInt, &BigInt) -> BigInt,
+) -> Result<Number, ArithmeticError> {
     let mut result: Option<Number> = None;
     for argument in arguments {
-        let whole = argument.whole().ok_or(ArithmeticError::Undefined("this function takes whole numbers"))?;
-        if whole.bits() > MOST_BITS_BELOW {
+        let integer = argument.integer().ok_or(ArithmeticError::Undefined("this function requires integers"))?;
+        if integer.bits() > MAX_DENOMINATOR_BITS {
             return Err(ArithmeticError::TooLarge);
         }
         result = Some(match result {
-            None => Number::new(BigRational::from_integer(whole.abs()), argument.accuracy)?,
+            None => Number::new(BigRational::from_integer(integer.abs()), argument.accuracy)?,
             Some(so_far) => {
-                let combined = combine(so_far.value.numer(), whole);
+                let combined = combine(so_far.value.numer(), integer);
                 Number::new(BigRational::from_integer(combined), so_far.accuracy.min(argument.accuracy))?
             }
         });
     }
-    result.ok_or(ArithmeticError::Undefined("this function takes whole numbers"))
+    result.ok_or(ArithmeticError::Undefined("this function requires integers"))
 }
 
 fn gcd(a: &BigInt, b: &BigInt) -> BigInt {
-    let (mut a, mut b) = (a.abs(), b.abs());
+    let mut a = a.abs();
+    let mut b = b.abs();
     while !b.is_zero() {
         (a, b) = (b.clone(), a % b);
     }
     a
 }
 
-/// Returns a logarithm: exactly if it is a whole number and the base is exact.
+/// Returns a logarithm, which is exact if it is an integer and the base is exact.
 fn logarithm(number: &Number, base: Option<&Number>) -> Result<Number, ArithmeticError> {
     let is_positive = |number: &Number| number.value.is_positive();
     if !is_positive(number) || !base.is_none_or(|base| is_positive(base) && !base.value.is_one()) {
-        let message = "only numbers above 0 have a logarithm, to a base that is above 0 and not 1";
+        let message = "a logarithm requires a number above 0, and a base above 0 other than 1";
         return Err(ArithmeticError::Undefined(message));
     }
     if is_exactly(number, 1) {
@@ -132,24 +123,26 @@ fn logarithm(number: &Number, base: Option<&Number>) -> Result<Number, Arithmeti
     }
     let Some(base) = base else { return from_float(natural(&number.value)) };
     let result = natural(&number.value) / natural(&base.value);
-    let whole = Number::exact(result.round().to_i64().unwrap_or_default());
-    match power(base, &whole) {
-        Ok(exact) if exact.value == number.value && number.accuracy.min(base.accuracy) == Accuracy::Exact => Ok(whole),
+    let rounded = Number::exact(result.round().to_i64().unwrap_or_default());
+    match power(base, &rounded) {
+        Ok(exact) if exact.value == number.value && number.accuracy.min(base.accuracy) == Accuracy::Exact => {
+            Ok(rounded)
+        }
         _ => from_float(result),
     }
 }
 
-/// Returns the natural logarithm of a number that may be larger than floating point can say.
+/// Returns the natural logarithm of a number that may exceed the range of floating point.
 fn natural(value: &BigRational) -> f64 {
-    let of_whole = |whole: &BigInt| {
-        let shift = whole.bits().saturating_sub(64);
-        let leading = (whole >> shift).to_f64().unwrap_or(1.0);
+    let of_integer = |integer: &BigInt| {
+        let shift = integer.bits().saturating_sub(64);
+        let leading = (integer >> shift).to_f64().unwrap_or(1.0);
         leading.ln() + shift.to_f64().unwrap_or_default() * std::f64::consts::LN_2
     };
     match value.to_f64() {
         // Close to 1 the difference of two logarithms would lose digits.
         Some(float) if float.is_normal() => float.ln(),
-        _ => of_whole(value.numer()) - of_whole(value.denom()),
+        _ => of_integer(value.numer()) - of_integer(value.denom()),
     }
 }
 
@@ -158,14 +151,15 @@ fn trigonometric(name: &str, number: &Number) -> Result<Number, ArithmeticError>
     if x.abs() > 1e9 {
         return Err(ArithmeticError::Undefined("the angle is too large; the limit is 10^9"));
     }
-    // What is left of a multiple of pi, or of a half, is an error of rounding.
+    // The remainder at multiples of pi/2 is a rounding error.
     let noise = 1e-15 * x.abs().max(1.0);
     let settle = |value: f64| if value.abs() < noise && x.abs() > 0.5 { 0.0 } else { value };
-    let (sine, cosine) = (settle(x.sin()), settle(x.cos()));
+    let sine = settle(x.sin());
+    let cosine = settle(x.cos());
     match name {
         "sin" => from_float(sine),
         "cos" => from_float(cosine),
-        _ if cosine == 0.0 => Err(ArithmeticError::Undefined("`tan` has no value here")),
+        _ if cosine == 0.0 => Err(ArithmeticError::Undefined("`tan` is undefined here")),
         _ => from_float(if sine == 0.0 { 0.0 } else { x.tan() }),
     }
 }

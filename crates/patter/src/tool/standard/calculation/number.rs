@@ -1,16 +1,16 @@
-//! Exact numbers, and how exact they are.
+//! Numbers with their accuracy.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use thiserror::Error;
 
-/// How large a number may be: almost five thousand digits.
-pub(super) const MOST_BITS: u64 = 16_384;
-/// How large a denominator may be, and a number whose divisors are looked for. That takes time.
-pub(super) const MOST_BITS_BELOW: u64 = 4_096;
-/// How many digits of a rounded number are kept.
-pub(super) const KEPT: u32 = 40;
+/// The size limit of a number in bits: almost five thousand digits.
+pub(super) const MAX_BITS: u64 = 16_384;
+/// The size limit of denominators and of the arguments of `gcd` and `lcm` in bits, since computing divisors is slow.
+pub(super) const MAX_DENOMINATOR_BITS: u64 = 4_096;
+/// The number of digits of a rounded number.
+pub(super) const ROUNDED_DIGITS: u32 = 40;
 
 /// A number.
 #[derive(Debug, Clone)]
@@ -19,27 +19,25 @@ pub(super) struct Number {
     pub(super) accuracy: Accuracy,
 }
 
-/// How exact a number is, from the worst on.
+/// The accuracy of a number, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Accuracy {
-    /// It was computed in floating point: 15 digits are right.
+    /// Computed in floating point: 15 digits are correct.
     Float,
-    /// It was rounded: 30 digits are right.
+    /// Rounded: 30 digits are correct.
     Rounded,
-    /// It is the number itself.
+    /// Exact.
     Exact,
 }
 
-/// Why there is no result.
+/// An arithmetic error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum ArithmeticError {
     #[error("division by zero")]
     DivisionByZero,
-    #[error(
-        "the number gets too large: at most 4900 digits are allowed, and 1200 of a denominator or in `gcd` and `lcm`"
-    )]
+    #[error("the number is too large: at most 4900 digits are allowed, and 1200 in denominators, `gcd` and `lcm`")]
     TooLarge,
-    #[error("the number gets too small to be told from zero")]
+    #[error("the number is too small to be distinguished from zero")]
     TooSmall,
     #[error("{0}")]
     Undefined(&'static str),
@@ -48,17 +46,17 @@ pub(super) enum ArithmeticError {
 use ArithmeticError::{DivisionByZero, TooLarge};
 
 impl Number {
-    /// Returns a number, if it is not too large. What is rounded already is kept short.
+    /// Creates a number, unless it is too large. Inexact numbers are shortened.
     pub(super) fn new(value: BigRational, accuracy: Accuracy) -> Result<Self, ArithmeticError> {
         let value = match accuracy {
             Accuracy::Exact => value,
             Accuracy::Rounded | Accuracy::Float if value.numer().bits() + value.denom().bits() < 256 => value,
             Accuracy::Rounded | Accuracy::Float => {
-                let (digits, places) = significant(&value, KEPT)?;
+                let (digits, places) = significant(&value, ROUNDED_DIGITS)?;
                 scaled(digits, -places)?
             }
         };
-        if value.numer().bits() > MOST_BITS || value.denom().bits() > MOST_BITS_BELOW {
+        if value.numer().bits() > MAX_BITS || value.denom().bits() > MAX_DENOMINATOR_BITS {
             return Err(TooLarge);
         }
         Ok(Self { value, accuracy })
@@ -68,14 +66,14 @@ impl Number {
         Self { value: BigRational::from_integer(value.into()), accuracy: Accuracy::Exact }
     }
 
-    /// Reads `12`, `0.5` or `1.5e-3`.
-    pub(super) fn read(text: &str) -> Result<Self, ArithmeticError> {
+    /// Parses `12`, `0.5` or `1.5e-3`.
+    pub(super) fn parse(text: &str) -> Result<Self, ArithmeticError> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let digits = format!("0{whole}{fraction}");
         let exponent: i64 = exponent.parse().map_err(|_| TooLarge)?;
         let places = i64::try_from(fraction.len()).map_err(|_| TooLarge)?;
-        let digits: BigInt = digits.parse().map_err(|_| ArithmeticError::Undefined("this is not a number"))?;
+        let digits: BigInt = digits.parse().map_err(|_| ArithmeticError::Undefined("not a number"))?;
         Self::new(scaled(digits, exponent - places)?, Accuracy::Exact)
     }
 
@@ -98,7 +96,7 @@ impl Number {
         Self::new(&self.value / &other.value, self.accuracy.min(other.accuracy))
     }
 
-    /// Returns what remains of a division, with the sign of the divisor.
+    /// Returns the remainder of a division, with the sign of the divisor.
     pub(super) fn remainder(&self, other: &Self) -> Result<Self, ArithmeticError> {
         let quotient = self.divide(other)?;
         let whole = Self { value: quotient.value.floor(), accuracy: quotient.accuracy };
@@ -109,65 +107,83 @@ impl Number {
         Self { value: -self.value, ..self }
     }
 
-    /// Returns the product of all whole numbers from 1 on.
+    /// Returns the factorial.
     pub(super) fn factorial(&self) -> Result<Self, ArithmeticError> {
-        let count = self.whole().filter(|count| !count.is_negative());
-        let count = count.ok_or(ArithmeticError::Undefined("only whole numbers from 0 on have a factorial"))?;
+        let count = self.integer().filter(|count| !count.is_negative());
+        let count = count.ok_or(ArithmeticError::Undefined("`!` requires a non-negative integer"))?;
         let count = count.to_u32().ok_or(TooLarge)?;
         let mut product = BigInt::one();
         for factor in 2..=count {
             product *= factor;
-            if product.bits() > MOST_BITS {
+            if product.bits() > MAX_BITS {
                 return Err(TooLarge);
             }
         }
         Self::new(BigRational::from_integer(product), self.accuracy)
     }
 
-    /// Returns the whole number that it is.
-    pub(super) fn whole(&self) -> Option<&BigInt> {
+    /// Returns the number as an integer, if it is one.
+    pub(super) fn integer(&self) -> Option<&BigInt> {
         self.value.is_integer().then(|| self.value.numer())
     }
 
-    /// Whole numbers need no reduction, which is the slow part of computing with fractions.
+    /// Integers need no reduction, which is the slow part of arithmetic with fractions.
     fn combine(
         &self,
         other: &Self,
-        whole: impl FnOnce(&BigInt, &BigInt) -> BigInt,
+        integer: impl FnOnce(&BigInt, &BigInt) -> BigInt,
         fraction: impl FnOnce(&BigRational, &BigRational) -> BigRational,
     ) -> Result<Self, ArithmeticError> {
-        let value = match (self.whole(), other.whole()) {
-            (Some(a), Some(b)) => BigRational::from_integer(whole(a, b)),
+        let value = match (self.integer(), other.integer()) {
+            (Some(a), Some(b)) => BigRational::from_integer(integer(a, b)),
             _ => fraction(&self.value, &other.value),
         };
         Self::new(value, self.accuracy.min(other.accuracy))
     }
 }
 
-/// Returns ten to some power, if that is not too large.
+/// Creates a number from a floating-point result, with its correct digits.
+pub(super) fn from_float(float: f64) -> Result<Number, ArithmeticError> {
+    if !float.is_finite() {
+        return Err(ArithmeticError::TooLarge);
+    }
+    let text = format!("{:.14e}", float.abs());
+    let number = Number::parse(&text)?;
+    let number = Number { accuracy: Accuracy::Float, ..number };
+    Ok(if float < 0.0 { number.negate() } else { number })
+}
+
+/// Creates a number from a floating-point result that is mathematically above zero.
+pub(super) fn from_positive_float(float: f64) -> Result<Number, ArithmeticError> {
+    if float < f64::MIN_POSITIVE { Err(ArithmeticError::TooSmall) } else { from_float(float) }
+}
+
+/// Returns a power of ten, unless it is too large.
 pub(super) fn ten_to(exponent: u64) -> Result<BigInt, ArithmeticError> {
     let exponent =
-        u32::try_from(exponent).ok().filter(|exponent| u64::from(*exponent) < MOST_BITS / 2).ok_or(TooLarge)?;
+        u32::try_from(exponent).ok().filter(|exponent| u64::from(*exponent) < MAX_BITS / 2).ok_or(TooLarge)?;
     Ok(BigInt::from(10).pow(exponent))
 }
 
-/// Returns whole numbers with the point moved to the right.
+/// Returns an integer multiplied by a power of ten.
 pub(super) fn scaled(digits: BigInt, places: i64) -> Result<BigRational, ArithmeticError> {
     let power = ten_to(places.unsigned_abs())?;
     Ok(if places < 0 { BigRational::new(digits, power) } else { BigRational::from_integer(digits * power) })
 }
 
-/// Returns the first digits of a number as a whole number, rounded, and how many places the point was moved to the right.
+/// Returns the first digits of a number, rounded to an integer, and the number of places that the point was moved to the
+/// right.
 pub(super) fn significant(value: &BigRational, digits: u32) -> Result<(BigInt, i64), ArithmeticError> {
     if value.is_zero() {
         return Ok((BigInt::zero(), 0));
     }
     let above = value.numer().bits().to_i64().unwrap_or(i64::MAX);
     let below = value.denom().bits().to_i64().unwrap_or(i64::MAX);
-    // One bit is 0.30103 digits.
+    // One bit is log10(2) digits.
     let estimate = (above - below) * 30_103 / 100_000;
     let mut places = i64::from(digits) - 1 - estimate;
-    let (least, most) = (ten_to(u64::from(digits) - 1)?, ten_to(u64::from(digits))?);
+    let min = ten_to(u64::from(digits) - 1)?;
+    let max = ten_to(u64::from(digits))?;
     loop {
         let power = ten_to(places.unsigned_abs())?;
         let (numerator, denominator) = if places < 0 {
@@ -177,9 +193,9 @@ pub(super) fn significant(value: &BigRational, digits: u32) -> Result<(BigInt, i
         };
         let rounded = divide_rounded(&numerator, &denominator);
         let size = rounded.abs();
-        if size >= most {
+        if size >= max {
             places -= 1;
-        } else if size < least {
+        } else if size < min {
             places += 1;
         } else {
             return Ok((rounded, places));

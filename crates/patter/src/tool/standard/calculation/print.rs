@@ -1,13 +1,13 @@
-//! Numbers in decimal notation.
+//! Decimal notation of numbers.
 
 use super::number::{Accuracy, Number, significant};
 use num_bigint::BigInt;
 use num_traits::{One, Signed, Zero};
 
-/// How many digits there may be after the point of an exact number.
-const MOST_PLACES: u64 = 1_000;
+/// The number of decimal places that an exact number may have.
+const MAX_PLACES: u64 = 1_000;
 
-/// Returns a number in decimal notation, and whether that is the number exactly.
+/// Returns a number in decimal notation, and whether that is exact.
 pub(super) fn decimal(number: &Number) -> (String, bool) {
     if let (Accuracy::Exact, Some(places)) = (number.accuracy, places(number.value.denom())) {
         let digits = number.value.numer() * BigInt::from(10).pow(places) / number.value.denom();
@@ -30,7 +30,7 @@ pub(super) fn decimal(number: &Number) -> (String, bool) {
     (text, false)
 }
 
-/// Returns how many places a fraction with this denominator has, if they end.
+/// Returns the number of decimal places of fractions with this denominator, if it is finite.
 fn places(denominator: &BigInt) -> Option<u32> {
     let twos = denominator.trailing_zeros().unwrap_or_default();
     let mut rest = denominator >> twos;
@@ -40,10 +40,10 @@ fn places(denominator: &BigInt) -> Option<u32> {
         fives += 1;
     }
     let places = twos.max(fives);
-    u32::try_from(places).ok().filter(|_| rest.is_one() && places <= MOST_PLACES)
+    u32::try_from(places).ok().filter(|_| rest.is_one() && places <= MAX_PLACES)
 }
 
-/// Writes digits with a point before the last of them.
+/// Writes digits with a decimal point before the last `places` of them.
 fn plain(digits: &BigInt, places: i64) -> String {
     let sign = if digits.is_negative() { "-" } else { "" };
     let digits = digits.abs().to_string();

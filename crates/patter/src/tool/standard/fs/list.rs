@@ -1,66 +1,66 @@
-//! `listFolder`: what is in a folder.
+//! `listFolder`: the content of a folder.
 
-use super::{Constant, Scene};
-use crate::tool::Failure;
+use super::action::{ActionContext, ToolText};
+use crate::tool::ToolFailure;
 use cap_std::fs::{DirEntry, FileType};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-pub(super) const DEFINITION: Constant = (
-    "listFolder",
-    "Lists the files and folders in a folder, by name",
-    "(path::Text {description: 'A folder in the project', default: '.'})==>\
+pub(super) const DEFINITION: ToolText = ToolText {
+    name: "listFolder",
+    description: "Lists the files and folders in a folder, sorted by name",
+    signature: "(path::Text {description: 'A folder in the project', default: '.'})==>\
      (::Object {fields: [\
        {name: 'entries', type: 'Array', elementType: 'Object', fields: [\
          {name: 'name', type: 'Text'}, \
          {name: 'kind', type: 'Text', enum: ['file', 'folder', 'link', 'other']}, \
          {name: 'bytes', type: 'Int', optional: true}]}, \
        {name: 'hasMore', type: 'Bool'}]})",
-);
+};
 
-/// How many entries are given.
-const MOST: usize = 1000;
-/// How many entries are looked at, so that those given are the first by name.
-const MOST_LOOKED_AT: usize = 100_000;
+/// The number of entries that are returned.
+const MAX_ENTRIES: usize = 1000;
+/// The number of entries that are read, so that the first ones by name are returned.
+const MAX_READ: usize = 100_000;
 
 #[derive(Deserialize)]
 pub(super) struct Arguments {
-    #[serde(default = "here")]
+    #[serde(default = "current_folder")]
     path: String,
 }
 
-pub(super) fn here() -> String {
+pub(super) fn current_folder() -> String {
     ".".to_owned()
 }
 
-pub(super) fn list(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
-    let place = scene.roots.place(&arguments.path)?;
+pub(super) fn list(context: &ActionContext, arguments: &Arguments) -> Result<Json, ToolFailure> {
+    let place = context.roots.resolve(&arguments.path)?;
     let failed = |error| place.explain(&error);
     let metadata = place.dir.metadata(&place.path).map_err(failed)?;
     if !metadata.is_dir() {
-        return Err(Failure::new(format!("`{}` is no folder", place.given())));
+        return Err(ToolFailure::new(format!("`{}` is not a folder", place.given())));
     }
     let mut found = place.dir.read_dir(&place.path).map_err(failed)?;
     let mut entries: Vec<DirEntry> = Vec::new();
-    for entry in found.by_ref().take(MOST_LOOKED_AT) {
-        if scene.given_up.is_cancelled() {
+    for entry in found.by_ref().take(MAX_READ) {
+        if context.cancellation.is_cancelled() {
             break;
         }
         entries.push(entry.map_err(failed)?);
     }
-    let has_more = entries.len() > MOST || found.next().is_some();
+    let has_more = entries.len() > MAX_ENTRIES || found.next().is_some();
     entries.sort_by_key(DirEntry::file_name);
-    entries.truncate(MOST);
-    let shown = entries.iter().map(|entry| {
-        let mut shown = json!({"name": entry.file_name().to_string_lossy(), "kind": kind(entry.file_type().ok())});
-        if let (Json::Object(shown), Ok(metadata)) = (&mut shown, entry.metadata())
+    entries.truncate(MAX_ENTRIES);
+    let entries = entries.iter().map(|entry| {
+        let mut described = json!({"name": entry.file_name().to_string_lossy(), "kind": kind(entry.file_type().ok())});
+        if let (Json::Object(described), Ok(metadata)) = (&mut described, entry.metadata())
             && metadata.is_file()
         {
-            shown.insert("bytes".to_owned(), metadata.len().into());
+            described.insert("bytes".to_owned(), metadata.len().into());
         }
-        shown
+        described
     });
-    Ok(json!({"entries": shown.collect::<Vec<_>>(), "hasMore": has_more}))
+    Ok(json!({"entries": entries.collect::<Vec<_>>(), "hasMore": has_more}))
 }
 
 fn kind(kind: Option<FileType>) -> &'static str {

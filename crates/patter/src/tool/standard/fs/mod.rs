@@ -1,18 +1,20 @@
-//! Files: reading, listing, searching and writing, within folders that are allowed and nowhere else.
+//! Tools for files: reading, listing, searching and writing within allowed folders.
 //!
-//! Every path is looked up from the handle of an allowed folder, one step after the other, by the operating system where
-//! it can. So neither `..`, nor an absolute path, nor a symbolic link leads out, not even one that is put in place while
-//! the call runs.
+//! Every path is resolved relative to the handle of an allowed folder, step by step, by the operating system where
+//! possible. So neither `..`, nor an absolute path, nor a symbolic link leads outside, not even a link that is created
+//! while the call runs.
 
-mod list;
-mod read;
 mod root;
+mod action;
+mod read;
+mod list;
 mod search;
 mod write;
 
 pub use root::Root;
 
-use super::super::{BoxFuture, Definition, Effect, Failure, Implementation, Kind, Tool, ToolContext};
+use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
+use action::{Action, ActionContext, ToolText};
 use root::Roots;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
@@ -20,11 +22,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Returns the tools for files of a project. Relative paths are looked up in the first root; a path in another one is
-/// written `name:path`, and an absolute path may be in any.
+/// Returns the tools for the files of a project. Relative paths are resolved in the first root; a path in another root
+/// is written `name:path`, and an absolute path may be in any root.
 ///
-/// What sets up the project or a root is guarded: `.env` is neither read nor written, `patter.toml`, `patter.lock` and
-/// what is in `.git` are not written.
+/// The configuration of the project and the roots is protected: `.env` can be neither read nor written; `patter.toml`,
+/// `patter.lock` and `.git` cannot be written.
 ///
 /// ```
 /// use patter::tool::{ToolContext, standard::fs::{Root, fs}};
@@ -46,27 +48,14 @@ use tokio_util::sync::CancellationToken;
 pub fn fs(project: impl Into<PathBuf>, roots: Vec<Root>) -> Vec<Tool> {
     let roots = Arc::new(Roots::new(project.into(), roots));
     let tools = [
-        tool(&roots, read::DEFINITION, Effect::Reads, read::read),
-        tool(&roots, list::DEFINITION, Effect::Reads, list::list),
-        tool(&roots, search::DEFINITION, Effect::Reads, search::search),
-        tool(&roots, write::DEFINITION, Effect::Writes, write::write),
+        tool(&roots, &read::DEFINITION, Effect::Reads, read::read),
+        tool(&roots, &list::DEFINITION, Effect::Reads, list::list),
+        tool(&roots, &search::DEFINITION, Effect::Reads, search::search),
+        tool(&roots, &write::DEFINITION, Effect::Writes, write::write),
     ];
-    // The definitions are constants; a test tells that all of them can be read.
+    // The definitions are constants; a test checks that all of them are valid.
     tools.into_iter().flatten().collect()
 }
-
-/// The name, the description and the signature of a tool.
-type Constant = (&'static str, &'static str, &'static str);
-
-/// What an action is given beside its arguments.
-struct Scene {
-    roots: Arc<Roots>,
-    context: ToolContext,
-    /// Cancelled when nobody waits for the action any more.
-    given_up: CancellationToken,
-}
-
-type Action<A> = fn(&Scene, &A) -> Result<Json, Failure>;
 
 struct FileTool<A: 'static> {
     roots: Arc<Roots>,
@@ -75,32 +64,33 @@ struct FileTool<A: 'static> {
 
 fn tool<A: DeserializeOwned + Send + 'static>(
     roots: &Arc<Roots>,
-    (name, description, signature): Constant,
+    text: &ToolText,
     effect: Effect,
     action: Action<A>,
 ) -> Option<Tool> {
-    let definition = Definition::new(name, description, signature).ok()?;
+    let definition = Definition::new(text.name, text.description, text.signature).ok()?;
     let implementation = FileTool { roots: Arc::clone(roots), action };
-    Some(Tool::new(definition, Kind::Native, implementation).effect(effect).source("built in"))
+    Some(Tool::new(definition, ToolKind::Native, implementation).effect(effect).source("built in"))
 }
 
 impl<A: DeserializeOwned + Send + 'static> Implementation for FileTool<A> {
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, Failure>> {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
             let arguments = serde_json::from_value(arguments)
-                .map_err(|error| Failure::new(format!("the arguments cannot be read: {error}")))?;
-            let given_up = CancellationToken::new();
-            let scene = Scene { roots: Arc::clone(&self.roots), context: context.clone(), given_up: given_up.clone() };
-            let _guard = given_up.drop_guard();
+                .map_err(|error| ToolFailure::new(format!("invalid arguments: {error}")))?;
+            let cancellation = CancellationToken::new();
+            let roots = Arc::clone(&self.roots);
+            let context = ActionContext { roots, call: context.clone(), cancellation: cancellation.clone() };
+            let _guard = cancellation.drop_guard();
             let action = self.action;
-            tokio::task::spawn_blocking(move || action(&scene, &arguments)).await?
+            tokio::task::spawn_blocking(move || action(&context, &arguments)).await?
         })
     }
 
-    fn seen_by_rules(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
-        let seen = self.roots.seen(arguments.get("path")?.as_str()?)?;
+    fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
+        let path = self.roots.canonical_path(arguments.get("path")?.as_str()?)?;
         let mut arguments = arguments.clone();
-        arguments.insert("path".to_owned(), seen.into());
+        arguments.insert("path".to_owned(), path.into());
         Some(arguments)
     }
 }

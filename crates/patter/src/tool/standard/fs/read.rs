@@ -1,27 +1,27 @@
-//! `readFile`: the lines of a text.
+//! `readFile`: the lines of a text file.
 
-use super::{Constant, Scene};
-use crate::tool::Failure;
+use super::action::{ActionContext, ToolText};
+use crate::tool::ToolFailure;
 use cap_std::fs::File;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Read, Take};
 
-pub(super) const DEFINITION: Constant = (
-    "readFile",
-    "Reads the lines of a text file. Says whether there is more",
-    "(path::Text {description: 'A path in the project'})\
+pub(super) const DEFINITION: ToolText = ToolText {
+    name: "readFile",
+    description: "Reads lines of a text file, and returns whether there are more",
+    signature: "(path::Text {description: 'A path in the project'})\
      ==>(fromLine::Int {description: 'The first line to read', range: 1..., default: 1})\
-     ==>(lines::Int {description: 'How many lines to read', range: 1..10000, default: 2000})\
+     ==>(lines::Int {description: 'The number of lines to read', range: 1..10000, default: 2000})\
      ==>(::Object {fields: {content: 'Text', fromLine: 'Int', toLine: 'Int', hasMore: 'Bool', bytes: 'Int'}})",
-);
+};
 
-/// How much of a file is given at once, in bytes.
-const MOST: usize = 256 * 1024;
-/// How much of a line is given, in bytes.
-const LONGEST_LINE: usize = 16 * 1024;
-/// How far into a file lines are counted, in bytes.
-const FARTHEST: u64 = 256 * 1024 * 1024;
+/// The number of bytes that are returned by one call.
+const MAX_BYTES: usize = 256 * 1024;
+/// The number of bytes that are returned of a line.
+const MAX_LINE_BYTES: usize = 16 * 1024;
+/// The offset up to which a file is read, in bytes.
+const MAX_OFFSET: u64 = 256 * 1024 * 1024;
 
 #[derive(Deserialize)]
 pub(super) struct Arguments {
@@ -40,31 +40,31 @@ fn two_thousand() -> u64 {
     2000
 }
 
-pub(super) fn read(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
-    let place = scene.roots.place(&arguments.path)?;
+pub(super) fn read(context: &ActionContext, arguments: &Arguments) -> Result<Json, ToolFailure> {
+    let place = context.roots.resolve(&arguments.path)?;
     let (file, metadata) = place.open()?;
     let failed = |error| place.explain(&error);
-    let mut lines = Lines { reader: BufReader::with_capacity(64 * 1024, file.take(FARTHEST)), is_binary: false };
+    let mut lines = LineReader { reader: BufReader::with_capacity(64 * 1024, file.take(MAX_OFFSET)), is_binary: false };
     for line in 1..arguments.from_line {
-        if scene.given_up.is_cancelled() || lines.next(&mut Vec::new()).map_err(failed)? == 0 {
-            let (given, last) = (place.given(), line - 1);
-            return Err(Failure::new(match lines.is_at_the_limit() {
-                true => format!("`{given}` is too large: nothing after its first {FARTHEST} bytes is read"),
-                false => format!("`{given}` has only {last} lines"),
+        if context.cancellation.is_cancelled() || lines.next(&mut Vec::new()).map_err(failed)? == 0 {
+            let given = place.given();
+            return Err(ToolFailure::new(match lines.is_at_limit() {
+                true => format!("`{given}` is too large: only the first {MAX_OFFSET} bytes can be read"),
+                false => format!("`{given}` has only {} lines", line - 1),
             }));
         }
     }
     let mut content = Vec::new();
     let mut read = 0;
-    let mut is_cut = false;
-    while read < arguments.lines && content.len() < MOST {
+    let mut is_truncated = false;
+    while read < arguments.lines && content.len() < MAX_BYTES {
         let mut line = Vec::new();
         let length = lines.next(&mut line).map_err(failed)?;
         if length == 0 {
             break;
         }
         if length > line.len() {
-            is_cut = true;
+            is_truncated = true;
             let more = length - line.len();
             line.extend_from_slice(format!(" … [{more} more bytes in this line]\n").as_bytes());
         }
@@ -72,36 +72,35 @@ pub(super) fn read(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure
         read += 1;
     }
     if lines.is_binary {
-        return Err(Failure::new(format!("`{}` is no text, but binary, with {} bytes", place.given(), metadata.len())));
+        return Err(ToolFailure::new(format!("`{}` is a binary file of {} bytes", place.given(), metadata.len())));
     }
-    if is_cut {
-        scene.context.progress(None, "a line is too long to be read as a whole");
+    if is_truncated {
+        context.call.progress(None, "long lines were truncated");
     }
     let content = String::from_utf8(content).unwrap_or_else(|error| {
-        scene.context.progress(None, "the file is not UTF-8; what cannot be read is replaced by `\u{fffd}`");
+        context.call.progress(None, "the file is not UTF-8; invalid bytes are replaced by `\u{fffd}`");
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     });
-    let has_more = !lines.reader.fill_buf().map_err(failed)?.is_empty() || lines.is_at_the_limit();
-    let (from, to) = (arguments.from_line, (arguments.from_line + read).saturating_sub(1));
+    let has_more = !lines.reader.fill_buf().map_err(failed)?.is_empty() || lines.is_at_limit();
     Ok(json!({
         "content": content,
-        "fromLine": from,
-        "toLine": to,
+        "fromLine": arguments.from_line,
+        "toLine": (arguments.from_line + read).saturating_sub(1),
         "hasMore": has_more,
         "bytes": metadata.len(),
     }))
 }
 
-/// The lines of a file, in bounded space however long they are.
-struct Lines {
+/// A reader of lines with bounded memory.
+struct LineReader {
     reader: BufReader<Take<File>>,
-    /// Whether a NUL was among what was read.
+    /// Whether a NUL byte was read.
     is_binary: bool,
 }
 
-impl Lines {
-    /// Reads the beginning of the next line, newline included. Returns the length of all of the line. What is binary has
-    /// no lines.
+impl LineReader {
+    /// Reads the start of the next line, including the newline, and returns the length of the whole line. Reading stops
+    /// at the first NUL byte.
     fn next(&mut self, line: &mut Vec<u8>) -> std::io::Result<usize> {
         let mut length = 0;
         loop {
@@ -109,7 +108,7 @@ impl Lines {
             let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
             let piece = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
             self.is_binary |= piece.contains(&0);
-            line.extend(piece.iter().take(LONGEST_LINE.saturating_sub(line.len())));
+            line.extend(piece.iter().take(MAX_LINE_BYTES.saturating_sub(line.len())));
             let read = piece.len();
             self.reader.consume(read);
             length += read;
@@ -119,7 +118,7 @@ impl Lines {
         }
     }
 
-    fn is_at_the_limit(&self) -> bool {
+    fn is_at_limit(&self) -> bool {
         self.reader.get_ref().limit() == 0
     }
 }

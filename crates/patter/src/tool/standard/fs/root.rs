@@ -1,13 +1,13 @@
-//! The folders that may be used, and paths in them.
+//! The allowed folders, and paths in them.
 
-use crate::tool::Failure;
+use crate::tool::ToolFailure;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirEntry, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-/// A folder that may be used, by a name.
+/// An allowed folder, with a name.
 ///
 /// ```
 /// use patter::tool::standard::fs::Root;
@@ -21,7 +21,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Names a folder.
+    /// Creates a root.
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), path: path.into() }
     }
@@ -37,22 +37,22 @@ impl fmt::Display for Root {
     }
 }
 
-/// The file of secrets in the root of a project, which is not for models.
+/// The file of secrets in a root, which tools can neither read nor write.
 pub(super) const SECRETS: &str = ".env";
-/// The files that say what tools may do, which are not for tools to write.
+/// The files that configure what tools may do, which tools cannot write.
 pub(super) const SETTINGS: [&str; 2] = ["patter.toml", "patter.lock"];
 
-/// The folders that may be used; the first one is where relative paths begin.
+/// The allowed folders. Relative paths are resolved in the first one.
 pub(super) struct Roots {
     roots: Vec<Root>,
     project: PathBuf,
 }
 
-/// A path in a folder that may be used. Whether it stays there is found when it is used, each time.
-pub(super) struct Place<'r> {
+/// A path in an allowed folder. Each use checks that it does not lead outside.
+pub(super) struct ScopedPath<'r> {
     pub(super) dir: Dir,
     pub(super) path: PathBuf,
-    /// The path as it was given.
+    /// The path as given by the caller.
     given: String,
     root: &'r Root,
     roots: &'r Roots,
@@ -63,16 +63,16 @@ impl Roots {
         Self { roots, project }
     }
 
-    /// Finds the folder that a path begins in.
-    pub(super) fn place(&self, given: &str) -> Result<Place<'_>, Failure> {
+    /// Finds the folder that a path is in.
+    pub(super) fn resolve(&self, given: &str) -> Result<ScopedPath<'_>, ToolFailure> {
         if given.contains('\0') {
-            return Err(Failure::new("a path holds no NUL byte"));
+            return Err(ToolFailure::new("the path contains a NUL byte"));
         }
-        let (root, path) = self.split(given).ok_or_else(|| self.outside(given))?;
+        let (root, path) = self.split(given).ok_or_else(|| self.outside_failure(given))?;
         let dir = Dir::open_ambient_dir(&root.path, ambient_authority())
-            .map_err(|error| Failure::new(format!("the folder {root} cannot be used")).with_detail(error))?;
+            .map_err(|error| ToolFailure::new(format!("cannot open the folder {root}")).with_detail(error))?;
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
-        Ok(Place { dir, path, given: given.to_owned(), root, roots: self })
+        Ok(ScopedPath { dir, path, given: given.to_owned(), root, roots: self })
     }
 
     fn split(&self, given: &str) -> Option<(&Root, PathBuf)> {
@@ -82,7 +82,7 @@ impl Roots {
                 let rest = path.strip_prefix(&root.path).or_else(|_| path.strip_prefix(root.canonical())).ok()?;
                 Some((root, rest.to_owned()))
             });
-            // Roots may lie within one another: the innermost one is meant.
+            // Roots may be nested: the innermost one applies.
             return inside.min_by_key(|(_, rest)| rest.components().count());
         }
         let named = self.roots.iter().find_map(|root| {
@@ -92,16 +92,16 @@ impl Roots {
         named.or_else(|| Some((self.roots.first()?, path.to_owned())))
     }
 
-    /// Writes a path in the one way that rules can count on: without `.` and `..`, from the first folder on that it is
-    /// in, and with the name of that folder unless relative paths begin there.
-    pub(super) fn seen(&self, given: &str) -> Option<String> {
+    /// Returns the canonical form of a path, which rules can rely on: without `.` and `..`, relative to the first root
+    /// that contains it, and with the name of that root unless it is the first one.
+    pub(super) fn canonical_path(&self, given: &str) -> Option<String> {
         let (root, path) = self.split(given)?;
-        let path = walked(&root.canonical().join(path));
+        let path = normalize(&root.canonical().join(path));
         let mut inside = self.roots.iter().filter_map(|root| {
-            let rest = path.strip_prefix(walked(&root.canonical())).ok()?;
+            let rest = path.strip_prefix(normalize(&root.canonical())).ok()?;
             Some(self.show(root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
         });
-        // What leads out is refused when it is used.
+        // Paths that lead outside are rejected when they are used.
         inside.next().or_else(|| Some(path.to_string_lossy().into_owned()))
     }
 
@@ -112,12 +112,12 @@ impl Roots {
         }
     }
 
-    /// Tells whether an opened file is one of secrets, by whatever name or link it was reached.
+    /// Returns whether a file is a file of secrets, also through links.
     pub(super) fn is_secret(&self, opened: &Metadata) -> bool {
         self.is_one_of(&[SECRETS], opened)
     }
 
-    /// Tells whether a file is one of settings, by whatever name or link it was reached.
+    /// Returns whether a file is a file of settings, also through links.
     pub(super) fn is_setting(&self, found: &Metadata) -> bool {
         self.is_one_of(&SETTINGS, found)
     }
@@ -131,126 +131,126 @@ impl Roots {
         })
     }
 
-    fn outside(&self, given: &str) -> Failure {
+    fn outside_failure(&self, given: &str) -> ToolFailure {
         let allowed: Vec<_> = self.roots.iter().map(Root::to_string).collect();
-        Failure::new(match allowed.as_slice() {
-            [] => "no folder may be used".to_owned(),
-            [only] => format!("`{given}` is outside of the only folder that may be used, {only}"),
-            several => format!("`{given}` is outside of the folders that may be used: {}", several.join(", ")),
+        ToolFailure::new(match allowed.as_slice() {
+            [] => "no folders are allowed".to_owned(),
+            [only] => format!("`{given}` is outside the allowed folder {only}"),
+            several => format!("`{given}` is outside the allowed folders: {}", several.join(", ")),
         })
     }
 }
 
-impl Place<'_> {
-    /// Opens a file to read. What is no file is refused, and never waited for.
-    pub(super) fn open(&self) -> Result<(File, Metadata), Failure> {
+impl ScopedPath<'_> {
+    /// Opens a file for reading. Anything but a regular file is rejected, without blocking.
+    pub(super) fn open(&self) -> Result<(File, Metadata), ToolFailure> {
         let metadata = self.dir.metadata(&self.path).map_err(|error| self.explain(&error))?;
         if metadata.is_file() {
-            let file = open_without_waiting(&self.dir, &self.path, OpenOptions::new().read(true));
+            let file = open_nonblocking(&self.dir, &self.path, OpenOptions::new().read(true));
             let file = file.map_err(|error| self.explain(&error))?;
-            // It may have become another one since.
+            // The file may have been replaced since.
             let metadata = file.metadata().map_err(|error| self.explain(&error))?;
             if self.roots.is_secret(&metadata) {
-                return Err(self.secret());
+                return Err(self.secret_failure());
             }
             if metadata.is_file() {
                 return Ok((file, metadata));
             }
         }
-        Err(self.no_file(&metadata))
+        Err(self.not_a_file(&metadata))
     }
 
-    pub(super) fn secret(&self) -> Failure {
-        Failure::new(format!("`{}` holds secrets, and is not for tools", self.given))
+    pub(super) fn secret_failure(&self) -> ToolFailure {
+        ToolFailure::new(format!("`{}` contains secrets, which tools cannot access", self.given))
     }
 
-    /// Tells whether an opened file is one of secrets.
+    /// Returns whether a file is a file of secrets.
     pub(super) fn is_secret(&self, opened: &Metadata) -> bool {
         self.roots.is_secret(opened)
     }
 
-    /// Tells whether a file is one of settings.
+    /// Returns whether a file is a file of settings.
     pub(super) fn is_setting(&self, found: &Metadata) -> bool {
         self.roots.is_setting(found)
     }
 
-    pub(super) fn setting(&self) -> Failure {
-        Failure::new(format!("`{}` sets up the project, and is not for tools to write", self.given))
+    pub(super) fn setting_failure(&self) -> ToolFailure {
+        ToolFailure::new(format!("`{}` configures the project, and tools cannot write it", self.given))
     }
 
-    /// Tells whether a path leads into what git keeps, also by links, and where some of it is not there yet.
-    pub(super) fn is_of_git(&self) -> bool {
-        let there = self.path.ancestors().find_map(|path| self.dir.canonicalize(path).ok());
-        let mut steps = self.path.components().chain(there.iter().flat_map(|path| path.components()));
+    /// Returns whether a path is in `.git`, also through links, and also if a part of it does not exist yet.
+    pub(super) fn is_in_git(&self) -> bool {
+        let existing = self.path.ancestors().find_map(|path| self.dir.canonicalize(path).ok());
+        let mut steps = self.path.components().chain(existing.iter().flat_map(|path| path.components()));
         steps.any(|step| step.as_os_str().eq_ignore_ascii_case(".git"))
     }
 
-    pub(super) fn no_file(&self, metadata: &Metadata) -> Failure {
+    pub(super) fn not_a_file(&self, metadata: &Metadata) -> ToolFailure {
         let given = &self.given;
-        Failure::new(match metadata.is_dir() {
+        ToolFailure::new(match metadata.is_dir() {
             true => format!("`{given}` is a folder, not a file"),
-            false => format!("`{given}` is no regular file, but a device, a pipe or a socket"),
+            false => format!("`{given}` is a device, a pipe or a socket, not a file"),
         })
     }
 
-    /// Says what an error means for the path.
-    pub(super) fn explain(&self, error: &io::Error) -> Failure {
+    /// Returns the failure for an error with this path.
+    pub(super) fn explain(&self, error: &io::Error) -> ToolFailure {
         let given = &self.given;
         let failure = match error.kind() {
-            // The library says so without asking the system; the system says why it refuses by a number.
-            ErrorKind::PermissionDenied if error.raw_os_error().is_none() => self.roots.outside(given),
-            ErrorKind::PermissionDenied => Failure::new(format!("`{given}` may not be used: permission denied")),
-            ErrorKind::NotFound => Failure::new(format!("there is no `{given}`")),
-            ErrorKind::NotADirectory => Failure::new(format!("`{given}` leads through something that is no folder")),
-            ErrorKind::IsADirectory => Failure::new(format!("`{given}` is a folder, not a file")),
-            ErrorKind::AlreadyExists => Failure::new(format!("`{given}` is there already")),
-            ErrorKind::InvalidFilename => Failure::new("the path is longer than a path can be"),
+            // Errors of cap-std about paths that lead outside have no OS error code.
+            ErrorKind::PermissionDenied if error.raw_os_error().is_none() => self.roots.outside_failure(given),
+            ErrorKind::PermissionDenied => ToolFailure::new(format!("permission denied for `{given}`")),
+            ErrorKind::NotFound => ToolFailure::new(format!("`{given}` does not exist")),
+            ErrorKind::NotADirectory => ToolFailure::new(format!("a parent of `{given}` is not a folder")),
+            ErrorKind::IsADirectory => ToolFailure::new(format!("`{given}` is a folder, not a file")),
+            ErrorKind::AlreadyExists => ToolFailure::new(format!("`{given}` already exists")),
+            ErrorKind::InvalidFilename => ToolFailure::new("the path is too long"),
             _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-                Failure::new(format!("`{given}` leads through links in a circle"))
+                ToolFailure::new(format!("`{given}` contains a loop of symbolic links"))
             }
-            ErrorKind::StorageFull => Failure::new(format!("there is no space left for `{given}`")),
-            _ => Failure::new(format!("`{given}` cannot be used")),
+            ErrorKind::StorageFull => ToolFailure::new(format!("no space left to write `{given}`")),
+            _ => ToolFailure::new(format!("cannot access `{given}`")),
         };
         failure.with_detail(error)
     }
 
-    /// Writes a path in the same root so that it can be given.
+    /// Returns a path in the same root in the form that callers use.
     pub(super) fn show(&self, path: &Path) -> String {
         self.roots.show(self.root, path)
     }
 
-    /// Returns the path as it was given.
+    /// Returns the path as given by the caller.
     pub(super) fn given(&self) -> &str {
         &self.given
     }
 }
 
-/// Walks the `.` and `..` of a path, without a look at what is there.
-fn walked(path: &Path) -> PathBuf {
-    let mut walked = PathBuf::new();
+/// Resolves the `.` and `..` of a path without accessing the file system.
+fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for step in path.components() {
         match step {
             Component::CurDir => {}
             Component::ParentDir => {
-                walked.pop();
+                normalized.pop();
             }
-            step => walked.push(step),
+            step => normalized.push(step),
         }
     }
-    walked
+    normalized
 }
 
-/// Opens a file so that a pipe or a device does not hold the call up.
-pub(super) fn open_without_waiting(dir: &Dir, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    dir.open_with(path, without_waiting(options))
+/// Opens a file without blocking on pipes and devices.
+pub(super) fn open_nonblocking(dir: &Dir, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    dir.open_with(path, nonblocking(options))
 }
 
-/// Opens an entry of a folder in the same way.
+/// Opens an entry of a folder without blocking.
 pub(super) fn open_entry(entry: &DirEntry, options: &mut OpenOptions) -> io::Result<File> {
-    entry.open_with(without_waiting(options))
+    entry.open_with(nonblocking(options))
 }
 
-fn without_waiting(options: &mut OpenOptions) -> &OpenOptions {
+fn nonblocking(options: &mut OpenOptions) -> &OpenOptions {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     options.custom_flags(flags.bits().cast_signed())
 }

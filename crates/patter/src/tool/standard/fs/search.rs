@@ -1,9 +1,9 @@
-//! `searchFiles`: files by name and by content.
+//! `searchFiles`: search by name and by content.
 
-use super::list::here;
-use super::root::{Place, open_without_waiting};
-use super::{Constant, Scene};
-use crate::tool::Failure;
+use super::action::{ActionContext, ToolText};
+use super::list::current_folder;
+use super::root::{ScopedPath, open_entry, open_nonblocking};
+use crate::tool::ToolFailure;
 use cap_std::fs::{Dir, DirEntry, OpenOptions};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -13,37 +13,37 @@ use serde_json::{Value as Json, json};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-pub(super) const DEFINITION: Constant = (
-    "searchFiles",
-    "Finds files by their names, and lines in them by a regular expression. What .gitignore names is left out",
-    "(path::Text {description: 'A folder in the project', default: '.'})\
-     ==>(names::Text {description: 'A glob for the names in it, such as *.rs or src/**/*.rs', default: '*'})\
-     ==>(regex::Text {description: 'What a line must match; without it, files are found by name alone', optional: true})\
-     ==>(limit::Int {description: 'How many to find', range: 1..1000, default: 100})==>\
+pub(super) const DEFINITION: ToolText = ToolText {
+    name: "searchFiles",
+    description: "Finds files by name, and lines by a regular expression. Files that .gitignore excludes are skipped",
+    signature: "(path::Text {description: 'A folder in the project', default: '.'})\
+     ==>(names::Text {description: 'A glob for file names, such as *.rs or src/**/*.rs', default: '*'})\
+     ==>(regex::Text {description: 'The regular expression that a line must match; by default, files are found by name only', optional: true})\
+     ==>(limit::Int {description: 'The maximum number of matches', range: 1..1000, default: 100})==>\
      (::Object {fields: [\
        {name: 'matches', type: 'Array', elementType: 'Object', fields: [\
          {name: 'path', type: 'Text'}, \
          {name: 'line', type: 'Int', optional: true}, \
          {name: 'text', type: 'Text', optional: true}]}, \
        {name: 'hasMore', type: 'Bool'}]})",
-);
+};
 
-/// How deep folders are searched.
-const DEEPEST: usize = 64;
-/// How many files and folders are looked at.
-const MOST_LOOKED_AT: usize = 200_000;
-/// How large a file is searched.
-const LARGEST: u64 = 8 * 1024 * 1024;
-/// How much is read in all.
-const MOST_READ: u64 = 256 * 1024 * 1024;
-/// How much of a line is given, in characters.
-const LONGEST_LINE: usize = 300;
-/// How large a regular expression may be once it is compiled.
-const LARGEST_REGEX: usize = 1024 * 1024;
+/// The depth to which folders are searched.
+const MAX_DEPTH: usize = 64;
+/// The number of files and folders that are visited.
+const MAX_ENTRIES: usize = 200_000;
+/// The size up to which a file is searched, in bytes.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+/// The number of bytes that are read in total.
+const MAX_TOTAL_BYTES: u64 = 256 * 1024 * 1024;
+/// The number of characters that are returned of a line.
+const MAX_LINE_CHARS: usize = 300;
+/// The size limit of a compiled regular expression, in bytes.
+const MAX_REGEX_BYTES: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
 pub(super) struct Arguments {
-    #[serde(default = "here")]
+    #[serde(default = "current_folder")]
     path: String,
     #[serde(default = "all")]
     names: String,
@@ -60,30 +60,30 @@ fn hundred() -> usize {
     100
 }
 
-pub(super) fn search(scene: &Scene, arguments: &Arguments) -> Result<Json, Failure> {
-    let place = scene.roots.place(&arguments.path)?;
+pub(super) fn search(context: &ActionContext, arguments: &Arguments) -> Result<Json, ToolFailure> {
+    let place = context.roots.resolve(&arguments.path)?;
     let failed = |error| place.explain(&error);
     if !place.dir.metadata(&place.path).map_err(failed)?.is_dir() {
-        return Err(Failure::new(format!("`{}` is no folder", place.given())));
+        return Err(ToolFailure::new(format!("`{}` is not a folder", place.given())));
     }
     let folder = place.dir.open_dir(&place.path).map_err(failed)?;
-    let no_glob = |error| Failure::new(format!("`{}` is no glob: {error}", arguments.names));
+    let invalid_glob = |error| ToolFailure::new(format!("invalid glob `{}`: {error}", arguments.names));
     let mut names = OverrideBuilder::new("");
-    let names = names.add(&arguments.names).and_then(|names| names.build()).map_err(no_glob)?;
-    let no_regex = |error| Failure::new(format!("`regex` is no regular expression: {error}"));
-    let regex = arguments.regex.as_deref().map(|regex| RegexBuilder::new(regex).size_limit(LARGEST_REGEX).build());
-    let start = normal(&place.path);
+    let names = names.add(&arguments.names).and_then(|names| names.build()).map_err(invalid_glob)?;
+    let invalid_regex = |error| ToolFailure::new(format!("invalid regular expression: {error}"));
+    let regex = arguments.regex.as_deref().map(|regex| RegexBuilder::new(regex).size_limit(MAX_REGEX_BYTES).build());
+    let start = without_current(&place.path);
     let mut search = Search {
-        scene,
+        context,
         place: &place,
         start: &start,
         names,
-        regex: regex.transpose().map_err(no_regex)?,
+        regex: regex.transpose().map_err(invalid_regex)?,
         limit: arguments.limit,
-        ignored: ignored_above(&place),
+        ignores: ignores_above(&place),
         matches: Vec::new(),
-        looked_at: 0,
-        read: 0,
+        visited: 0,
+        bytes_read: 0,
         has_more: false,
     };
     search.folder(&folder, &start, 0);
@@ -91,39 +91,41 @@ pub(super) fn search(scene: &Scene, arguments: &Arguments) -> Result<Json, Failu
 }
 
 struct Search<'s> {
-    scene: &'s Scene,
-    place: &'s Place<'s>,
-    /// The folder that is searched, from the root on.
+    context: &'s ActionContext,
+    place: &'s ScopedPath<'s>,
+    /// The searched folder, relative to the root.
     start: &'s Path,
     names: Override,
     regex: Option<Regex>,
     limit: usize,
-    /// What the folders on the way here name to be ignored, the outermost first.
-    ignored: Vec<Gitignore>,
+    /// The `.gitignore` files of the folders above, the outermost first.
+    ignores: Vec<Gitignore>,
     matches: Vec<Json>,
-    looked_at: usize,
-    read: u64,
+    visited: usize,
+    bytes_read: u64,
     has_more: bool,
 }
 
 impl Search<'_> {
-    fn is_over(&mut self) -> bool {
-        let is_over = self.matches.len() > self.limit || self.looked_at >= MOST_LOOKED_AT || self.read >= MOST_READ;
+    /// Returns whether a limit is reached, or the call is cancelled.
+    fn is_done(&mut self) -> bool {
+        let is_limited =
+            self.matches.len() > self.limit || self.visited >= MAX_ENTRIES || self.bytes_read >= MAX_TOTAL_BYTES;
         self.matches.truncate(self.limit);
-        self.has_more |= is_over;
-        self.has_more || self.scene.given_up.is_cancelled()
+        self.has_more |= is_limited;
+        self.has_more || self.context.cancellation.is_cancelled()
     }
 
-    /// Searches a folder, and those in it. Links are not followed.
+    /// Searches a folder recursively. Links are not followed.
     fn folder(&mut self, dir: &Dir, path: &Path, depth: usize) {
         let Ok(found) = dir.entries() else { return };
-        let left = MOST_LOOKED_AT.saturating_sub(self.looked_at);
+        let left = MAX_ENTRIES.saturating_sub(self.visited);
         let mut entries: Vec<DirEntry> = found.take(left).flatten().collect();
-        self.looked_at += entries.len();
+        self.visited += entries.len();
         entries.sort_by_key(DirEntry::file_name);
-        self.ignored.push(ignored_in(dir, path));
+        self.ignores.push(read_gitignore(dir, path));
         for entry in entries {
-            if self.is_over() {
+            if self.is_done() {
                 break;
             }
             let path = path.join(entry.file_name());
@@ -131,7 +133,7 @@ impl Search<'_> {
             if self.is_ignored(&path, kind.is_dir()) {
                 continue;
             }
-            if kind.is_dir() && depth < DEEPEST {
+            if kind.is_dir() && depth < MAX_DEPTH {
                 if let Ok(inner) = entry.open_dir() {
                     self.folder(&inner, &path, depth + 1);
                 }
@@ -139,8 +141,8 @@ impl Search<'_> {
                 self.file(&entry, &path);
             }
         }
-        self.is_over();
-        self.ignored.pop();
+        self.is_done();
+        self.ignores.pop();
     }
 
     fn is_named(&self, path: &Path) -> bool {
@@ -151,9 +153,9 @@ impl Search<'_> {
         if path.file_name().is_some_and(|name| name == ".git") {
             return true;
         }
-        // The innermost one that says something about it decides.
-        let said = self.ignored.iter().rev().map(|ignored| ignored.matched(path, is_folder));
-        said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
+        // The innermost file with a matching line decides.
+        let matches = self.ignores.iter().rev().map(|ignores| ignores.matched(path, is_folder));
+        matches.into_iter().find(|found| !found.is_none()).is_some_and(|found| found.is_ignore())
     }
 
     fn file(&mut self, entry: &DirEntry, path: &Path) {
@@ -162,13 +164,13 @@ impl Search<'_> {
             self.matches.push(json!({ "path": shown }));
             return;
         };
-        let Some(bytes) = text_of(self.place, entry) else { return };
-        self.read += bytes.len() as u64;
+        let Some(bytes) = read_text(self.place, entry) else { return };
+        self.bytes_read += bytes.len() as u64;
         let lines = bytes.split(|byte| *byte == b'\n').enumerate();
         for (index, line) in lines.filter(|(_, line)| regex.is_match(line)) {
             let text = String::from_utf8_lossy(line);
-            let cut: String = text.trim_end().chars().take(LONGEST_LINE).collect();
-            self.matches.push(json!({"path": shown, "line": index + 1, "text": cut}));
+            let text: String = text.trim_end().chars().take(MAX_LINE_CHARS).collect();
+            self.matches.push(json!({"path": shown, "line": index + 1, "text": text}));
             if self.matches.len() > self.limit {
                 break;
             }
@@ -176,31 +178,31 @@ impl Search<'_> {
     }
 }
 
-/// Reads a file, if it is a text that is not too large, and not secret.
-fn text_of(place: &Place<'_>, entry: &DirEntry) -> Option<Vec<u8>> {
+/// Reads a file, unless it is too large, binary or secret.
+fn read_text(place: &ScopedPath<'_>, entry: &DirEntry) -> Option<Vec<u8>> {
     let mut options = OpenOptions::new();
-    let file = super::root::open_entry(entry, options.read(true)).ok()?;
+    let file = open_entry(entry, options.read(true)).ok()?;
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() || place.is_secret(&metadata) {
         return None;
     }
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    let is_text = bytes.len() as u64 <= LARGEST && !bytes.iter().take(8192).any(|byte| *byte == 0);
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    let is_text = bytes.len() as u64 <= MAX_FILE_BYTES && !bytes.iter().take(8192).any(|byte| *byte == 0);
     is_text.then_some(bytes)
 }
 
-/// Reads what a folder names to be ignored.
-fn ignored_in(dir: &Dir, path: &Path) -> Gitignore {
+/// Reads the `.gitignore` of a folder.
+fn read_gitignore(dir: &Dir, path: &Path) -> Gitignore {
     let mut builder = GitignoreBuilder::new(path);
     let mut options = OpenOptions::new();
-    if let Ok(file) = open_without_waiting(dir, Path::new(".gitignore"), options.read(true))
+    if let Ok(file) = open_nonblocking(dir, Path::new(".gitignore"), options.read(true))
         && file.metadata().is_ok_and(|metadata| metadata.is_file())
     {
         let mut text = String::new();
-        if file.take(LARGEST).read_to_string(&mut text).is_ok() {
+        if file.take(MAX_FILE_BYTES).read_to_string(&mut text).is_ok() {
             for line in text.lines() {
-                // A line that is no glob ignores nothing.
+                // Invalid lines ignore nothing.
                 builder.add_line(None, line).ok();
             }
         }
@@ -208,19 +210,19 @@ fn ignored_in(dir: &Dir, path: &Path) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// Reads what the folders above name to be ignored, from the root on.
-fn ignored_above(place: &Place<'_>) -> Vec<Gitignore> {
-    let path = normal(&place.path);
+/// Reads the `.gitignore` files of the folders above, starting with the root.
+fn ignores_above(place: &ScopedPath<'_>) -> Vec<Gitignore> {
+    let path = without_current(&place.path);
     let mut above: Vec<_> = path.ancestors().skip(1).collect();
     above.reverse();
     let folders = above.into_iter().map(|folder| match folder.as_os_str().is_empty() {
         true => (place.dir.try_clone(), folder),
         false => (place.dir.open_dir(folder), folder),
     });
-    folders.filter_map(|(dir, folder)| Some(ignored_in(&dir.ok()?, folder))).collect()
+    folders.filter_map(|(dir, folder)| Some(read_gitignore(&dir.ok()?, folder))).collect()
 }
 
-/// Returns a path without `.`, as matches are shown.
-fn normal(path: &Path) -> PathBuf {
+/// Returns a path without `.` components.
+fn without_current(path: &Path) -> PathBuf {
     path.components().filter(|component| !matches!(component, Component::CurDir)).collect()
 }

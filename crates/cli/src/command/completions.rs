@@ -1,0 +1,31 @@
+//! `patter completions`: completion scripts for shells.
+
+use super::Command;
+use crate::cli::Cli;
+use crate::error::{CommandResult, Outcome};
+use crate::ui;
+use clap::{Args, CommandFactory};
+use clap_complete::{Shell, generate};
+
+/// Print a completion script for a shell
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter completions bash > ~/.local/share/bash-completion/completions/patter\n  \
+                        patter completions zsh > ~/.zfunc/_patter\n  \
+                        patter completions fish > ~/.config/fish/completions/patter.fish")]
+pub(crate) struct Completions {
+    /// Shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Command for Completions {
+    fn run(&self) -> CommandResult {
+        let mut script = Vec::new();
+        let mut cli = Cli::command();
+        let name = cli.get_name().to_owned();
+        generate(self.shell, &mut cli, name, &mut script);
+        ui::print_raw(&String::from_utf8_lossy(&script))?;
+        Ok(Outcome::Success)
+    }
+}

@@ -1,0 +1,105 @@
+//! The project: its configuration, variables and files.
+
+use super::CheckResult;
+use crate::inspect::{add_unbound, known_tools};
+use crate::ui::{self, nonzero};
+use patter::check::{Options, check};
+use patter::declare::DeclarationKind;
+use patter::gram::Dialect;
+use patter::library::{Library, find_unbound};
+use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project};
+use patter::tool::Tool;
+use std::path::{Path, PathBuf};
+
+/// Checks the configuration.
+pub(super) fn config(root: Option<&Path>) -> (Config, Vec<CheckResult>) {
+    match (root, Config::read(root)) {
+        (None, _) => {
+            let message = format!("no `{CONFIG}` in this folder or above; checking this folder");
+            (Config::default(), vec![CheckResult::skipped(message)])
+        }
+        (Some(_), Ok(config)) => (config, vec![CheckResult::ok(format!("`{CONFIG}` is valid"))]),
+        (Some(_), Err(error)) => {
+            let check = CheckResult::broken(error.to_string(), "docs/cli.md lists the settings");
+            (Config::default(), vec![check])
+        }
+    }
+}
+
+/// Checks the file of variables.
+pub(super) fn environment(root: Option<&Path>) -> (Environment, Vec<CheckResult>) {
+    match Environment::read(root) {
+        Ok(environment) => {
+            let malformed = |line: &usize| {
+                CheckResult::broken(format!("line {line} of `.env` is not an assignment"), "write NAME=value")
+            };
+            let checks = environment.bad_lines().iter().map(malformed).collect();
+            (environment, checks)
+        }
+        Err(error) => {
+            let hint = "its variables are missing; make it a text file, or remove it";
+            (Environment::from_process(), vec![CheckResult::broken(error.to_string(), hint)])
+        }
+    }
+}
+
+/// Checks that the files can be read.
+pub(super) fn files(root: Option<&Path>, config: &Config) -> (Project, Vec<CheckResult>) {
+    let dialect = if config.check.portable { Dialect::Portable } else { Dialect::Patter };
+    let folder = root.map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let empty = || Project::read::<String, String>([]);
+    match LoadedProject::read(&[folder], root, dialect) {
+        Ok(loaded) => {
+            let unreadable = loaded.unreadable.iter().map(|(path, error)| {
+                let message = format!("cannot read `{}`: {error}", path.display());
+                CheckResult::broken(message, "fix its permissions, or remove it")
+            });
+            (loaded.project, unreadable.collect())
+        }
+        Err(LoadError::Empty(_)) => (empty(), vec![CheckResult::skipped("no *.gram files")]),
+        Err(error @ LoadError::Config { .. }) => {
+            (empty(), vec![CheckResult::broken(error.to_string(), "run `patter check` for details")])
+        }
+    }
+}
+
+/// Checks the agents and tools, and with a library also that every tool is implemented.
+pub(super) fn findings(
+    project: &Project,
+    root: Option<&Path>,
+    config: &Config,
+    library: Option<&Library<Tool>>,
+) -> Vec<CheckResult> {
+    let known = known_tools(project, root, config);
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let mut findings = check(project, &Options { library: &known });
+    if let Some(library) = library {
+        add_unbound(&mut findings, find_unbound(project, library));
+    }
+    findings.retain(|finding| {
+        finding.diagnostic.is_error() && !config.check.ignore.iter().any(|code| code == finding.diagnostic.code)
+    });
+    if findings.is_empty() {
+        return if project.files().is_empty() { Vec::new() } else { vec![summary(project)] };
+    }
+    let of_file = |findings: &[patter::project::Finding]| {
+        let file = findings.first().and_then(|finding| project.files().get(finding.file));
+        let path = file.map_or("", |file| file.path.as_str());
+        let message = format!("`{path}` has {}", ui::plural(findings.len(), "error"));
+        CheckResult::broken(message, format!("run `patter check --bind {path}` for details"))
+    };
+    findings.chunk_by(|a, b| a.file == b.file).map(of_file).collect()
+}
+
+/// Summarizes a project without errors.
+fn summary(project: &Project) -> CheckResult {
+    let patterns = || project.files().iter().flat_map(|file| file.tree.walk());
+    let count = |wanted| patterns().filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(wanted)).count();
+    let counts = [
+        nonzero(project.files().len(), "file"),
+        nonzero(count(DeclarationKind::Agent), "agent"),
+        nonzero(count(DeclarationKind::Tool) + count(DeclarationKind::Implementation), "tool"),
+    ];
+    let counts: Vec<_> = counts.into_iter().flatten().collect();
+    CheckResult::ok(format!("{}: no errors", counts.join(", ")))
+}

@@ -1,0 +1,45 @@
+//! Findings of the check, and the files they are in.
+
+use crate::error::CommandError;
+use crate::file::{Input, check_readable, unreadable};
+use crate::ui;
+use patter::gram::Dialect;
+use patter::project::{Config, Environment, Finding, LoadedProject, Project, Tools, find_root};
+use patter::rule;
+use std::path::Path;
+
+/// Reads a file as the first of its project. Errors in it are mentioned on stderr.
+pub(crate) fn read_file(path: &Path) -> Result<Project, CommandError> {
+    let root = find_root();
+    let loaded = LoadedProject::read(&[path.to_owned()], root.as_deref(), Dialect::Patter)?;
+    if !loaded.selected.contains(&0) {
+        check_readable(&loaded.unreadable)?;
+    }
+    for (path, error) in &loaded.unreadable {
+        unreadable(&Input::Path(path.clone()), error).print_problem()?;
+    }
+    let diagnostics = loaded.project.files().first().map_or(&[][..], |file| &file.diagnostics);
+    let errors = diagnostics.iter().filter(|found| found.is_error()).count();
+    if let Some(errors) = ui::nonzero(errors, "error") {
+        ui::status(&format!("{} has {errors}; run `patter check` for details", path.display()))?;
+    }
+    Ok(loaded.project)
+}
+
+/// Returns the names of the tools that agents may refer to beyond those that the project declares. The tools of MCP
+/// servers are not known until the servers run.
+pub(crate) fn known_tools(project: &Project, root: Option<&Path>, config: &Config) -> Vec<String> {
+    let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else { return Vec::new() };
+    let names = tools.names().flat_map(|name| [name.as_str().to_owned(), name.tool_name().to_owned()]);
+    names.chain(tools.servers().map(|server| format!("{server}/*"))).collect()
+}
+
+/// Adds the declarations that nothing implements, in place of the weaker finding that they are not declared.
+pub(crate) fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
+    findings.retain(|finding| {
+        let is_same = |other: &Finding| other.file == finding.file && other.diagnostic.span == finding.diagnostic.span;
+        finding.diagnostic.code != rule::UNDEFINED_REFERENCE.code || !unbound.iter().any(is_same)
+    });
+    findings.extend(unbound);
+    findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));
+}

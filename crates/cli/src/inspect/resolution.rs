@@ -1,0 +1,260 @@
+//! What the name of a tool refers to, and whether it may be called.
+
+use super::signature::{format_return_type, format_signature, parameter_rows};
+use crate::ui::style::{BAD, BOLD, DIM, GOOD};
+use patter::declare::Agent;
+use patter::library::{BindFailure, Entry, Library, MatchMode, ResolveError, Target, bind};
+use patter::name::FullName;
+use patter::permission::{Decision, DecisionReason, Permissions, Rule};
+use patter::project::Project;
+use patter::tool::{Effect, Tool};
+use patter::types::signature::Signature;
+use serde_json::{Value as Json, json};
+use std::fmt::Write;
+
+/// The name of a tool, perhaps as an agent calls it.
+pub(crate) struct Resolution<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) project: &'a Project,
+    pub(crate) library: &'a Library<Tool>,
+    pub(crate) agent: Option<&'a Agent>,
+}
+
+/// How a tool that an agent declares is bound.
+struct Declaration {
+    /// What it is bound to, if that is a tool.
+    bound: Option<FullName>,
+    /// The result, in words.
+    status: String,
+    /// The declared signature, if it is known.
+    signature: Option<String>,
+    place: Option<String>,
+    is_valid: bool,
+}
+
+/// Returns the permissions of a tool that a person calls by name: calls that change something need an approval.
+pub(crate) fn call_permissions(name: &FullName, tool: &Tool) -> Permissions {
+    let decision = if tool.effect == Effect::Writes { Decision::Ask } else { Decision::Allow };
+    let reason = match tool.effect {
+        Effect::Pure => "only computes",
+        Effect::Reads => "only reads",
+        Effect::Network => "uses the network",
+        Effect::Writes => "changes something",
+    };
+    match Rule::with_decision(decision, name.as_str(), format!("`patter call`, as it {reason}")) {
+        Ok(rule) => Permissions::default().with(rule),
+        Err(_) => Permissions::default(),
+    }
+}
+
+impl Resolution<'_> {
+    /// Describes the resolution for people, and returns whether the name refers to a tool that can be called. The
+    /// permissions are those of the tool that the name is bound to.
+    pub(crate) fn describe(&self, permissions: impl FnOnce(&FullName) -> Permissions) -> (String, bool) {
+        let mut out = String::new();
+        let resolved = self.library.resolve(self.tool);
+        match &resolved {
+            Ok(entry) => describe_tool(&mut out, entry),
+            Err(ResolveError::NotFound { .. }) if self.agent.is_none() => {}
+            Err(error) => {
+                let _ = writeln!(out, "{BAD}{error}{BAD:#}");
+            }
+        }
+        self.describe_candidates(&mut out, resolved.as_ref().ok().copied());
+        let declaration = self.agent.map(|agent| self.declaration(agent));
+        if let (Some(agent), Some(declaration)) = (self.agent, &declaration) {
+            let _ = writeln!(out, "{BOLD}declared by {}{BOLD:#}", agent.name().unwrap_or_default());
+            describe_declaration(&mut out, declaration);
+        }
+        if let Some(name) = self.bound(declaration.as_ref()) {
+            let title = if self.agent.is_some() { "permission" } else { "permission of `patter call`" };
+            describe_permission(&mut out, title, &permissions(&name), &name);
+        }
+        let is_valid = resolved.is_ok() && declaration.is_none_or(|declaration| declaration.is_valid);
+        (out, is_valid)
+    }
+
+    /// Returns the resolution as JSON, and whether the name refers to a tool that can be called.
+    pub(crate) fn to_json(&self, permissions: impl FnOnce(&FullName) -> Permissions) -> (Json, bool) {
+        let resolved = self.library.resolve(self.tool).ok();
+        let candidates = self.library.candidates(self.tool);
+        let candidates: Vec<_> = candidates
+            .into_iter()
+            .map(|entry| {
+                let is_chosen = resolved.is_some_and(|chosen| std::ptr::eq(chosen, entry));
+                json!({
+                    "name": entry.name.as_str(),
+                    "layer": entry.layer.name(),
+                    "source": &*entry.value.source,
+                    "chosen": is_chosen,
+                    "reason": self.reason(entry, resolved),
+                })
+            })
+            .collect();
+        let declaration = self.agent.map(|agent| self.declaration(agent));
+        let permission = self.bound(declaration.as_ref()).map(|name| {
+            let permissions = permissions(&name);
+            let verdict = permissions.decide(&name, &serde_json::Map::new());
+            let conditional = permissions.rules_for(&name).filter(|rule| !rule.conditions.is_empty());
+            let conditional: Vec<_> = conditional.map(ToString::to_string).collect();
+            json!({
+                "tool": name.as_str(),
+                "decision": verdict.decision.name(),
+                "because": because(&verdict.reason),
+                "conditional": conditional,
+            })
+        });
+        let is_valid = resolved.is_some() && declaration.as_ref().is_none_or(|declaration| declaration.is_valid);
+        let document = json!({
+            "version": 1,
+            "name": self.tool,
+            "tool": resolved.map(|entry| entry.name.as_str()),
+            "candidates": candidates,
+            "declaration": declaration.map(|declaration| json!({
+                "agent": self.agent.and_then(Agent::name),
+                "valid": declaration.is_valid,
+                "status": declaration.status,
+                "place": declaration.place,
+            })),
+            "permission": permission,
+        });
+        (document, is_valid)
+    }
+
+    /// Returns the tool that a call would reach.
+    fn bound(&self, declaration: Option<&Declaration>) -> Option<FullName> {
+        match declaration {
+            Some(declaration) => declaration.bound.clone(),
+            None => self.library.resolve(self.tool).ok().map(|entry| entry.name.clone()),
+        }
+    }
+
+    /// Checks the tool against what the agent declares.
+    fn declaration(&self, agent: &Agent) -> Declaration {
+        let invalid = |status: String, place: Option<String>| Declaration {
+            bound: None,
+            status,
+            signature: None,
+            place,
+            is_valid: false,
+        };
+        let is_named = |full: &str| full == self.tool || full.rsplit('/').next() == Some(self.tool);
+        let Some(element) = agent.elements().find(|element| element.name().is_some_and(|name| is_named(&name))) else {
+            let agent = agent.name().unwrap_or_default();
+            return invalid(format!("`{agent}` does not declare it, so it cannot call the tool"), None);
+        };
+        let declared = element.name().unwrap_or_default().into_owned();
+        let place = Some(self.project.location(0, element.span()));
+        let valid = |status: String, bound: Option<FullName>, signature: Option<String>| Declaration {
+            bound,
+            status,
+            signature,
+            place: place.clone(),
+            is_valid: true,
+        };
+        let failure = |failures: &[BindFailure]| failures.iter().find(|one| one.name == declared).cloned();
+        match bind(agent, self.project, self.library, MatchMode::Compatible) {
+            Err(error) => match (failure(&error.failures), self.library.resolve(&declared)) {
+                (Some(failure), _) => invalid(failure.to_string(), place.clone()),
+                // Other tools of the agent cannot be bound; this one can.
+                (None, Ok(entry)) => valid("compatible".to_owned(), Some(entry.name.clone()), None),
+                (None, Err(error)) => invalid(error.to_string(), place.clone()),
+            },
+            Ok(bindings) => match bindings.into_iter().find(|binding| binding.name == declared).map(|one| one.target) {
+                Some(Target::Agent { name }) => valid(format!("the agent `{name}`"), None, None),
+                Some(Target::Tool { name, declared }) => {
+                    valid("compatible".to_owned(), Some(name), Some(format_signature(&declared.signature)))
+                }
+                None => valid("not bound".to_owned(), None, None),
+            },
+        }
+    }
+
+    fn describe_candidates(&self, out: &mut String, chosen: Option<&Entry<Tool>>) {
+        let candidates = self.library.candidates(self.tool);
+        if candidates.is_empty() {
+            return;
+        }
+        let width = candidates.iter().map(|entry| entry.name.as_str().len()).max().unwrap_or(0);
+        let _ = writeln!(out, "{BOLD}candidates{BOLD:#}");
+        for entry in candidates {
+            let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, entry));
+            let (mark, style) = if is_chosen { (">", GOOD) } else { (" ", DIM) };
+            let name = entry.name.as_str();
+            let layer = entry.layer.name();
+            let reason = self.reason(entry, chosen);
+            let source = &entry.value.source;
+            let _ = writeln!(out, "{style}{mark} {name:<width$}  {layer:<8}  {reason}{style:#}  {DIM}{source}{DIM:#}");
+        }
+    }
+
+    /// Returns why a candidate is chosen or not.
+    fn reason(&self, entry: &Entry<Tool>, chosen: Option<&Entry<Tool>>) -> &'static str {
+        let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, entry));
+        let is_overridden = self.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
+        match chosen {
+            _ if is_overridden => "overridden: a higher layer has the same full name",
+            Some(chosen) if is_chosen && chosen.name.as_str() == self.tool && self.tool.contains('/') => {
+                "chosen: the full name matches"
+            }
+            Some(_) if is_chosen => "chosen: the highest layer with this name",
+            Some(chosen) if entry.layer < chosen.layer => "not chosen: a higher layer has this name",
+            Some(_) => "not chosen: the full name differs",
+            None => "not chosen: the name is ambiguous",
+        }
+    }
+}
+
+fn describe_tool(out: &mut String, entry: &Entry<Tool>) {
+    let tool = &entry.value;
+    let _ = writeln!(out, "{BOLD}{}{BOLD:#}  {DIM}{} layer, {}{DIM:#}", entry.name, entry.layer, tool.source);
+    for line in tool.definition.description.trim().lines() {
+        let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+    }
+    describe_signature(out, &tool.definition.signature);
+    let idempotent = if tool.idempotent { ", idempotent" } else { "" };
+    let sealed = if tool.sealed { ", sealed" } else { "" };
+    let seconds = tool.timeout.as_secs_f64();
+    let _ = writeln!(out, "  {}, {}{idempotent}{sealed}, timeout {seconds} s", tool.kind.name(), tool.effect.name());
+}
+
+/// Writes a line for each parameter and one for the result.
+fn describe_signature(out: &mut String, signature: &Signature) {
+    const RETURNS: &str = "returns";
+    let rows = parameter_rows(signature);
+    let width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max(RETURNS.len());
+    for (name, ty, description) in &rows {
+        let _ = writeln!(out, "{}", format!("    {name:<width$}  {ty}  {description}").trim_end());
+    }
+    let _ = writeln!(out, "    {RETURNS:<width$}  {}", format_return_type(&signature.returns));
+}
+
+fn describe_declaration(out: &mut String, declaration: &Declaration) {
+    let style = if declaration.is_valid { GOOD } else { BAD };
+    let status = &declaration.status;
+    let signature = declaration.signature.as_ref().map_or_else(String::new, |signature| format!("  {signature}"));
+    let place = declaration.place.as_ref().map_or_else(String::new, |place| format!("{DIM}{place}{DIM:#}"));
+    let _ = match (declaration.is_valid, place.is_empty()) {
+        (true, _) => writeln!(out, "  {style}{status}{style:#}{signature}  {place}"),
+        (false, true) => writeln!(out, "  {style}{status}{style:#}"),
+        (false, false) => writeln!(out, "  {style}{status}{style:#}\n  {place}"),
+    };
+}
+
+fn describe_permission(out: &mut String, title: &str, permissions: &Permissions, tool: &FullName) {
+    let _ = writeln!(out, "{BOLD}{title}{BOLD:#}");
+    let verdict = permissions.decide(tool, &serde_json::Map::new());
+    let conditional: Vec<_> = permissions.rules_for(tool).filter(|rule| !rule.conditions.is_empty()).collect();
+    for rule in &conditional {
+        let _ = writeln!(out, "  {rule}  {DIM}{}{DIM:#}", rule.origin);
+    }
+    let otherwise = if conditional.is_empty() { "" } else { "otherwise " };
+    let _ = writeln!(out, "  {otherwise}{}: {}", verdict.decision.name(), because(&verdict.reason));
+}
+
+fn because(because: &DecisionReason<'_>) -> String {
+    match because {
+        DecisionReason::Rule(rule) => format!("`{rule}` in {}", rule.origin),
+        other => other.to_string(),
+    }
+}

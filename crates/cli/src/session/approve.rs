@@ -1,0 +1,63 @@
+//! Approvals at the terminal.
+
+use crate::ui;
+use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN};
+use patter::run::PendingCall;
+use patter::tool::BoxFuture;
+use std::io::{self, IsTerminal};
+
+/// Asks the person at the terminal, if there is one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TerminalApprover {
+    /// Approve all calls.
+    pub(crate) yes: bool,
+    /// Repeat calls whose outcome is unknown.
+    pub(crate) repeat: bool,
+}
+
+impl Approver for TerminalApprover {
+    fn ask<'a>(&'a self, _: &'a str, call: &'a PendingCall, because: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            if self.yes {
+                return ApprovalAnswer::Approve;
+            }
+            if !io::stdin().is_terminal() {
+                return ApprovalAnswer::Refuse("it needs an approval, and there is nobody to ask".to_owned());
+            }
+            let refusal = "the person at the terminal refused it";
+            ask(format!("call {} with {} ({because})?", call.tool, arguments(call)), refusal).await
+        })
+    }
+
+    fn repeat<'a>(&'a self, _: &'a str, call: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            if self.repeat {
+                return ApprovalAnswer::Approve;
+            }
+            let call = format!("{} with {}", call.tool, arguments(call));
+            if !io::stdin().is_terminal() {
+                // RefusingApprover can be asked, so the decision is at least visible.
+                let _ = ui::warning(&format!(
+                    "{call} was in progress when the run stopped, and is not repeated (--repeat does that)"
+                ));
+                return ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned());
+            }
+            ask(format!("{call} was in progress when the run stopped; call it again?"), OUTCOME_UNKNOWN).await
+        })
+    }
+}
+
+fn arguments(call: &PendingCall) -> String {
+    ui::escape(&call.arguments.to_string())
+}
+
+/// Asks, and waits for a key. What was typed before the question does not answer it.
+async fn ask(question: String, refusal: &str) -> ApprovalAnswer {
+    let ask = move || {
+        // A question that cannot be shown is not answered, which refuses the call.
+        let _ = ui::ask(&format!("{question} [y/n] "));
+    };
+    let answer = ui::key(vec!['y', 'n'], ask).await;
+    let _ = ui::status(if answer == Some('y') { "yes" } else { "no" });
+    if answer == Some('y') { ApprovalAnswer::Approve } else { ApprovalAnswer::Refuse(refusal.to_owned()) }
+}

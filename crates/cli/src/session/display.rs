@@ -1,0 +1,131 @@
+//! What is shown of a run.
+
+use super::run_failure;
+use crate::error::{CommandError, CommandResult, ErrorKind, INTERRUPTED, Outcome};
+use crate::format::RunFormat;
+use crate::ui::style::DIM;
+use crate::ui::{self, nonzero};
+use patter::drive::{RunEvent, RunEventKind};
+use patter::provider::price::Cost;
+use patter::run::{self, FailureKind, Run};
+use serde_json::{Value as Json, json};
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The id of the session that events belong to, set before the first of them.
+pub(crate) type SessionName = Arc<OnceLock<String>>;
+
+/// Returns a listener that shows events. Events that cannot be shown do not stop the run.
+pub(crate) fn listener(format: RunFormat, session: SessionName) -> impl Fn(&RunEvent) + Send + Sync {
+    // Whether a line of the answer is open, and whether nothing was printed yet.
+    let is_open = AtomicBool::new(false);
+    let is_first = AtomicBool::new(true);
+    move |event| {
+        let _ = match format {
+            RunFormat::Text => {
+                let ends = matches!(&event.kind, RunEventKind::Replied { calls, .. } if *calls > 0 && event.depth == 0);
+                if matches!(&event.kind, RunEventKind::Text { .. }) && event.depth == 0 {
+                    is_open.store(true, Ordering::Relaxed);
+                } else if ends && is_open.swap(false, Ordering::Relaxed) {
+                    // Text before tool calls is a line of its own.
+                    let _ = ui::print("\n");
+                }
+                show(event)
+            }
+            RunFormat::StreamJson => {
+                if let (Some(id), true) = (session.get(), is_first.swap(false, Ordering::Relaxed)) {
+                    let _ = ui::print(&format!("{}\n", json!({"event": "session", "id": id})));
+                }
+                ui::print(&format!("{}\n", json!(event)))
+            }
+            RunFormat::Json => Ok(()),
+        };
+    }
+}
+
+/// Shows how a run ended, and what it cost. A run without an answer is an error.
+pub(crate) fn finish_run(
+    format: RunFormat,
+    run: &Run,
+    bindings: &str,
+    cost: Option<Cost>,
+    session: Option<&str>,
+) -> CommandResult {
+    let failure = failure(run);
+    match format {
+        RunFormat::Text => {
+            ui::print("\n")?;
+            ui::status(&format!("{DIM}{}{DIM:#}", summary(run, cost, session)))?;
+        }
+        RunFormat::Json => {
+            let document = document(run, bindings, cost, session);
+            match failure {
+                Some(error) => return Err(error.with_document(document)),
+                None => ui::print(&format!("{document:#}\n"))?,
+            }
+        }
+        RunFormat::StreamJson => {}
+    }
+    failure.map_or(Ok(Outcome::Success), Err)
+}
+
+fn failure(run: &Run) -> Option<CommandError> {
+    match run.outcome() {
+        Some(run::RunOutcome::Answer { .. }) => None,
+        Some(run::RunOutcome::Failed(failure)) => {
+            let hint = match failure.kind {
+                FailureKind::ModelCalls => Some("raise the limit with --max-turns"),
+                _ => None,
+            };
+            Some(run_failure(failure.kind.name(), &failure.to_string(), hint))
+        }
+        Some(run::RunOutcome::Cancelled) | None => {
+            let kind = ErrorKind::Named { name: "Cancelled", code: INTERRUPTED };
+            Some(CommandError::new(kind, "the run was stopped"))
+        }
+    }
+}
+
+fn summary(run: &Run, cost: Option<Cost>, session: Option<&str>) -> String {
+    let usage = run.usage();
+    let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+    let seconds = f64::from(u32::try_from(run.elapsed_ms()).unwrap_or(u32::MAX)) / 1000.0;
+    let parts = [
+        nonzero(run.model_calls() as usize, "model call"),
+        nonzero(run.response().tools_used.len(), "tool call"),
+        nonzero(tokens as usize, "token"),
+        Some(format!("{seconds:.1} s")),
+        Some(cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string())),
+        session.map(|id| format!("session {id}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn document(run: &Run, bindings: &str, cost: Option<Cost>, session: Option<&str>) -> Json {
+    let mut document = json!(run.response());
+    if let Json::Object(document) = &mut document {
+        document.insert("usage".to_owned(), json!(run.usage()));
+        document.insert("cost_usd".to_owned(), json!(cost.map(Cost::dollars)));
+        document.insert("model_calls".to_owned(), json!(run.model_calls()));
+        document.insert("bindings".to_owned(), json!(bindings));
+        document.insert("session".to_owned(), json!(session));
+        document.insert("conversation".to_owned(), json!(run.conversation()));
+    }
+    document
+}
+
+fn show(event: &RunEvent) -> io::Result<()> {
+    let indent = "  ".repeat(event.depth as usize);
+    match &event.kind {
+        // The answers of other agents go to the agent that called them.
+        RunEventKind::Text { text } if event.depth == 0 => {
+            // Escape sequences would act on a terminal; a file or a pipe gets the answer unchanged.
+            if io::stdout().is_terminal() { ui::print(&ui::escape(text)) } else { ui::print_raw(text) }
+        }
+        RunEventKind::ToolProgress { message, .. } => {
+            ui::status(&format!("{indent}  {DIM}{}{DIM:#}", ui::escape(message)))
+        }
+        _ => ui::event_line(event).map_or(Ok(()), |line| ui::status(&line)),
+    }
+}

@@ -1,0 +1,331 @@
+//! Sessions with agents, for the commands that run them: options, opening, and what is shown.
+
+mod approve;
+mod display;
+mod store;
+mod transcript;
+
+pub(crate) use approve::TerminalApprover;
+pub(crate) use display::{SessionName, finish_run, listener};
+pub(crate) use store::{OpenStore, StoreOption};
+pub(crate) use transcript::{fork_log, markdown, summary_json};
+
+use crate::duration::parse_duration;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::format::RunFormat;
+use crate::logging::log_event;
+use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
+use crate::ui::style::DIM;
+use crate::{ui, unsupported};
+use clap::Args;
+use patter::compile::CompiledAgent;
+use patter::drive::{Approver, Driver, RunEvent, Tally, now_ms};
+use patter::live::{LiveProject, ProjectPaths};
+use patter::permission::Rule;
+use patter::project::{Config, ServerSelection};
+use patter::provider::ModelRef;
+use patter::run::{Limits, Run};
+use patter::session::{AgentSelection, Recorder, Session, SessionError};
+use patter::store::{SessionId, Store, StoreError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::debug;
+
+/// How an agent is run.
+#[derive(Args, Clone, Default)]
+pub(crate) struct RunOptions {
+    /// Model to use instead of the agent's: Provider/name, or demo
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<ModelRef>,
+
+    #[command(flatten)]
+    limits: TurnLimits,
+
+    /// Approve all calls that need an approval
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// Record the run in this file, for `patter replay`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreOption,
+
+    #[command(flatten)]
+    rules: Rules,
+
+    #[command(flatten)]
+    pub(crate) sources: ToolSources,
+}
+
+/// Limits of a turn.
+#[derive(Args, Debug, Clone, Copy, Default)]
+pub(crate) struct TurnLimits {
+    /// Maximum number of model calls in a turn
+    #[arg(long, value_name = "N")]
+    max_turns: Option<u32>,
+
+    /// Stop a turn after this time: 30s, 2m, 1h, or a number of seconds
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+}
+
+impl TurnLimits {
+    /// Applies the limits that are set.
+    pub(crate) fn apply(self, limits: &mut Limits) {
+        limits.max_model_calls = self.max_turns.unwrap_or(limits.max_model_calls);
+        if let Some(timeout) = self.timeout {
+            limits.deadline_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        }
+    }
+}
+
+/// The choice of a session.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct SessionOptions {
+    /// Continue this session: its id, or the start of it; with --new, the id of the new session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// Start a new session (default)
+    #[arg(long, conflicts_with = "continue_last")]
+    new: bool,
+
+    /// Continue the last session of the agent
+    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
+    continue_last: bool,
+}
+
+impl SessionOptions {
+    /// Returns whether a session was asked for that has to be stored.
+    fn needs_store(&self) -> bool {
+        self.session.is_some() || self.continue_last
+    }
+}
+
+/// An open session, with everything it runs on.
+pub(crate) struct OpenSession {
+    pub(crate) session: Session,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) agents: Arc<LiveProject>,
+    /// What it cost since it was opened.
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) toolset: Toolset,
+}
+
+impl RunOptions {
+    /// Opens a session with an agent: `FILE#AGENT`.
+    pub(crate) fn open(
+        &self,
+        agent: &str,
+        session: &SessionOptions,
+        listener: impl Fn(&RunEvent) + Send + Sync + 'static,
+        approver: impl Approver + 'static,
+    ) -> Result<OpenSession, CommandError> {
+        let (file, name) = split_agent(agent);
+        let prepared = self.prepare(&[file], name)?;
+        let store = prepared.open_store(&self.store, session.needs_store())?;
+        let opened = prepared.toolset.runtime.block_on(prepared.open_session(session, store.clone()))?;
+        self.connect(prepared, opened, store, listener, approver)
+    }
+
+    /// Opens a stored session to resume its unfinished run, with the files that it was started with unless another is
+    /// given.
+    pub(crate) fn reopen(
+        &self,
+        id: Option<&str>,
+        file: Option<&str>,
+        listener: impl Fn(&RunEvent) + Send + Sync + 'static,
+        approver: impl Approver + 'static,
+    ) -> Result<OpenSession, CommandError> {
+        let OpenStore { runtime, store } = self.store.open()?;
+        let (id, source) = runtime.block_on(async {
+            let id = match id {
+                Some(id) => patter::store::find(&*store, id).await?,
+                None => store::find_unfinished(&*store).await?,
+            };
+            let log = patter::session::Log::read(store.read(&id).await?.entries)?;
+            Ok::<_, SessionError>((id, log.selection().cloned().unwrap_or_default()))
+        })?;
+        let (paths, name) = match (file, &source.files) {
+            (Some(file), _) => (vec![split_agent(file).0], split_agent(file).1.map(str::to_owned)),
+            (None, files) => (files.iter().map(PathBuf::from).collect(), source.agent.clone()),
+        };
+        if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+            let message = format!("the session `{id}` used `{}`, which no longer exists", missing.display());
+            return Err(CommandError::failure(message).with_hint("name the file with --file"));
+        }
+        let mut options = self.clone();
+        options.model = options.model.or_else(|| source.model.as_ref().and_then(|model| model.parse().ok()));
+        let prepared = options.prepare(&paths, name.as_deref())?;
+        // A store is bound to the runtime that opened it.
+        let (session, store) = prepared.toolset.runtime.block_on(async {
+            let environment = &prepared.toolset.environment;
+            let store = self.store.connect(prepared.root.as_deref(), &prepared.config, environment).await?;
+            let session = Session::open(Arc::clone(&prepared.agents), Arc::clone(&store), &id).await?;
+            Ok::<_, CommandError>((session.with_source(prepared.source.clone()), store))
+        })?;
+        options.connect(prepared, session, Some(store), listener, approver)
+    }
+
+    /// Reads files, with their project and its tools.
+    fn prepare(&self, paths: &[PathBuf], name: Option<&str>) -> Result<PreparedAgent, CommandError> {
+        let setup = Setup::read(paths, &self.sources, &ServerSelection::All)?;
+        let agent = setup.agent(name)?;
+        let rules = self.rules.all(&setup.config)?;
+        let Setup { root, config, loaded, mut toolset } = setup;
+        let paths: Vec<_> = paths.iter().chain(self.sources.files()).cloned().collect();
+        let full = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+        let source = AgentSelection {
+            files: paths.iter().map(full).collect(),
+            agent: name.map(str::to_owned),
+            model: self.model.as_ref().map(ToString::to_string),
+        };
+        let tools = std::mem::take(&mut toolset.tools);
+        let places = ProjectPaths { paths, root: root.clone() };
+        let library = Arc::clone(&toolset.library);
+        let environment = toolset.environment.clone();
+        let agents = LiveProject::new(places, config.clone(), environment, loaded.project, tools, library);
+        let agent = agent.name().unwrap_or_default().into_owned();
+        Ok(PreparedAgent { root, config, agents: Arc::new(agents), agent, source, rules, toolset })
+    }
+
+    /// Connects a session with its listener and approver, and applies the options.
+    fn connect(
+        &self,
+        prepared: PreparedAgent,
+        session: Session,
+        store: Option<Arc<dyn Store>>,
+        listener: impl Fn(&RunEvent) + Send + Sync + 'static,
+        approver: impl Approver + 'static,
+    ) -> Result<OpenSession, CommandError> {
+        let listener = Arc::new(listener);
+        let approver: Arc<dyn Approver> = Arc::new(approver);
+        let model = self.model.clone();
+        let rules = prepared.rules;
+        let tally = Arc::new(Tally::new(prepared.config.prices()));
+        let counted = Arc::clone(&tally);
+        let configure = move |driver: Driver| {
+            let listener = Arc::clone(&listener);
+            let counted = Arc::clone(&counted);
+            let driver = driver.with_rules(rules.clone()).with_listener(move |event| {
+                log_event(event);
+                counted.record(event);
+                listener(event);
+            });
+            let driver = driver.with_approver(Arc::clone(&approver));
+            match &model {
+                Some(model) => driver.with_model(model.clone()),
+                None => driver,
+            }
+        };
+        let limits = self.limits;
+        let session = session.with_driver(configure).with_limits(move |all| limits.apply(all));
+        if let Some(path) = &self.record {
+            let recorder = Recorder::create(path);
+            session.record(
+                recorder.map_err(|error| CommandError::from(error).with_hint("remove the file, or name another"))?,
+            );
+        }
+        Ok(OpenSession { session, store, agents: prepared.agents, tally, toolset: prepared.toolset })
+    }
+}
+
+impl OpenSession {
+    /// Compiles the agent, and prints what people should know before it runs.
+    pub(crate) fn compile(&mut self) -> Result<CompiledAgent, CommandError> {
+        let (driver, compiled) = self.session.prepare(None)?;
+        let environment = self.agents.environment();
+        let models = &self.agents.config().models;
+        unsupported::warn(vec![compiled.clone()], |name| driver.compile_named(name)?.ok(), environment, models)?;
+        let model = (self.agents.models())(compiled.model());
+        if let Some(notice) = model.as_ref().ok().and_then(|model| model.notice()) {
+            ui::status(&format!("{DIM}{notice}{DIM:#}"))?;
+        }
+        Ok(compiled)
+    }
+
+    /// Shows how a run ended.
+    pub(crate) fn finish(
+        &self,
+        format: RunFormat,
+        run: Result<Run, SessionError>,
+        compiled: &CompiledAgent,
+    ) -> CommandResult {
+        let run = run?;
+        let id = self.session.id().map(|id| id.to_string());
+        let outcome = finish_run(format, &run, compiled.bindings_hash(), self.tally.cost(), id.as_deref())?;
+        if let Some(error) = self.toolset.runtime.block_on(self.session.save_error()) {
+            ui::warning(&format!("the end of this conversation was not saved: {error}"))?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// An agent with its project, before a session with it is opened.
+struct PreparedAgent {
+    root: Option<PathBuf>,
+    config: Config,
+    agents: Arc<LiveProject>,
+    /// The name of the agent.
+    agent: String,
+    source: AgentSelection,
+    rules: Vec<Rule>,
+    toolset: Toolset,
+}
+
+impl PreparedAgent {
+    /// Opens the store. A session without a store is not saved, which is an error only if one was asked for.
+    fn open_store(&self, option: &StoreOption, is_needed: bool) -> Result<Option<Arc<dyn Store>>, CommandError> {
+        let root = self.root.as_deref();
+        let Some(location) = option.location(root, &self.config, &self.toolset.environment)? else {
+            return if is_needed { Err(option.disabled()) } else { Ok(None) };
+        };
+        debug!(%location, "opening the store of sessions");
+        match self.toolset.runtime.block_on(patter::store::open(&location)) {
+            Ok(store) => Ok(Some(store)),
+            Err(error) if option.is_given() || is_needed => Err(error.into()),
+            Err(error) => {
+                ui::warning(&format!("this conversation will not be saved: {error}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn open_session(
+        &self,
+        options: &SessionOptions,
+        store: Option<Arc<dyn Store>>,
+    ) -> Result<Session, SessionError> {
+        let agents = Arc::clone(&self.agents);
+        let Some(store) = store else { return Ok(Session::new(agents).with_source(self.source.clone())) };
+        let session = match (&options.session, options.continue_last) {
+            (Some(id), _) if options.new => Session::create(agents, store, SessionId::parse(id)?),
+            (Some(id), _) => {
+                let id = patter::store::find(&*store, id).await?;
+                Session::open(agents, store, &id).await?
+            }
+            (None, true) => {
+                let recent = store.list(RECENT_SESSIONS).await?;
+                let last = recent.into_iter().find(|summary| summary.agent == self.agent);
+                let last = last.ok_or_else(|| StoreError::Unusable {
+                    message: format!("the agent `{}` has no sessions yet", self.agent),
+                    hint: Some("omit --continue to start one".to_owned()),
+                })?;
+                Session::open(agents, store, &last.id).await?
+            }
+            (None, false) => Session::create(agents, store, SessionId::new(now_ms())),
+        };
+        Ok(session.with_source(self.source.clone()))
+    }
+}
+
+/// How many recent sessions are searched.
+pub(crate) const RECENT_SESSIONS: usize = 1000;
+
+/// Returns the error of a run that failed.
+pub(crate) fn run_failure(kind: &'static str, message: &str, hint: Option<&str>) -> CommandError {
+    CommandError::new(ErrorKind::named(kind), message).with_hint_if(hint).with_kind_shown()
+}

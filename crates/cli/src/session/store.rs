@@ -1,0 +1,100 @@
+//! The location of stored sessions.
+
+use super::RECENT_SESSIONS;
+use crate::error::{CommandError, ErrorKind};
+use crate::setup::new_runtime;
+use clap::Args;
+use patter::project::{Config, Environment};
+use patter::store::{self, Location, SessionId, Store, StoreError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// Where sessions are stored.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct StoreOption {
+    /// Where to store sessions: a file, postgres://…, or none; also `PATTER_STORE`, or [store] in patter.toml
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
+}
+
+/// An open store, with the runtime it needs.
+pub(crate) struct OpenStore {
+    pub(crate) runtime: Runtime,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl StoreOption {
+    /// Opens the store of the project around the current folder.
+    pub(crate) fn open(&self) -> Result<OpenStore, CommandError> {
+        let root = patter::project::find_root();
+        let config = Config::read(root.as_deref())?;
+        let environment = Environment::read(root.as_deref()).unwrap_or_else(|_| Environment::from_process());
+        let runtime = new_runtime()?;
+        let store = runtime.block_on(self.connect(root.as_deref(), &config, &environment))?;
+        Ok(OpenStore { runtime, store })
+    }
+
+    /// Opens the store of a project.
+    pub(super) async fn connect(
+        &self,
+        root: Option<&Path>,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Store>, CommandError> {
+        let location = self.location(root, config, environment)?.ok_or_else(|| self.disabled())?;
+        Ok(store::open(&location).await?)
+    }
+
+    /// Returns whether the command names a store.
+    pub(crate) fn is_given(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Returns the error of a command that needs a store.
+    pub(crate) fn disabled(&self) -> CommandError {
+        match &self.store {
+            Some(_) => CommandError::usage("sessions are disabled (`--store none`)")
+                .with_hint("name a file or a database with --store"),
+            None => CommandError::new(ErrorKind::named("StoreError"), "sessions are disabled")
+                .with_hint("pass --store to enable them"),
+        }
+    }
+
+    /// Returns where sessions are stored: as named by the option, a variable or the project; by default in a file of the
+    /// project, or of the user outside of a project.
+    pub(crate) fn location(
+        &self,
+        root: Option<&Path>,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Option<Location>, CommandError> {
+        if let Some(named) = &self.store {
+            return parse(named).map_err(|error| CommandError::from(error).with_kind(ErrorKind::Usage));
+        }
+        if let Some(named) = environment.get("PATTER_STORE").or_else(|| config.store.url.clone()) {
+            return Ok(parse(&named)?);
+        }
+        let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
+        let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        let in_project = root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
+        let folder = in_project.or_else(|| state().or_else(home).map(|state| state.join("patter")));
+        Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
+    }
+}
+
+fn parse(text: &str) -> Result<Option<Location>, StoreError> {
+    if text == "none" { Ok(None) } else { Location::parse(text).map(Some) }
+}
+
+/// Returns the last session with an unfinished run.
+pub(super) async fn find_unfinished(store: &dyn Store) -> Result<SessionId, StoreError> {
+    let sessions = store.list(RECENT_SESSIONS).await?;
+    let is_open =
+        |summary: &store::SessionSummary| summary.state == store::SessionState::Running && !summary.is_experiment();
+    let open = sessions.into_iter().find(is_open);
+    open.map(|summary| summary.id).ok_or_else(|| StoreError::Unusable {
+        message: "no session has an unfinished run".to_owned(),
+        hint: Some("list all sessions with `patter sessions`".to_owned()),
+    })
+}

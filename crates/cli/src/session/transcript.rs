@@ -1,0 +1,59 @@
+//! Stored sessions as documents.
+
+use patter::message::conversation::Message;
+use patter::session::{Log, LogEntry};
+use patter::store::{SessionId, SessionState, SessionSummary};
+use serde_json::{Value as Json, json};
+use std::fmt::Write;
+
+/// Returns the metadata of a session as JSON.
+pub(crate) fn summary_json(session: &SessionSummary) -> Json {
+    json!({
+        "id": session.id.as_str(),
+        "agent": session.agent,
+        "title": session.title,
+        "created_ms": session.created_ms,
+        "changed_ms": session.changed_ms,
+        "entries": session.entries,
+        "state": if session.state == SessionState::Running { "open" } else { "idle" },
+        "forked_from": session.forked_from.as_ref().map(SessionId::as_str),
+    })
+}
+
+/// Returns the log of a session that starts with messages of another.
+pub(crate) fn fork_log(log: &Log, from: &SessionId, messages: &[Message]) -> Vec<String> {
+    let forked = LogEntry::Forked { from: from.to_string(), messages: messages.to_vec() };
+    let entries =
+        log.selection().map(|source| LogEntry::Opened { selection: source.clone() }).into_iter().chain([forked]);
+    entries.map(|entry| json!(entry).to_string()).collect()
+}
+
+/// Returns a conversation as Markdown, with the first message as its title.
+pub(crate) fn markdown(agent: &str, conversation: &[Message]) -> String {
+    let title = conversation.iter().find_map(|message| match message {
+        Message::User { text } => text.trim().lines().next(),
+        _ => None,
+    });
+    let mut out = format!("# {}\n", title.unwrap_or("Conversation"));
+    for message in conversation {
+        let _ = match message {
+            Message::User { text } => write!(out, "\n## You\n\n{text}\n"),
+            Message::Assistant { text, calls, .. } => {
+                let calls = calls.iter().map(|call| fenced(&format!("→ {} {}", call.tool, call.arguments)));
+                let text = if text.is_empty() { String::new() } else { format!("\n{text}\n") };
+                write!(out, "\n## {agent}\n{text}{}", calls.collect::<String>())
+            }
+            Message::Tool { tool, outcome, .. } => out.write_str(&fenced(&format!("← {tool} {}", outcome.text()))),
+        };
+    }
+    out
+}
+
+/// Returns a text as a code block, with a fence that the text does not contain.
+fn fenced(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("\n{fence}\n{text}\n{fence}\n")
+}

@@ -1,0 +1,183 @@
+//! The project that a command works on: its files, its configuration and its tools.
+
+mod rules;
+mod signal;
+
+pub(crate) use rules::Rules;
+pub(crate) use signal::{Turn, stop_signal, until_stopped};
+
+use crate::error::CommandError;
+use crate::file::check_readable;
+use crate::place::Place;
+use crate::ui;
+use clap::Args;
+use patter::declare::Agent;
+use patter::gram::Dialect;
+use patter::library::Library;
+use patter::project::{
+    Config, Environment, LoadedProject, Project, ServerReport, ServerSelection, ToolProblem, Tools, find_root,
+    find_root_of,
+};
+use patter::tool::{CancellationToken, Tool};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+use tracing::{debug, info};
+
+/// A project with its tools.
+pub(crate) struct Setup {
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) config: Config,
+    pub(crate) loaded: LoadedProject,
+    pub(crate) toolset: Toolset,
+}
+
+/// The tools of a project, and the runtime to call them on.
+pub(crate) struct Toolset {
+    pub(crate) library: Arc<Library<Tool>>,
+    /// The servers that could not be asked for their tools. They are already reported on stderr.
+    pub(crate) missing_servers: Vec<CommandError>,
+    pub(crate) runtime: Runtime,
+    /// Cancelled when a signal stops the program.
+    pub(crate) stop: CancellationToken,
+    /// What Ctrl-C stops first.
+    pub(crate) turn: Turn,
+    /// The variables that tools and models read.
+    pub(crate) environment: Environment,
+    /// Keeps the servers alive.
+    pub(crate) tools: Tools,
+}
+
+/// Sources of tools beside the project.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct ToolSources {
+    /// Gram file with more toolboxes; may be repeated
+    #[arg(long = "tools", value_name = "FILE")]
+    toolboxes: Vec<PathBuf>,
+
+    /// Do not start MCP servers
+    #[arg(long)]
+    no_mcp: bool,
+}
+
+impl ToolSources {
+    /// Iterates over the files with toolboxes.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.toolboxes.iter()
+    }
+
+    /// Returns whether any option is set.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.toolboxes.is_empty() || self.no_mcp
+    }
+}
+
+impl Setup {
+    /// Reads files with the project around the first of them, or around the current folder if there are none.
+    pub(crate) fn read(
+        files: &[PathBuf],
+        sources: &ToolSources,
+        servers: &ServerSelection<'_>,
+    ) -> Result<Self, CommandError> {
+        Self::read_excluding(files, sources, servers, &[])
+    }
+
+    /// Reads files and their project, except for some files of it.
+    pub(crate) fn read_excluding(
+        files: &[PathBuf],
+        sources: &ToolSources,
+        servers: &ServerSelection<'_>,
+        excluded: &[PathBuf],
+    ) -> Result<Self, CommandError> {
+        let root = files.first().map_or_else(find_root, |file| find_root_of(file));
+        let config = Config::read(root.as_deref())?;
+        let paths: Vec<_> = files.iter().chain(&sources.toolboxes).cloned().collect();
+        let loaded = read_files(&paths, root.as_deref(), excluded)?;
+        let servers = if sources.no_mcp { &ServerSelection::None } else { servers };
+        debug!(root = ?root, files = loaded.project.files().len(), "read the project");
+        let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers)?;
+        Ok(Self { root, config, loaded, toolset })
+    }
+
+    /// Finds an agent of the first file: by its name, or the one that no other agent calls.
+    pub(crate) fn agent(&self, name: Option<&str>) -> Result<Agent, CommandError> {
+        Ok(self.loaded.project.main_agent(name)?)
+    }
+}
+
+/// Reads files, and those of a project except for some.
+pub(crate) fn read_files(
+    paths: &[PathBuf],
+    root: Option<&Path>,
+    excluded: &[PathBuf],
+) -> Result<LoadedProject, CommandError> {
+    let loaded = LoadedProject::read_excluding(paths, root, Dialect::Patter, excluded)?;
+    check_readable(&loaded.unreadable)?;
+    Ok(loaded)
+}
+
+impl Toolset {
+    /// Creates the tools of a project, and asks its servers for theirs. Tools and servers that do not work are reported
+    /// on stderr, and the others are available all the same.
+    pub(crate) fn read(
+        project: &Project,
+        root: Option<&Path>,
+        config: &Config,
+        servers: &ServerSelection<'_>,
+    ) -> Result<Self, CommandError> {
+        let environment = match Environment::read(root) {
+            Ok(environment) => environment,
+            Err(error) => {
+                ui::warning(&format!("{error}; its variables are missing"))?;
+                Environment::from_process()
+            }
+        };
+        for line in environment.bad_lines() {
+            ui::warning(&format!("line {line} of .env is not an assignment such as NAME=value"))?;
+        }
+        let runtime = new_runtime()?;
+        let turn = Turn::default();
+        let stop = stop_signal(&runtime, turn.clone())?;
+        let mut tools = Tools::read(project, root, config, &environment)?;
+        report_problems(&tools)?;
+        let names: Vec<_> = tools.servers().map(str::to_owned).collect();
+        if !names.is_empty() && !matches!(servers, ServerSelection::None) {
+            info!(servers = names.join(", "), "starting MCP servers");
+        }
+        let report = until_stopped(&runtime, &stop, tools.add_servers(servers));
+        let ServerReport { problems, warnings } = report.ok_or_else(CommandError::interrupted)?;
+        for warning in warnings {
+            ui::warning(&warning)?;
+        }
+        let mut missing_servers: Vec<_> = problems.iter().map(CommandError::from).collect();
+        missing_servers.iter_mut().try_for_each(CommandError::print_problem)?;
+        let library = Arc::new(tools.library()?);
+        debug!(tools = library.entries().count(), "the tools are available");
+        Ok(Self { library, missing_servers, runtime, stop, turn, environment, tools })
+    }
+}
+
+/// Returns a runtime for a command.
+pub(crate) fn new_runtime() -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
+/// Reports declared tools that cannot be created. The others are available all the same.
+pub(crate) fn report_problems(tools: &Tools) -> io::Result<()> {
+    tools.problems().iter().try_for_each(|problem| tool_error(problem).print_problem())
+}
+
+fn tool_error(problem: &ToolProblem) -> CommandError {
+    CommandError::failure(problem.message.clone())
+        .with_place(Place::parse(&problem.place))
+        .with_hint("run `patter check` for details")
+}
+
+/// Returns the file and the agent of `FILE#AGENT`.
+pub(crate) fn split_agent(text: &str) -> (PathBuf, Option<&str>) {
+    match text.rsplit_once('#') {
+        Some((file, agent)) if !agent.is_empty() => (PathBuf::from(file), Some(agent)),
+        _ => (PathBuf::from(text), None),
+    }
+}

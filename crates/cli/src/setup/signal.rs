@@ -1,0 +1,67 @@
+//! Stopping by signals.
+
+use crate::error::INTERRUPTED;
+use patter::tool::CancellationToken;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Waits for work, or returns nothing when a signal stops the program. Dropping the work cleans up what it started, which
+/// would not happen if the signal ended the program at once.
+pub(crate) fn until_stopped<T>(
+    runtime: &Runtime,
+    stop: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    runtime.block_on(stop.run_until_cancelled(work))
+}
+
+/// The current turn of a conversation. Ctrl-C stops the turn first, and the program only if no turn is running.
+#[derive(Clone, Default)]
+pub(crate) struct Turn(Arc<Mutex<Option<CancellationToken>>>);
+
+impl Turn {
+    /// Starts a turn, which also stops with the program.
+    pub(crate) fn begin(&self, stop: &CancellationToken) -> CancellationToken {
+        let token = stop.child_token();
+        *self.current() = Some(token.clone());
+        token
+    }
+
+    /// Stops the turn, and returns whether one was running.
+    fn interrupt(&self) -> bool {
+        let current = self.current();
+        let running = current.as_ref().filter(|turn| !turn.is_cancelled());
+        running.inspect(|turn| turn.cancel()).is_some()
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a token that is cancelled by Ctrl-C, by SIGTERM, or when the terminal closes. A second signal ends the
+/// program at once.
+pub(crate) fn stop_signal(runtime: &Runtime, turn: Turn) -> io::Result<CancellationToken> {
+    let _entered = runtime.enter();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    runtime.spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => if turn.interrupt() { continue },
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            if token.is_cancelled() {
+                std::process::exit(INTERRUPTED.into());
+            }
+            token.cancel();
+        }
+    });
+    Ok(stop)
+}

@@ -1,0 +1,37 @@
+//! Lines that show the events of a run.
+
+use super::style::{ACCENT, BAD, DIM, PLAIN};
+use super::{columns, escape, one_line};
+use patter::drive::{RunEvent, RunEventKind};
+use std::io::{self, IsTerminal};
+
+/// The width of lines where stderr is not a terminal.
+const LINE_WIDTH: usize = 120;
+/// The minimum width of a text on a line, even where there is no room for it.
+const MIN_TEXT_WIDTH: usize = 12;
+
+/// Returns the line that shows the start or end of a call, or a wait. At a terminal it is not wrapped.
+pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
+    let indent = "  ".repeat(event.depth as usize);
+    let width = if io::stderr().is_terminal() { columns() } else { LINE_WIDTH };
+    let rest = |text: &str, used: usize| one_line(text, width.saturating_sub(used + indent.len()).max(MIN_TEXT_WIDTH));
+    match &event.kind {
+        RunEventKind::ToolStarted { tool, arguments, .. } => {
+            let tool = &escape(tool);
+            let arguments = rest(&arguments.to_string(), tool.len() + 3);
+            Some(format!("{indent}{DIM}→{DIM:#} {ACCENT}{tool}{ACCENT:#} {arguments}"))
+        }
+        RunEventKind::ToolFinished { tool, outcome, duration_ms, .. } => {
+            let tool = &escape(tool);
+            let time = format!("{duration_ms} ms");
+            let text = rest(&outcome.text(), tool.len() + time.len() + 4);
+            let style = if outcome.is_value() { PLAIN } else { BAD };
+            Some(format!("{indent}{DIM}←{DIM:#} {ACCENT}{tool}{ACCENT:#} {style}{text}{style:#} {DIM}{time}{DIM:#}"))
+        }
+        RunEventKind::Waiting { seconds, because } => {
+            let wait = format!("waiting {seconds:.1} s:");
+            Some(format!("{indent}{DIM}{wait} {}{DIM:#}", rest(because, wait.len() + 1)))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,28 @@
+//! Everything the program shows and reads at the terminal.
+//!
+//! Results go to stdout, everything else to stderr. A reader that closes the pipe early is not an error: the command
+//! finishes its work, and the exit code reports how it ended.
+
+mod diagnostics;
+mod event;
+mod input;
+mod key;
+mod markdown;
+mod output;
+mod progress;
+mod prompt;
+mod screen;
+pub(crate) mod style;
+mod terminal;
+mod text;
+
+pub(crate) use diagnostics::{Excerpts, Limit};
+pub(crate) use event::event_line;
+pub(crate) use input::{Input, Typed};
+pub(crate) use key::key;
+pub(crate) use output::{error, print, print_raw, status, warning, warnings};
+pub(crate) use progress::Progress;
+pub(crate) use prompt::{ask, confirm};
+pub(crate) use screen::Screen;
+pub(crate) use terminal::{columns, is_interactive};
+pub(crate) use text::{escape, fitting, format_age, nonzero, one_line, plural, short, truncate};

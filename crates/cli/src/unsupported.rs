@@ -1,0 +1,39 @@
+//! Warnings about properties of agents that the API of their provider does not support, before a token is spent.
+
+use crate::ui;
+use patter::compile::CompiledAgent;
+use patter::model::ProviderAccess;
+use patter::project::{Environment, ModelsConfig};
+use patter::run::CallTarget;
+use std::collections::HashSet;
+use std::io;
+
+/// Warns about agents and those that they call, each once. `compile` returns an agent by its name, if it can be compiled.
+pub(crate) fn warn(
+    mut waiting: Vec<CompiledAgent>,
+    compile: impl Fn(&str) -> Option<CompiledAgent>,
+    environment: &Environment,
+    config: &ModelsConfig,
+) -> io::Result<()> {
+    let mut seen: HashSet<_> = waiting.iter().map(|compiled| compiled.name().to_owned()).collect();
+    waiting.reverse();
+    while let Some(compiled) = waiting.pop() {
+        let provider = compiled.model().provider;
+        if let Ok(Some(access)) = ProviderAccess::resolve(provider, environment, config) {
+            let agent = compiled.name();
+            let api = access.wire.name();
+            for property in compiled.unsupported_properties(access.wire) {
+                ui::warning(&format!(
+                    "`{property}` of the agent `{agent}` is not sent to {}: its API `{api}` does not support it",
+                    provider.name()
+                ))?;
+            }
+        }
+        let called = compiled.spec().tools.iter().filter_map(|callable| match &callable.target {
+            CallTarget::Agent { name } => Some(name.as_str()),
+            CallTarget::Tool { .. } => None,
+        });
+        waiting.extend(called.filter(|name| seen.insert((*name).to_owned())).filter_map(&compile));
+    }
+    Ok(())
+}

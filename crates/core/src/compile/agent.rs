@@ -1,0 +1,386 @@
+//! Agents that are ready to run: bound to their tools, with the schemas that the provider gets.
+
+use super::Lock;
+
+use crate::check::file_errors;
+use crate::declare::Agent;
+use crate::declare::project::Project;
+use crate::library::{BindError, Library, LibraryTool, MatchMode, Target, bind};
+use crate::message::conversation::Message;
+use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
+use crate::name::{FullName, WireName, WireNameError};
+use crate::permission::{Permissions, Rule};
+use crate::provider::{ModelRef, ModelRefError};
+use crate::run::{self, Callable, Limits, RunSpec};
+use crate::text::nearest;
+use crate::types::definition::{Definition, hash};
+use crate::types::dialect::{Fidelity, SchemaDialect, adapt};
+use crate::types::schema::type_schema;
+use crate::types::signature::SignatureError;
+use crate::types::validator::Validator;
+use crate::wire::Wire;
+use patter_gram::Diagnostic;
+use serde_json::{Value as Json, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// An agent that is ready to run. Compile it once per project and library; clones share everything.
+///
+/// ```
+/// use patter_core::compile::CompiledAgent;
+/// use patter_core::declare::project::Project;
+/// use patter_core::library::{HasDefinition, Entry, Layer, Library, LibraryTool, Sealing};
+/// use patter_core::name::FullName;
+/// use patter_core::types::definition::Definition;
+///
+/// struct Tool(Definition);
+/// impl HasDefinition for Tool {
+///     fn definition(&self) -> &Definition {
+///         &self.0
+///     }
+/// }
+/// impl LibraryTool for Tool {
+///     fn is_idempotent(&self) -> bool {
+///         true
+///     }
+///     fn kind_name(&self) -> &str {
+///         "native"
+///     }
+///     fn source(&self) -> &str {
+///         "Rust"
+///     }
+///     fn revision(&self) -> Option<&str> {
+///         None
+///     }
+/// }
+///
+/// let value = Tool(Definition::new("sayHello", "Greets", "(name::Text)==>(::Text)").unwrap());
+/// let name = FullName::parse("sayHello").unwrap();
+/// let library = Library::merge([Entry { name, layer: Layer::Internal, sealing: Sealing::Open, value }]).unwrap();
+/// let text = "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]";
+/// let project = Project::read([("hi.gram", text)]);
+/// let (_, agent) = project.agents().next().unwrap();
+/// let compiled = CompiledAgent::new(&agent, &project, &library, None).unwrap();
+/// assert_eq!(compiled.offered_tools()[0].name.as_str(), "sayHello");
+/// ```
+#[derive(Debug, Clone)]
+pub struct CompiledAgent {
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    model: ModelRef,
+    instruction: String,
+    settings: Settings,
+    offered: Vec<OfferedTool>,
+    /// The declared schemas of the tools that the provider gets a stricter schema for, by tool name.
+    declared_schemas: HashMap<String, Json>,
+    /// Check arguments against the declarations, by tool name.
+    validators: HashMap<String, Validator>,
+    returns: Option<Json>,
+    frame: Arc<RequestTemplate>,
+    spec: RunSpec,
+    rules: Vec<Rule>,
+    /// What the tools are bound to.
+    lock: Lock,
+    lock_hash: String,
+}
+
+/// An error that keeps an agent from running, found before a token is spent.
+#[derive(Debug, Error)]
+pub enum CompileError {
+    /// A property is missing.
+    #[error("the agent `{agent}` has no `{property}`")]
+    Missing {
+        /// The agent.
+        agent: String,
+        /// The property.
+        property: &'static str,
+    },
+    /// The model is not a valid reference.
+    #[error("invalid `model` of the agent `{agent}`: {error}")]
+    Model {
+        /// The agent.
+        agent: String,
+        /// What is wrong with the reference.
+        error: ModelRefError,
+    },
+    /// Some tools cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A tool has a name that no provider accepts.
+    #[error("the tool `{tool}` of `{agent}` cannot be offered to a model: {error}")]
+    Name {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
+        /// What is wrong with the name.
+        error: WireNameError,
+    },
+    /// The type of the answer is invalid.
+    #[error("invalid `returns` of the agent `{agent}`: {error}")]
+    Returns {
+        /// The agent.
+        agent: String,
+        /// What is wrong with the type.
+        error: SignatureError,
+    },
+    /// The file of the agent has errors. They may hide something that matters, such as a misspelt rule, so the agent does
+    /// not run.
+    #[error("`{file}` has errors: {}", findings.first().map(|first| first.message.as_ref()).unwrap_or_default())]
+    Broken {
+        /// The file.
+        file: String,
+        /// The errors.
+        findings: Vec<Diagnostic>,
+    },
+    /// A permission is invalid. It would protect nothing, so the agent does not run.
+    #[error("invalid permissions of the agent `{agent}`: {}", finding.message)]
+    Permission {
+        /// The agent.
+        agent: String,
+        /// What is wrong with the permission.
+        finding: Box<Diagnostic>,
+    },
+}
+
+impl CompiledAgent {
+    /// Compiles an agent: binds its tools and translates their schemas for the provider. `model` overrides the model of
+    /// the agent.
+    pub fn new<T: LibraryTool>(
+        agent: &Agent,
+        project: &Project,
+        library: &Library<T>,
+        model: Option<ModelRef>,
+    ) -> Result<Self, CompileError> {
+        let name = agent.name().unwrap_or_default().into_owned();
+        let missing = |property| CompileError::Missing { agent: name.clone(), property };
+        let instruction = agent.instruction().ok_or_else(|| missing("instruction"))?.into_owned();
+        let model = match (model, agent.model()) {
+            (Some(model), _) | (None, Some(Ok(model))) => model,
+            (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
+            (None, None) => return Err(missing("model")),
+        };
+        if let Some(file) = project.agent_file(agent) {
+            let findings = file_errors(project, file);
+            if !findings.is_empty() {
+                let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
+                let findings = findings.into_iter().map(|finding| finding.diagnostic).collect();
+                return Err(CompileError::Broken { file, findings });
+            }
+        }
+        let (rules, invalid) = agent.rules(project.agent_path(agent).unwrap_or("its file"));
+        if let Some(finding) = invalid.into_iter().next() {
+            return Err(CompileError::Permission { agent: name, finding: Box::new(finding) });
+        }
+        let returns = match agent.returns(project.records()) {
+            Some(Ok(ty)) => Some(type_schema(&ty, project.records())),
+            Some(Err(error)) => return Err(CompileError::Returns { agent: name, error }),
+            None => None,
+        };
+        let bindings = bind(agent, project, library, MatchMode::Compatible)?;
+        let mut lock = Lock::default();
+        lock.add(&name, &bindings, library);
+        let mut offered = Vec::new();
+        let mut tools = Vec::new();
+        let mut declared_schemas = HashMap::new();
+        let mut validators = HashMap::new();
+        for binding in bindings {
+            let wire = WireName::from_full_name(&binding.name).map_err(|error| CompileError::Name {
+                agent: name.clone(),
+                tool: binding.name.clone(),
+                error,
+            })?;
+            let (description, schema, target) = match binding.target {
+                Target::Tool { name, declared } => {
+                    let idempotent = library.get(name.as_str()).is_some_and(|entry| entry.value.is_idempotent());
+                    let declared: Arc<Definition> = declared.into();
+                    validators.insert(binding.name.clone(), Validator::new(Arc::clone(&declared)));
+                    (declared.description.clone(), declared.input_schema(), run::CallTarget::Tool { name, idempotent })
+                }
+                Target::Agent { name } => {
+                    (description(project, &name), delegate_schema(), run::CallTarget::Agent { name })
+                }
+            };
+            let (provider_schema, is_strict) = provider_schema(&schema, &model);
+            let tool = OfferedTool { name: wire, description, schema: provider_schema.into(), is_strict };
+            if tool.is_strict {
+                declared_schemas.insert(binding.name.clone(), schema);
+            }
+            offered.push(tool);
+            tools.push(Callable { name: binding.name, target });
+        }
+        let declared_limits = agent.declared_limits();
+        let defaults = Limits::default();
+        let limits = Limits {
+            max_model_calls: declared_limits
+                .max_turns
+                .map_or(defaults.max_model_calls, |turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+            max_tool_calls: declared_limits.max_tool_calls,
+            deadline_ms: declared_limits.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            ..defaults
+        };
+        let spec =
+            RunSpec { agent: name, hash: hash(agent.to_string().as_bytes()), tools, limits, returns: returns.clone() };
+        let settings = agent.settings();
+        let request = Request {
+            model: &model,
+            instruction: &instruction,
+            messages: &[],
+            tools: &offered,
+            settings: &settings,
+            returns: returns.as_ref(),
+        };
+        let parts = Parts {
+            frame: Arc::new(request.template()),
+            model,
+            instruction,
+            settings,
+            offered,
+            declared_schemas,
+            validators,
+            returns,
+            spec,
+            rules,
+            lock_hash: lock.hash(),
+            lock,
+        };
+        Ok(Self { parts: Arc::new(parts) })
+    }
+
+    /// Returns the name of the agent.
+    pub fn name(&self) -> &str {
+        &self.parts.spec.agent
+    }
+
+    /// Returns the model.
+    pub fn model(&self) -> &ModelRef {
+        &self.parts.model
+    }
+
+    /// Returns the instruction for the model.
+    pub fn instruction(&self) -> &str {
+        &self.parts.instruction
+    }
+
+    /// Returns the settings of the model.
+    pub fn settings(&self) -> &Settings {
+        &self.parts.settings
+    }
+
+    /// Returns the tools as the model sees them.
+    pub fn offered_tools(&self) -> &[OfferedTool] {
+        &self.parts.offered
+    }
+
+    /// Returns the schema of a structured answer.
+    pub fn returns(&self) -> Option<&Json> {
+        self.parts.returns.as_ref()
+    }
+
+    /// Returns the request that continues a conversation.
+    pub fn request<'r>(&'r self, messages: &'r [Message]) -> Request<'r> {
+        Request {
+            model: self.model(),
+            instruction: self.instruction(),
+            messages,
+            tools: self.offered_tools(),
+            settings: self.settings(),
+            returns: self.returns(),
+        }
+    }
+
+    /// Returns everything of a request but the conversation, to be logged.
+    pub fn frame(&self) -> &Arc<RequestTemplate> {
+        &self.parts.frame
+    }
+
+    /// Returns the properties of the agent that a protocol cannot express, so that they are not sent. A structured answer
+    /// is validated regardless.
+    pub fn unsupported_properties(&self, wire: Wire) -> Vec<&'static str> {
+        let request = self.request(&[]);
+        let mut unsupported_settings = wire.unsupported_settings(self.settings());
+        unsupported_settings
+            .extend((self.returns().is_some() && !wire.sends_answer_schema(&request)).then_some("returns"));
+        unsupported_settings
+    }
+
+    /// Returns what the tools are bound to, as `patter.lock` records it.
+    pub fn bindings(&self) -> &Lock {
+        &self.parts.lock
+    }
+
+    /// Returns the hash of the bindings, which identifies exactly the tools that a run used.
+    pub fn bindings_hash(&self) -> &str {
+        &self.parts.lock_hash
+    }
+
+    /// Returns what a run needs to know about the agent.
+    pub fn spec(&self) -> &RunSpec {
+        &self.parts.spec
+    }
+
+    /// Returns the declared schema of a tool's arguments if the provider got a stricter one, in which `null` stands for an
+    /// omitted argument.
+    pub fn strict_schema(&self, tool: &str) -> Option<&Json> {
+        self.parts.declared_schemas.get(tool)
+    }
+
+    /// Adds the defaults that the agent declares to arguments and validates them against its declaration. The error is
+    /// meant for the model.
+    pub fn check_arguments(&self, tool: &str, arguments: &mut Json) -> Result<(), String> {
+        let Some(validator) = self.parts.validators.get(tool) else { return Ok(()) };
+        if let Json::Object(arguments) = arguments {
+            validator.fill_defaults(arguments);
+            let known = validator.definition().signature.parameters.iter().map(|parameter| parameter.name.as_str());
+            // A misspelt argument would otherwise go unnoticed.
+            if let Some(unknown) = arguments.keys().find(|name| !known.clone().any(|known| known == name.as_str())) {
+                let near = nearest(unknown, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                return Err(format!("`{tool}` has no parameter `{unknown}`{near}"));
+            }
+        }
+        validator.check_arguments(arguments).map_err(|mismatches| {
+            let mismatches: Vec<_> = mismatches.iter().map(ToString::to_string).collect();
+            format!("invalid arguments for `{tool}`: {}", mismatches.join("; "))
+        })
+    }
+
+    /// Returns the permissions of a run: the tools that the agent declares, its rules, and `others`.
+    pub fn permissions(&self, others: impl IntoIterator<Item = Rule>) -> Permissions {
+        let tools = self.parts.spec.tools.iter().filter_map(|callable| match &callable.target {
+            run::CallTarget::Tool { name, .. } => Some(name.clone()),
+            run::CallTarget::Agent { name } => FullName::parse(name).ok(),
+        });
+        Permissions::for_declared(tools).with_all(self.parts.rules.iter().cloned()).with_all(others)
+    }
+}
+
+/// Returns the schema of the input of an agent that serves as a tool.
+fn delegate_schema() -> Json {
+    json!({
+        "type": "object",
+        "properties": {"input": {"type": "string", "description": "The task, with everything the agent needs to know"}},
+        "required": ["input"],
+    })
+}
+
+fn description(project: &Project, agent: &str) -> String {
+    let found = project.agents().find(|(declaration, _)| declaration.name == agent).map(|(_, agent)| agent);
+    let description = found.and_then(|agent| agent.description().map(std::borrow::Cow::into_owned));
+    description.unwrap_or_else(|| format!("Asks the agent {agent}"))
+}
+
+/// Returns a schema as the provider of a model accepts it, and whether the provider can enforce it.
+fn provider_schema(schema: &Json, model: &ModelRef) -> (Json, bool) {
+    let Some(dialect) = model.provider.profile().dialect else { return (schema.clone(), false) };
+    let adapted = adapt(schema, dialect);
+    match dialect {
+        // A schema that loses constraints in strict mode is sent unchanged.
+        SchemaDialect::OpenAiStrict if adapted.fidelity() > Some(Fidelity::Preserved) => (schema.clone(), false),
+        SchemaDialect::OpenAiStrict => (adapted.schema, true),
+        SchemaDialect::Anthropic | SchemaDialect::Gemini => (adapted.schema, false),
+    }
+}

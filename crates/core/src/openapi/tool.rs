@@ -1,0 +1,112 @@
+//! Conversion of operations to tools.
+
+use super::importer::Importer;
+use super::operation::Operation;
+use super::parameter::{ParameterLocation, Parameters};
+use super::response::{Response, error_messages};
+use super::schema::Schemas;
+use super::security::{Credentials, Security};
+use crate::declare::template::Template;
+use crate::types::signature::Signature;
+use patter_gram::Value;
+use serde_json::Value as Json;
+
+/// A tool to be written.
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) location: String,
+    pub(super) properties: Vec<(String, Value)>,
+    pub(super) signature: Signature,
+}
+
+impl<'d> Importer<'_, 'd> {
+    /// Converts an operation to a tool. Returns `None`, with a warning, if that is not possible.
+    pub(super) fn tool(&mut self, operation: &Operation<'d>, server: &str, security: &Security<'d>) -> Option<Tool> {
+        let tool = self.try_tool(operation, server, security);
+        tool.map_err(|reason| self.warnings.add(format!("skipped: {reason}"))).ok()
+    }
+
+    fn try_tool(&mut self, operation: &Operation<'d>, server: &str, security: &Security<'d>) -> Result<Tool, String> {
+        if operation.object.get("callbacks").and_then(Json::as_object).is_some_and(|callbacks| !callbacks.is_empty()) {
+            self.warnings.add("`callbacks` are requests sent by the server; left out");
+        }
+        let credentials = security.credentials(operation, self.warnings);
+        let parameters = self.parameters(operation, &credentials)?;
+        let url = url(server, operation, &parameters)?;
+        let response = self.response(operation);
+        let properties =
+            properties(operation, url, &parameters, &response, credentials, error_messages(self.document, operation));
+        let signature = Schemas::signature(parameters.schema(), response.schema)?;
+        Ok(Tool { name: operation.name.clone(), location: operation.location(), properties, signature })
+    }
+}
+
+/// Returns the URL template, with the names of the parameters.
+fn url(server: &str, operation: &Operation<'_>, parameters: &Parameters) -> Result<String, String> {
+    let mut url = server.to_owned();
+    if !operation.path.starts_with('/') {
+        url.push('/');
+    }
+    let mut rest = operation.path;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (wire, after) = after.split_once('}').ok_or("the path has an unclosed `{`")?;
+        // A `$` before a placeholder would refer to an environment variable.
+        url.push_str(&before.strip_suffix('$').map_or_else(|| before.to_owned(), |before| format!("{before}%24")));
+        url.push_str(&format!("{{{}}}", parameters.path_parameter(wire).unwrap_or_default()));
+        rest = after;
+    }
+    url.push_str(rest);
+    match Template::parse(&url) {
+        Ok(_) => Ok(url),
+        Err(error) => Err(format!("the path is not a valid template: {error}")),
+    }
+}
+
+fn properties(
+    operation: &Operation<'_>,
+    url: String,
+    parameters: &Parameters,
+    response: &Response,
+    credentials: Credentials,
+    errors: Vec<(String, String)>,
+) -> Vec<(String, Value)> {
+    let map_of_texts = |entries: Vec<(String, String)>| {
+        Value::Map(entries.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
+    };
+    let mut query = parameters.templates(ParameterLocation::Query, operation.sends_body());
+    query.extend(credentials.query);
+    let mut headers = parameters.templates(ParameterLocation::Header, true);
+    headers
+        .extend(parameters.content_type.iter().map(|content_type| ("Content-Type".to_owned(), content_type.clone())));
+    headers.extend(credentials.headers);
+    let body = match &parameters.whole_body {
+        Some(name) => Some(Value::String(format!("{{{name}}}"))),
+        None => {
+            let fields =
+                parameters.templates(ParameterLocation::Body, !operation.sends_body() || parameters.renames_body());
+            (!fields.is_empty()).then(|| map_of_texts(fields))
+        }
+    };
+    let mut properties = vec![
+        ("description".to_owned(), Value::String(operation.description())),
+        ("method".to_owned(), operation.method.into()),
+        ("url".to_owned(), Value::String(url)),
+    ];
+    let mut add = |key: &str, value: Value| properties.push((key.to_owned(), value));
+    if !query.is_empty() {
+        add("query", map_of_texts(query));
+    }
+    if !headers.is_empty() {
+        add("headers", map_of_texts(headers));
+    }
+    if let Some(body) = body {
+        add("body", body);
+    }
+    if let Some(result) = response.result {
+        add("result", result.into());
+    }
+    if !errors.is_empty() {
+        add("errors", map_of_texts(errors));
+    }
+    properties
+}

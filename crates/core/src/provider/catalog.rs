@@ -1,0 +1,82 @@
+//! The list of all providers.
+
+use super::profile::{Backend, Endpoint, Profile};
+use super::{anthropic, built_in, google, ollama, openai};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// A provider of models.
+///
+/// ```
+/// use patter_core::provider::Provider;
+/// assert_eq!(Provider::parse("openai"), Some(Provider::OPENAI));
+/// assert_eq!(Provider::parse("gemini").unwrap().name(), "Google");
+/// assert_eq!(Provider::parse("nobody"), None);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Provider(&'static Profile);
+
+impl Provider {
+    /// OpenAI and compatible servers.
+    pub const OPENAI: Self = Self(&openai::PROFILE);
+    /// Anthropic.
+    pub const ANTHROPIC: Self = Self(&anthropic::PROFILE);
+    /// Google, for Gemini.
+    pub const GOOGLE: Self = Self(&google::PROFILE);
+    /// Ollama.
+    pub const OLLAMA: Self = Self(&ollama::PROFILE);
+    /// The built-in offline model.
+    pub const DEMO: Self = Self(&built_in::DEMO);
+    /// The built-in model that replies from a script.
+    pub const SCRIPTED: Self = Self(&built_in::SCRIPTED);
+
+    /// Every provider, in the order in which they are listed to users.
+    pub const ALL: [Self; 6] = [Self::OPENAI, Self::ANTHROPIC, Self::GOOGLE, Self::OLLAMA, Self::DEMO, Self::SCRIPTED];
+
+    /// Finds a provider by name or alias, ignoring case.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|provider| {
+            let profile = provider.profile();
+            let mut names = profile.aliases.iter().chain([&profile.name]);
+            names.any(|known| known.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// Returns the name, in its usual spelling.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Returns what Patter knows about the provider.
+    pub const fn profile(self) -> &'static Profile {
+        self.0
+    }
+
+    /// Returns the HTTP API of the provider; `None` for built-in models.
+    pub const fn endpoint(self) -> Option<&'static Endpoint> {
+        match &self.0.backend {
+            Backend::Http(endpoint) => Some(endpoint),
+            Backend::BuiltIn(_) => None,
+        }
+    }
+}
+
+impl PartialEq for Provider {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Provider {}
+
+impl Hash for Provider {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

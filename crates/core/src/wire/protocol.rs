@@ -1,0 +1,126 @@
+//! The operations of a wire, dispatched to the module of its protocol.
+
+use super::error::WireError;
+use super::framing::{Framing, Streaming};
+use super::json::is_json;
+use super::reply::{ReplyBuilder, ReplyParser};
+use super::stream::StreamDecoder;
+use super::{anthropic, chat, gemini, ollama, responses};
+use crate::message::request::{Reply, Request, Settings};
+use crate::provider::Wire;
+use serde::Serialize;
+
+impl Wire {
+    /// Returns the path of requests, relative to the base URL.
+    pub fn path(self, model_id: &str, streaming: Streaming) -> String {
+        match self {
+            Wire::Chat | Wire::ChatFunctions => "/chat/completions".to_owned(),
+            Wire::Responses => "/responses".to_owned(),
+            Wire::Anthropic => "/v1/messages".to_owned(),
+            Wire::Gemini => gemini::path(model_id, streaming),
+            Wire::Ollama => "/api/chat".to_owned(),
+        }
+    }
+
+    /// Returns the path of the list of models, relative to the base URL.
+    pub const fn models_path(self) -> &'static str {
+        match self {
+            Wire::Chat | Wire::ChatFunctions | Wire::Responses => "/models",
+            Wire::Anthropic => "/v1/models?limit=1",
+            Wire::Gemini => "/v1beta/models?pageSize=1",
+            Wire::Ollama => "/api/tags",
+        }
+    }
+
+    /// Writes a request as compact JSON, with keys in a stable order.
+    pub fn encode(self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
+        match self {
+            Wire::Chat => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Tools)),
+            Wire::ChatFunctions => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Functions)),
+            Wire::Responses => to_bytes(&responses::encode(request, streaming)),
+            Wire::Anthropic => to_bytes(&anthropic::encode(request, streaming)),
+            Wire::Gemini => to_bytes(&gemini::encode(request)),
+            Wire::Ollama => to_bytes(&ollama::encode(request, streaming)),
+        }
+    }
+
+    /// Parses a whole reply to a request.
+    pub fn decode(self, request: &Request<'_>, status: u16, body: &[u8]) -> Result<Reply, WireError> {
+        if !(200..300).contains(&status) {
+            return Err(WireError::from_status(status, body));
+        }
+        if !is_json(body) && !body.is_empty() {
+            return Err(WireError::unexpected(body));
+        }
+        let mut parser = self.reply_parser();
+        let mut builder = ReplyBuilder::new(request);
+        parser.parse_whole(body, &mut builder)?;
+        let opaque = parser.finish(&mut builder);
+        Ok(builder.build(self, opaque))
+    }
+
+    /// Returns a decoder for a streamed reply to a request.
+    pub fn stream_decoder(self, request: &Request<'_>) -> StreamDecoder {
+        StreamDecoder::new(self, self.framing(), self.reply_parser(), ReplyBuilder::new(request))
+    }
+
+    /// Checks that the beginning of a body can be a list of models.
+    pub fn check_models(self, body: &[u8]) -> Result<(), WireError> {
+        if is_json(body) { Ok(()) } else { Err(WireError::unexpected(body)) }
+    }
+
+    /// Returns the settings that are set but not supported by the wire. They are not sent.
+    ///
+    /// ```
+    /// use patter_core::{message::request::Settings, wire::Wire};
+    /// let settings = Settings { top_k: Some(40), seed: Some(1), ..Settings::default() };
+    /// assert_eq!(Wire::Anthropic.unsupported_settings(&settings), ["seed"]);
+    /// assert_eq!(Wire::Chat.unsupported_settings(&settings), ["topK"]);
+    /// ```
+    pub fn unsupported_settings(self, settings: &Settings) -> Vec<&'static str> {
+        let unsupported: &[&str] = match self {
+            Wire::Chat | Wire::ChatFunctions => &["topK"],
+            Wire::Responses => &["topK", "stop", "seed"],
+            Wire::Anthropic => &["seed"],
+            Wire::Gemini | Wire::Ollama => &[],
+        };
+        let Settings { temperature: _, top_p: _, top_k, max_tokens: _, stop, seed, reasoning_effort: _ } = settings;
+        let settings = [("topK", top_k.is_some()), ("stop", !stop.is_empty()), ("seed", seed.is_some())];
+        let names = settings.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name);
+        names.filter(|name| unsupported.contains(name)).collect()
+    }
+
+    /// Returns whether the schema of the answer is sent to the provider, which then enforces it. Anthropic does not
+    /// support it, Ollama cannot call tools with it, and Gemini before version 3 rejects it together with tools.
+    pub fn sends_answer_schema(self, request: &Request<'_>) -> bool {
+        let is_supported = match self {
+            Wire::Chat | Wire::ChatFunctions | Wire::Responses => true,
+            Wire::Gemini => gemini::supports_answer_schema(request),
+            Wire::Ollama => ollama::supports_answer_schema(request),
+            Wire::Anthropic => false,
+        };
+        is_supported && request.returns.is_some()
+    }
+
+    fn reply_parser(self) -> Box<dyn ReplyParser> {
+        match self {
+            Wire::Chat | Wire::ChatFunctions => Box::<chat::ChatParser>::default(),
+            Wire::Responses => Box::<responses::ResponsesParser>::default(),
+            Wire::Anthropic => Box::<anthropic::AnthropicParser>::default(),
+            Wire::Gemini => Box::<gemini::GeminiParser>::default(),
+            Wire::Ollama => Box::<ollama::OllamaParser>::default(),
+        }
+    }
+
+    const fn framing(self) -> Framing {
+        match self {
+            Wire::Ollama => Framing::Lines,
+            Wire::Chat | Wire::ChatFunctions | Wire::Responses | Wire::Anthropic | Wire::Gemini => Framing::Events,
+        }
+    }
+}
+
+/// Serializes a body. This could only fail for keys that are not strings, and there are none.
+fn to_bytes(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).unwrap_or_default()
+}

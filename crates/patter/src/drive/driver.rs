@@ -1,0 +1,152 @@
+//! The driver of a project's agents, and how it is configured.
+
+use super::approve::{Approver, RefusingApprover};
+use super::event::{Listener, RunEvent};
+use super::journal::Journal;
+use crate::model::ModelResolver;
+use crate::tool::{SharedState, Tool};
+use patter_core::compile::{CompileError, CompiledAgent};
+use patter_core::declare::Agent;
+use patter_core::declare::project::Project;
+use patter_core::library::Library;
+use patter_core::permission::{Permissions, Rule};
+use patter_core::provider::ModelRef;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Drives runs: calls models and tools, and asks for approval. Cheap to clone.
+#[derive(Clone)]
+pub struct Driver {
+    pub(super) project: Arc<Project>,
+    pub(super) library: Arc<Library<Tool>>,
+    pub(super) models: ModelResolver,
+    model: Option<ModelRef>,
+    pub(super) rules: Vec<Rule>,
+    pub(super) state: SharedState,
+    pub(super) approver: Arc<dyn Approver>,
+    pub(super) listener: Option<Listener>,
+    pub(super) journal: Option<Arc<dyn Journal>>,
+    /// The agents compiled so far, by name.
+    compiled: Arc<Mutex<HashMap<String, CompiledAgent>>>,
+}
+
+/// How the driver comes by a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    New,
+    /// The run was under way when a process ended.
+    Resumed,
+}
+
+impl Driver {
+    /// Returns a driver of the agents of a project, with the tools of a library.
+    pub fn new(project: Arc<Project>, library: Arc<Library<Tool>>, models: ModelResolver) -> Self {
+        Self {
+            project,
+            library,
+            models,
+            model: None,
+            rules: Vec::new(),
+            state: SharedState::default(),
+            approver: Arc::new(RefusingApprover),
+            listener: None,
+            journal: None,
+            compiled: Arc::default(),
+        }
+    }
+
+    /// Sets the model, overriding those of the agents.
+    #[must_use]
+    pub fn with_model(mut self, model: ModelRef) -> Self {
+        self.model = Some(model);
+        self.compiled = Arc::default();
+        self
+    }
+
+    /// Replaces the resolver of models, for example to answer from a [`ReplayModel`](crate::model::ReplayModel).
+    #[must_use]
+    pub fn with_models(mut self, models: ModelResolver) -> Self {
+        self.models = models;
+        self
+    }
+
+    /// Adds rules to those of the agents.
+    #[must_use]
+    pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.rules.extend(rules);
+        self
+    }
+
+    /// Sets the state that tools share.
+    #[must_use]
+    pub fn with_state(mut self, state: SharedState) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Sets the approver of calls. By default every call that needs approval is refused.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Arc::new(approver);
+        self
+    }
+
+    /// Sets the listener that receives events.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets the journal that runs are saved to.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Compiles an agent.
+    pub fn compile(&self, agent: &Agent) -> Result<CompiledAgent, CompileError> {
+        CompiledAgent::new(agent, &self.project, &self.library, self.model.clone())
+    }
+
+    /// Compiles an agent of the project by name, once: later calls return the same compiled agent. Returns `None` if there
+    /// is no such agent.
+    pub fn compile_named(&self, name: &str) -> Option<Result<CompiledAgent, CompileError>> {
+        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let compiled = match known {
+            Some(compiled) => Ok(compiled),
+            None => self.compile(&self.agent(name)?),
+        };
+        if let Ok(compiled) = &compiled {
+            let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(name.to_owned(), compiled.clone());
+        }
+        Some(compiled)
+    }
+
+    /// Returns whether another driver has the same agents and tools.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.project, &other.project) && Arc::ptr_eq(&self.library, &other.library)
+    }
+
+    /// Returns the project.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// Returns the library of tools.
+    pub fn library(&self) -> &Library<Tool> {
+        &self.library
+    }
+
+    /// Returns the permissions of an agent in its runs.
+    pub fn permissions(&self, compiled: &CompiledAgent) -> Permissions {
+        compiled.permissions(self.rules.iter().cloned())
+    }
+
+    /// Finds an agent of the project by name, including agents declared inside others.
+    pub fn agent(&self, name: &str) -> Option<Agent> {
+        self.project.find_agent(name)
+    }
+}

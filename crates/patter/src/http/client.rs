@@ -1,0 +1,174 @@
+//! The client: connections, proxies and redirects.
+
+use super::policy::{NetworkPolicy, normalize_host, parse_address};
+use super::resolve::{PolicyResolver, SystemResolver};
+use super::{HttpError, HttpRequest, HttpResponse, redirect, tls};
+use reqwest::Url;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The time limit for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// An HTTP client. Cheap to clone; clones share their connections.
+///
+/// It reads four variables: `SSL_CERT_FILE` is a file with certificates to trust in addition to those that browsers
+/// trust; `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` (or lowercase) configure proxies. A proxy resolves host names
+/// itself, so requests through one are checked here only for literal addresses and `localhost`; the proxy has to block
+/// other private hosts.
+///
+/// ```
+/// use patter::http::{HttpClient, NetworkPolicy};
+/// let client = HttpClient::new(NetworkPolicy::default(), |name| std::env::var(name).ok());
+/// # drop(client);
+/// ```
+#[derive(Clone)]
+pub struct HttpClient {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    policy: Arc<NetworkPolicy>,
+    variables: ClientVariables,
+    clients: OnceLock<Result<Clients, HttpError>>,
+}
+
+/// The variables that configure a client.
+struct ClientVariables {
+    cert_file: Option<String>,
+    https_proxy: Option<String>,
+    http_proxy: Option<String>,
+    no_proxy: Option<String>,
+}
+
+struct Clients {
+    /// The client for servers that must be public.
+    restricted: reqwest::Client,
+    /// The client for servers that the project allows by name.
+    unrestricted: reqwest::Client,
+    /// The hosts of proxies.
+    proxies: Vec<String>,
+}
+
+impl HttpClient {
+    /// Creates a client with a policy. `variable` looks up environment variables. Connections and certificates are set
+    /// up by the first request.
+    pub fn new(policy: NetworkPolicy, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let either = |name: &str| set(name).or_else(|| set(&name.to_ascii_lowercase()));
+        let variables = ClientVariables {
+            cert_file: set("SSL_CERT_FILE"),
+            https_proxy: either("HTTPS_PROXY"),
+            http_proxy: either("HTTP_PROXY"),
+            no_proxy: either("NO_PROXY"),
+        };
+        Self { inner: Arc::new(Inner { policy: Arc::new(policy), variables, clients: OnceLock::new() }) }
+    }
+
+    /// Sends a request and follows at most five redirects. Returns the response as soon as its head arrived, whatever
+    /// its status.
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let mut request = request;
+        for _ in 0..=MAX_REDIRECTS {
+            let client = self.client_for(&request.url)?;
+            let mut builder = client.request(request.method.clone(), request.url.clone());
+            builder = builder.headers(request.headers.clone());
+            if let Some(body) = &request.body {
+                builder = builder.body(body.clone());
+            }
+            let started = Instant::now();
+            let result = builder.send().await.map_err(|error| HttpError::from_reqwest(error, &request.url));
+            trace(&request, &result, started.elapsed());
+            let response = result?;
+            match redirect::next_request(&request, &response)? {
+                None => return Ok(HttpResponse::new(response)),
+                Some(next) => request = next,
+            }
+        }
+        Err(HttpError::TooManyRedirects(MAX_REDIRECTS))
+    }
+
+    /// Returns the client for a URL, if the policy allows it.
+    fn client_for(&self, url: &Url) -> Result<&reqwest::Client, HttpError> {
+        let clients = self.inner.clients.get_or_init(|| self.inner.build()).as_ref().map_err(Clone::clone)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(HttpError::Scheme(url.scheme().to_owned()));
+        }
+        let host = normalize_host(url.host_str().unwrap_or_default());
+        let port = url.port_or_known_default().unwrap_or(0);
+        if self.inner.policy.allows_host(&host, port) {
+            return Ok(&clients.unrestricted);
+        }
+        let is_local = || host == "localhost" || host.ends_with(".localhost") || clients.proxies.contains(&host);
+        let is_blocked = match parse_address(&host) {
+            Some(address) => !self.inner.policy.allows_address(address),
+            None => !clients.proxies.is_empty() && is_local(),
+        };
+        if is_blocked {
+            return Err(HttpError::PrivateAddress { host, port, address: None });
+        }
+        Ok(&clients.restricted)
+    }
+}
+
+impl Inner {
+    fn build(&self) -> Result<Clients, HttpError> {
+        let ClientVariables { cert_file, https_proxy, http_proxy, no_proxy } = &self.variables;
+        let tls = tls::config(cert_file.as_deref())?;
+        let mut proxies = Vec::new();
+        let mut hosts = Vec::new();
+        type BuildProxy = fn(&str) -> reqwest::Result<reqwest::Proxy>;
+        let schemes: [(_, _, BuildProxy); 2] = [
+            ("HTTPS_PROXY", https_proxy, |url| reqwest::Proxy::https(url)),
+            ("HTTP_PROXY", http_proxy, |url| reqwest::Proxy::http(url)),
+        ];
+        for (name, value, build) in schemes {
+            let Some(value) = value else { continue };
+            let full = if value.contains("://") { value.clone() } else { format!("http://{value}") };
+            // The value is not shown, since it may contain a password.
+            let invalid = || HttpError::Setup(format!("`{name}` is not a valid proxy URL"));
+            let url = Url::parse(&full).map_err(|_| invalid())?;
+            hosts.push(normalize_host(url.host_str().ok_or_else(invalid)?));
+            let exceptions = no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+            proxies.push(build(&full).map_err(|_| invalid())?.no_proxy(exceptions));
+        }
+        let builder = || {
+            let mut builder = reqwest::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .connect_timeout(CONNECT_TIMEOUT)
+                .user_agent(concat!("patter/", env!("CARGO_PKG_VERSION")))
+                .no_proxy();
+            for proxy in &proxies {
+                builder = builder.proxy(proxy.clone());
+            }
+            builder
+        };
+        let failed = |error| HttpError::Setup(format!("cannot set up the HTTP client: {error}"));
+        let resolver = PolicyResolver { policy: Arc::clone(&self.policy), proxies: hosts.clone() };
+        let restricted = builder().dns_resolver(resolver).build().map_err(failed)?;
+        let unrestricted = builder().dns_resolver(SystemResolver).build().map_err(failed)?;
+        Ok(Clients { restricted, unrestricted, proxies: hosts })
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("policy", &self.inner.policy).finish_non_exhaustive()
+    }
+}
+
+/// Logs a request. Only the host of the URL is shown: the rest may contain secrets.
+fn trace(request: &HttpRequest, result: &Result<reqwest::Response, HttpError>, duration: Duration) {
+    let method = request.method.as_str();
+    let host = request.url.host_str();
+    match result {
+        Ok(response) => tracing::debug!(method, host, status = response.status().as_u16(), ?duration, "HTTP request"),
+        Err(error) => tracing::debug!(method, host, %error, cause = error.cause(), ?duration, "HTTP request failed"),
+    }
+}

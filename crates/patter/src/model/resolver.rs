@@ -1,0 +1,53 @@
+//! Finding the model for a name.
+
+use super::demo::DemoModel;
+use super::error::ModelError;
+use super::http::HttpModel;
+use super::interface::Model;
+use super::rate_limit::RateLimiter;
+use super::scripted::ScriptedModel;
+use crate::project::{Environment, ModelsConfig};
+use patter_core::provider::{Backend, BuiltIn, ModelRef, Provider};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Finds the model that a name refers to.
+pub type ModelResolver = Arc<dyn Fn(&ModelRef) -> Result<Arc<dyn Model>, ModelError> + Send + Sync>;
+
+/// Returns a resolver that takes keys and addresses from an environment. Models with the same name share connections, and
+/// models of the same provider share its rate limits. `scripted/FILE` is a script.
+pub fn model_resolver(environment: &Environment) -> ModelResolver {
+    model_resolver_with_config(environment, &ModelsConfig::default())
+}
+
+/// Returns a resolver that also uses the settings of `patter.toml`, which the environment overrides.
+pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConfig) -> ModelResolver {
+    let environment = environment.clone();
+    let config = config.clone();
+    let known: Mutex<HashMap<ModelRef, Arc<dyn Model>>> = Mutex::default();
+    // One per provider, because the environment contains one address and one key for each.
+    let limiters: HashMap<Provider, Arc<RateLimiter>> =
+        Provider::ALL.into_iter().map(|provider| (provider, Arc::default())).collect();
+    Arc::new(move |name| {
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = known.get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let model: Arc<dyn Model> = match &name.provider.profile().backend {
+            Backend::Http(_) => {
+                let limiter = limiters.get(&name.provider).cloned().unwrap_or_default();
+                Arc::new(HttpModel::with_config(name, &environment, &config)?.with_rate_limiter(limiter))
+            }
+            Backend::BuiltIn(BuiltIn::Demo) => Arc::new(DemoModel),
+            Backend::BuiltIn(BuiltIn::Scripted) => Arc::new(read_script(&name.id)?),
+        };
+        known.insert(name.clone(), Arc::clone(&model));
+        Ok(model)
+    })
+}
+
+fn read_script(path: &str) -> Result<ScriptedModel, ModelError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| ModelError::config(format!("cannot read `{path}`: {error}")))?;
+    ScriptedModel::parse(path, &text).map_err(|error| ModelError::config(error.to_string()))
+}

@@ -1,0 +1,142 @@
+//! Finding and reading the files of a project.
+
+use ignore::WalkBuilder;
+use patter_core::declare::project::Project;
+use patter_core::gram::Dialect;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The name of the configuration file, which marks the root of a project.
+pub const CONFIG: &str = "patter.toml";
+
+/// A project read from disk.
+#[derive(Debug)]
+pub struct LoadedProject {
+    /// The files, read together.
+    pub project: Project,
+    /// The requested files, by their index in the project.
+    pub selected: BTreeSet<usize>,
+    /// The files and folders that could not be read.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+/// An error while reading a project.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// `patter.toml` is malformed.
+    #[error("cannot read `{}`: {message}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        message: String,
+    },
+    /// A folder has no gram files.
+    #[error("no *.gram files in `{}`", .0.display())]
+    Empty(PathBuf),
+}
+
+/// Finds the root of the current folder's project: the nearest folder with a `patter.toml`, starting with the current
+/// folder. The current folder is returned as `.`, so that its files have short names.
+pub fn find_root() -> Option<PathBuf> {
+    if Path::new(CONFIG).is_file() {
+        return Some(PathBuf::from("."));
+    }
+    let current = std::env::current_dir().ok()?;
+    current.ancestors().find(|folder| folder.join(CONFIG).is_file()).map(Path::to_owned)
+}
+
+/// Finds the root of the project that a file belongs to, or that of the current folder if it belongs to none.
+///
+/// An agent runs under the rules of its own project, whatever the current folder is.
+pub fn find_root_of(path: &Path) -> Option<PathBuf> {
+    let full = path.canonicalize().ok();
+    let found = full.as_deref().and_then(|full| full.ancestors().find(|folder| folder.join(CONFIG).is_file()));
+    let current = find_root();
+    match (found, current) {
+        (Some(found), Some(current)) if current.canonicalize().is_ok_and(|current| current == found) => Some(current),
+        (Some(found), _) => Some(found.to_owned()),
+        (None, current) => current,
+    }
+}
+
+impl LoadedProject {
+    /// Reads files and folders. Within a project (a folder with a `patter.toml`) all its files are read, since they may
+    /// refer to one another; otherwise only the given ones.
+    pub fn read(paths: &[PathBuf], root: Option<&Path>, dialect: Dialect) -> Result<Self, LoadError> {
+        Self::read_excluding(paths, root, dialect, &[])
+    }
+
+    /// Reads files and folders like [`LoadedProject::read`], but without some files of the project around them.
+    pub fn read_excluding(
+        paths: &[PathBuf],
+        root: Option<&Path>,
+        dialect: Dialect,
+        excluded: &[PathBuf],
+    ) -> Result<Self, LoadError> {
+        let mut unreadable = Vec::new();
+        let mut named = Vec::new();
+        for path in paths {
+            let found = gram_files(path, &mut unreadable);
+            if found.is_empty() && path.is_dir() {
+                return Err(LoadError::Empty(path.clone()));
+            }
+            named.extend(found);
+        }
+        // A file may be given twice, also through links; it is read once.
+        let mut known = BTreeSet::new();
+        let mut is_new = |path: &PathBuf| path.canonicalize().map_or(true, |path| known.insert(path));
+        named.retain(&mut is_new);
+        let mut files = named.clone();
+        let _ = excluded.iter().filter(|path| is_new(path)).count();
+        if let Some(root) = root {
+            files.extend(gram_files(root, &mut unreadable).into_iter().filter(is_new));
+        }
+        let mut contents = Vec::new();
+        let mut selected = BTreeSet::new();
+        for (index, path) in files.iter().enumerate() {
+            match std::fs::read(path) {
+                Ok(bytes) => {
+                    if index < named.len() {
+                        selected.insert(contents.len());
+                    }
+                    contents.push((path.display().to_string(), bytes));
+                }
+                Err(error) => unreadable.push((path.clone(), error)),
+            }
+        }
+        Ok(Self { project: Project::read_dialect(contents, dialect), selected, unreadable })
+    }
+}
+
+/// Finds the gram files of a path: the file itself, or all `*.gram` files below a folder, in a stable order.
+///
+/// Hidden files, files that `.gitignore` excludes and special files such as pipes are skipped. Folders that cannot be
+/// searched are added to `unreadable`.
+pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    let mut files = Vec::new();
+    for entry in WalkBuilder::new(path).require_git(false).sort_by_file_name(OsStr::cmp).build() {
+        match entry {
+            Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) && entry.path().is_file() => {
+                files.push(strip_dot(entry.into_path()));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let message = error.to_string();
+                unreadable.push((path.to_owned(), error.into_io_error().unwrap_or_else(|| io::Error::other(message))));
+            }
+        }
+    }
+    files
+}
+
+/// Removes the leading `./` from a path.
+pub(super) fn strip_dot(path: PathBuf) -> PathBuf {
+    path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
+}

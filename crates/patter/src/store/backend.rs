@@ -1,0 +1,48 @@
+//! What every database provides: a store, and claims on its sessions.
+
+use super::error::StoreError;
+use super::id::SessionId;
+use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
+use crate::tool::BoxFuture;
+
+/// A store of sessions. An operation that fails has changed nothing, unless it timed out or the connection broke; read the
+/// session again to find out.
+pub trait Store: Send + Sync {
+    /// Creates a session and claims it.
+    fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>>;
+
+    /// Claims a session, or fails with [`StoreError::Busy`] without waiting for its holder.
+    fn claim<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>>;
+
+    /// Returns a consistent snapshot of a session with its entries.
+    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>>;
+
+    /// Returns the most recently changed sessions, newest first.
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
+
+    /// Returns the ids with a prefix, sorted.
+    fn ids<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>>;
+
+    /// Deletes a session that nobody has claimed.
+    fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+/// The exclusive right to append to a session. Dropping it releases the session.
+pub trait Claim: Send {
+    /// Returns the id of the session.
+    fn id(&self) -> &SessionId;
+
+    /// Returns the number of entries in the log, as far as this claim knows.
+    fn entries(&self) -> u64;
+
+    /// Appends entries to the log and sets the state, atomically. There may be no entries.
+    ///
+    /// If the future is dropped or the connection breaks, the entries may or may not be appended. Retrying neither loses
+    /// nor duplicates entries: if they were appended, it fails with [`StoreError::Conflict`].
+    fn append<'a>(
+        &'a mut self,
+        entries: &'a [String],
+        state: SessionState,
+        now_ms: u64,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+}

@@ -1,0 +1,89 @@
+//! Rows of the databases: how sessions and entries are stored, whichever the database.
+
+use super::error::StoreError;
+use super::id::SessionId;
+use super::session::{SessionState, SessionSummary, StoredSession};
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
+
+/// A row with the metadata of a session, as [`summary_columns!`] selects it.
+pub(super) type SummaryRow = (String, String, String, i64, i64, i64, String, Option<String>);
+
+/// A row with the number of an entry, and the entry.
+pub(super) type EntryRow = (i64, String);
+
+/// The columns of a [`SummaryRow`], to insert into a statement.
+macro_rules! summary_columns {
+    () => {
+        "id, agent, title, created_ms, changed_ms, entries, state, forked_from"
+    };
+}
+pub(super) use summary_columns;
+
+/// Converts rows to the metadata of sessions.
+pub(super) fn summaries(rows: Vec<SummaryRow>) -> Result<Vec<SessionSummary>, StoreError> {
+    rows.into_iter().map(summary).collect()
+}
+
+/// Converts rows to ids.
+pub(super) fn session_ids(rows: &[String]) -> Result<Vec<SessionId>, StoreError> {
+    Ok(rows.iter().map(|id| SessionId::parse(id)).collect::<Result<_, _>>()?)
+}
+
+/// Converts rows to a session, and checks that no entry is missing.
+pub(super) async fn stored_session(
+    row: SummaryRow,
+    mut rows: BoxStream<'_, Result<EntryRow, sqlx::Error>>,
+    failed: impl Fn(sqlx::Error) -> StoreError,
+) -> Result<StoredSession, StoreError> {
+    let summary = summary(row)?;
+    let mut entries = Vec::new();
+    let missing = |number: usize| {
+        let id = &summary.id;
+        StoreError::Failed { message: format!("the log of session `{id}` is damaged: entry {number} is missing") }
+    };
+    while let Some((number, entry)) = rows.try_next().await.map_err(&failed)? {
+        if number != to_i64(entries.len() as u64) {
+            return Err(missing(entries.len()));
+        }
+        entries.push(entry);
+    }
+    if entries.len() as u64 != summary.entries {
+        return Err(missing(entries.len()));
+    }
+    Ok(StoredSession { summary, entries })
+}
+
+fn summary(row: SummaryRow) -> Result<SessionSummary, StoreError> {
+    let (id, agent, title, created_ms, changed_ms, entries, state, forked_from) = row;
+    let damaged = || StoreError::Failed { message: format!("the record of session `{id}` is damaged") };
+    let number = |number: i64| u64::try_from(number).map_err(|_| damaged());
+    let state = [SessionState::Idle, SessionState::Running].into_iter().find(|known| known.as_str() == state);
+    Ok(SessionSummary {
+        created_ms: number(created_ms)?,
+        changed_ms: number(changed_ms)?,
+        entries: number(entries)?,
+        state: state.ok_or_else(damaged)?,
+        forked_from: forked_from.as_deref().map(SessionId::parse).transpose()?,
+        id: SessionId::parse(&id)?,
+        agent,
+        title,
+    })
+}
+
+/// Checks that both databases accept entries: PostgreSQL refuses NUL characters, which JSON text never contains.
+pub(super) fn check_entries(entries: &[String]) -> Result<(), StoreError> {
+    match entries.iter().position(|entry| entry.contains('\0')) {
+        Some(index) => Err(StoreError::Entry { index }),
+        None => Ok(()),
+    }
+}
+
+/// Converts a number to the integers of databases.
+pub(super) fn to_i64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}

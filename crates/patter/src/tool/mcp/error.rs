@@ -1,0 +1,136 @@
+//! Errors of MCP servers.
+
+use crate::tool::ToolFailure;
+use crate::tool::redact::Redactor;
+use patter_core::text::{format_duration, truncate};
+use rmcp::ServiceError;
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+/// The number of characters that are shown of a server's message.
+pub(super) const MAX_MESSAGE_CHARS: usize = 4096;
+
+/// An error of a server, for all callers that wait for it.
+#[derive(Clone)]
+pub(super) struct McpError {
+    pub(super) message: String,
+    pub(super) detail: String,
+    pub(super) retry: RetryAdvice,
+}
+
+/// Whether to retry at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RetryAdvice {
+    /// The next attempt may succeed.
+    Soon,
+    /// The next attempt will fail too until someone fixes the cause.
+    Later,
+}
+
+impl McpError {
+    fn new(message: String, detail: String, retry: RetryAdvice) -> Self {
+        Self { message, detail, retry }
+    }
+
+    pub(super) fn cannot_start(server: &str, command: &str, error: &io::Error) -> Self {
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => format!("`{command}` was not found, or its working folder does not exist"),
+            io::ErrorKind::PermissionDenied => format!("permission denied to run `{command}`"),
+            _ => format!("`{command}` failed to start"),
+        };
+        let message = format!("cannot start the MCP server `{server}`: {reason}");
+        Self::new(message, error.to_string(), RetryAdvice::Later)
+    }
+
+    pub(super) fn slow_start(server: &str, limit: Duration, detail: String) -> Self {
+        let message = format!("the MCP server `{server}` was not ready within {}", format_duration(limit));
+        Self::new(message, detail, RetryAdvice::Later)
+    }
+
+    pub(super) fn early_exit(server: &str, detail: String) -> Self {
+        let message = format!("the MCP server `{server}` exited before it was ready");
+        Self::new(message, detail, RetryAdvice::Soon)
+    }
+
+    pub(super) fn refused_start(server: &str, reason: &str, detail: String) -> Self {
+        let reason = truncate(reason, MAX_MESSAGE_CHARS);
+        let message = format!("the MCP server `{server}` refused to start: {reason}");
+        Self::new(message, detail, RetryAdvice::Later)
+    }
+
+    pub(super) fn unreachable(server: &str, detail: String) -> Self {
+        let message = format!("cannot connect to the MCP server `{server}`");
+        Self::new(message, detail, RetryAdvice::Soon)
+    }
+
+    pub(super) fn unauthorized(server: &str, status: u16, detail: String) -> Self {
+        let message = format!("the MCP server `{server}` denied access ({status}); check its `headers`");
+        Self::new(message, detail, RetryAdvice::Later)
+    }
+
+    pub(super) fn unstable(server: &str) -> Self {
+        let message = format!("the MCP server `{server}` keeps exiting shortly after it starts");
+        Self::new(message, String::new(), RetryAdvice::Later)
+    }
+
+    pub(super) fn from_request(server: &str, error: &ServiceError) -> Self {
+        let message = match error {
+            ServiceError::Timeout { timeout } => {
+                let message = format!("the MCP server `{server}` did not respond within {}", format_duration(*timeout));
+                return Self::new(message, String::new(), RetryAdvice::Soon);
+            }
+            ServiceError::McpError(error) => {
+                let message = truncate(&error.message, MAX_MESSAGE_CHARS);
+                format!("the MCP server `{server}` returned an error: {message}")
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                format!("lost the connection to the MCP server `{server}` before it responded")
+            }
+            _ => format!("the MCP server `{server}` sent an invalid response"),
+        };
+        Self::new(message, error_chain(error), RetryAdvice::Soon)
+    }
+
+    /// Changes the detail for the operator.
+    pub(super) fn map_detail(mut self, change: impl FnOnce(String) -> String) -> Self {
+        self.detail = change(self.detail);
+        self
+    }
+
+    pub(super) fn failure(&self, redactor: &Redactor) -> ToolFailure {
+        let failure = ToolFailure::new(redactor.redact(&self.message));
+        if self.detail.is_empty() { failure } else { failure.with_detail(redactor.redact(&self.detail)) }
+    }
+}
+
+/// Returns the messages of an error and its causes, without the names of types.
+pub(super) fn error_chain(error: &dyn Error) -> String {
+    let mut chain = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let message = cause.to_string();
+        if !chain.contains(&message) {
+            chain.push_str(": ");
+            chain.push_str(&message);
+        }
+        source = cause.source();
+    }
+    truncate(&strip_type_names(&chain), MAX_MESSAGE_CHARS)
+}
+
+/// Removes type names in brackets, as in `Transport [a::B<C>] error`.
+fn strip_type_names(text: &str) -> String {
+    let mut stripped = String::new();
+    let mut rest = text;
+    while let Some((before, (inside, after))) =
+        rest.split_once('[').and_then(|(before, after)| Some((before, after.split_once(']')?)))
+    {
+        match inside.contains("::") {
+            true => stripped.push_str(before.trim_end()),
+            false => stripped.extend([before, "[", inside, "]"]),
+        }
+        rest = after;
+    }
+    stripped + rest
+}

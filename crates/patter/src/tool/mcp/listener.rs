@@ -1,0 +1,89 @@
+//! Notifications and requests that a server sends on its own.
+
+use crate::tool::ToolContext;
+use crate::tool::redact::Redactor;
+use patter_core::text::truncate;
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of characters that are passed on of a progress message.
+const MAX_PROGRESS_CHARS: usize = 500;
+
+/// Handles notifications of a server, and declines its requests.
+#[derive(Clone)]
+pub(super) struct ServerListener {
+    redactor: Arc<Redactor>,
+    progress: Arc<Mutex<HashMap<ProgressToken, CallProgress>>>,
+    is_list_stale: Arc<AtomicBool>,
+}
+
+/// The context of a call, and the last progress that was reported to it.
+struct CallProgress {
+    context: ToolContext,
+    last: f64,
+}
+
+impl ServerListener {
+    pub(super) fn new(redactor: &Arc<Redactor>) -> Self {
+        Self { redactor: Arc::clone(redactor), progress: Arc::default(), is_list_stale: Arc::default() }
+    }
+
+    /// Returns whether the list of tools changed since the last call of this method.
+    pub(super) fn take_stale(&self) -> bool {
+        self.is_list_stale.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes that the list of tools changed.
+    pub(super) fn set_stale(&self) {
+        self.is_list_stale.store(true, Ordering::Release);
+    }
+
+    /// Reports progress with a token to the context of a call.
+    pub(super) fn subscribe(&self, token: ProgressToken, context: &ToolContext) {
+        self.progress().insert(token, CallProgress { context: context.clone(), last: f64::NEG_INFINITY });
+    }
+
+    /// Stops reporting progress with a token.
+    pub(super) fn unsubscribe(&self, token: &ProgressToken) {
+        self.progress().remove(token);
+    }
+
+    fn progress(&self) -> MutexGuard<'_, HashMap<ProgressToken, CallProgress>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientHandler for ServerListener {
+    fn get_info(&self) -> ClientConfig {
+        // No capabilities: sampling and elicitation are not supported.
+        let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), client)
+    }
+
+    // The default handler declines sampling and elicitation, but returns an empty list of roots.
+    #[expect(deprecated, reason = "current servers ask for roots")]
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<rmcp::model::ListRootsRequestMethod>())
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let mut progress = self.progress();
+        let Some(call) = progress.get_mut(&params.progress_token) else { return };
+        // Notifications may arrive out of order; progress never goes back.
+        if params.progress <= call.last {
+            return;
+        }
+        call.last = params.progress;
+        let fraction = params.total.filter(|total| *total > 0.0).map(|total| (params.progress / total).clamp(0.0, 1.0));
+        let message = self.redactor.redact(&params.message.unwrap_or_default());
+        call.context.progress(fraction, truncate(&message, MAX_PROGRESS_CHARS));
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.set_stale();
+    }
+}

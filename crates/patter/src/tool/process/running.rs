@@ -1,0 +1,208 @@
+//! Processes that run to their end, with bounded output.
+
+use super::{OutputTail, ProcessGroup, read_chunks};
+use std::future::pending;
+use std::io;
+use std::mem;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// The time that a group has to exit after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// The time for reading the rest of the output after a program exited: a process that it left behind may keep the pipes
+/// open.
+const DRAIN: Duration = Duration::from_millis(500);
+/// The number of bytes to make room for before each read.
+const CHUNK: usize = 16 * 1024;
+
+/// A running process and everything it starts. Dropping it terminates the group, and kills it after a grace period.
+pub(crate) struct RunningProcess {
+    /// The leader, until it was waited for.
+    child: Option<Child>,
+    group: ProcessGroup,
+    /// The pipes stay open until the end, so that a program can write while it terminates.
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    on_drop: OnDrop,
+}
+
+/// The way to end a group that is dropped before its leader exited.
+enum OnDrop {
+    /// It is terminated, and killed after a grace period.
+    Terminate,
+    /// It is killed at once.
+    Kill,
+}
+
+/// The outcome of a process.
+pub(crate) enum ProcessOutcome {
+    /// It exited.
+    Exited(ProcessOutput),
+    /// It wrote more than the limit, and was killed.
+    OutputLimit {
+        /// The end of its stderr.
+        stderr: OutputTail,
+    },
+}
+
+/// The output of a process that exited.
+pub(crate) struct ProcessOutput {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: OutputTail,
+    /// Whether a process that left the group still keeps the pipes open.
+    pub(crate) is_held_open: bool,
+}
+
+/// The marker of an output that exceeds its limit.
+struct OutputLimitExceeded;
+
+impl RunningProcess {
+    /// Spawns a process as the leader of a group. [`RunningProcess::run`] reads its stdout and stderr.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, group) = ProcessGroup::spawn(command)?;
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
+        Ok(Self { child: Some(child), group, stdout, stderr, on_drop: OnDrop::Terminate })
+    }
+
+    /// Writes stdin, reads the output and waits for the end, concurrently. Stdout may have at most `max_stdout` bytes;
+    /// of stderr the last `stderr_tail` bytes are kept.
+    pub(crate) async fn run(
+        mut self,
+        stdin: Vec<u8>,
+        max_stdout: usize,
+        stderr_tail: usize,
+    ) -> io::Result<ProcessOutcome> {
+        let Some(child) = &mut self.child else {
+            return Err(io::Error::other("the process has been waited for"));
+        };
+        let stdin_pipe = child.stdin.take();
+        let mut stdout = Vec::new();
+        let mut stderr = OutputTail::new(stderr_tail);
+        let mut is_held_open = false;
+        let status = {
+            let mut pipes = Box::pin(async {
+                let output = read_limited(&mut self.stdout, &mut stdout, max_stdout);
+                let errors = read_tail(&mut self.stderr, &mut stderr);
+                tokio::try_join!(output, errors, write_all(stdin_pipe, stdin)).map(|_| ())
+            });
+            tokio::select! {
+                status = child.wait() => {
+                    // Processes that are left in the group would keep the pipes open.
+                    self.group.kill();
+                    match timeout(DRAIN, pipes).await {
+                        Ok(Ok(())) => Ok(status?),
+                        Ok(Err(exceeded)) => Err(exceeded),
+                        Err(_) => {
+                            is_held_open = true;
+                            Ok(status?)
+                        }
+                    }
+                }
+                read = pipes.as_mut() => match read {
+                    Ok(()) => Ok(child.wait().await?),
+                    Err(exceeded) => Err(exceeded),
+                },
+            }
+        };
+        self.group.kill();
+        if status.is_err() {
+            timeout(GRACE, child.wait()).await.ok();
+        }
+        self.child = None;
+        Ok(match status {
+            Ok(status) => ProcessOutcome::Exited(ProcessOutput { status, stdout, stderr, is_held_open }),
+            Err(OutputLimitExceeded) => ProcessOutcome::OutputLimit { stderr },
+        })
+    }
+
+    /// Terminates the group, kills what is left of it, and waits for the leader, so that it does not become a zombie.
+    async fn terminate(mut self) {
+        self.group.terminate();
+        if let Some(child) = &mut self.child {
+            let output = async { tokio::join!(discard(&mut self.stdout), discard(&mut self.stderr), pending::<()>()) };
+            tokio::select! {
+                _ = timeout(GRACE, child.wait()) => {}
+                _ = output => {}
+            }
+            self.group.kill();
+            timeout(GRACE, child.wait()).await.ok();
+        }
+        self.child = None;
+    }
+}
+
+impl Drop for RunningProcess {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        match (&self.on_drop, Handle::try_current()) {
+            (OnDrop::Terminate, Ok(runtime)) => {
+                let process = Self {
+                    child: Some(child),
+                    group: mem::take(&mut self.group),
+                    stdout: self.stdout.take(),
+                    stderr: self.stderr.take(),
+                    // A runtime that shuts down drops the task, at once or later.
+                    on_drop: OnDrop::Kill,
+                };
+                runtime.spawn(process.terminate());
+            }
+            (OnDrop::Terminate | OnDrop::Kill, _) => {
+                self.group.kill();
+                // No task can wait for the child later, and its end takes only a moment.
+                for _ in 0..100 {
+                    if !matches!(child.try_wait(), Ok(None)) {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+}
+
+/// Writes all of stdin. A process need not read it.
+async fn write_all(pipe: Option<ChildStdin>, bytes: Vec<u8>) -> Result<(), OutputLimitExceeded> {
+    if let Some(mut pipe) = pipe {
+        pipe.write_all(&bytes).await.ok();
+    }
+    Ok(())
+}
+
+async fn read_limited(
+    pipe: &mut Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+    limit: usize,
+) -> Result<(), OutputLimitExceeded> {
+    let Some(pipe) = pipe else { return Ok(()) };
+    while bytes.len() <= limit {
+        bytes.reserve(CHUNK);
+        // A pipe that cannot be read counts as closed.
+        if pipe.read_buf(bytes).await.unwrap_or(0) == 0 {
+            return Ok(());
+        }
+    }
+    Err(OutputLimitExceeded)
+}
+
+async fn read_tail(
+    pipe: &mut Option<impl AsyncRead + Unpin>,
+    tail: &mut OutputTail,
+) -> Result<(), OutputLimitExceeded> {
+    if let Some(pipe) = pipe {
+        read_chunks(pipe, |chunk| tail.push(chunk)).await;
+    }
+    Ok(())
+}
+
+async fn discard(pipe: &mut Option<impl AsyncRead + Unpin>) {
+    if let Some(pipe) = pipe {
+        read_chunks(pipe, |_| {}).await;
+    }
+}

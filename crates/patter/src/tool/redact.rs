@@ -1,0 +1,97 @@
+//! Removing secrets from what models and people read.
+
+use super::ToolFailure;
+use serde_json::Value as Json;
+
+/// The default replacement of a secret.
+const REDACTED: &str = "[redacted]";
+/// The length in bytes from which a value is treated as a secret: replacing every `1` would ruin a result and hide
+/// nothing.
+pub(crate) const MIN_LENGTH: usize = 4;
+
+/// Replaces secrets in texts and values.
+#[derive(Default)]
+pub(crate) struct Redactor {
+    /// The secrets with their replacements, the longest first, so that one that contains another is replaced as a whole.
+    secrets: Vec<(String, String)>,
+}
+
+impl Redactor {
+    /// Creates a redactor that replaces values by `[redacted]`.
+    pub(crate) fn new(values: &[String]) -> Self {
+        let mut redactor = Self::default();
+        for value in values {
+            redactor.add(value.trim(), REDACTED);
+        }
+        redactor
+    }
+
+    /// Adds a secret, unless it is too short or known.
+    pub(crate) fn add(&mut self, secret: &str, replacement: &str) {
+        if secret.len() < MIN_LENGTH || self.secrets.iter().any(|(known, _)| known == secret) {
+            return;
+        }
+        self.secrets.push((secret.to_owned(), replacement.to_owned()));
+        self.secrets.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
+    }
+
+    /// Returns the length of the longest secret in bytes.
+    pub(crate) fn longest(&self) -> usize {
+        self.secrets.first().map_or(0, |(secret, _)| secret.len())
+    }
+
+    /// Returns how many bytes at the start of a truncated text may be the rest of a secret: the length of the longest
+    /// one, and the growth of a character that was cut and is shown as `�`.
+    pub(crate) fn margin(&self) -> usize {
+        if self.secrets.is_empty() { 0 } else { self.longest() + 8 }
+    }
+
+    /// Replaces the secrets in a text.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, (secret, replacement)| {
+            if text.contains(secret.as_str()) { text.replace(secret.as_str(), replacement) } else { text }
+        })
+    }
+
+    /// Replaces the secrets in a text whose start was cut off, maybe within a secret, and removes the margin.
+    pub(crate) fn redact_tail(&self, text: &str) -> String {
+        let margin = self.margin();
+        let occurrences = self
+            .secrets
+            .iter()
+            .flat_map(|(secret, _)| text.match_indices(secret.as_str()).map(|(at, found)| (at, at + found.len())));
+        let crossing = occurrences.filter(|(start, end)| *start < margin && *end > margin);
+        let from = crossing.map(|(_, end)| end).max().unwrap_or(margin);
+        let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+        self.redact(text.get(from..).unwrap_or_default())
+    }
+
+    /// Replaces the secrets in a value: in texts, in keys, and numbers that are secrets.
+    pub(crate) fn redact_json(&self, value: Json) -> Json {
+        if self.secrets.is_empty() {
+            return value;
+        }
+        match value {
+            Json::String(text) => Json::String(self.redact(&text)),
+            Json::Array(items) => items.into_iter().map(|item| self.redact_json(item)).collect(),
+            Json::Object(entries) => {
+                entries.into_iter().map(|(key, value)| (self.redact(&key), self.redact_json(value))).collect()
+            }
+            Json::Number(number) => {
+                let digits = number.to_string();
+                let known = self.secrets.iter().find(|(secret, _)| *secret == digits);
+                known.map_or(Json::Number(number), |(_, replacement)| Json::String(replacement.clone()))
+            }
+            other @ (Json::Null | Json::Bool(_)) => other,
+        }
+    }
+
+    /// Replaces the secrets in a failure.
+    pub(crate) fn redact_failure(&self, failure: &ToolFailure) -> ToolFailure {
+        let redacted = ToolFailure::new(self.redact(failure.message()));
+        match failure.detail() {
+            Some(detail) => redacted.with_detail(self.redact(detail)),
+            None => redacted,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A server that is unusual in every way that is allowed, and in some that are not.
+
+use super::{call, tool, unusual};
+use patter::check::{Options, check};
+use patter::project::{Config, Environment, Project, ServerReport, ServerSelection, Tools};
+use patter::tool::mcp::{ToolWarning, declarations};
+use patter::tool::{Effect, Tool, ToolContext, ToolFailure};
+use serde_json::{Value as Json, json};
+use std::path::Path;
+use std::sync::Arc;
+
+#[tokio::test]
+async fn warns_about_unsupported_tools() {
+    let Some(server) = unusual("env = {TOKEN = '${TOKEN}'}") else { return };
+    let listing = server.tools().await.unwrap();
+    let names: Vec<_> = listing.tools.iter().map(Tool::name).collect();
+    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "tell", "rename"]);
+    let warnings: Vec<_> = listing.warnings.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(warnings.join("\n"));
+    let declared: Vec<_> = listing.tools.iter().map(|tool| tool.definition.to_string()).collect();
+    insta::assert_snapshot!(declared.join("\n"));
+    let ask = listing.tools.iter().find(|tool| tool.name() == "ask").unwrap();
+    assert_eq!((ask.effect, ask.idempotent), (Effect::Network, true));
+    let text = declarations(&server).await.unwrap();
+    assert!(text.contains("// Note: the tool `broken` is skipped"), "{text}");
+    assert!(text.contains("[Node:Object | (children::Array"), "{text}");
+    let findings = check(&Project::read([("demo.gram", &text)]), &Options::default());
+    assert_eq!(findings.len(), 0, "{findings:?} {text}");
+}
+
+#[tokio::test]
+async fn converts_results_to_values() {
+    let Some(server) = unusual("env = {TOKEN = '${TOKEN}'}\ntimeout = '2s'") else { return };
+    let expect = async |name: &str, arguments: Json, expected: Result<Json, &str>| {
+        let result = call(&server, name, arguments.clone()).await;
+        let result = result.as_ref().map_err(ToolFailure::message);
+        assert_eq!(result, expected.as_ref().map_err(|message| *message), "{name} {arguments}");
+    };
+    expect("strict", json!({"a": 1}), Ok(json!("taken"))).await;
+    let both = "invalid arguments for `strict`: {\"a\":1,\"b\":2} is valid under more than one of the schemas listed in the 'oneOf' keyword";
+    expect("strict", json!({"a": 1, "b": 2}), Err(both)).await;
+    let more = "invalid arguments for `strict`: Additional properties are not allowed ('c' was unexpected)";
+    expect("strict", json!({"a": 1, "c": 2}), Err(more)).await;
+    expect("bare", json!({}), Ok(json!("free"))).await;
+    expect("promise", json!({"keep": "yes"}), Ok(json!({"n": 2}))).await;
+    expect("promise", json!({"keep": "text"}), Ok(json!({"n": 1}))).await;
+    let broken = "the MCP server `demo` responded without the structured content it declares";
+    expect("promise", json!({"keep": "no"}), Err(broken)).await;
+    expect("fail", json!({"how": "loudly"}), Err("no more [redacted]")).await;
+    expect("fail", json!({"how": "long"}), Err(&format!("{}[redac…", "x".repeat(4090)))).await;
+    expect("fail", json!({"how": "silently"}), Err("the MCP server `demo` reported an error without a message")).await;
+    expect("parts", json!({"count": 0}), Ok(json!(""))).await;
+    expect("parts", json!({"count": 1}), Ok(json!("one"))).await;
+    expect(
+        "parts",
+        json!({"count": 3}),
+        Ok(json!([
+            {"type": "text", "text": "one"},
+            {"type": "image", "mimeType": "image/png", "bytes": 3},
+            {"type": "audio", "mimeType": "audio/wav", "bytes": 2},
+        ])),
+    )
+    .await;
+    let parts = call(&server, "parts", json!({"count": 6})).await.unwrap();
+    assert_eq!(parts[3]["bytes"], 6);
+    assert_eq!(parts[4]["cutFromBytes"], 70000);
+    assert!(parts[4]["text"].as_str().unwrap().len() < 66_000);
+    assert_eq!(parts[5]["uri"], "demo://link");
+    expect("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
+    expect("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
+    expect("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
+    expect("tell", json!({"times": 2}), Ok(json!("[redacted][redacted]"))).await;
+    let large = "the MCP server `demo` responded with more than 1048576 bytes";
+    expect("tell", json!({"times": 100_000}), Err(large)).await;
+    expect("hang", json!({}), Err("the MCP server `demo` did not respond within 2 s")).await;
+    // It still works after that, in the same process.
+    expect("strict", json!({"b": 1}), Ok(json!("taken"))).await;
+}
+
+/// Warnings and misconfigured servers are reported, and the other tools are added.
+#[tokio::test]
+async fn reports_problems_with_servers() {
+    if unusual("").is_none() {
+        return;
+    }
+    let program = super::quoted(&Path::new(super::FILES).join("unusual.mjs"));
+    let config = format!(
+        "[mcp.wrong]\ncommand = 'x'\nargs = ['${{NO_SUCH}}']\n[mcp.demo]\ncommand = 'node'\nargs = [{program}]\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let read = || {
+        let config = Config::parse(&config).unwrap();
+        let project = Project::read::<&str, &str>([]);
+        Tools::read(&project, Some(folder.path()), &config, &Environment::from_process()).unwrap()
+    };
+    let mut tools = read();
+    let report = tools.add_servers(&ServerSelection::All).await;
+    let servers: Vec<_> = report.problems.iter().map(|problem| problem.server.as_str()).collect();
+    assert_eq!(servers, ["wrong"]);
+    assert_eq!(report.problems[0].hint().unwrap(), "set it, or write `${NO_SUCH:-default}` to provide a default");
+    let skipped = "the MCP server `demo`: the tool `say hello` is skipped: ";
+    assert!(report.warnings.iter().any(|warning| warning.starts_with(skipped)), "{:?}", report.warnings);
+    assert!(tools.names().any(|name| name.as_str() == "demo/strict"));
+    assert_eq!(read().add_servers(&ServerSelection::None).await, ServerReport::default());
+    assert_eq!(read().add_servers(&ServerSelection::ForTool("demo/strict")).await.problems, []);
+}
+
+#[tokio::test]
+async fn limits_the_environment_of_a_server() {
+    let Some(server) = unusual("env = {TOKEN = '${TOKEN}'}") else { return };
+    let Json::String(names) = call(&server, "env", json!({})).await.unwrap() else { panic!("no text") };
+    let allowed = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TOKEN"];
+    assert!(names.split(' ').all(|name| allowed.contains(&name) || name.starts_with("LC_")), "{names}");
+    assert!(names.contains("PATH") && names.contains("TOKEN"), "{names}");
+}
+
+#[tokio::test]
+async fn redacts_secrets() {
+    let Some(server) = unusual("env = {TOKEN = '${TOKEN}'}\ntimeout = '1s'") else { return };
+    let (sender, mut messages) = tokio::sync::mpsc::unbounded_channel();
+    let context =
+        ToolContext::new("call").with_progress(Arc::new(move |progress| sender.send(progress.message).unwrap()));
+    let hang = tool(&server, "hang").await;
+    let failure = hang.implementation.call(json!({}), &context).await.unwrap_err();
+    assert_eq!(messages.try_recv().unwrap(), "[redacted]");
+    assert_eq!(failure.detail(), Some("stderr: the token is [redacted]"));
+}
+
+#[tokio::test]
+async fn truncates_an_endless_list() {
+    let Some(server) = unusual("env = {ENDLESS = 'yes'}") else { return };
+    let listing = server.tools().await.unwrap();
+    assert_eq!(listing.tools.len(), 1000);
+    assert_eq!(listing.warnings, [ToolWarning::TooMany]);
+}
+
+#[tokio::test]
+async fn refreshes_a_list_that_changed() {
+    let Some(server) = unusual("") else { return };
+    let bare = tool(&server, "bare").await;
+    let context = ToolContext::new("call");
+    assert_eq!(bare.implementation.call(json!({}), &context).await.unwrap(), "free");
+    let rename = tool(&server, "rename").await;
+    assert_eq!(rename.implementation.call(json!({}), &context).await.unwrap(), "renamed");
+    // The notification and the response arrive in any order.
+    let start = std::time::Instant::now();
+    let failure = loop {
+        match bare.implementation.call(json!({}), &context).await {
+            Err(failure) => break failure,
+            Ok(_) => assert!(start.elapsed() < super::SOON, "the list is not refreshed"),
+        }
+    };
+    let expected = "the MCP server `demo` no longer has the tool `bare`; did you mean `bare2`?";
+    assert_eq!(failure.message(), expected);
+}

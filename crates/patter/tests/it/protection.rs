@@ -1,0 +1,155 @@
+//! Protection of a project: its settings and secrets, and the paths that rules apply to.
+
+use patter::permission::{Decision, Permissions, Rule};
+use patter::project::{Config, Environment, Project, Tools};
+use patter::tool::{CallRequest, Executor};
+use serde_json::{Value as Json, json};
+use std::fs as real;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A project in a larger folder.
+struct Fixture {
+    _temp: TempDir,
+    project: PathBuf,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let temp = TempDir::new().unwrap();
+        let project = temp.path().canonicalize().unwrap().join("project");
+        real::create_dir_all(project.join("secret/deep")).unwrap();
+        real::create_dir_all(project.join(".git/hooks")).unwrap();
+        real::write(project.join("secret/a.txt"), "hidden").unwrap();
+        real::write(project.join("open.txt"), "open").unwrap();
+        real::write(project.join("patter.toml"), "").unwrap();
+        real::write(project.join(".env"), "TOKEN=hunter2").unwrap();
+        Self { _temp: temp, project }
+    }
+
+    fn executor(&self, config: &str) -> Executor {
+        let config = Config::parse(config).unwrap();
+        let nothing = Project::read::<&str, &str>([]);
+        let tools = Tools::read(&nothing, Some(&self.project), &config, &Environment::default()).unwrap();
+        let rules = config.permissions.rules().unwrap();
+        let all = Rule::parse("allow *", "the test").unwrap();
+        let rules = if rules.is_empty() { vec![all] } else { rules };
+        Executor::new(tools.library().unwrap().into(), Permissions::default().with_all(rules))
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        self.project.join(path).display().to_string()
+    }
+}
+
+async fn call(executor: &Executor, tool: &str, arguments: Json) -> String {
+    match executor.call(CallRequest::new(tool, arguments)).await {
+        Ok(result) => result.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn rules_apply_to_every_spelling_of_a_path() {
+    let fixture = Fixture::new();
+    let rules = "permissions = {allow = ['fs/*'], deny = [\"fs/readFile when path matches 'secret/*'\"]}";
+    let executor = fixture.executor(rules);
+    let absolute = fixture.absolute("secret/a.txt");
+    let detour = fixture.absolute("open/../secret/./a.txt");
+    let spellings = ["secret/a.txt", "project:secret/a.txt", "project:/secret/a.txt", "project:x/../secret/a.txt"];
+    for path in spellings.into_iter().chain([&*absolute, &detour]) {
+        let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
+        assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+        let verdict = executor.verdict("fs/readFile", &json!({ "path": path })).unwrap();
+        assert_eq!(verdict.decision, Decision::Deny, "{path}");
+    }
+    for path in ["open.txt", "project:open.txt", &fixture.absolute("open.txt")] {
+        let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
+        assert!(outcome.contains("\"content\":\"open\""), "{path}: {outcome}");
+    }
+
+    // A call is allowed only if both forms of the path are.
+    let executor = fixture.executor("permissions = {allow = [\"fs/readFile when path matches 'project:*'\"]}");
+    let outcome = call(&executor, "fs/readFile", json!({"path": "project:open.txt"})).await;
+    assert!(outcome.contains("no rule allows it"), "{outcome}");
+}
+
+#[tokio::test]
+async fn rules_apply_to_a_file_in_two_roots() {
+    let fixture = Fixture::new();
+    let config = "fs = {roots = ['.', 'secret', '..']}\n\
+        permissions = {allow = ['fs/*'], deny = [\"fs/readFile when path matches 'secret/*'\"]}";
+    let executor = fixture.executor(config);
+    for path in ["secret:a.txt", "..:project/secret/a.txt", &fixture.absolute("secret/a.txt"), ".:secret/a.txt"] {
+        let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
+        assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+    }
+    let executor = fixture.executor(&config.replace("'secret/*'", "'..:other/*'"));
+    let other = fixture.project.with_file_name("other").join("x").display().to_string();
+    for path in ["..:other/x", "..:/project/../other/x", &other] {
+        let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
+        assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+    }
+}
+
+#[tokio::test]
+async fn protects_the_secrets_of_a_project_within_a_root() {
+    let fixture = Fixture::new();
+    let executor = fixture.executor("fs = {roots = ['..']}");
+    let outcome = call(&executor, "fs/readFile", json!({"path": "project/.env"})).await;
+    assert!(outcome.ends_with("`project/.env` contains secrets, which tools cannot access"), "{outcome}");
+    let outcome = call(&executor, "fs/searchFiles", json!({"regex": "hunter2"})).await;
+    assert_eq!(outcome, "{\"matches\":[],\"hasMore\":false}");
+}
+
+#[tokio::test]
+async fn protects_the_configuration_of_a_project() {
+    let fixture = Fixture::new();
+    real::hard_link(fixture.project.join("patter.toml"), fixture.project.join("hard.txt")).unwrap();
+    symlink("patter.toml", fixture.project.join("link.txt")).unwrap();
+    symlink(".git", fixture.project.join("kept")).unwrap();
+    let paths = [
+        "patter.toml",
+        "./secret/../patter.toml",
+        "patter.lock",
+        "nested/patter.toml",
+        "hard.txt",
+        "link.txt",
+        ".git/hooks/pre-commit",
+        ".git/new/er",
+        "new/../.git/x",
+        "kept/hooks/pre-commit",
+        "kept/new/er",
+        "nested/.GIT/config",
+        ".git",
+    ];
+    let nested = fixture.executor("fs = {roots = ['..']}");
+    let executor = fixture.executor("");
+    for path in paths {
+        for mode in ["create", "overwrite", "append"] {
+            for (executor, path) in [(&executor, path.to_owned()), (&nested, format!("project/{path}"))] {
+                let arguments = json!({"path": path, "content": "x", "mode": mode});
+                let outcome = call(executor, "fs/writeFile", arguments).await;
+                let expected = format!("`{path}` configures the project, and tools cannot write it");
+                assert!(outcome.ends_with(&expected), "{mode}: {outcome}");
+            }
+        }
+    }
+    assert_eq!(real::read_to_string(fixture.project.join("patter.toml")).unwrap(), "");
+    assert!(!fixture.project.join(".git/new").exists() && !fixture.project.join("nested").exists());
+    let outcome = call(&executor, "fs/readFile", json!({"path": "patter.toml"})).await;
+    assert!(outcome.contains("\"content\":\"\""), "{outcome}");
+    let outcome = call(&executor, "fs/writeFile", json!({"path": ".gitignore", "content": "x"})).await;
+    assert_eq!(outcome, "{\"path\":\".gitignore\",\"bytes\":1}");
+}
+
+#[tokio::test]
+async fn an_empty_list_of_roots_allows_no_folder() {
+    let fixture = Fixture::new();
+    let read = json!({"path": "open.txt"});
+    let outcome = call(&fixture.executor("fs = {roots = []}"), "fs/readFile", read.clone()).await;
+    assert!(outcome.ends_with("no folders are allowed"), "{outcome}");
+    let outcome = call(&fixture.executor("[fs]"), "fs/readFile", read).await;
+    assert!(outcome.contains("\"content\":\"open\""), "{outcome}");
+}
