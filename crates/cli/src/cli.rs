@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::command::{self, Command};
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use crate::error::CommandResult;
+use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 
 /// Run LLM agents that are written as patterns: text files that a team reads, reviews, diffs and checks.
 #[derive(Parser)]
@@ -97,5 +98,18 @@ impl Verb {
             Verb::Completions(command) => command,
             Verb::Man(command) => command,
         }
+    }
+}
+
+// These two describe the whole command line, so it is passed to them here.
+impl Command for command::completions::Completions {
+    fn run(&self) -> CommandResult {
+        self.print(Cli::command())
+    }
+}
+
+impl Command for command::man::Man {
+    fn run(&self) -> CommandResult {
+        self.print(Cli::command())
     }
 }

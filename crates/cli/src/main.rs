@@ -2,9 +2,9 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure, 2 usage error.
 
+mod argument;
 mod cli;
 mod command;
-mod duration;
 mod error;
 mod experiment;
 mod file;

@@ -1,10 +1,8 @@
 //! `patter completions`: completion scripts for shells.
 
-use super::Command;
-use crate::cli::Cli;
 use crate::error::{CommandResult, Outcome};
 use crate::ui;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::{Shell, generate};
 
 /// Print a completion script for a shell
@@ -19,12 +17,12 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-impl Command for Completions {
-    fn run(&self) -> CommandResult {
+impl Completions {
+    /// Prints the script for a program.
+    pub(crate) fn print(&self, mut program: clap::Command) -> CommandResult {
         let mut script = Vec::new();
-        let mut cli = Cli::command();
-        let name = cli.get_name().to_owned();
-        generate(self.shell, &mut cli, name, &mut script);
+        let name = program.get_name().to_owned();
+        generate(self.shell, &mut program, name, &mut script);
         ui::print_raw(&String::from_utf8_lossy(&script))?;
         Ok(Outcome::Success)
     }

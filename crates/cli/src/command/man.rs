@@ -1,11 +1,9 @@
 //! `patter man`: manual pages.
 
-use super::Command;
-use crate::cli::Cli;
 use crate::error::{CommandResult, Outcome};
 use crate::file::unwritable;
 use crate::ui;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use std::path::PathBuf;
 
 /// Print the manual page, or write the pages of all commands to a folder
@@ -19,17 +17,18 @@ pub(crate) struct Man {
     dir: Option<PathBuf>,
 }
 
-impl Command for Man {
-    fn run(&self) -> CommandResult {
+impl Man {
+    /// Prints or writes the pages of a program.
+    pub(crate) fn print(&self, program: clap::Command) -> CommandResult {
         match &self.dir {
             None => {
                 let mut page = Vec::new();
-                clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+                clap_mangen::Man::new(program).render(&mut page)?;
                 ui::print_raw(&String::from_utf8_lossy(&page))?;
             }
             Some(folder) => {
                 std::fs::create_dir_all(folder)
-                    .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+                    .and_then(|()| clap_mangen::generate_to(program, folder))
                     .map_err(|error| unwritable(folder, &error))?;
                 ui::status(&format!("wrote the manual pages to {}", folder.display()))?;
             }

@@ -1,6 +1,7 @@
 //! `patter replay`: replays a recorded run, or compares it with the current agent.
 
 use super::Command;
+use crate::argument::parse_model;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::session::{SessionName, finish_run, listener};
@@ -52,7 +53,7 @@ pub(crate) struct Replay {
     all: bool,
 
     /// Model of the agent; by default the one named when it was recorded, or else the agent's own
-    #[arg(long, value_name = "MODEL", requires = "agent")]
+    #[arg(long, value_name = "MODEL", requires = "agent", value_parser = parse_model)]
     model: Option<ModelRef>,
 
     #[command(flatten)]

@@ -11,7 +11,7 @@ pub(crate) use arm::ArmSpec;
 pub(crate) use output::{OutputOptions, ReportFormat, document, read_report, write_report};
 pub(crate) use text::{ab_text, comparison_text, eval_text};
 
-use crate::duration::parse_rate;
+use crate::argument::{parse_model, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
 use crate::setup::{Rules, Setup, ToolSources, split_agent};
@@ -70,7 +70,7 @@ pub(crate) struct ExperimentOptions {
     new: bool,
 
     /// Model to use instead of the agents': Provider/name, or demo
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = parse_model)]
     model: Option<ModelRef>,
 
     #[command(flatten)]

@@ -10,7 +10,7 @@ pub(crate) use display::{SessionName, finish_run, listener};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, summary_json};
 
-use crate::duration::parse_duration;
+use crate::argument::{parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::logging::log_event;
@@ -36,7 +36,7 @@ use tracing::debug;
 #[derive(Args, Clone, Default)]
 pub(crate) struct RunOptions {
     /// Model to use instead of the agent's: Provider/name, or demo
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = parse_model)]
     pub(crate) model: Option<ModelRef>,
 
     #[command(flatten)]

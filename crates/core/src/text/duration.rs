@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Milliseconds per unit.
-const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("min", 60_000), ("h", 3_600_000)];
 
 /// Parses a positive duration: `500ms`, `30s`, `2m`, `1h`, or a number of seconds.
 ///
@@ -13,6 +13,7 @@ const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3
 /// assert_eq!(parse_duration("1h"), Some(Duration::from_secs(3600)));
 /// assert_eq!(parse_duration("1.5s"), parse_duration("1500ms"));
 /// assert_eq!(parse_duration("30"), Some(Duration::from_secs(30)));
+/// assert_eq!(parse_duration("2 min"), parse_duration("2m"));
 /// assert_eq!(parse_duration("0s"), None);
 /// assert_eq!(parse_duration("3 weeks"), None);
 /// ```
@@ -23,6 +24,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         "" => "s",
         unit => unit,
     };
+    let number = number.trim_end();
     let duration = if number.bytes().all(|byte| byte.is_ascii_digit()) {
         duration_in(number.parse().ok()?, unit)?
     } else {
@@ -33,7 +35,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }
 
-/// Returns the duration of `amount` units: `ms`, `s`, `m` or `h`.
+/// Returns the duration of `amount` units: `ms`, `s`, `m` (or `min`) or `h`.
 ///
 /// ```
 /// use patter_core::text::duration_in;

@@ -112,11 +112,10 @@ impl Command for Check {
             let is_ignored = config.check.ignore.iter().any(|code| code == finding.diagnostic.code);
             loaded.selected.contains(&finding.file) && !is_ignored
         });
-        let messages: Vec<_> = problems.iter().map(|problem| problem.message().to_owned()).collect();
         match self.format.format {
             CheckFormat::Text => self.show(&loaded, &findings, problems.len())?,
-            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &messages))?,
-            CheckFormat::Sarif => ui::print(&report::sarif(&loaded.project, &findings, &messages))?,
+            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &problems))?,
+            CheckFormat::Sarif => ui::print(&report::sarif(&loaded, &findings, &problems))?,
         }
         let denies_warnings = self.deny_warnings || config.check.deny_warnings;
         let is_denied = |finding: &Finding| finding.diagnostic.severity == Severity::Error || denies_warnings;

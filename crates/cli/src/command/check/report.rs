@@ -1,32 +1,41 @@
 //! Machine-readable reports.
 
+use crate::error::CommandError;
+use crate::file::{Input, unreadable};
 use patter::gram::{Diagnostic, LineIndex, Severity, Span};
 use patter::project::{Finding, LoadedProject, Project};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 
 /// Returns the findings as one JSON document.
-pub(super) fn json(loaded: &LoadedProject, findings: &[Finding], problems: &[String]) -> String {
+pub(super) fn json(loaded: &LoadedProject, findings: &[Finding], problems: &[CommandError]) -> String {
     let indexes = indexes(&loaded.project, findings);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
     let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
-    let unreadable: Vec<_> = loaded
-        .unreadable
-        .iter()
-        .map(|(path, error)| json!({ "file": path.display().to_string(), "message": error.to_string() }))
-        .collect();
+    let file_json = |(path, cause): &(PathBuf, io::Error)| {
+        let mut error = unreadable(&Input::Path(path.clone()), cause).to_json();
+        if let Json::Object(error) = &mut error {
+            error.insert("file".to_owned(), path.display().to_string().into());
+        }
+        error
+    };
+    let unreadable: Vec<_> = loaded.unreadable.iter().map(file_json).collect();
+    let errors_json: Vec<_> = problems.iter().map(CommandError::to_json).collect();
     let document = json!({
         "version": 1,
         "findings": found,
         "unreadable": unreadable,
-        "problems": problems,
+        "problems": errors_json,
         "summary": { "files": loaded.selected.len(), "errors": errors + problems.len(), "warnings": findings.len() - errors },
     });
     format!("{document:#}\n")
 }
 
 /// Returns the findings as SARIF 2.1.0.
-pub(super) fn sarif(project: &Project, findings: &[Finding], problems: &[String]) -> String {
+pub(super) fn sarif(loaded: &LoadedProject, findings: &[Finding], problems: &[CommandError]) -> String {
+    let project = &loaded.project;
     let indexes = indexes(project, findings);
     let mut rules: BTreeMap<&str, String> = BTreeMap::new();
     for finding in findings {
@@ -39,8 +48,13 @@ pub(super) fn sarif(project: &Project, findings: &[Finding], problems: &[String]
     let rules: Vec<_> =
         rules.iter().map(|(code, title)| json!({ "id": code, "shortDescription": { "text": title } })).collect();
     let results: Vec<_> = findings.iter().map(|finding| result(project, &indexes, &codes, finding)).collect();
-    let notification = |problem: &String| json!({ "level": "error", "message": { "text": problem } });
-    let notifications: Vec<_> = problems.iter().map(notification).collect();
+    let file_error = |(path, cause): &(PathBuf, io::Error)| unreadable(&Input::Path(path.clone()), cause);
+    let unreadable: Vec<_> = loaded.unreadable.iter().map(file_error).collect();
+    let notification = |problem: &CommandError| {
+        let text = with_hint(problem.message(), problem.hint());
+        json!({ "level": "error", "message": { "text": text } })
+    };
+    let notifications: Vec<_> = unreadable.iter().chain(problems).map(notification).collect();
     let document = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -49,7 +63,7 @@ pub(super) fn sarif(project: &Project, findings: &[Finding], problems: &[String]
                 "driver": { "name": "patter", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": rules }
             },
             "columnKind": "unicodeCodePoints",
-            "invocations": [{ "executionSuccessful": problems.is_empty(), "toolExecutionNotifications": notifications }],
+            "invocations": [{ "executionSuccessful": notifications.is_empty(), "toolExecutionNotifications": notifications }],
             "results": results,
         }],
     });
@@ -58,10 +72,7 @@ pub(super) fn sarif(project: &Project, findings: &[Finding], problems: &[String]
 
 fn result(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, codes: &[&str], finding: &Finding) -> Json {
     let Diagnostic { code, severity, span, message, related, hint } = &finding.diagnostic;
-    let text = match hint {
-        Some(hint) => format!("{message}. {hint}"),
-        None => message.to_string(),
-    };
+    let text = with_hint(message, hint.as_deref());
     let location = |span: Span| physical(project, indexes, finding.file, span);
     let mut result = json!({
         "ruleId": code,
@@ -83,6 +94,11 @@ fn result(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, codes: &[
         }
     }
     result
+}
+
+/// SARIF has no place for a hint, so it follows the message.
+fn with_hint(message: &str, hint: Option<&str>) -> String {
+    hint.map_or_else(|| message.to_owned(), |hint| format!("{message}. {hint}"))
 }
 
 fn physical(project: &Project, indexes: &BTreeMap<usize, LineIndex<'_>>, file: usize, span: Span) -> Json {

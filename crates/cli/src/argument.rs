@@ -1,0 +1,68 @@
+//! Values of options, as people type them.
+
+use patter::provider::{ModelRef, ModelRefError};
+use patter::text;
+use std::time::Duration;
+
+/// Parses a positive duration: `500ms`, `30s`, `2m`, `1h`, or a number of seconds.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    text::parse_duration(text).ok_or_else(|| "write a time above 0, such as 30s, 2m or 1h".to_owned())
+}
+
+/// Parses a reference to a model. A usage error has no separate hint, so the hint is part of the message.
+pub(crate) fn parse_model(text: &str) -> Result<ModelRef, String> {
+    text.parse().map_err(|error: ModelRefError| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
+}
+
+/// Parses a rate such as `60/min` or `5/10s` into the time between two events.
+pub(crate) fn parse_rate(text: &str) -> Result<Duration, String> {
+    let invalid = || "write a number and a unit of time, as in 60/min, 2/s or 500/h".to_owned();
+    let (count, time) = text.split_once('/').ok_or_else(invalid)?;
+    let count: u32 = count.trim().parse().ok().filter(|count| *count > 0).ok_or_else(invalid)?;
+    let time = time.trim();
+    let time = match time.starts_with(|c: char| c.is_ascii_digit()) {
+        true => parse_duration(time),
+        false if time.is_empty() => return Err(invalid()),
+        false => parse_duration(&format!("1{time}")),
+    };
+    time.map(|time| time / count).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        for text in ["", "0", "-3", "3x", "s", "1e99999h", "99999999999999999999h"] {
+            assert_eq!(parse_duration(text), Err("write a time above 0, such as 30s, 2m or 1h".to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn model_errors_have_hints() {
+        let error = |text: &str| parse_model(text).unwrap_err();
+        assert_eq!(error("gpt-4o"), "`gpt-4o` is missing a provider; write the provider first, as in `OpenAI/gpt-4o`");
+        assert_eq!(
+            error("OpenAI/"),
+            "`OpenAI/` is missing a model; write the model after the provider, as in `OpenAI/gpt-4o-mini`"
+        );
+        assert_eq!(error("OpnAI/x"), "unknown provider `OpnAI`; did you mean `OpenAI`?");
+        assert!(error("xyz/x").ends_with("the providers are OpenAI, Anthropic, Google, Ollama, demo, scripted"));
+    }
+
+    #[test]
+    fn rates_are_intervals() {
+        let table = [("60/min", 1_000), ("2/s", 500), ("1/h", 3_600_000), ("5/10s", 2_000), (" 3 / m ", 20_000)];
+        for (text, milliseconds) in table {
+            assert_eq!(parse_rate(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["fast", "0/s", "60/", "60/day", "-1/s", "60"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+    }
+}
