@@ -17,7 +17,7 @@ use patter::model::{HttpModel, Model, ModelResolver};
 use patter::project::{Environment, Project};
 use patter::run::{Run, RunOutcome};
 use patter::session::Session;
-use patter::store::{self, Location, SessionId, Store};
+use patter::store::{self, SessionId, Store, StoreLocation};
 use patter::tool::{CancellationToken, ToolResources, merge, standard::standard_library};
 use serde_json::json;
 use std::error::Error;
@@ -89,7 +89,8 @@ impl Player {
         let events = options.stream.then(EventCounter::default);
         if let Some(location) = &options.store {
             let project = LiveProject::open(&options.agent).with_environment(environment).read().await?;
-            let store = if location == "none" { None } else { Some(store::open(&Location::parse(location)?).await?) };
+            let store =
+                if location == "none" { None } else { Some(store::open(&StoreLocation::parse(location)?).await?) };
             return Ok(Player::Sessions { project: project.into(), store, events });
         }
         let text = std::fs::read_to_string(&options.agent)?;

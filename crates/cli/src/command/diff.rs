@@ -8,7 +8,7 @@ use crate::ui;
 use crate::ui::style::{BAD, DIM, GOOD};
 use anstyle::Style;
 use clap::Args;
-use patter::diff::{Change, Judgement, Location, diff};
+use patter::diff::{Change, ChangeLocation, Judgement, diff};
 use patter::gram::{Diagnostic, Dialect};
 use patter::project::{LoadedProject, Project};
 use serde_json::{Value as Json, json};
@@ -141,7 +141,7 @@ fn word_diff(old: &str, new: &str) -> String {
 }
 
 fn to_json(changes: &[Change]) -> Json {
-    let place = |place: &Location| json!({ "file": place.file, "line": place.line, "column": place.column });
+    let place = |place: &ChangeLocation| json!({ "file": place.file, "line": place.line, "column": place.column });
     let list: Vec<_> = changes
         .iter()
         .map(|change| {
@@ -159,6 +159,6 @@ fn to_json(changes: &[Change]) -> Json {
     json!({ "version": 1, "worst": worst, "changes": list })
 }
 
-fn format_place(place: &Location) -> String {
+fn format_place(place: &ChangeLocation) -> String {
     format!("{}:{}:{}", place.file, place.line, place.column)
 }

@@ -9,7 +9,7 @@ use crate::setup::{Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use crate::ui::style::{BAD, GOOD};
 use clap::Args;
-use patter::drive::{CompareError, Driver, RunEventKind, Tally};
+use patter::drive::{Driver, ReplayCompareError, RunEventKind, Tally};
 use patter::message::conversation::Message;
 use patter::message::request::TemplateTool;
 use patter::model::model_resolver_with_config;
@@ -101,8 +101,8 @@ impl Replay {
         let after = if self.all { OnDifference::Continue } else { OnDifference::Stop };
         let compiled = driver.compile(&agent)?;
         let mut compared = driver.compare(&compiled, recording.entries, after).map_err(|error| match error {
-            CompareError::Compile(error) => error.into(),
-            CompareError::Log(error) => damaged(&error),
+            ReplayCompareError::Compile(error) => error.into(),
+            ReplayCompareError::Log(error) => damaged(&error),
         })?;
         compared.is_truncated |= is_cut;
         self.report(&compared)

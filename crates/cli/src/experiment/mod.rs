@@ -28,7 +28,7 @@ use patter::experiment::{
 use patter::project::ServerSelection;
 use patter::provider::ModelRef;
 use patter::stats::{CompareOptions, Stopping};
-use patter::store::{self, Location, SessionState, Store, StoreError};
+use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -202,7 +202,7 @@ impl ExperimentOptions {
             None if self.resume.is_some() => return Err(self.store.disabled()),
             None => {
                 let folder = tempfile::tempdir()?;
-                (Location::Sqlite(folder.path().join("sessions.db")), Some(folder))
+                (StoreLocation::Sqlite(folder.path().join("sessions.db")), Some(folder))
             }
         };
         let store = setup.toolset.runtime.block_on(store::open(&location))?;

@@ -5,7 +5,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::setup::new_runtime;
 use clap::Args;
 use patter::project::{Config, Environment};
-use patter::store::{self, Location, SessionId, Store, StoreError};
+use patter::store::{self, SessionId, Store, StoreError, StoreLocation};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -68,7 +68,7 @@ impl StoreOption {
         root: Option<&Path>,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Option<Location>, CommandError> {
+    ) -> Result<Option<StoreLocation>, CommandError> {
         if let Some(named) = &self.store {
             return parse(named).map_err(|error| CommandError::from(error).with_kind(ErrorKind::Usage));
         }
@@ -79,12 +79,12 @@ impl StoreOption {
         let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
         let in_project = root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
         let folder = in_project.or_else(|| state().or_else(home).map(|state| state.join("patter")));
-        Ok(folder.map(|folder| Location::Sqlite(folder.join("sessions.db"))))
+        Ok(folder.map(|folder| StoreLocation::Sqlite(folder.join("sessions.db"))))
     }
 }
 
-fn parse(text: &str) -> Result<Option<Location>, StoreError> {
-    if text == "none" { Ok(None) } else { Location::parse(text).map(Some) }
+fn parse(text: &str) -> Result<Option<StoreLocation>, StoreError> {
+    if text == "none" { Ok(None) } else { StoreLocation::parse(text).map(Some) }
 }
 
 /// Returns the last session with an unfinished run.

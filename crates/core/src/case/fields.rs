@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 /// A property as it is written.
 #[derive(Clone)]
-pub(super) struct Field {
+pub(super) struct CaseField {
     pub(super) key: String,
     pub(super) key_span: Span,
     pub(super) value: Json,
@@ -17,22 +17,22 @@ pub(super) struct Field {
 }
 
 /// The properties of a case or a check, and the problems found in them. In formats other than gram, spans are empty.
-pub(super) struct Fields {
+pub(super) struct CaseFields {
     /// The owner, for messages: "a case", "`Contains`".
     pub(super) owner: String,
     pub(super) span: Span,
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<CaseField>,
     pub(super) problems: Vec<Diagnostic>,
 }
 
 /// The maximum value of a cost limit, in dollars.
 const MAX_DOLLARS: f64 = 1_000.0;
 
-impl Fields {
+impl CaseFields {
     /// Creates the fields of a JSON object.
     pub(super) fn from_object(owner: &str, object: serde_json::Map<String, Json>) -> Self {
         let at = Span::at(0);
-        let fields = object.into_iter().map(|(key, value)| Field { key, key_span: at, value, span: at }).collect();
+        let fields = object.into_iter().map(|(key, value)| CaseField { key, key_span: at, value, span: at }).collect();
         Self { owner: owner.to_owned(), span: at, fields, problems: Vec::new() }
     }
 
@@ -50,7 +50,7 @@ impl Fields {
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Field> {
+    pub(super) fn get(&self, key: &str) -> Option<&CaseField> {
         self.fields.iter().find(|field| field.key == key)
     }
 

@@ -1,7 +1,7 @@
 //! Cases in gram notation.
 
 use super::check::Check;
-use super::fields::{Field, Fields};
+use super::fields::{CaseField, CaseFields};
 use super::lines::{check_id, read_input_and_tags};
 use super::option::CheckKind;
 use super::{Case, CaseReader};
@@ -124,8 +124,8 @@ fn read_case(pattern: Pattern<'_>, id: String) -> Result<ParsedCase<'_>, Vec<Dia
 }
 
 /// Reports a case without a name, or with a name among its properties.
-fn check_name(pattern: Pattern<'_>, fields: &mut Fields) {
-    let is_name = |field: &Field| matches!(field.key.as_str(), "name" | "id");
+fn check_name(pattern: Pattern<'_>, fields: &mut CaseFields) {
+    let is_name = |field: &CaseField| matches!(field.key.as_str(), "name" | "id");
     let as_property = fields.fields.iter().find(|field| is_name(field)).map(|field| field.key_span);
     fields.fields.retain(|field| !is_name(field));
     let id = pattern.name().unwrap_or_default();
@@ -155,7 +155,7 @@ fn read_check(element: Pattern<'_>) -> Result<Check, Vec<Diagnostic>> {
 }
 
 /// Reads the properties of a pattern, or returns the problems in them.
-fn read_fields(pattern: Pattern<'_>, owner: &str) -> Result<Fields, Vec<Diagnostic>> {
+fn read_fields(pattern: Pattern<'_>, owner: &str) -> Result<CaseFields, Vec<Diagnostic>> {
     let mut fields = Vec::new();
     let mut problems = Vec::new();
     for property in pattern.properties() {
@@ -163,12 +163,12 @@ fn read_fields(pattern: Pattern<'_>, owner: &str) -> Result<Fields, Vec<Diagnost
         let key = property.key().into_owned();
         let key_span = property.key_syntax().map_or(property.syntax().span(), Syntax::span);
         match read_json(value) {
-            Ok(json) => fields.push(Field { key, key_span, value: json, span: value.span() }),
+            Ok(json) => fields.push(CaseField { key, key_span, value: json, span: value.span() }),
             Err(problem) => problems.push(problem),
         }
     }
     let span = if pattern.kind() == PatternKind::Bracket { head_span(pattern) } else { pattern.span() };
-    if problems.is_empty() { Ok(Fields { owner: owner.to_owned(), span, fields, problems }) } else { Err(problems) }
+    if problems.is_empty() { Ok(CaseFields { owner: owner.to_owned(), span, fields, problems }) } else { Err(problems) }
 }
 
 /// Converts a value to JSON. Texts tagged `json` are parsed, measurements become texts, and ranges become lists of two.

@@ -1,7 +1,7 @@
 //! Cases as JSON Lines.
 
 use super::check::Check;
-use super::fields::Fields;
+use super::fields::CaseFields;
 use super::{Case, CaseReader};
 use crate::rule;
 use patter_gram::{Diagnostic, Span};
@@ -35,7 +35,7 @@ pub(super) fn read(reader: &mut CaseReader<'_>, bytes: &[u8]) {
 
 /// Reads a case from a JSON object. Its line is its default name.
 pub(super) fn read_object(reader: &mut CaseReader<'_>, line: usize, object: Map<String, Json>) {
-    let mut fields = Fields::from_object("a case", object);
+    let mut fields = CaseFields::from_object("a case", object);
     fields.reject_unknown(&KEYS);
     let id = read_id(&mut fields).unwrap_or_else(|| line.to_string());
     let (turns, tags) = read_input_and_tags(&mut fields);
@@ -48,7 +48,7 @@ pub(super) fn read_object(reader: &mut CaseReader<'_>, line: usize, object: Map<
 }
 
 /// Reads the user messages and the tags.
-pub(super) fn read_input_and_tags(fields: &mut Fields) -> (Option<Vec<String>>, Vec<String>) {
+pub(super) fn read_input_and_tags(fields: &mut CaseFields) -> (Option<Vec<String>>, Vec<String>) {
     let is_blank = |text: &Json| text.as_str().is_some_and(|text| text.trim().is_empty());
     let is_empty = fields.get("input").is_none_or(|input| match &input.value {
         Json::Array(turns) => turns.is_empty() || turns.iter().any(is_blank),
@@ -68,7 +68,7 @@ pub(super) fn read_input_and_tags(fields: &mut Fields) -> (Option<Vec<String>>, 
     (None, tags)
 }
 
-fn read_id(fields: &mut Fields) -> Option<String> {
+fn read_id(fields: &mut CaseFields) -> Option<String> {
     let value = &fields.get("id")?.value;
     let id = match value {
         Json::Number(number) => number.to_string(),
@@ -89,7 +89,7 @@ pub(super) fn check_id(id: &str, span: Span) -> Option<Diagnostic> {
     is_wrong.then(|| rule::WRONG_VALUE.at(span, message))
 }
 
-fn read_checks(fields: &mut Fields) -> Vec<Check> {
+fn read_checks(fields: &mut CaseFields) -> Vec<Check> {
     let Some(value) = fields.json("checks") else { return Vec::new() };
     let Json::Array(items) = value else {
         let problem = rule::WRONG_VALUE.at(Span::at(0), "`checks` must be a list of checks");

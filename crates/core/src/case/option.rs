@@ -1,7 +1,7 @@
 //! The kinds of checks, and the conversion of their options into checks.
 
 use super::check::{CallCount, CaseSensitivity, Check, Expression, JsonPath, SchemaCheck};
-use super::fields::{Field, Fields};
+use super::fields::{CaseField, CaseFields};
 use crate::{rule, text::nearest};
 use patter_gram::{Diagnostic, Span};
 use serde_json::Value as Json;
@@ -16,7 +16,7 @@ pub(super) struct CheckKind {
     pub(super) main: &'static str,
     /// All options.
     options: &'static [&'static str],
-    read: fn(&mut Fields) -> Option<Check>,
+    read: fn(&mut CaseFields) -> Option<Check>,
 }
 
 const fn kind(
@@ -24,7 +24,7 @@ const fn kind(
     key: &'static str,
     main: &'static str,
     options: &'static [&'static str],
-    read: fn(&mut Fields) -> Option<Check>,
+    read: fn(&mut CaseFields) -> Option<Check>,
 ) -> CheckKind {
     CheckKind { label, key, main, options, read }
 }
@@ -60,7 +60,7 @@ impl CheckKind {
     }
 
     /// Reads a check of this kind.
-    pub(super) fn read_check(&self, fields: &mut Fields) -> Option<Check> {
+    pub(super) fn read_check(&self, fields: &mut CaseFields) -> Option<Check> {
         fields.reject_unknown(self.options);
         let check = (self.read)(fields)?;
         // A check with mistakes would not test what its author meant.
@@ -90,10 +90,10 @@ impl Check {
         let kind = CheckKind::from_key(key).map_err(|problem| vec![problem])?;
         let owner = format!("`{key}`");
         let mut fields = match value {
-            Json::Object(options) if is_options(kind, options) => Fields::from_object(&owner, options.clone()),
+            Json::Object(options) if is_options(kind, options) => CaseFields::from_object(&owner, options.clone()),
             main => {
                 let entry = std::iter::once((kind.main.to_owned(), main.clone()));
-                Fields::from_object(&owner, entry.collect())
+                CaseFields::from_object(&owner, entry.collect())
             }
         };
         kind.read_check(&mut fields).ok_or(fields.problems)
@@ -115,11 +115,11 @@ fn unknown_check(name: &str, span: Span, name_of: fn(&CheckKind) -> &'static str
 }
 
 /// Negates a check if its option `not` is set.
-fn negate_if_set(fields: &mut Fields, check: Check) -> Check {
+fn negate_if_set(fields: &mut CaseFields, check: Check) -> Check {
     if fields.boolean("not") == Some(true) { Check::Not(Box::new(check)) } else { check }
 }
 
-fn text_and_sensitivity(fields: &mut Fields) -> Option<(String, CaseSensitivity)> {
+fn text_and_sensitivity(fields: &mut CaseFields) -> Option<(String, CaseSensitivity)> {
     fields.require("text");
     let sensitivity = if fields.boolean("ignoreCase") == Some(true) {
         CaseSensitivity::Insensitive
@@ -129,24 +129,24 @@ fn text_and_sensitivity(fields: &mut Fields) -> Option<(String, CaseSensitivity)
     Some((fields.text("text")?, sensitivity))
 }
 
-fn contains(fields: &mut Fields) -> Option<Check> {
+fn contains(fields: &mut CaseFields) -> Option<Check> {
     let (text, sensitivity) = text_and_sensitivity(fields)?;
     Some(negate_if_set(fields, Check::Contains { text, sensitivity }))
 }
 
-fn equals(fields: &mut Fields) -> Option<Check> {
+fn equals(fields: &mut CaseFields) -> Option<Check> {
     let (text, sensitivity) = text_and_sensitivity(fields)?;
     Some(negate_if_set(fields, Check::Equals { text, sensitivity }))
 }
 
-fn matches(fields: &mut Fields) -> Option<Check> {
+fn matches(fields: &mut CaseFields) -> Option<Check> {
     fields.require("pattern");
     let text = fields.text("pattern")?;
     let expression = report_invalid(fields, "pattern", "regular expression", Expression::parse(&text))?;
     Some(negate_if_set(fields, Check::Matches(expression)))
 }
 
-fn schema(fields: &mut Fields) -> Option<Check> {
+fn schema(fields: &mut CaseFields) -> Option<Check> {
     fields.require("schema");
     let schema = match fields.json("schema")? {
         // A text contains JSON, as in a table.
@@ -159,7 +159,7 @@ fn schema(fields: &mut Fields) -> Option<Check> {
     Some(negate_if_set(fields, Check::Schema(schema)))
 }
 
-fn json_path(fields: &mut Fields) -> Option<Check> {
+fn json_path(fields: &mut CaseFields) -> Option<Check> {
     fields.require("path");
     let text = fields.text("path")?;
     let path = report_invalid(fields, "path", "JSON path", JsonPath::parse(&text))?;
@@ -167,20 +167,20 @@ fn json_path(fields: &mut Fields) -> Option<Check> {
     Some(negate_if_set(fields, Check::JsonPath { path, equals }))
 }
 
-fn called(fields: &mut Fields) -> Option<Check> {
+fn called(fields: &mut CaseFields) -> Option<Check> {
     fields.require("tool");
     let with = arguments(fields);
     let times = fields.call_count("times").unwrap_or(CallCount::AT_LEAST_ONCE);
     Some(Check::Called { tool: fields.text("tool")?, with, times })
 }
 
-fn not_called(fields: &mut Fields) -> Option<Check> {
+fn not_called(fields: &mut CaseFields) -> Option<Check> {
     fields.require("tool");
     let with = arguments(fields);
     Some(Check::NotCalled { tool: fields.text("tool")?, with })
 }
 
-fn order(fields: &mut Fields) -> Option<Check> {
+fn order(fields: &mut CaseFields) -> Option<Check> {
     fields.require("tools");
     let tools = fields.texts("tools")?;
     if tools.len() < 2 {
@@ -191,22 +191,22 @@ fn order(fields: &mut Fields) -> Option<Check> {
     Some(Check::Order { tools })
 }
 
-fn turns(fields: &mut Fields) -> Option<Check> {
+fn turns(fields: &mut CaseFields) -> Option<Check> {
     fields.require("most");
     Some(Check::Turns { max: fields.count("most")? })
 }
 
-fn latency(fields: &mut Fields) -> Option<Check> {
+fn latency(fields: &mut CaseFields) -> Option<Check> {
     fields.require("most");
     Some(Check::Latency { max_ms: fields.milliseconds("most")? })
 }
 
-fn cost(fields: &mut Fields) -> Option<Check> {
+fn cost(fields: &mut CaseFields) -> Option<Check> {
     fields.require("most");
     Some(Check::Cost { max: fields.dollars("most")? })
 }
 
-fn judge(fields: &mut Fields) -> Option<Check> {
+fn judge(fields: &mut CaseFields) -> Option<Check> {
     fields.require("agent");
     fields.require("criteria");
     let agent = fields.text("agent");
@@ -214,7 +214,7 @@ fn judge(fields: &mut Fields) -> Option<Check> {
     Some(Check::Judge { agent: agent?, criteria: criteria? })
 }
 
-fn command(fields: &mut Fields) -> Option<Check> {
+fn command(fields: &mut CaseFields) -> Option<Check> {
     fields.require("run");
     let timeout_ms = fields.milliseconds("timeout");
     let run = fields.texts("run")?;
@@ -225,8 +225,8 @@ fn command(fields: &mut Fields) -> Option<Check> {
 }
 
 /// Reads the expected arguments of a call.
-fn arguments(fields: &mut Fields) -> Option<Json> {
-    let Field { value, span, .. } = fields.get("with")?.clone();
+fn arguments(fields: &mut CaseFields) -> Option<Json> {
+    let CaseField { value, span, .. } = fields.get("with")?.clone();
     if !value.is_object() {
         fields.problems.push(rule::WRONG_VALUE.at(span, "`with` must be an object of arguments by name"));
     }
@@ -234,7 +234,7 @@ fn arguments(fields: &mut Fields) -> Option<Json> {
 }
 
 /// Returns a parsed value, or reports why it is invalid.
-fn report_invalid<T>(fields: &mut Fields, key: &str, noun: &str, parsed: Result<T, String>) -> Option<T> {
+fn report_invalid<T>(fields: &mut CaseFields, key: &str, noun: &str, parsed: Result<T, String>) -> Option<T> {
     let span = fields.get(key).map_or(fields.span, |field| field.span);
     parsed.map_err(|error| fields.problems.push(rule::BAD_EXPRESSION.at(span, format!("invalid {noun}: {error}")))).ok()
 }

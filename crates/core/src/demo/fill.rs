@@ -7,7 +7,7 @@
 use super::find;
 use super::label::find_labelled;
 use super::person;
-use super::schema::{Parameter, ValueKind, kind, parameters, parse_value, resolve};
+use super::schema::{Parameter, ParameterKind, kind, parameters, parse_value, resolve};
 use super::word::{Word, words};
 use serde_json::{Map, Value as Json};
 
@@ -131,7 +131,7 @@ impl<'s> Filler<'s> {
         let schema = parameter.schema;
         let free = |used: &[bool], at: usize| !used.get(at).copied().unwrap_or(true);
         match kind(schema) {
-            ValueKind::Text | ValueKind::Any => {
+            ParameterKind::Text | ParameterKind::Any => {
                 if parameter.is_required && find::is_task(parameter) {
                     return parse_value(schema, self.source.text.trim());
                 }
@@ -155,15 +155,15 @@ impl<'s> Filler<'s> {
                 self.take(at..at + 1);
                 value
             }
-            ValueKind::Boolean => find::mentioned_bool(parameter, self.source.words).map(Json::from),
-            ValueKind::Array => self.fill_list(schema),
-            ValueKind::Object => self.fill_record(schema),
-            ValueKind::Integer | ValueKind::Number => None,
+            ParameterKind::Boolean => find::mentioned_bool(parameter, self.source.words).map(Json::from),
+            ParameterKind::Array => self.fill_list(schema),
+            ParameterKind::Object => self.fill_record(schema),
+            ParameterKind::Integer | ParameterKind::Number => None,
         }
     }
 
     fn by_person_or_place(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
-        if kind(parameter.schema) != ValueKind::Text || parameter.schema.get("enum").is_some() {
+        if kind(parameter.schema) != ParameterKind::Text || parameter.schema.get("enum").is_some() {
             return None;
         }
         let words = self.source.words;
@@ -202,8 +202,10 @@ impl<'s> Filler<'s> {
     fn by_order(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
         let schema = parameter.schema;
         let is_number = match kind(schema) {
-            ValueKind::Integer | ValueKind::Number => true,
-            ValueKind::Text | ValueKind::Any if schema.get("enum").is_none() && may_be_quoted(parameter) => false,
+            ParameterKind::Integer | ParameterKind::Number => true,
+            ParameterKind::Text | ParameterKind::Any if schema.get("enum").is_none() && may_be_quoted(parameter) => {
+                false
+            }
             _ => return None,
         };
         let words = self.source.words.iter().enumerate();
@@ -218,7 +220,7 @@ impl<'s> Filler<'s> {
 
     /// Finds a free text, such as a search query.
     fn by_rest(&mut self, parameter: &Parameter<'s>) -> Option<Json> {
-        if !matches!(kind(parameter.schema), ValueKind::Text | ValueKind::Any) {
+        if !matches!(kind(parameter.schema), ParameterKind::Text | ParameterKind::Any) {
             return None;
         }
         let text = find::free_text(parameter, self.source.text, self.source.words)?;
@@ -234,7 +236,7 @@ impl<'s> Filler<'s> {
             let allowed = find::enum_values(items, self.source.words);
             return (!allowed.is_empty()).then_some(Json::Array(allowed));
         }
-        let is_numeric = matches!(kind(items), ValueKind::Integer | ValueKind::Number);
+        let is_numeric = matches!(kind(items), ParameterKind::Integer | ParameterKind::Number);
         let mut list = Vec::new();
         for (at, word) in self.source.words.iter().enumerate() {
             let is_free = !self.used.get(at).copied().unwrap_or(true);
@@ -244,7 +246,7 @@ impl<'s> Filler<'s> {
                 list.push(value);
             }
         }
-        if list.is_empty() && kind(items) == ValueKind::Text {
+        if list.is_empty() && kind(items) == ParameterKind::Text {
             list.extend(find::enumeration(self.source.text).into_iter().filter_map(|text| parse_value(items, text)));
         }
         (!list.is_empty()).then_some(Json::Array(list))

@@ -1,7 +1,7 @@
 //! Values that a message labels with the names of parameters: `amount 20`, `city: Paris`, `5 days`.
 
 use super::find::source_text;
-use super::schema::{Parameter, ValueKind, kind, parse_value};
+use super::schema::{Parameter, ParameterKind, kind, parse_value};
 use super::word::{Word, is_function_word};
 use serde_json::Value as Json;
 use std::ops::Range;
@@ -72,8 +72,9 @@ fn explicit_value(parameter: &Parameter<'_>, words: &[Word<'_>], at: usize) -> O
 
 /// Matches `5 days`.
 fn value_before(parameter: &Parameter<'_>, words: &[Word<'_>], at: usize) -> Option<(Json, Range<usize>)> {
-    let previous =
-        at.checked_sub(1).filter(|_| matches!(kind(parameter.schema), ValueKind::Integer | ValueKind::Number))?;
+    let previous = at
+        .checked_sub(1)
+        .filter(|_| matches!(kind(parameter.schema), ParameterKind::Integer | ParameterKind::Number))?;
     value_from(parameter, words, previous..at)
 }
 
@@ -84,7 +85,7 @@ fn value_after(
     at: usize,
     label_is_name: bool,
 ) -> Option<(Json, Range<usize>)> {
-    let is_text = matches!(kind(parameter.schema), ValueKind::Text | ValueKind::Any);
+    let is_text = matches!(kind(parameter.schema), ParameterKind::Text | ParameterKind::Any);
     let at = if !is_text && words.get(at).is_some_and(|word| matches!(word.stem.as_str(), "of" | "to" | "at")) {
         at + 1
     } else {

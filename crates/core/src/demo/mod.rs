@@ -173,7 +173,7 @@ type Calls = Vec<(String, Map<String, Json>)>;
 fn answer(outcomes: &[(&str, &ToolOutcome)], returns: Option<&Json>) -> String {
     match (outcomes, returns) {
         ([], _) => "There are no results.".to_owned(),
-        ([(_, ToolOutcome::Value { value })], Some(schema)) if schema::kind(schema) != schema::ValueKind::Text => {
+        ([(_, ToolOutcome::Value { value })], Some(schema)) if schema::kind(schema) != schema::ParameterKind::Text => {
             value.to_string()
         }
         _ => say::describe_outcomes(outcomes),

@@ -15,7 +15,7 @@ pub(super) struct Parameter<'s> {
 
 /// The kind of values that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueKind {
+pub(super) enum ParameterKind {
     Text,
     Integer,
     Number,
@@ -69,7 +69,7 @@ fn is_nullable(schema: &Json) -> bool {
 }
 
 /// Returns the kind of values that a schema allows; the first one if there are several.
-pub(super) fn kind(schema: &Json) -> ValueKind {
+pub(super) fn kind(schema: &Json) -> ParameterKind {
     let ty = match schema.get("type") {
         Some(Json::Array(types)) => types.iter().filter_map(Json::as_str).find(|ty| *ty != "null"),
         Some(ty) => ty.as_str(),
@@ -78,13 +78,13 @@ pub(super) fn kind(schema: &Json) -> ValueKind {
         None => None,
     };
     match ty {
-        Some("string") => ValueKind::Text,
-        Some("integer") => ValueKind::Integer,
-        Some("number") => ValueKind::Number,
-        Some("boolean") => ValueKind::Boolean,
-        Some("array") => ValueKind::Array,
-        Some("object") => ValueKind::Object,
-        _ => ValueKind::Any,
+        Some("string") => ParameterKind::Text,
+        Some("integer") => ParameterKind::Integer,
+        Some("number") => ParameterKind::Number,
+        Some("boolean") => ParameterKind::Boolean,
+        Some("array") => ParameterKind::Array,
+        Some("object") => ParameterKind::Object,
+        _ => ParameterKind::Any,
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn is_within_limits(schema: &Json, value: &Json) -> bool {
         Json::Number(found) => {
             let at = |key: &str| schema.get(key).and_then(Json::as_f64);
             let Some(found) = found.as_f64() else { return false };
-            (kind(schema) != ValueKind::Integer || value.is_i64() || value.is_u64())
+            (kind(schema) != ParameterKind::Integer || value.is_i64() || value.is_u64())
                 && at("minimum").is_none_or(|min| found >= min)
                 && at("maximum").is_none_or(|max| found <= max)
                 && at("exclusiveMinimum").is_none_or(|min| found > min)
@@ -123,11 +123,11 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// Parses a text as a value of a schema.
 pub(super) fn parse_value(schema: &Json, text: &str) -> Option<Json> {
     let value = match kind(schema) {
-        ValueKind::Text => find_enum_value(schema, text).cloned().unwrap_or_else(|| text.into()),
-        ValueKind::Integer | ValueKind::Number => Json::Number(parse_number(text)?),
-        ValueKind::Boolean => super::word::parse_bool(text)?.into(),
-        ValueKind::Any => parse_number(text).map_or_else(|| text.into(), Json::Number),
-        ValueKind::Array | ValueKind::Object => return None,
+        ParameterKind::Text => find_enum_value(schema, text).cloned().unwrap_or_else(|| text.into()),
+        ParameterKind::Integer | ParameterKind::Number => Json::Number(parse_number(text)?),
+        ParameterKind::Boolean => super::word::parse_bool(text)?.into(),
+        ParameterKind::Any => parse_number(text).map_or_else(|| text.into(), Json::Number),
+        ParameterKind::Array | ParameterKind::Object => return None,
     };
     is_within_limits(schema, &value).then_some(value)
 }

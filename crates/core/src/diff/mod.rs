@@ -19,9 +19,9 @@ pub struct Change {
     /// A description of the change, such as ``parameter `b` removed``.
     pub description: String,
     /// The location in the old version.
-    pub old: Option<Location>,
+    pub old: Option<ChangeLocation>,
     /// The location in the new version.
-    pub new: Option<Location>,
+    pub new: Option<ChangeLocation>,
     /// The old and the new text, if the change is one of text that people want to compare.
     pub texts: Option<(String, String)>,
 }
@@ -57,7 +57,7 @@ impl fmt::Display for Change {
 
 /// A location in a file, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub struct ChangeLocation {
     /// The file.
     pub file: String,
     /// The line, from 1.
@@ -223,8 +223,8 @@ impl<'p> Differ<'p> {
     }
 }
 
-fn location(project: &Project, place: FileSpan) -> Option<Location> {
+fn location(project: &Project, place: FileSpan) -> Option<ChangeLocation> {
     let file = project.files().get(place.file)?;
     let (line, column) = LineIndex::new(file.tree.source()).line_column(place.span.start);
-    Some(Location { file: file.path.clone(), line, column })
+    Some(ChangeLocation { file: file.path.clone(), line, column })
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 /// The maximum length of an error message.
 const MAX_MESSAGE: usize = 200;
 
-pub(super) struct Response {
+pub(super) struct ToolResult {
     pub(super) schema: Json,
     /// The part of the response that is the result, if it is not the JSON body.
     pub(super) result: Option<&'static str>,
@@ -19,7 +19,7 @@ pub(super) struct Response {
 
 impl<'d> Importer<'_, 'd> {
     /// Returns the response of a successful operation.
-    pub(super) fn response(&mut self, operation: &Operation<'d>) -> Response {
+    pub(super) fn response(&mut self, operation: &Operation<'d>) -> ToolResult {
         let contents: Vec<_> = successes(self.document, operation, self.warnings)
             .into_iter()
             .filter_map(|response| response.get("content").and_then(Json::as_object))
@@ -27,7 +27,7 @@ impl<'d> Importer<'_, 'd> {
             .collect();
         let kinds = || contents.iter().flat_map(|content| content.iter());
         if operation.method == "HEAD" {
-            return Response { schema: json!({ "type": "integer" }), result: Some("status") };
+            return ToolResult { schema: json!({ "type": "integer" }), result: Some("status") };
         }
         if let Some((_, media)) = kinds().find(|(kind, _)| is_json(&media_type(kind))) {
             let schema = media.get("schema");
@@ -35,13 +35,13 @@ impl<'d> Importer<'_, 'd> {
                 || json!({}),
                 |schema| self.schemas.plain(schema, SchemaPosition::Anonymous, self.warnings),
             );
-            return Response { schema, result: None };
+            return ToolResult { schema, result: None };
         }
         if let (false, Some((kind, _))) = (kinds().any(|(kind, _)| is_text(&media_type(kind))), kinds().next()) {
             self.warnings.add(format!("the response type `{kind}` is read as text"));
         }
         // An empty response is an empty text. The status would hide that a request failed.
-        Response { schema: json!({ "type": "string" }), result: Some("text") }
+        ToolResult { schema: json!({ "type": "string" }), result: Some("text") }
     }
 }
 

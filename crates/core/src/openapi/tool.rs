@@ -3,7 +3,7 @@
 use super::importer::Importer;
 use super::operation::Operation;
 use super::parameter::{ParameterLocation, Parameters};
-use super::response::{Response, error_messages};
+use super::response::{ToolResult, error_messages};
 use super::schema::Schemas;
 use super::security::{Credentials, Security};
 use crate::declare::template::Template;
@@ -12,7 +12,7 @@ use patter_gram::Value;
 use serde_json::Value as Json;
 
 /// A tool to be written.
-pub(super) struct Tool {
+pub(super) struct ImportedTool {
     pub(super) name: String,
     pub(super) location: String,
     pub(super) properties: Vec<(String, Value)>,
@@ -21,12 +21,22 @@ pub(super) struct Tool {
 
 impl<'d> Importer<'_, 'd> {
     /// Converts an operation to a tool. Returns `None`, with a warning, if that is not possible.
-    pub(super) fn tool(&mut self, operation: &Operation<'d>, server: &str, security: &Security<'d>) -> Option<Tool> {
+    pub(super) fn tool(
+        &mut self,
+        operation: &Operation<'d>,
+        server: &str,
+        security: &Security<'d>,
+    ) -> Option<ImportedTool> {
         let tool = self.try_tool(operation, server, security);
         tool.map_err(|reason| self.warnings.add(format!("skipped: {reason}"))).ok()
     }
 
-    fn try_tool(&mut self, operation: &Operation<'d>, server: &str, security: &Security<'d>) -> Result<Tool, String> {
+    fn try_tool(
+        &mut self,
+        operation: &Operation<'d>,
+        server: &str,
+        security: &Security<'d>,
+    ) -> Result<ImportedTool, String> {
         if operation.object.get("callbacks").and_then(Json::as_object).is_some_and(|callbacks| !callbacks.is_empty()) {
             self.warnings.add("`callbacks` are requests sent by the server; left out");
         }
@@ -37,7 +47,7 @@ impl<'d> Importer<'_, 'd> {
         let properties =
             properties(operation, url, &parameters, &response, credentials, error_messages(self.document, operation));
         let signature = Schemas::signature(parameters.schema(), response.schema)?;
-        Ok(Tool { name: operation.name.clone(), location: operation.location(), properties, signature })
+        Ok(ImportedTool { name: operation.name.clone(), location: operation.location(), properties, signature })
     }
 }
 
@@ -66,7 +76,7 @@ fn properties(
     operation: &Operation<'_>,
     url: String,
     parameters: &Parameters,
-    response: &Response,
+    response: &ToolResult,
     credentials: Credentials,
     errors: Vec<(String, String)>,
 ) -> Vec<(String, Value)> {

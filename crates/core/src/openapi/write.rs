@@ -2,7 +2,7 @@
 
 use super::document::{Document, single_line};
 use super::schema::referenced_records;
-use super::tool::Tool;
+use super::tool::ImportedTool;
 use super::warning::Warnings;
 use crate::declare::ToolSpec;
 use crate::declare::http::HttpSpec;
@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 /// Returns whether the text of a tool is valid. Leaving out a tool is better than writing an invalid file.
-pub(super) fn is_readable(tool: &Tool, records: &Records, warnings: &mut Warnings) -> bool {
+pub(super) fn is_readable(tool: &ImportedTool, records: &Records, warnings: &mut Warnings) -> bool {
     let (tree, diagnostics) = patter_gram::parse(&format_tool(tool));
     let pattern = tree.patterns().next();
     let signature = pattern.and_then(ToolSpec::cast).map(|spec| spec.signature(records));
@@ -29,7 +29,7 @@ pub(super) fn is_readable(tool: &Tool, records: &Records, warnings: &mut Warning
 }
 
 /// Formats the record types in use, and the toolbox.
-pub(super) fn format_toolbox(document: &Document<'_>, name: &str, tools: &[Tool], records: &Records) -> String {
+pub(super) fn format_toolbox(document: &Document<'_>, name: &str, tools: &[ImportedTool], records: &Records) -> String {
     let mut text = heading(document, tools);
     for (name, record) in referenced_records(types(tools), records) {
         text.push_str(&record.declaration(name));
@@ -40,19 +40,19 @@ pub(super) fn format_toolbox(document: &Document<'_>, name: &str, tools: &[Tool]
     patter_gram::format(&text).unwrap_or(text)
 }
 
-fn format_tool(tool: &Tool) -> String {
+fn format_tool(tool: &ImportedTool) -> String {
     let properties = Value::Map(tool.properties.clone());
     format!("[{}:Http {properties} | {}]", quote_name(&tool.name), tool.signature)
 }
 
-fn types(tools: &[Tool]) -> impl Iterator<Item = &Type> {
-    tools.iter().flat_map(|Tool { signature, .. }| {
+fn types(tools: &[ImportedTool]) -> impl Iterator<Item = &Type> {
+    tools.iter().flat_map(|ImportedTool { signature, .. }| {
         signature.parameters.iter().map(|parameter| &parameter.ty).chain([&signature.returns])
     })
 }
 
 /// Returns a comment with the origin of the toolbox and its environment variables.
-fn heading(document: &Document<'_>, tools: &[Tool]) -> String {
+fn heading(document: &Document<'_>, tools: &[ImportedTool]) -> String {
     let title = single_line(document.title(), 100);
     let title = if title.is_empty() { "Untitled API" } else { &title };
     let version = match document.root().pointer("/info/version") {

@@ -33,7 +33,7 @@ pub use child::ChildError;
 pub use end::{FailureKind, RunError, RunFailure, RunOutcome, StartError};
 pub use input::{RunInput, RunStart};
 pub use response::{Invocation, InvocationResult, Response};
-pub use save::LoadError;
+pub use save::RunLoadError;
 pub use spec::{CallTarget, Callable, Limits, RunSpec};
 
 use crate::message::conversation::{Message, Usage};

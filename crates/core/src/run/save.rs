@@ -12,7 +12,7 @@ pub(super) const MAX_DEPTH: usize = 100;
 
 /// An error loading a run.
 #[derive(Debug, Error)]
-pub enum LoadError {
+pub enum RunLoadError {
     /// The run was saved in another version of the format.
     #[error("the run was saved in format version {found}; only version {VERSION} is supported")]
     Version {
@@ -35,10 +35,10 @@ impl Run {
     /// let error = Run::load(r#"{"version": 2, "spec": 7}"#).unwrap_err();
     /// assert_eq!(error.to_string(), "the run was saved in format version 2; only version 1 is supported");
     /// ```
-    pub fn load(text: &str) -> Result<Self, LoadError> {
+    pub fn load(text: &str) -> Result<Self, RunLoadError> {
         let json: Json = serde_json::from_str(text)?;
         match json.get("version") {
-            Some(found) if found.as_u64() != Some(VERSION) => Err(LoadError::Version { found: found.to_string() }),
+            Some(found) if found.as_u64() != Some(VERSION) => Err(RunLoadError::Version { found: found.to_string() }),
             _ => Ok(serde_json::from_value(json)?),
         }
     }
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for FormatVersion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
             VERSION => Ok(FormatVersion),
-            found => Err(D::Error::custom(LoadError::Version { found: found.to_string() })),
+            found => Err(D::Error::custom(RunLoadError::Version { found: found.to_string() })),
         }
     }
 }

@@ -47,12 +47,12 @@ pub struct Comparison {
     /// One contrast per arm and metric: first all metrics of the first arm after the baseline.
     pub contrasts: Vec<Contrast>,
     /// The verdicts on each arm, as a sentence.
-    pub summaries: Vec<ArmSummary>,
+    pub summaries: Vec<ArmStatistics>,
 }
 
 /// The verdicts on an arm, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArmSummary {
+pub struct ArmStatistics {
     /// The arm.
     pub arm: String,
     /// All verdicts in one sentence.

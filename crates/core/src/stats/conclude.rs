@@ -5,7 +5,7 @@
 
 use super::wording::{amount, range, signed_range};
 use super::{
-    ArmSummary, CompareOptions, Conclusion, Contrast, Direction, Interval, MetricKind, MetricVerdict, PairCounts,
+    ArmStatistics, CompareOptions, Conclusion, Contrast, Direction, Interval, MetricKind, MetricVerdict, PairCounts,
     Relevance, VerdictNote,
 };
 
@@ -29,7 +29,7 @@ pub(super) fn verdict(contrast: &Contrast, context: VerdictContext) -> MetricVer
 }
 
 /// Returns the verdicts on an arm as one sentence: first differences, then practically equal metrics, then unclear ones.
-pub(super) fn summary(arm: &str, contrasts: &[Contrast], context: VerdictContext) -> ArmSummary {
+pub(super) fn summary(arm: &str, contrasts: &[Contrast], context: VerdictContext) -> ArmStatistics {
     let mut ordered: Vec<&Contrast> = contrasts.iter().collect();
     ordered.sort_by_key(|contrast| match (contrast.verdict.conclusion, contrast.verdict.relevance) {
         (Conclusion::Better | Conclusion::Worse, _) => 0,
@@ -42,7 +42,7 @@ pub(super) fn summary(arm: &str, contrasts: &[Contrast], context: VerdictContext
         let subject = if index == 0 { &name } else { "it" };
         describe(contrast, &contrast.verdict, subject, context)
     });
-    ArmSummary { arm: arm.to_owned(), text: clauses.collect::<Vec<_>>().join("; ") }
+    ArmStatistics { arm: arm.to_owned(), text: clauses.collect::<Vec<_>>().join("; ") }
 }
 
 fn conclude(contrast: &Contrast, alpha: f64) -> Conclusion {

@@ -78,7 +78,7 @@ mod compare;
 pub use bootstrap::{IntervalMethod, acceleration, bca, bootstrap_means, conservative_interval, mean_interval};
 pub use compare::compare;
 pub use comparison::{
-    ArmSummary, CompareError, CompareOptions, Comparison, Contrast, Estimate, PairCounts, PowerPlan, Stopping,
+    ArmStatistics, CompareError, CompareOptions, Comparison, Contrast, Estimate, PairCounts, PowerPlan, Stopping,
     TestMethod, TestResult,
 };
 pub use holm::holm;

@@ -1,7 +1,7 @@
 //! Tests of command tools: diagnostics of their declarations, and the commands that calls run.
 
 use patter_core::check::{Options, check};
-use patter_core::declare::command::{CommandResult, DashPolicy, EnvValue, InvocationError, SuccessCodes};
+use patter_core::declare::command::{CommandLineError, CommandResult, DashPolicy, EnvValue, SuccessCodes};
 use patter_core::declare::project::Project;
 use patter_core::declare::{CommandSpec, ToolOptions};
 use patter_core::types::signature::Signature;
@@ -158,14 +158,14 @@ fn calls_fill_the_templates() {
     assert_eq!(all.stdin.as_deref(), Some("a3b"));
     assert_eq!(all.env, [("K".to_owned(), "k<KEY>".to_owned()), ("N".to_owned(), "3".to_owned())]);
     assert_eq!(all.secrets, ["<BIN>", "<KEY>"]);
-    assert_eq!(format!("{all:?}"), "Invocation { arguments: 6, .. }");
+    assert_eq!(format!("{all:?}"), "CommandLine { arguments: 6, .. }");
     let inherited = self::spec("run: ['x'], env: ['TOK', 'PATH', 'EDITION']", "()==>(::Text)");
     let inherited = inherited.invocation(&Default::default(), &variable).unwrap();
     assert_eq!((inherited.env.len(), inherited.secrets), (3, vec!["<TOK>".to_owned(), "<EDITION>".to_owned()]));
     let none = call(json!({"many": null})).unwrap();
     assert_eq!((none.arguments, none.stdin.as_deref(), none.env.len()), (vec!["--".to_owned()], Some("ab"), 1));
-    let dash = InvocationError::Dash { parameter: "many".to_owned() };
+    let dash = CommandLineError::Dash { parameter: "many".to_owned() };
     assert_eq!(call(json!({"many": ["-x"]})), Err(dash));
-    let nul = InvocationError::Nul { name: "many".to_owned() };
+    let nul = CommandLineError::Nul { name: "many".to_owned() };
     assert_eq!(call(json!({"many": ["a\0"]})), Err(nul));
 }

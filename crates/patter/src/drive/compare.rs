@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// An error comparing recorded runs with agents.
 #[derive(Debug, Error)]
-pub enum CompareError {
+pub enum ReplayCompareError {
     /// An agent cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -29,7 +29,7 @@ impl Driver {
         agent: &CompiledAgent,
         entries: impl IntoIterator<Item = LogEntry>,
         after: OnDifference,
-    ) -> Result<ReplayComparison, CompareError> {
+    ) -> Result<ReplayComparison, ReplayCompareError> {
         let agents = DriverAgents { driver: self, main: agent, error: RefCell::default() };
         let comparison = compare(entries, &agents, after)?;
         match agents.error.into_inner() {

@@ -13,7 +13,7 @@ mod compare;
 
 pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 pub use clock::{milliseconds, now_ms};
-pub use compare::CompareError;
+pub use compare::ReplayCompareError;
 pub use driver::Driver;
 pub use event::{FailureReport, Listener, RunEvent, RunEventKind};
 pub(crate) use event_log::EventLog;

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 /// The location of a session store. Neither `Display` nor `Debug` shows a password.
 ///
 /// ```
-/// use patter::store::Location;
-/// assert_eq!(Location::parse("sqlite:.patter/sessions.db")?, Location::parse(".patter/sessions.db")?);
-/// let location = Location::parse("postgres://ada:sesame@db.example/patter")?;
+/// use patter::store::StoreLocation;
+/// assert_eq!(StoreLocation::parse("sqlite:.patter/sessions.db")?, StoreLocation::parse(".patter/sessions.db")?);
+/// let location = StoreLocation::parse("postgres://ada:sesame@db.example/patter")?;
 /// assert_eq!(location.to_string(), "postgres://ada@db.example:5432/patter");
 /// assert!(!format!("{location:?}").contains("sesame"));
 /// # Ok::<(), patter::store::StoreError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Location {
+pub enum StoreLocation {
     /// A SQLite file, created on demand.
     Sqlite(PathBuf),
     /// A PostgreSQL database.
@@ -30,8 +30,8 @@ pub enum Location {
 /// the certificate of the server is verified.
 ///
 /// ```
-/// use patter::store::Location;
-/// let Location::Postgres(url) = Location::parse("postgres:///patter?host=/run/postgresql&user=ada")? else { panic!() };
+/// use patter::store::StoreLocation;
+/// let StoreLocation::Postgres(url) = StoreLocation::parse("postgres:///patter?host=/run/postgresql&user=ada")? else { panic!() };
 /// assert_eq!(url.to_string(), "postgres:///patter?host=/run/postgresql&port=5432&user=ada");
 /// # Ok::<(), patter::store::StoreError>(())
 /// ```
@@ -43,7 +43,7 @@ pub struct PostgresUrl {
     public: String,
 }
 
-impl Location {
+impl StoreLocation {
     /// Parses `sqlite:PATH`, `postgres://…`, or the path of a SQLite file.
     pub fn parse(text: &str) -> Result<Self, StoreError> {
         let unusable = |message: &str| StoreError::Unusable {
@@ -89,7 +89,7 @@ fn public_address(options: &PgConnectOptions) -> String {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),

@@ -5,12 +5,12 @@
 //! a time. A claim ends with its process, however that ends.
 //!
 //! ```
-//! use patter::store::{self, Location, NewSession, SessionId, SessionState};
+//! use patter::store::{self, StoreLocation, NewSession, SessionId, SessionState};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), store::StoreError> {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join(".patter/sessions.db").display().to_string();
-//! let store = store::open(&Location::parse(&path)?).await?;
+//! let store = store::open(&StoreLocation::parse(&path)?).await?;
 //! let now_ms = 1_700_000_000_000;
 //! let id = SessionId::new(now_ms);
 //! let mut claim = store.create(NewSession::new(id.clone(), "greeter", "Hello there"), now_ms).await?;
@@ -43,16 +43,16 @@ pub use backend::{Claim, Store};
 pub use error::StoreError;
 pub use find::find;
 pub use id::{SessionId, SessionIdError};
-pub use location::{Location, PostgresUrl};
+pub use location::{PostgresUrl, StoreLocation};
 pub use session::{EXPERIMENT_AGENT, NewSession, SessionState, SessionSummary, StoredSession};
 
 use std::sync::Arc;
 
 /// Opens a store, and creates it if it does not exist.
-pub async fn open(location: &Location) -> Result<Arc<dyn Store>, StoreError> {
+pub async fn open(location: &StoreLocation) -> Result<Arc<dyn Store>, StoreError> {
     tracing::debug!(%location, "opening session store");
     match location {
-        Location::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path).await?)),
-        Location::Postgres(url) => Ok(Arc::new(postgres::PostgresStore::open(url).await?)),
+        StoreLocation::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path).await?)),
+        StoreLocation::Postgres(url) => Ok(Arc::new(postgres::PostgresStore::open(url).await?)),
     }
 }

@@ -7,7 +7,7 @@ use patter::message::conversation::{self, Message};
 use patter::run::{PendingCall, RunInput, RunOutcome};
 use patter::session::{Log, LogEntry, Session, SessionError};
 use patter::store::{
-    self, Claim, Location, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession,
+    self, Claim, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoreLocation, StoredSession,
 };
 use patter::tool::{BoxFuture, CancellationToken};
 use std::collections::BTreeMap;
@@ -163,7 +163,7 @@ impl Approver for RepeatApprover {
 async fn in_another_process() {
     // Without the variables, someone runs all ignored tests.
     let (Ok(location), Ok(folder)) = (std::env::var(STORE), std::env::var(FOLDER)) else { return };
-    let inner = store::open(&Location::parse(&location).unwrap()).await.unwrap();
+    let inner = store::open(&StoreLocation::parse(&location).unwrap()).await.unwrap();
     let schedule = Arc::new(KillSchedule { when: std::env::var(WHEN).unwrap(), appends: AtomicUsize::new(0) });
     let store = Arc::new(KillingStore { inner, schedule });
     let tools = [write_once::tool(), write_again::tool()];

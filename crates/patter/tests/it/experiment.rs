@@ -11,7 +11,7 @@ use patter::model::{Model, ModelResolver, ScriptedModel};
 use patter::project::{Environment, Project};
 use patter::provider::price::Prices;
 use patter::run::Run;
-use patter::store::{self, Location, SessionState, Store, StoreError};
+use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
 use patter::tool::CancellationToken;
 use std::collections::HashSet;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn plan(series: &Series, repeats: u32) -> Plan {
 }
 
 async fn open(folder: &Path) -> Arc<dyn Store> {
-    store::open(&Location::Sqlite(folder.join("x.db"))).await.unwrap()
+    store::open(&StoreLocation::Sqlite(folder.join("x.db"))).await.unwrap()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::CheckResult;
 use crate::session::StoreOption;
 use patter::project::{Config, Environment};
-use patter::store::{self, Location, StoreError};
+use patter::store::{self, StoreError, StoreLocation};
 use std::path::Path;
 
 /// Checks that sessions can be stored. A file that does not exist yet is not created.
@@ -14,7 +14,7 @@ pub(super) async fn examine(root: Option<&Path>, config: &Config, environment: &
         Ok(None) => return CheckResult::skipped("sessions are disabled"),
         Err(error) => return CheckResult::broken(error.message(), error.hint().unwrap_or(HINT)),
     };
-    if let Location::Sqlite(path) = &location
+    if let StoreLocation::Sqlite(path) = &location
         && !path.exists()
     {
         return writable(path);

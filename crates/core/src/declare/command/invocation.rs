@@ -13,7 +13,7 @@ pub const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "T
 
 /// The command that a call runs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Invocation {
+pub struct CommandLine {
     /// The program.
     pub program: String,
     /// The arguments.
@@ -28,7 +28,7 @@ pub struct Invocation {
 
 /// An error when filling in the templates.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum InvocationError {
+pub enum CommandLineError {
     /// An argument looks like an option.
     #[error("`{parameter}` would be treated as an option, because the argument would start with `-`")]
     Dash {
@@ -49,16 +49,16 @@ pub enum InvocationError {
     },
 }
 
-impl InvocationError {
+impl CommandLineError {
     /// Returns a hint for the author of the tool.
     pub fn hint(&self) -> String {
         match self {
-            InvocationError::Dash { .. } => {
+            CommandLineError::Dash { .. } => {
                 "if the program supports it, put `--` before the argument in `run`; to allow options, set `dashes: \"allow\"`"
                     .to_owned()
             }
-            InvocationError::Nul { .. } => "pass binary content on stdin".to_owned(),
-            InvocationError::Unset { name } => format!("set `{name}` in the environment, or in `.env`"),
+            CommandLineError::Nul { .. } => "pass binary content on stdin".to_owned(),
+            CommandLineError::Unset { name } => format!("set `{name}` in the environment, or in `.env`"),
         }
     }
 }
@@ -73,7 +73,7 @@ impl CommandSpec {
         &self,
         arguments: &Map<String, Json>,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Invocation, InvocationError> {
+    ) -> Result<CommandLine, CommandLineError> {
         let mut filler = TemplateFiller { arguments, variable, secrets: Vec::new() };
         let mut filled = Vec::with_capacity(self.run.len());
         let mut after_separator = self.dashes == DashPolicy::Allow;
@@ -98,7 +98,7 @@ impl CommandSpec {
         let stdin = self.stdin.as_ref().map(|template| filler.fill(template)).transpose()?;
         let mut filled = filled.into_iter();
         let program = filled.next().unwrap_or_default();
-        Ok(Invocation { program, arguments: filled.collect(), stdin, env, secrets: filler.secrets })
+        Ok(CommandLine { program, arguments: filled.collect(), stdin, env, secrets: filler.secrets })
     }
 
     /// Returns the message for the model about an exit code, if one is declared.
@@ -109,9 +109,9 @@ impl CommandSpec {
 }
 
 /// Hides the contents, which may include secrets, from logs.
-impl fmt::Debug for Invocation {
+impl fmt::Debug for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Invocation").field("arguments", &self.arguments.len()).finish_non_exhaustive()
+        f.debug_struct("CommandLine").field("arguments", &self.arguments.len()).finish_non_exhaustive()
     }
 }
 
@@ -128,10 +128,10 @@ impl TemplateFiller<'_> {
         element: &Template,
         after_separator: bool,
         filled: &mut Vec<String>,
-    ) -> Result<(), InvocationError> {
+    ) -> Result<(), CommandLineError> {
         let refuse_dash = |text: &str, parameter: Option<&str>| match parameter {
             Some(parameter) if !after_separator && text.starts_with('-') => {
-                Err(InvocationError::Dash { parameter: parameter.to_owned() })
+                Err(CommandLineError::Dash { parameter: parameter.to_owned() })
             }
             _ => Ok(()),
         };
@@ -171,7 +171,7 @@ impl TemplateFiller<'_> {
     }
 
     /// Fills in an argument or a variable, or returns `None` if it contains a parameter that was omitted.
-    fn fill_complete(&mut self, template: &Template) -> Result<Option<String>, InvocationError> {
+    fn fill_complete(&mut self, template: &Template) -> Result<Option<String>, CommandLineError> {
         for name in template.parameters() {
             match argument_text(self.arguments, name) {
                 Some(text) => refuse_nul(name, &text)?,
@@ -182,7 +182,7 @@ impl TemplateFiller<'_> {
     }
 
     /// Fills in a text. Parameters that were omitted become empty.
-    fn fill(&mut self, template: &Template) -> Result<String, InvocationError> {
+    fn fill(&mut self, template: &Template) -> Result<String, CommandLineError> {
         let mut text = String::new();
         for part in template.parts() {
             match part {
@@ -191,7 +191,7 @@ impl TemplateFiller<'_> {
                     text.push_str(&argument_text(self.arguments, name).unwrap_or(Cow::Borrowed("")));
                 }
                 Part::Variable(name) => {
-                    let value = (self.variable)(name).ok_or_else(|| InvocationError::Unset { name: name.clone() })?;
+                    let value = (self.variable)(name).ok_or_else(|| CommandLineError::Unset { name: name.clone() })?;
                     text.push_str(&value);
                     self.secrets.push(value);
                 }
@@ -201,6 +201,6 @@ impl TemplateFiller<'_> {
     }
 }
 
-fn refuse_nul(name: &str, text: &str) -> Result<(), InvocationError> {
-    if text.contains('\0') { Err(InvocationError::Nul { name: name.to_owned() }) } else { Ok(()) }
+fn refuse_nul(name: &str, text: &str) -> Result<(), CommandLineError> {
+    if text.contains('\0') { Err(CommandLineError::Nul { name: name.to_owned() }) } else { Ok(()) }
 }

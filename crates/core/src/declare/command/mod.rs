@@ -4,7 +4,7 @@ mod property;
 mod read;
 mod invocation;
 
-pub use invocation::{INHERITED_VARIABLES, Invocation, InvocationError};
+pub use invocation::{CommandLine, CommandLineError, INHERITED_VARIABLES};
 pub(crate) use read::read;
 
 use super::ToolOptions;

@@ -10,7 +10,7 @@ use super::process::{ProcessOutcome, RunningProcess};
 use super::redact::Redactor;
 use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind, VariableLookup};
 use patter_core::declare::CommandSpec;
-use patter_core::declare::command::Invocation;
+use patter_core::declare::command::CommandLine;
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Implementation for CommandTool {
 impl CommandTool {
     async fn run(
         &self,
-        invocation: &Invocation,
+        invocation: &CommandLine,
         arguments: &Map<String, Json>,
         context: &ToolContext,
         redactor: &Redactor,
@@ -103,7 +103,7 @@ impl CommandTool {
         }
     }
 
-    fn start(&self, invocation: &Invocation) -> Result<RunningProcess, ToolFailure> {
+    fn start(&self, invocation: &CommandLine) -> Result<RunningProcess, ToolFailure> {
         if !self.folder.is_dir() {
             let folder = self.spec.cwd.as_deref().unwrap_or(".");
             return Err(ToolFailure::new(format!("cannot run the command: the folder `{folder}` does not exist"))

@@ -1,7 +1,7 @@
 //! The task that owns the connection to an MCP server.
 
 use super::connection::{Connection, ConnectionHandle};
-use super::error::{McpError, RetryAdvice};
+use super::error::{McpError, Reconnect};
 use super::settings::ServerSettings;
 use crate::http::jittered;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl ConnectionTask {
                 Err(error) => {
                     let failure = error.failure(&self.settings.redactor);
                     tracing::debug!(server, error = failure.message(), detail = failure.detail(), "MCP server failed");
-                    self.failures = if error.retry == RetryAdvice::Soon { self.failures + 1 } else { MAX_FAILURES };
+                    self.failures = if error.retry == Reconnect::Soon { self.failures + 1 } else { MAX_FAILURES };
                     self.last_failure = Some((error.clone(), Instant::now()));
                     if self.failures >= MAX_FAILURES || Instant::now() >= deadline {
                         return Err(error);

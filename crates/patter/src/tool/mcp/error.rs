@@ -16,12 +16,12 @@ pub(super) const MAX_MESSAGE_CHARS: usize = 4096;
 pub(super) struct McpError {
     pub(super) message: String,
     pub(super) detail: String,
-    pub(super) retry: RetryAdvice,
+    pub(super) retry: Reconnect,
 }
 
 /// Whether to retry at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RetryAdvice {
+pub(super) enum Reconnect {
     /// The next attempt may succeed.
     Soon,
     /// The next attempt will fail too until someone fixes the cause.
@@ -29,7 +29,7 @@ pub(super) enum RetryAdvice {
 }
 
 impl McpError {
-    fn new(message: String, detail: String, retry: RetryAdvice) -> Self {
+    fn new(message: String, detail: String, retry: Reconnect) -> Self {
         Self { message, detail, retry }
     }
 
@@ -40,45 +40,45 @@ impl McpError {
             _ => format!("`{command}` failed to start"),
         };
         let message = format!("cannot start the MCP server `{server}`: {reason}");
-        Self::new(message, error.to_string(), RetryAdvice::Later)
+        Self::new(message, error.to_string(), Reconnect::Later)
     }
 
     pub(super) fn slow_start(server: &str, limit: Duration, detail: String) -> Self {
         let message = format!("the MCP server `{server}` was not ready within {}", format_duration(limit));
-        Self::new(message, detail, RetryAdvice::Later)
+        Self::new(message, detail, Reconnect::Later)
     }
 
     pub(super) fn early_exit(server: &str, detail: String) -> Self {
         let message = format!("the MCP server `{server}` exited before it was ready");
-        Self::new(message, detail, RetryAdvice::Soon)
+        Self::new(message, detail, Reconnect::Soon)
     }
 
     pub(super) fn refused_start(server: &str, reason: &str, detail: String) -> Self {
         let reason = truncate(reason, MAX_MESSAGE_CHARS);
         let message = format!("the MCP server `{server}` refused to start: {reason}");
-        Self::new(message, detail, RetryAdvice::Later)
+        Self::new(message, detail, Reconnect::Later)
     }
 
     pub(super) fn unreachable(server: &str, detail: String) -> Self {
         let message = format!("cannot connect to the MCP server `{server}`");
-        Self::new(message, detail, RetryAdvice::Soon)
+        Self::new(message, detail, Reconnect::Soon)
     }
 
     pub(super) fn unauthorized(server: &str, status: u16, detail: String) -> Self {
         let message = format!("the MCP server `{server}` denied access ({status}); check its `headers`");
-        Self::new(message, detail, RetryAdvice::Later)
+        Self::new(message, detail, Reconnect::Later)
     }
 
     pub(super) fn unstable(server: &str) -> Self {
         let message = format!("the MCP server `{server}` keeps exiting shortly after it starts");
-        Self::new(message, String::new(), RetryAdvice::Later)
+        Self::new(message, String::new(), Reconnect::Later)
     }
 
     pub(super) fn from_request(server: &str, error: &ServiceError) -> Self {
         let message = match error {
             ServiceError::Timeout { timeout } => {
                 let message = format!("the MCP server `{server}` did not respond within {}", format_duration(*timeout));
-                return Self::new(message, String::new(), RetryAdvice::Soon);
+                return Self::new(message, String::new(), Reconnect::Soon);
             }
             ServiceError::McpError(error) => {
                 let message = truncate(&error.message, MAX_MESSAGE_CHARS);
@@ -89,7 +89,7 @@ impl McpError {
             }
             _ => format!("the MCP server `{server}` sent an invalid response"),
         };
-        Self::new(message, error_chain(error), RetryAdvice::Soon)
+        Self::new(message, error_chain(error), Reconnect::Soon)
     }
 
     /// Changes the detail for the operator.

@@ -8,28 +8,30 @@ mod properties;
 mod server;
 mod sqlite;
 
-use patter::store::{self, Claim, Location, NewSession, SessionId, SessionIdError, SessionState, Store, StoreError};
+use patter::store::{
+    self, Claim, NewSession, SessionId, SessionIdError, SessionState, Store, StoreError, StoreLocation,
+};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A store for one test.
 pub(crate) struct TestStore {
-    pub(crate) location: Location,
+    pub(crate) location: StoreLocation,
     _folder: Option<TempDir>,
 }
 
 impl TestStore {
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let location = Location::Sqlite(folder.path().join("sessions.db"));
+        let location = StoreLocation::Sqlite(folder.path().join("sessions.db"));
         Self { location, _folder: Some(folder) }
     }
 
     /// Returns a new database, if PostgreSQL is installed.
     pub(crate) async fn postgres() -> Option<Self> {
         let url = server::database().await?;
-        Some(Self { location: Location::parse(&url).unwrap(), _folder: None })
+        Some(Self { location: StoreLocation::parse(&url).unwrap(), _folder: None })
     }
 
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
@@ -39,13 +41,13 @@ impl TestStore {
     /// Executes a statement behind the back of the store. The tables are `TABLE.sessions` and `TABLE.entries`.
     async fn execute(&self, statement: &str) {
         match &self.location {
-            Location::Sqlite(path) => {
+            StoreLocation::Sqlite(path) => {
                 let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
                 let statement = statement.replace("TABLE.", "");
                 sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
                 connection.close().await.unwrap();
             }
-            Location::Postgres(url) => {
+            StoreLocation::Postgres(url) => {
                 let mut connection = PgConnection::connect(&url.to_string()).await.unwrap();
                 let statement = statement.replace("TABLE.", "patter.");
                 sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
@@ -90,7 +92,7 @@ fn locations_are_parsed_and_shown_without_secrets() {
         (&long, "postgres://u@h:5432/d"),
         ("postgresql://u@[::1]:99/d%20x", "postgres://u@[::1]:99/d x"),
     ] {
-        let location = Location::parse(text).unwrap();
+        let location = StoreLocation::parse(text).unwrap();
         assert_eq!(location.to_string(), expected);
         assert!(!format!("{location:?} {location}").contains("sesame"), "{location:?}");
     }
@@ -101,7 +103,7 @@ fn locations_are_parsed_and_shown_without_secrets() {
         ("postgres://u:sesame@h:port/d", "the address of the database is not valid"),
         ("postgres://u@h/d?sslmode=sesame", "the address of the database is not valid"),
     ] {
-        let error = Location::parse(text).unwrap_err();
+        let error = StoreLocation::parse(text).unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.hint().unwrap(), "write `sqlite:PATH` or `postgres://user@host/database`");
     }

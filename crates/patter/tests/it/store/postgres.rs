@@ -1,11 +1,11 @@
 //! Tests for PostgreSQL.
 
 use super::{TestStore, append, claim_error, id, new, texts};
-use patter::store::{self, Location, SessionState, StoreError};
+use patter::store::{self, SessionState, StoreError, StoreLocation};
 use sqlx::{Connection, PgConnection};
 
 async fn open_error(url: &str) -> (String, Option<String>) {
-    let Err(error) = store::open(&Location::parse(url).unwrap()).await else { panic!("{url} opens") };
+    let Err(error) = store::open(&StoreLocation::parse(url).unwrap()).await else { panic!("{url} opens") };
     (error.to_string(), error.hint())
 }
 
@@ -48,7 +48,7 @@ async fn server_errors_are_reported() {
     }
     // A user who may not create schemas is given one.
     test_store.execute("CREATE SCHEMA patter AUTHORIZATION poor").await;
-    let store = store::open(&Location::parse(&poor).unwrap()).await.unwrap();
+    let store = store::open(&StoreLocation::parse(&poor).unwrap()).await.unwrap();
     drop(store.create(new("a"), 1).await.unwrap());
     // Roles belong to the whole server.
     test_store.execute("DROP OWNED BY poor; DROP ROLE poor, guarded").await;

@@ -1,7 +1,7 @@
 //! Several processes sharing one store, some of which are killed.
 
 use super::{TestStore, claim_error, id, new};
-use patter::store::{self, Location, SessionState, Store, StoreError};
+use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn spawn(test_store: &TestStore, role: &str) -> Child {
 async fn in_another_process() {
     // Without the variables, someone runs all ignored tests.
     let (Ok(location), Ok(role)) = (std::env::var(STORE), std::env::var(ROLE)) else { return };
-    let store = store::open(&Location::parse(&location).unwrap()).await.unwrap();
+    let store = store::open(&StoreLocation::parse(&location).unwrap()).await.unwrap();
     let session = id("shared");
     match role.as_str() {
         "append forever" => {

@@ -1,14 +1,16 @@
 //! Tests for SQLite.
 
 use super::{TestStore, append, claim_error, id, new, texts};
-use patter::store::{self, Location, SessionState, StoreError};
+use patter::store::{self, SessionState, StoreError, StoreLocation};
 use sqlx::{Connection, SqliteConnection};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 async fn open_error(path: &Path) -> (String, Option<String>) {
-    let Err(error) = store::open(&Location::Sqlite(path.to_owned())).await else { panic!("{} opens", path.display()) };
+    let Err(error) = store::open(&StoreLocation::Sqlite(path.to_owned())).await else {
+        panic!("{} opens", path.display())
+    };
     (error.to_string().replace(&*path.to_string_lossy(), "FILE"), error.hint())
 }
 
@@ -28,7 +30,7 @@ async fn file_and_folder_are_private() {
     let base = tempfile::tempdir().unwrap();
     for (folder, ignored) in [("a/.patter", true), ("b/other", false)] {
         let path = base.path().join(folder).join("sessions.db");
-        let store = store::open(&Location::Sqlite(path.clone())).await.unwrap();
+        let store = store::open(&StoreLocation::Sqlite(path.clone())).await.unwrap();
         let mut claim = store.create(new("a"), 1).await.unwrap();
         append(&mut claim, &texts(["1"])).await;
         let folder = path.parent().unwrap();
@@ -43,7 +45,7 @@ async fn file_and_folder_are_private() {
     // An existing folder is not changed.
     let folder = base.path().join("c/.patter");
     fs::create_dir_all(&folder).unwrap();
-    store::open(&Location::Sqlite(folder.join("sessions.db"))).await.unwrap();
+    store::open(&StoreLocation::Sqlite(folder.join("sessions.db"))).await.unwrap();
     assert!(!folder.join(".gitignore").exists());
 }
 
@@ -139,7 +141,7 @@ async fn aliases_of_a_file_share_one_lock() {
     let store = test_store.open().await;
     let claim = store.create(new("a"), 1).await.unwrap();
     symlink(path, &alias).unwrap();
-    let other = store::open(&Location::Sqlite(alias)).await.unwrap();
+    let other = store::open(&StoreLocation::Sqlite(alias)).await.unwrap();
     assert!(matches!(claim_error(other.claim(&id("a")).await), StoreError::Busy { .. }));
     drop(claim);
     drop(other.claim(&id("a")).await.unwrap());
@@ -161,7 +163,7 @@ async fn leftover_lock_file_is_not_a_claim() {
 
 fn file_path(test_store: &TestStore) -> &Path {
     match &test_store.location {
-        Location::Sqlite(path) => path,
-        Location::Postgres(_) => panic!(),
+        StoreLocation::Sqlite(path) => path,
+        StoreLocation::Postgres(_) => panic!(),
     }
 }
