@@ -77,7 +77,7 @@ impl TurnLimits {
     pub(crate) fn apply(self, limits: &mut Limits) {
         limits.max_model_calls = self.max_turns.unwrap_or(limits.max_model_calls);
         if let Some(timeout) = self.timeout {
-            limits.deadline_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+            limits.deadline_ms = Some(patter::text::milliseconds(timeout));
         }
     }
 }

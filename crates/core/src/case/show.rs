@@ -1,7 +1,9 @@
 //! Formatting of texts, values and durations for checks and judgements.
 
+use crate::text;
 use serde_json::Value as Json;
 use std::fmt::{self, Write};
+use std::time::Duration;
 
 /// The maximum length of an excerpt, in characters.
 const MAX_LENGTH: usize = 80;
@@ -52,15 +54,9 @@ pub(super) fn format_json(value: &Json) -> String {
     truncated.0
 }
 
-/// Formats a duration.
+/// Formats a number of milliseconds.
 pub(super) fn format_duration(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1_000;
-    let rest = milliseconds % 1_000;
-    match (seconds, rest) {
-        (0, _) => format!("{rest} ms"),
-        (_, 0) => format!("{seconds} s"),
-        _ => format!("{seconds}.{rest:03}").trim_end_matches('0').to_owned() + " s",
-    }
+    text::format_duration(Duration::from_millis(milliseconds))
 }
 
 /// Formats a number of times.

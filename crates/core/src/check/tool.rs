@@ -168,7 +168,8 @@ impl<'p> Checker<'p> {
             };
             if earlier.ty != ty {
                 let location = self.project.location(earlier.file, earlier.span);
-                let (here, there) = (with_article(&ty), with_article(&earlier.ty));
+                let here = with_article(&ty);
+                let there = with_article(&earlier.ty);
                 let message = format!("`{}` is {here} here, but {there} in {location}", parameter.name);
                 let found = rule::INCONSISTENT_TYPE.at(span, message);
                 self.report(

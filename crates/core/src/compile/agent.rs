@@ -12,7 +12,7 @@ use crate::name::{FullName, WireName, WireNameError};
 use crate::permission::{Permissions, Rule};
 use crate::provider::{ModelRef, ModelRefError};
 use crate::run::{self, Callable, Limits, RunSpec};
-use crate::text::nearest;
+use crate::text::{milliseconds, nearest};
 use crate::types::definition::{Definition, hash};
 use crate::types::dialect::{Fidelity, SchemaDialect, adapt};
 use crate::types::schema::type_schema;
@@ -220,7 +220,7 @@ impl CompiledAgent {
                 .max_turns
                 .map_or(defaults.max_model_calls, |turns| u32::try_from(turns).unwrap_or(u32::MAX)),
             max_tool_calls: declared_limits.max_tool_calls,
-            deadline_ms: declared_limits.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            deadline_ms: declared_limits.timeout.map(milliseconds),
             ..defaults
         };
         let spec =

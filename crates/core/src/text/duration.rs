@@ -65,6 +65,16 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
+/// Returns a duration in whole milliseconds.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(patter_core::text::milliseconds(Duration::from_secs(2)), 2_000);
+/// ```
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn milliseconds_per(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, milliseconds)| *milliseconds)
 }

@@ -4,7 +4,7 @@ mod duration;
 mod glob;
 mod suggest;
 
-pub use duration::{duration_in, format_duration, parse_duration};
+pub use duration::{duration_in, format_duration, milliseconds, parse_duration};
 pub use glob::Glob;
 pub use suggest::nearest;
 

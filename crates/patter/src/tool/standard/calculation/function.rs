@@ -72,7 +72,8 @@ fn round(number: &Number, places: &Number) -> Result<Number, ArithmeticError> {
     let places =
         places.ok_or(ArithmeticError::Undefined("`round` requires an integer number of places, at most 1000"))?;
     let power = ten_to(places.unsigned_abs())?;
-    let (numerator, denominator) = (number.value.numer(), number.value.denom());
+    let numerator = number.value.numer();
+    let denominator = number.value.denom();
     let value = if places < 0 {
         BigRational::from_integer(divide_rounded(numerator, &(denominator * &power)) * power)
     } else {
