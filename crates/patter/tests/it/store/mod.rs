@@ -12,7 +12,10 @@ use patter::store::{
     self, Claim, NewSession, SessionId, SessionIdError, SessionState, Store, StoreError, StoreLocation,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tempfile::TempDir;
 
 /// A store for one test.
@@ -39,12 +42,19 @@ impl TestStore {
     }
 
     /// Executes a statement behind the back of the store. The tables are `TABLE.sessions` and `TABLE.entries`.
+    ///
+    /// Connections of a dropped store close in the background, so a statement that needs the file for itself waits.
     async fn execute(&self, statement: &str) {
         match &self.location {
             StoreLocation::Sqlite(path) => {
                 let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
                 let statement = statement.replace("TABLE.", "");
-                sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+                let deadline = Instant::now() + Duration::from_secs(10);
+                while let Err(error) = sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(&mut connection).await {
+                    let locked = error.to_string().contains("database is locked");
+                    assert!(locked && Instant::now() < deadline, "{error}");
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
                 connection.close().await.unwrap();
             }
             StoreLocation::Postgres(url) => {
