@@ -1,6 +1,6 @@
 //! Throughput of parsing, printing and formatting, compared with `tree-sitter-gram` on the same input.
 //!
-//! `cargo bench -p patter-gram` prints a table; `-- --quick` takes a tenth of the time. Peak memory is measured by
+//! `cargo bench -p patter-gram --bench gram` prints a table; `-- --quick` takes a tenth of the time. Peak memory is measured by
 //! running this program again as a fresh process that only parses the file.
 #![allow(
     clippy::unwrap_used,

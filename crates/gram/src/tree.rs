@@ -242,6 +242,13 @@ impl Comment<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SyntaxId(u32);
 
+impl SyntaxId {
+    /// Returns the position of the node in reading order.
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A node of the syntax tree: a cursor into a [`Tree`].
 #[derive(Clone, Copy)]
 pub struct Syntax<'t> {
@@ -287,7 +294,7 @@ impl<'t> Syntax<'t> {
     }
 
     /// Iterates over this node and all its descendants, in reading order.
-    pub fn descendants(self) -> impl Iterator<Item = Syntax<'t>> {
+    pub fn descendants(self) -> impl DoubleEndedIterator<Item = Syntax<'t>> {
         let tree = self.tree;
         (self.id..tree.raw(self.id).next).map(move |id| Syntax { tree, id })
     }

@@ -8,8 +8,10 @@ mod flat;
 mod tokens;
 
 use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
-use flat::FlatWriter;
-use tokens::{bar, colon, comment_owners, has_brackets, inside_brackets, name_and_labels, owns_comments, strokes};
+use flat::{Measurements, Output, write_flat};
+use tokens::{
+    bar, colon, comment_owners, has_brackets, inside_brackets, owns_comments, strokes, write_name_and_labels,
+};
 
 /// The maximum line width, in characters.
 pub const LINE_WIDTH: usize = 100;
@@ -34,10 +36,15 @@ pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
 /// Formats a tree that has no errors.
 fn format_tree(tree: &Tree) -> String {
     let line_break = line_break(tree);
-    let mut writer = Writer { tree, out: String::with_capacity(tree.source().len()), line_start: 0, line_break };
-    let items: Vec<_> = tree.root().children().collect();
-    let inside = tree.root().span();
-    writer.items(&List { items, inside, separator: "" }, 0, Placement::SameLine);
+    let mut writer = Writer {
+        tree,
+        measurements: Measurements::of(tree),
+        out: String::with_capacity(tree.source().len()),
+        line_start: 0,
+        line_break,
+    };
+    let list = List { items: tree.root().children(), inside: tree.root().span(), separator: "" };
+    writer.items(list, 0, Placement::SameLine);
     if !writer.out.is_empty() {
         writer.out.push_str(line_break);
     }
@@ -65,8 +72,8 @@ pub(crate) fn line_break(tree: &Tree) -> &'static str {
 }
 
 /// Items and the span that contains them and their comments.
-struct List<'t> {
-    items: Vec<Syntax<'t>>,
+struct List<I> {
+    items: I,
     /// The span between the brackets.
     inside: Span,
     /// The separator between two items.
@@ -84,6 +91,7 @@ enum Placement {
 
 struct Writer<'t> {
     tree: &'t Tree,
+    measurements: Measurements,
     out: String,
     /// The offset in `out` at which the current line starts.
     line_start: usize,
@@ -94,23 +102,24 @@ impl<'t> Writer<'t> {
     // Lists.
 
     /// Writes one item per line, each with its comments.
-    fn items(&mut self, list: &List<'t>, indent: usize, first: Placement) {
+    fn items(&mut self, list: List<impl Iterator<Item = Syntax<'t>>>, indent: usize, first: Placement) {
         let mut previous_end = list.inside.start;
         let mut placement = first;
-        let last = list.items.len().saturating_sub(1);
-        for (index, item) in list.items.iter().enumerate() {
+        let mut items = list.items.peekable();
+        while let Some(item) = items.next() {
             let before = self.comments_in(Span::new(previous_end, item.span().start));
-            for comment in before.iter().chain(&self.stray_comments(*item)) {
+            for comment in before.iter().chain(&self.stray_comments(item)) {
                 self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
                 self.comment(*comment);
                 previous_end = comment.end.max(previous_end);
             }
             self.new_line(&mut placement, indent, Span::new(previous_end, item.span().start));
-            let separator = if index == last { "" } else { list.separator };
-            self.item(*item, indent, separator.len());
+            let next = items.peek();
+            let separator = if next.is_none() { "" } else { list.separator };
+            self.item(item, indent, separator.len());
             self.out.push_str(separator);
             previous_end = item.span().end;
-            let until = list.items.get(index + 1).map_or(list.inside.end, |next| next.span().start);
+            let until = next.map_or(list.inside.end, |next| next.span().start);
             for comment in self.trailing_comments(previous_end, until) {
                 self.out.push(' ');
                 self.comment(comment);
@@ -136,9 +145,18 @@ impl<'t> Writer<'t> {
                 }
                 self.out.push_str(self.line_break);
                 self.line_start = self.out.len();
-                self.out.extend(std::iter::repeat_n(' ', indent));
+                self.indent(indent);
             }
         }
+    }
+
+    fn indent(&mut self, mut indent: usize) {
+        const SPACES: &str = "                                ";
+        while let Some(rest) = indent.checked_sub(SPACES.len()) {
+            self.out.push_str(SPACES);
+            indent = rest;
+        }
+        self.out.push_str(SPACES.get(..indent).unwrap_or_default());
     }
 
     fn comment(&mut self, comment: Span) {
@@ -156,6 +174,10 @@ impl<'t> Writer<'t> {
     // Comments.
 
     fn comments_in(&self, span: Span) -> &'t [Span] {
+        // Most gaps are a few bytes without a comment.
+        if !span.slice(self.tree.source()).as_bytes().contains(&b'/') {
+            return &[];
+        }
         let comments = self.tree.comment_spans();
         let first = comments.partition_point(|comment| comment.start < span.start);
         let count = comments.get(first..).unwrap_or_default().partition_point(|comment| comment.end <= span.end);
@@ -185,7 +207,7 @@ impl<'t> Writer<'t> {
 
     /// Returns the comments inside an item that no list inside it writes.
     fn stray_comments(&self, item: Syntax<'t>) -> Vec<Span> {
-        if owns_comments(item.kind()) || self.comments_in(item.span()).is_empty() {
+        if owns_comments(item.kind()) || !self.measurements.has_comment(item) {
             return Vec::new();
         }
         let item = match item.kind() {
@@ -224,9 +246,9 @@ impl<'t> Writer<'t> {
             Kind::Record | Kind::Map => self.braces(item, indent),
             Kind::Array => {
                 let inside = inside_brackets(item.span());
-                let list = List { items: item.children().collect(), inside, separator: "," };
+                let list = List { items: item.children(), inside, separator: "," };
                 self.out.push('[');
-                self.items(&list, indent + INDENT, Placement::NewLine);
+                self.items(list, indent + INDENT, Placement::NewLine);
                 self.close(']', indent);
             }
             Kind::Node => {
@@ -237,8 +259,7 @@ impl<'t> Writer<'t> {
             Kind::Path => self.path(item, indent, suffix),
             Kind::Bracket => self.bracket(item, indent, suffix),
             Kind::Annotated => {
-                let list = List { items: item.children().collect(), inside: item.span(), separator: "" };
-                self.annotated(&list, indent, suffix);
+                self.annotated(item, indent, suffix);
             }
             Kind::Annotation => {
                 self.out.push('@');
@@ -254,8 +275,12 @@ impl<'t> Writer<'t> {
                 self.out.push(')');
             }
             _ => {
-                let flat = self.flat_without_limit(item);
-                self.verbatim(&flat);
+                let start = self.out.len();
+                write_flat(item, &mut self.out);
+                if self.out.get(start..).is_some_and(|flat| flat.contains('\n')) {
+                    self.out.truncate(start);
+                    self.verbatim(item.text());
+                }
             }
         }
     }
@@ -267,17 +292,17 @@ impl<'t> Writer<'t> {
     }
 
     fn braces(&mut self, record: Syntax<'t>, indent: usize) {
-        let list = List { items: record.children().collect(), inside: inside_brackets(record.span()), separator: "," };
+        let list = List { items: record.children(), inside: inside_brackets(record.span()), separator: "," };
         self.out.push('{');
-        self.items(&list, indent + INDENT, Placement::NewLine);
+        self.items(list, indent + INDENT, Placement::NewLine);
         self.close('}', indent);
     }
 
     /// Writes name, labels and record.
     fn subject(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
-        self.out.push_str(&name_and_labels(item));
+        let has_name_or_label = write_name_and_labels(item, &mut Output(&mut self.out));
         if let Some(record) = item.child(Kind::Record) {
-            if item.children().next().is_some_and(|first| first.kind() != Kind::Record) {
+            if has_name_or_label {
                 self.out.push(' ');
             }
             if !self.try_flat(record, suffix) {
@@ -287,7 +312,6 @@ impl<'t> Writer<'t> {
     }
 
     fn bracket(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
-        let items: Vec<_> = item.children().filter(|child| child.kind().is_pattern()).collect();
         self.out.push('[');
         let Some(bar) = bar(item) else {
             self.subject(item, indent, suffix + 1);
@@ -297,7 +321,8 @@ impl<'t> Writer<'t> {
         self.subject(item, indent, 2);
         self.out.push_str(if self.out.len() > before { " |" } else { "|" });
         let inside = Span::new(bar.end, item.span().end - 1);
-        self.items(&List { items, inside, separator: "," }, indent + INDENT, Placement::NewLine);
+        let items = item.children().filter(|child| child.kind().is_pattern());
+        self.items(List { items, inside, separator: "," }, indent + INDENT, Placement::NewLine);
         self.close(']', indent);
     }
 
@@ -343,20 +368,22 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes annotations and their pattern, one per line. The caller has written the stray comments of the first.
-    fn annotated(&mut self, list: &List<'t>, indent: usize, suffix: usize) {
+    fn annotated(&mut self, annotated: Syntax<'t>, indent: usize, suffix: usize) {
         let mut placement = Placement::SameLine;
-        let mut previous_end = list.inside.start;
-        for (index, item) in list.items.iter().enumerate() {
-            let stray_comments = if index == 0 { Vec::new() } else { self.stray_comments(*item) };
+        let mut previous_end = annotated.span().start;
+        let mut items = annotated.children().peekable();
+        while let Some(item) = items.next() {
+            let is_first = placement == Placement::SameLine;
+            let stray_comments = if is_first { Vec::new() } else { self.stray_comments(item) };
             let before = self.comments_in(Span::new(previous_end, item.span().start)).to_vec();
             for comment in before.into_iter().chain(stray_comments) {
                 self.new_line(&mut placement, indent, Span::at(0));
                 self.comment(comment);
             }
             self.new_line(&mut placement, indent, Span::at(0));
-            self.item(*item, indent, suffix);
+            self.item(item, indent, suffix);
             previous_end = item.span().end;
-            if let Some(next) = list.items.get(index + 1) {
+            if let Some(next) = items.peek() {
                 for comment in self.trailing_comments(previous_end, next.span().start) {
                     self.out.push(' ');
                     self.comment(comment);
@@ -370,30 +397,17 @@ impl<'t> Writer<'t> {
 
     /// Writes an item on the current line if it fits with `suffix` more characters; otherwise writes nothing.
     fn try_flat(&mut self, item: Syntax<'t>, suffix: usize) -> bool {
-        let comments = self.comments_in(item.span()).len();
-        let has_own_lines = comments > 0 && comments > self.stray_comments(item).len();
-        if has_own_lines || item.kind() == Kind::Annotated {
+        let Some(width) = self.measurements.width(item) else { return false };
+        let column = self.out.get(self.line_start..).map_or(0, |line| line.chars().count());
+        if column + width + suffix > LINE_WIDTH || item.kind() == Kind::Annotated || self.has_own_lines(item) {
             return false;
         }
-        let column = self.out.get(self.line_start..).map_or(0, |line| line.chars().count());
-        let Some(room) = LINE_WIDTH.checked_sub(column + suffix) else { return false };
-        let before = self.out.len();
-        let mut flat = FlatWriter { out: &mut self.out, limit: before + room * 4 };
-        let fits =
-            flat.write(item).is_some() && self.out.get(before..).is_some_and(|text| text.chars().count() <= room);
-        if !fits {
-            self.out.truncate(before);
-        }
-        fits
+        write_flat(item, &mut self.out);
+        true
     }
 
-    /// Returns an item on one line of any length, or as written if it contains line breaks.
-    fn flat_without_limit(&self, item: Syntax<'t>) -> String {
-        let mut out = String::new();
-        let mut flat = FlatWriter { out: &mut out, limit: usize::MAX };
-        match flat.write(item) {
-            Some(()) => out,
-            None => item.text().to_owned(),
-        }
+    /// Returns whether comments inside an item are written by a list inside it, on lines of their own.
+    fn has_own_lines(&self, item: Syntax<'t>) -> bool {
+        self.measurements.has_comment(item) && self.comments_in(item.span()).len() > self.stray_comments(item).len()
     }
 }

@@ -1,22 +1,24 @@
 //! Tokens that are not nodes of the tree: colons, bars, strokes.
 
+use super::flat::Sink;
 use crate::pattern::label_text;
 use crate::{Kind, Span, Syntax, Tree};
 
-/// Returns the name and labels, without spaces.
-pub(super) fn name_and_labels(item: Syntax<'_>) -> String {
-    let mut head = String::new();
+/// Writes the name and labels, without spaces. Returns whether there are any.
+pub(super) fn write_name_and_labels<'t>(item: Syntax<'t>, sink: &mut impl Sink<'t>) -> bool {
+    let mut is_empty = true;
     for part in item.children() {
         match part.kind() {
-            Kind::Identifier => head.push_str(part.text()),
+            Kind::Identifier => sink.text(part.text()),
             Kind::Label => {
-                head.push_str(if part.text().starts_with("::") { "::" } else { ":" });
-                head.push_str(label_text(part));
+                sink.text(if part.text().starts_with("::") { "::" } else { ":" });
+                sink.text(label_text(part));
             }
             _ => break,
         }
+        is_empty = false;
     }
-    head
+    !is_empty
 }
 
 /// Returns the colon of a property as written: `:` or `::`.
