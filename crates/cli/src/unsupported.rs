@@ -2,20 +2,20 @@
 
 use crate::ui;
 use patter::compile::CompiledAgent;
+use patter::declare::Agent;
 use patter::model::ProviderAccess;
 use patter::project::{Environment, ModelsConfig};
-use patter::run::CallTarget;
 use std::collections::HashSet;
 use std::io;
 
-/// Warns about agents and those that they call, each once. `compile` returns an agent by its name, if it can be compiled.
+/// Warns about agents and those that they call, each once. `compile` returns a called agent, if it can be compiled.
 pub(crate) fn warn(
     mut waiting: Vec<CompiledAgent>,
-    compile: impl Fn(&str) -> Option<CompiledAgent>,
+    compile: impl Fn(&Agent) -> Option<CompiledAgent>,
     environment: &Environment,
     config: &ModelsConfig,
 ) -> io::Result<()> {
-    let mut seen: HashSet<_> = waiting.iter().map(|compiled| compiled.name().to_owned()).collect();
+    let mut seen: HashSet<_> = waiting.iter().map(|compiled| compiled.declaration().path()).collect();
     waiting.reverse();
     while let Some(compiled) = waiting.pop() {
         let provider = compiled.model().provider;
@@ -29,11 +29,8 @@ pub(crate) fn warn(
                 ))?;
             }
         }
-        let called = compiled.spec().tools.iter().filter_map(|callable| match &callable.target {
-            CallTarget::Agent { name } => Some(name.as_str()),
-            CallTarget::Tool { .. } => None,
-        });
-        waiting.extend(called.filter(|name| seen.insert((*name).to_owned())).filter_map(&compile));
+        let called = compiled.delegates().filter(|agent| seen.insert(agent.path()));
+        waiting.extend(called.filter_map(&compile));
     }
     Ok(())
 }

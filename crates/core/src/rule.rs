@@ -63,6 +63,7 @@ rules! {
     UNUSED_DECLARATION = "P044" Warning "an unused declaration";
     UNBOUND_TOOL = "P045" Error "a declared tool that nothing implements";
     UNUSED_PERMISSION = "P046" Warning "a permission rule that never applies";
+    SECOND_MEANING = "P047" Warning "a name with two meanings";
 
     MALFORMED_MODEL = "P050" Error "a malformed model";
     UNKNOWN_PROVIDER = "P051" Error "an unknown provider";

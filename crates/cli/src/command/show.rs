@@ -7,6 +7,7 @@ use crate::inspect::{format_signature, read_file};
 use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::ui::{self, truncate};
 use clap::Args;
+use patter::declare::scope::Scope;
 use patter::declare::{Agent, Element, ToolSpec};
 use patter::gram::Span;
 use patter::project::Project;
@@ -119,37 +120,35 @@ impl AgentView {
             tools: Vec::new(),
             delegates: Vec::new(),
         };
+        let scope = Scope::new(agent);
         for element in agent.elements() {
             match element {
                 Element::Tool(tool) => view.tools.push(ToolView::new(project, &tool, project.location(0, tool.span()))),
                 Element::Agent(inner) => {
                     view.delegates.push(DelegateView::new(&inner, project.location(0, inner.span())));
                 }
-                Element::Reference { name, span } => view.add_reference(project, &name, span),
+                Element::Reference { name, span } => view.add_reference(project, &scope, &name, span),
             }
         }
         view
     }
 
-    fn add_reference(&mut self, project: &Project, name: &str, span: Span) {
-        let found = project.find(name);
-        let pattern = found.first().and_then(|declaration| Some((*declaration, project.pattern(declaration)?)));
-        match pattern {
-            Some((declaration, pattern)) => {
-                let place = project.location(declaration.file, declaration.span);
-                if let Some(agent) = Agent::cast(pattern) {
-                    self.delegates.push(DelegateView::new(&agent, place));
-                } else if let Some(tool) = ToolSpec::cast(pattern) {
-                    self.tools.push(ToolView::new(project, &tool, place));
-                }
-            }
-            None => self.tools.push(ToolView {
+    fn add_reference<'p>(&mut self, project: &'p Project, scope: &Scope<'p>, name: &str, span: Span) {
+        let found = project.resolve(scope, name);
+        let place = found.first().map(|found| project.location_of(found)).unwrap_or_default();
+        let pattern = found.first().map(|found| found.pattern);
+        if let Some(agent) = pattern.and_then(Agent::cast) {
+            self.delegates.push(DelegateView::new(&agent, place));
+        } else if let Some(tool) = pattern.and_then(ToolSpec::cast) {
+            self.tools.push(ToolView::new(project, &tool, place));
+        } else {
+            self.tools.push(ToolView {
                 name: name.to_owned(),
                 signature: None,
                 description: None,
                 place: project.location(0, span),
                 is_declared: false,
-            }),
+            });
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn bind_all(project: &Project, toolset: &Toolset) -> (Lock, Vec<Bindi
     for (file, source) in project.files().iter().enumerate() {
         for agent in source.tree.walk().filter_map(Agent::cast) {
             match bind(&agent, project, &toolset.library, MatchMode::Compatible) {
-                Ok(bindings) => lock.add(&agent.name().unwrap_or_default(), &bindings, &toolset.library),
+                Ok(bindings) => lock.add(&agent.path().to_string(), &bindings, &toolset.library),
                 Err(error) => failures.extend(error.failures.into_iter().map(|failure| BindingFailure {
                     agent: error.agent.clone(),
                     place: Place::in_project(project, file, failure.span),

@@ -2,8 +2,8 @@
 
 use super::signature::{format_return_type, format_signature, parameter_rows};
 use crate::ui::style::{BAD, BOLD, DIM, GOOD};
-use patter::declare::Agent;
-use patter::library::{BindFailure, Entry, Library, MatchMode, ResolveError, Target, bind};
+use patter::declare::{Agent, Element};
+use patter::library::{BindFailure, Binding, Entry, Library, MatchMode, ResolveError, Target, bind_each};
 use patter::name::FullName;
 use patter::permission::{Decision, DecisionReason, Permissions, Rule};
 use patter::project::Project;
@@ -138,13 +138,15 @@ impl Resolution<'_> {
             place,
             is_valid: false,
         };
-        let is_named = |full: &str| full == self.tool || full.rsplit('/').next() == Some(self.tool);
-        let Some(element) = agent.elements().find(|element| element.name().is_some_and(|name| is_named(&name))) else {
+        let bound = bind_each(agent, self.project, self.library, MatchMode::Compatible);
+        let Some((element, bound)) =
+            agent.elements().zip(bound).find(|(element, bound)| self.is_declared(element, bound))
+        else {
             let agent = agent.name().unwrap_or_default();
             return invalid(format!("`{agent}` does not declare it, so it cannot call the tool"), None);
         };
-        let declared = element.name().unwrap_or_default().into_owned();
-        let place = Some(self.project.location(0, element.span()));
+        let file = self.project.agent_file(agent).unwrap_or_default();
+        let place = Some(self.project.location(file, element.span()));
         let valid = |status: String, bound: Option<FullName>, signature: Option<String>| Declaration {
             bound,
             status,
@@ -152,22 +154,25 @@ impl Resolution<'_> {
             place: place.clone(),
             is_valid: true,
         };
-        let failure = |failures: &[BindFailure]| failures.iter().find(|one| one.name == declared).cloned();
-        match bind(agent, self.project, self.library, MatchMode::Compatible) {
-            Err(error) => match (failure(&error.failures), self.library.resolve(&declared)) {
-                (Some(failure), _) => invalid(failure.to_string(), place.clone()),
-                // Other tools of the agent cannot be bound; this one can.
-                (None, Ok(entry)) => valid("compatible".to_owned(), Some(entry.name.clone()), None),
-                (None, Err(error)) => invalid(error.to_string(), place.clone()),
-            },
-            Ok(bindings) => match bindings.into_iter().find(|binding| binding.name == declared).map(|one| one.target) {
-                Some(Target::Agent { name }) => valid(format!("the agent `{name}`"), None, None),
-                Some(Target::Tool { name, declared }) => {
-                    valid("compatible".to_owned(), Some(name), Some(format_signature(&declared.signature)))
-                }
-                None => valid("not bound".to_owned(), None, None),
-            },
+        match bound.map(|binding| binding.target) {
+            Err(failure) => invalid(failure.to_string(), place.clone()),
+            Ok(Target::Agent { agent }) => valid(format!("the agent `{}`", agent.path()), None, None),
+            Ok(Target::Tool { name, declared }) => {
+                valid("compatible".to_owned(), Some(name), Some(format_signature(&declared.signature)))
+            }
         }
+    }
+
+    /// Returns whether an element of an agent declares the tool: under this name, or under another name of the same tool.
+    fn is_declared(&self, element: &Element, bound: &Result<Binding, BindFailure>) -> bool {
+        let name = element.name().unwrap_or_default();
+        let full = match bound {
+            Ok(Binding { target: Target::Tool { name, .. }, .. }) => Some(name.as_str()),
+            Ok(Binding { target: Target::Agent { .. }, .. }) => None,
+            Err(_) => self.library.resolve(&name).ok().map(|entry| entry.name.as_str()),
+        };
+        let is_same = |name: &str| name == self.tool || name.rsplit('/').next() == Some(self.tool);
+        is_same(&name) || full.is_some_and(is_same)
     }
 
     fn describe_candidates(&self, out: &mut String, chosen: Option<&Entry<Tool>>) {

@@ -239,7 +239,7 @@ impl OpenSession {
         let (driver, compiled) = self.session.prepare(None)?;
         let environment = self.agents.environment();
         let models = &self.agents.config().models;
-        unsupported::warn(vec![compiled.clone()], |name| driver.compile_named(name)?.ok(), environment, models)?;
+        unsupported::warn(vec![compiled.clone()], |agent| driver.compile(agent).ok(), environment, models)?;
         let model = (self.agents.models())(compiled.model());
         if let Some(notice) = model.as_ref().ok().and_then(|model| model.notice()) {
             ui::status(&format!("{DIM}{notice}{DIM:#}"))?;

@@ -12,6 +12,7 @@
 mod architecture;
 mod chat;
 mod declarations;
+mod delegates;
 mod docs;
 mod doctor;
 mod errors;

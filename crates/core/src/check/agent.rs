@@ -42,9 +42,11 @@ impl<'p> Checker<'p> {
         for error in agent.rules("").1 {
             self.report(error);
         }
+        self.scope.enter(pattern);
         self.check_elements(pattern);
         self.check_instruction(pattern, &agent);
         self.check_provider_schemas(pattern, &agent);
+        self.scope.leave();
     }
 
     fn check_model(&mut self, pattern: Pattern<'p>, agent: &Agent) {
@@ -101,8 +103,8 @@ impl<'p> Checker<'p> {
 
     /// Reports an agent that is called like a tool, but has a name that tools cannot have.
     fn check_delegate_name(&mut self, reference: Pattern<'p>) {
-        let found = self.project.find(&reference.name().unwrap_or_default());
-        if found.iter().any(|declaration| declaration.kind == DeclarationKind::Agent) {
+        let found = self.project.resolve(&self.scope, &reference.name().unwrap_or_default());
+        if found.iter().any(|found| found.kind == DeclarationKind::Agent) {
             self.check_wire_name(reference, "");
         }
     }

@@ -10,6 +10,7 @@ mod reference;
 mod case;
 
 use crate::declare::project::{Declaration, Finding, Project};
+use crate::declare::scope::Scope;
 use crate::declare::{DeclarationKind, head_span};
 use crate::rule;
 use crate::text::{nearest, with_article};
@@ -40,7 +41,7 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     let broken = project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect();
     let findings = project.record_findings().to_vec();
     let infinite = infinite_records(project.records());
-    let mut checker = Checker { project, options, broken, findings, file: 0, signatures: HashMap::new(), infinite };
+    let mut checker = Checker::new(project, options, broken, findings, infinite);
     for (file, source) in project.files().iter().enumerate() {
         checker.file = file;
         for pattern in source.tree.patterns() {
@@ -68,7 +69,7 @@ pub fn file_errors(project: &Project, file: usize) -> Vec<Finding> {
     let infinite = infinite_records(project.records());
     let options = &Options::default();
     let findings = project.record_findings().to_vec();
-    let mut checker = Checker { project, options, broken, findings, file, signatures: HashMap::new(), infinite };
+    let mut checker = Checker { file, ..Checker::new(project, options, broken, findings, infinite) };
     for pattern in source.tree.patterns() {
         checker.check_declaration(pattern);
     }
@@ -90,6 +91,8 @@ struct Checker<'p> {
     findings: Vec<Finding>,
     /// The file that is being checked.
     file: usize,
+    /// The agents around the part that is being checked.
+    scope: Scope<'p>,
     /// The valid signatures read so far, by the file and the id of their path.
     signatures: HashMap<(usize, SyntaxId), Signature>,
     /// The infinitely recursive record types.
@@ -97,6 +100,17 @@ struct Checker<'p> {
 }
 
 impl<'p> Checker<'p> {
+    fn new(
+        project: &'p Project,
+        options: &'p Options<'p>,
+        broken: Vec<BrokenSpans>,
+        findings: Vec<Finding>,
+        infinite: HashSet<String>,
+    ) -> Self {
+        let signatures = HashMap::new();
+        Self { project, options, broken, findings, file: 0, scope: Scope::default(), signatures, infinite }
+    }
+
     fn report(&mut self, diagnostic: Diagnostic) {
         self.findings.push(Finding { file: self.file, diagnostic });
     }

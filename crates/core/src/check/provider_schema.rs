@@ -29,9 +29,9 @@ impl<'p> Checker<'p> {
 
     /// Resolves a reference to a pattern and its file, unless it is ambiguous.
     fn resolve(&self, reference: Pattern<'p>) -> Option<(usize, Pattern<'p>)> {
-        let found = self.project.find(&reference.name()?);
-        let [declaration] = found.as_slice() else { return None };
-        Some((declaration.file, self.project.pattern(declaration)?))
+        let found = self.project.resolve(&self.scope, &reference.name()?);
+        let [found] = found.as_slice() else { return None };
+        Some((found.file?, found.pattern))
     }
 
     /// Returns the signature of a tool, which may already have been read.

@@ -1,42 +1,82 @@
 //! Checks of references between declarations: undefined, ambiguous, cyclic, unused.
 
 use super::Checker;
-use crate::declare::project::Declaration;
-use crate::declare::{Agent, DeclarationKind, Element};
+use crate::declare::DeclarationKind;
+use crate::declare::scope::Candidate;
 use crate::rule;
 use crate::text::nearest;
 use crate::types::schema::collect_record_names;
 use crate::types::signature::{Presence, Records, Shape, Type};
 use indexmap::IndexMap;
-use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax, SyntaxId};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 impl<'p> Checker<'p> {
     pub(super) fn check_references(&mut self) {
         let mut used: HashSet<String> = HashSet::new();
+        let mut calls = Calls::default();
         let project = self.project;
         for (file, source) in project.files().iter().enumerate() {
             self.file = file;
-            for agent in source
-                .tree
-                .walk()
-                .filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Agent))
-            {
-                for reference in agent.elements().filter(|element| element.kind() == PatternKind::Reference) {
-                    let name = reference.name().unwrap_or_default();
-                    self.check_reference(reference, &name);
-                    used.extend(self.suggest(&name).map(str::to_owned));
-                    used.insert(name.into_owned());
-                }
+            for pattern in source.tree.patterns() {
+                self.check_references_in(pattern, &mut used, &mut calls);
             }
         }
         self.report_unused(&used);
-        self.check_cycles();
+        self.check_cycles(&calls);
     }
 
-    fn check_reference(&mut self, reference: Pattern<'p>, name: &str) {
-        let found = self.project.find(name);
-        match found.as_slice() {
+    /// Checks the references of a pattern and of all agents inside it.
+    fn check_references_in(&mut self, pattern: Pattern<'p>, used: &mut HashSet<String>, calls: &mut Calls<'p>) {
+        let is_agent = DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent);
+        let caller = calls.add(self.file, pattern);
+        if is_agent {
+            self.scope.enter(pattern);
+        }
+        for element in pattern.elements() {
+            if element.kind() != PatternKind::Reference {
+                if is_agent {
+                    self.check_second_meaning(pattern, element);
+                    if DeclarationKind::from_pattern(element) == Some(DeclarationKind::Agent) {
+                        calls.push(caller, self.file, element);
+                    }
+                }
+                self.check_references_in(element, used, calls);
+            } else if is_agent {
+                let name = element.name().unwrap_or_default();
+                let found = self.project.resolve(&self.scope, &name);
+                self.check_reference(element, &name, &found);
+                if let [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] = found.as_slice() {
+                    calls.push(caller, *file, *pattern);
+                }
+                used.extend(self.suggest(&name).map(str::to_owned));
+                used.insert(name.into_owned());
+            }
+        }
+        if is_agent {
+            self.scope.leave();
+        }
+    }
+
+    /// Reports a declaration inside an agent whose name has another meaning around it, if one of both is an agent. Tools
+    /// of the same name are declarations of the same tool of the library.
+    fn check_second_meaning(&mut self, agent: Pattern<'p>, element: Pattern<'p>) {
+        let (Some(kind), Some(name)) = (DeclarationKind::from_pattern(element), element.name()) else { return };
+        let others = self.project.resolve_outer(&self.scope, &name);
+        let is_agent = |other: &&Candidate<'p>| [kind, other.kind].contains(&DeclarationKind::Agent);
+        let Some(other) = others.iter().find(is_agent) else { return };
+        let span = element.identifier().map_or(element.span(), Syntax::span);
+        let location = self.project.location_of(other);
+        let message =
+            format!("`{name}` has two meanings: this {}, and the {} in {location}", kind.noun(), other.kind.noun());
+        let agent = agent.name().unwrap_or_default();
+        let hint = format!("inside `{agent}` the name refers to this {}; rename one of them", kind.noun());
+        self.report(rule::SECOND_MEANING.at(span, message).with_hint(hint));
+    }
+
+    fn check_reference(&mut self, reference: Pattern<'p>, name: &str, found: &[Candidate<'p>]) {
+        match found {
             [_] => {}
             [] => {
                 let diagnostic = self.undefined_reference(reference, name);
@@ -45,7 +85,7 @@ impl<'p> Checker<'p> {
                 }
             }
             several => {
-                let locations: Vec<_> = several.iter().map(|one| self.project.location(one.file, one.span)).collect();
+                let locations: Vec<_> = several.iter().map(|one| self.project.location_of(one)).collect();
                 let message = format!("`{name}` is declared in {} places", locations.len());
                 let diagnostic = rule::AMBIGUOUS_REFERENCE.at(reference.span(), message);
                 self.report(
@@ -82,7 +122,7 @@ impl<'p> Checker<'p> {
 
     /// Returns the name that an undefined reference is most likely a misspelling of.
     pub(super) fn suggest(&self, name: &str) -> Option<&'p str> {
-        if !self.project.find(name).is_empty() || self.is_in_library(name) {
+        if !self.project.resolve(&self.scope, name).is_empty() || self.is_in_library(name) {
             return None;
         }
         nearest(name, self.project.callable_names().chain(self.options.library.iter().copied()))
@@ -137,52 +177,58 @@ impl<'p> Checker<'p> {
     }
 
     /// Reports agents that delegate to themselves, directly or through others.
-    fn check_cycles(&mut self) {
+    fn check_cycles(&mut self, calls: &Calls<'p>) {
         /// The maximum number of cycles to report.
         const MAX_CYCLES: usize = 50;
-        let project = self.project;
-        let agents: IndexMap<&str, (&Declaration, Vec<String>)> = project
-            .agents()
-            .map(|(declaration, agent)| (declaration.name.as_str(), (declaration, callees(&agent))))
-            .collect();
-        let next = |index: usize| -> Vec<usize> {
-            let callees = agents.get_index(index).map(|(_, (_, callees))| callees.as_slice()).unwrap_or_default();
-            callees.iter().filter_map(|name| agents.get_index_of(name.as_str())).collect()
-        };
-        for cycle in find_cycles(agents.len(), next).into_iter().take(MAX_CYCLES) {
-            let members: Vec<_> = cycle.iter().filter_map(|index| agents.get_index(*index)).collect();
-            let names: Vec<_> = members.iter().map(|(name, _)| (**name).to_owned()).collect();
-            if let Some((_, (declaration, _))) = members.first() {
-                self.report_cycle(declaration, &names);
-            }
+        for cycle in find_cycles(calls.agents.len(), |index| calls.callees(index)).into_iter().take(MAX_CYCLES) {
+            let members: Vec<_> = cycle.iter().filter_map(|index| calls.agents.get_index(*index)).collect();
+            let Some(((file, _), first)) = members.first() else { continue };
+            let names: Vec<_> = members.iter().map(|(_, (agent, _))| agent.name().unwrap_or_default()).collect();
+            self.file = *file;
+            self.report_cycle(first.0, &names);
         }
     }
 
-    fn report_cycle(&mut self, declaration: &Declaration, cycle: &[String]) {
-        let span =
-            self.project.pattern(declaration).and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
+    fn report_cycle(&mut self, agent: Pattern<'p>, cycle: &[Cow<'p, str>]) {
+        let span = agent.identifier().map_or(agent.span(), Syntax::span);
         let path: Vec<_> = cycle.iter().chain(cycle.first()).map(|name| format!("`{name}`")).collect();
-        let message = if cycle.len() == 1 {
-            format!("the agent `{}` delegates to itself", declaration.name)
-        } else {
-            format!("agents delegate in a cycle: {}", path.join(" → "))
+        let message = match cycle {
+            [name] => format!("the agent `{name}` delegates to itself"),
+            _ => format!("agents delegate in a cycle: {}", path.join(" → ")),
         };
         let found = rule::DELEGATION_CYCLE.at(span, message);
-        self.report_at(declaration, found.with_hint("a run might never end; remove one of the references"));
+        self.report(found.with_hint("a run might never end; remove one of the references"));
     }
 }
 
-/// Returns the names that an agent and the agents inside it refer to.
-fn callees(agent: &Agent) -> Vec<String> {
-    let mut names = Vec::new();
-    for element in agent.elements() {
-        match element {
-            Element::Reference { name, .. } => names.push(name),
-            Element::Agent(inner) => names.extend(callees(&inner)),
-            Element::Tool(_) => {}
+/// Which agents call which.
+#[derive(Default)]
+struct Calls<'p> {
+    /// The agents by file and id, with the agents that they call.
+    agents: IndexMap<AgentId, (Pattern<'p>, Vec<AgentId>)>,
+}
+
+/// The file of an agent, and its id there.
+type AgentId = (usize, SyntaxId);
+
+impl<'p> Calls<'p> {
+    /// Adds a pattern, and returns its id.
+    fn add(&mut self, file: usize, pattern: Pattern<'p>) -> AgentId {
+        let id = (file, pattern.syntax().id());
+        self.agents.entry(id).or_insert((pattern, Vec::new()));
+        id
+    }
+
+    fn push(&mut self, caller: AgentId, file: usize, called: Pattern<'p>) {
+        if let Some((_, callees)) = self.agents.get_mut(&caller) {
+            callees.push((file, called.syntax().id()));
         }
     }
-    names
+
+    fn callees(&self, index: usize) -> Vec<usize> {
+        let callees = self.agents.get_index(index).map(|(_, (_, callees))| callees.as_slice()).unwrap_or_default();
+        callees.iter().filter_map(|id| self.agents.get_index_of(id)).collect()
+    }
 }
 
 /// Returns a cycle for each back edge in a depth-first search of a graph.

@@ -21,6 +21,7 @@ use crate::types::validator::Validator;
 use crate::wire::Wire;
 use patter_gram::Diagnostic;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -71,6 +72,9 @@ pub struct CompiledAgent {
 
 #[derive(Debug)]
 struct Parts {
+    agent: Agent,
+    /// The agents it calls, by the names under which it calls them.
+    delegates: HashMap<String, Agent>,
     model: ModelRef,
     instruction: String,
     settings: Settings,
@@ -156,7 +160,7 @@ impl CompiledAgent {
         library: &Library<T>,
         model: Option<ModelRef>,
     ) -> Result<Self, CompileError> {
-        let name = agent.name().unwrap_or_default().into_owned();
+        let name = agent.path().to_string();
         let missing = |property| CompileError::Missing { agent: name.clone(), property };
         let instruction = agent.instruction().ok_or_else(|| missing("instruction"))?.into_owned();
         let model = match (model, agent.model()) {
@@ -188,6 +192,7 @@ impl CompiledAgent {
         let mut tools = Vec::new();
         let mut declared_schemas = HashMap::new();
         let mut validators = HashMap::new();
+        let mut delegates = HashMap::new();
         for binding in bindings {
             let wire = WireName::from_full_name(&binding.name).map_err(|error| CompileError::Name {
                 agent: name.clone(),
@@ -201,8 +206,11 @@ impl CompiledAgent {
                     validators.insert(binding.name.clone(), Validator::new(Arc::clone(&declared)));
                     (declared.description.clone(), declared.input_schema(), run::CallTarget::Tool { name, idempotent })
                 }
-                Target::Agent { name } => {
-                    (description(project, &name), delegate_schema(), run::CallTarget::Agent { name })
+                Target::Agent { agent } => {
+                    let name = agent.path().to_string();
+                    let description = describe_delegate(&agent);
+                    delegates.insert(binding.name.clone(), *agent);
+                    (description, delegate_schema(), run::CallTarget::Agent { name })
                 }
             };
             let (provider_schema, is_strict) = provider_schema(&schema, &model);
@@ -236,6 +244,8 @@ impl CompiledAgent {
         };
         let parts = Parts {
             frame: Arc::new(request.template()),
+            agent: agent.clone(),
+            delegates,
             model,
             instruction,
             settings,
@@ -251,9 +261,24 @@ impl CompiledAgent {
         Ok(Self { parts: Arc::new(parts) })
     }
 
-    /// Returns the name of the agent.
+    /// Returns the name of the agent, or its path if it is declared inside another: `boss/helper`.
     pub fn name(&self) -> &str {
         &self.parts.spec.agent
+    }
+
+    /// Returns the declaration of the agent.
+    pub fn declaration(&self) -> &Agent {
+        &self.parts.agent
+    }
+
+    /// Returns the declaration of an agent that it calls, by the name under which it calls it.
+    pub fn delegate(&self, name: &str) -> Option<&Agent> {
+        self.parts.delegates.get(name)
+    }
+
+    /// Iterates over the declarations of the agents that it calls, in declared order.
+    pub fn delegates(&self) -> impl Iterator<Item = &Agent> {
+        self.parts.spec.tools.iter().filter_map(|callable| self.delegate(&callable.name))
     }
 
     /// Returns the model.
@@ -352,7 +377,8 @@ impl CompiledAgent {
     pub fn permissions(&self, others: impl IntoIterator<Item = Rule>) -> Permissions {
         let tools = self.parts.spec.tools.iter().filter_map(|callable| match &callable.target {
             run::CallTarget::Tool { name, .. } => Some(name.clone()),
-            run::CallTarget::Agent { name } => FullName::parse(name).ok(),
+            // Rules are about the name that the agent calls, wherever the other agent is declared.
+            run::CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
         });
         Permissions::for_declared(tools).with_all(self.parts.rules.iter().cloned()).with_all(others)
     }
@@ -367,10 +393,9 @@ fn delegate_schema() -> Json {
     })
 }
 
-fn description(project: &Project, agent: &str) -> String {
-    let found = project.agents().find(|(declaration, _)| declaration.name == agent).map(|(_, agent)| agent);
-    let description = found.and_then(|agent| agent.description().map(std::borrow::Cow::into_owned));
-    description.unwrap_or_else(|| format!("Asks the agent {agent}"))
+fn describe_delegate(agent: &Agent) -> String {
+    let description = agent.description().filter(|text| !text.trim().is_empty());
+    description.map_or_else(|| format!("Asks the agent {}", agent.name().unwrap_or_default()), Cow::into_owned)
 }
 
 /// Returns a schema as the provider of a model accepts it, and whether the provider can enforce it.

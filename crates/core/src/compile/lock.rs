@@ -172,7 +172,7 @@ impl LockedBinding {
             revision: None,
         };
         match &binding.target {
-            Target::Agent { name } => base(name, "agent"),
+            Target::Agent { agent } => base(&agent.path().to_string(), "agent"),
             Target::Tool { name, .. } => match library.get(name.as_str()) {
                 None => base(name.as_str(), "none"),
                 Some(entry) => Self {

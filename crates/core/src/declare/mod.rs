@@ -64,6 +64,7 @@ mod implementation;
 pub mod http;
 pub mod command;
 pub mod project;
+pub mod scope;
 
 pub use agent::{Agent, AgentParts, Element};
 pub use command::CommandSpec;

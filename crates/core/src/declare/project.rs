@@ -1,6 +1,7 @@
 //! Projects: files that are read together.
 
-use crate::declare::{Agent, DeclarationKind, ToolSpec};
+use crate::declare::scope::Scope;
+use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::text::nearest;
 use crate::types::signature::{Record, Records, TypeReader};
 use indexmap::IndexMap;
@@ -180,10 +181,9 @@ impl Project {
         self.files.get(declaration.file)?.tree.get(declaration.id).and_then(Pattern::cast)
     }
 
-    /// Returns the path of the file that contains an agent at the top level.
+    /// Returns the path of the file that contains an agent.
     pub fn agent_path(&self, agent: &Agent) -> Option<&str> {
-        let (declaration, _) = self.agents().find(|(_, other)| other == agent)?;
-        self.files.get(declaration.file).map(|file| file.path.as_str())
+        self.files.get(self.agent_file(agent)?).map(|file| file.path.as_str())
     }
 
     /// Formats a location for people: `file:line:column`.
@@ -193,15 +193,18 @@ impl Project {
         format!("{}:{line}:{column}", file.path)
     }
 
-    /// Finds an agent by name, at the top level or inside another agent.
+    /// Finds an agent at the top level of a file. If there are several with that name, the first one counts.
     pub fn find_agent(&self, name: &str) -> Option<Agent> {
-        let all = self.files.iter().flat_map(|file| file.tree.walk().filter_map(Agent::cast));
-        all.into_iter().find(|agent| agent.name().as_deref() == Some(name))
+        let indices = self.callable.get(name).into_iter().flatten();
+        let declarations = indices.filter_map(|index| self.declarations.get(*index));
+        declarations.filter_map(|declaration| self.pattern(declaration)).find_map(Agent::cast)
     }
 
     /// Returns the index of the file that contains an agent, at the top level or inside another agent.
     pub fn agent_file(&self, agent: &Agent) -> Option<usize> {
-        self.files.iter().position(|file| file.tree.walk().filter_map(Agent::cast).any(|other| other == *agent))
+        let is_equal = |file: &File| file.tree.walk().filter_map(Agent::cast).any(|other| other == *agent);
+        // An agent that was read separately is in the file that has an equal one.
+        self.file_of(agent.pattern()?).or_else(|| self.files.iter().position(is_equal))
     }
 
     /// Selects an agent of the first file: by name, or the agent that no other agent in the file calls.
@@ -218,8 +221,8 @@ impl Project {
         let agents: Vec<_> = self.agents().filter(|(declaration, _)| declaration.file == 0).collect();
         let file = self.files.first().map(|file| file.path.clone()).unwrap_or_default();
         let names = || agents.iter().map(|(declaration, _)| declaration.name.as_str());
-        let called: Vec<_> = agents.iter().flat_map(|(_, agent)| agent.elements()).collect();
-        let is_called = |agent: &Agent| called.iter().any(|element| element.name() == agent.name());
+        let called: Vec<_> = agents.iter().flat_map(|(_, agent)| self.agents_called_from(agent)).collect();
+        let is_called = |agent: &Agent| called.contains(&agent.span());
         let is_selected = |agent: &&Agent| match name {
             Some(name) => agent.name().as_deref() == Some(name),
             None => agents.len() == 1 || !is_called(agent),
@@ -231,11 +234,28 @@ impl Project {
                 let nearest = nearest(name, names()).map(str::to_owned);
                 Err(AgentSelectionError::Unknown { file, name: name.to_owned(), nearest })
             }
-            (None, _, None) => Err(AgentSelectionError::None { file }),
-            (Some(_), Some(_), _) => {
+            (None, _, None) if agents.is_empty() => Err(AgentSelectionError::None { file }),
+            // Agents that call each other in a circle are all called.
+            (None, _, None) | (Some(_), Some(_), _) => {
                 Err(AgentSelectionError::Several { file, names: names().map(str::to_owned).collect() })
             }
         }
+    }
+
+    /// Returns the spans of the agents in the first file that an agent of that file, or one inside it, calls by reference.
+    fn agents_called_from(&self, agent: &Agent) -> Vec<Span> {
+        let inside = agent.pattern().into_iter().flat_map(Pattern::walk).filter_map(Agent::cast);
+        let mut called = Vec::new();
+        for caller in inside {
+            let scope = Scope::new(&caller);
+            for element in caller.elements() {
+                let Element::Reference { name, .. } = element else { continue };
+                let found = self.resolve(&scope, &name);
+                let found = found.iter().filter(|found| found.file == Some(0) && found.pattern.span() != agent.span());
+                called.extend(found.map(|found| found.pattern.span()));
+            }
+        }
+        called
     }
 
     /// Returns the diagnostics for the record types.

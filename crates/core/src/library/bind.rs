@@ -2,6 +2,7 @@
 
 use super::{Entry, Library, ResolveError};
 use crate::declare::project::{Finding, Project};
+use crate::declare::scope::{Candidate, Scope};
 use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::name::FullName;
 use crate::rule;
@@ -63,17 +64,17 @@ pub enum Target {
         /// a name.
         declared: Box<Definition>,
     },
-    /// Another agent of the project, by name.
+    /// Another agent.
     Agent {
-        /// The name of the agent.
-        name: String,
+        /// Its declaration.
+        agent: Box<Agent>,
     },
 }
 
 /// An agent that cannot be bound, with all reasons.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub struct BindError {
-    /// The name of the agent.
+    /// The path to the agent.
     pub agent: String,
     /// The declarations that cannot be bound, in order.
     pub failures: Vec<BindFailure>,
@@ -111,8 +112,11 @@ pub enum UnboundReason {
         /// All differences.
         differences: Vec<ContractDifference>,
     },
-    /// The project has several declarations with that name.
-    Ambiguous,
+    /// Several declarations have that name.
+    Ambiguous {
+        /// Where they are.
+        locations: Vec<String>,
+    },
 }
 
 impl BindFailure {
@@ -126,7 +130,8 @@ impl BindFailure {
             UnboundReason::Unresolved(error) => error.hint(),
             UnboundReason::Incompatible { .. } => Some("change the declaration, or use a different tool".to_owned()),
             UnboundReason::Different { .. } => Some("copy the declaration of the tool, or remove `exact`".to_owned()),
-            UnboundReason::Undefined(_) | UnboundReason::Ambiguous => Some("run `patter check` for details".to_owned()),
+            UnboundReason::Ambiguous { .. } => Some("rename all but one".to_owned()),
+            UnboundReason::Undefined(_) => Some("run `patter check` for details".to_owned()),
         }
     }
 }
@@ -146,7 +151,9 @@ impl fmt::Display for BindFailure {
             UnboundReason::Different { tool, differences } => {
                 write!(f, "the tool `{tool}` differs from the declaration of `{name}`: {}", join(differences))
             }
-            UnboundReason::Ambiguous => write!(f, "the project declares `{name}` more than once"),
+            UnboundReason::Ambiguous { locations } => {
+                write!(f, "`{name}` is ambiguous: it is declared in {}", locations.join(" and "))
+            }
         }
     }
 }
@@ -190,20 +197,37 @@ pub fn bind<T: HasDefinition>(
     library: &Library<T>,
     mode: MatchMode,
 ) -> Result<Vec<Binding>, BindError> {
-    let binder = Binder { project, library, mode, records: Arc::new(project.records().clone()) };
     let mut bindings = Vec::new();
     let mut failures = Vec::new();
-    for element in agent.elements() {
-        let name = element.name().unwrap_or_default().into_owned();
-        match binder.target(&element) {
-            Ok(target) => bindings.push(Binding { name, target }),
-            Err(reason) => failures.push(BindFailure { name, span: element.span(), reason }),
+    for bound in bind_each(agent, project, library, mode) {
+        match bound {
+            Ok(binding) => bindings.push(binding),
+            Err(failure) => failures.push(failure),
         }
     }
     if failures.is_empty() {
         return Ok(bindings);
     }
-    Err(BindError { agent: agent.name().unwrap_or_default().into_owned(), failures })
+    Err(BindError { agent: agent.path().to_string(), failures })
+}
+
+/// Binds each declaration of an agent on its own, in order, so that one that cannot be bound does not hide the others.
+pub fn bind_each<T: HasDefinition>(
+    agent: &Agent,
+    project: &Project,
+    library: &Library<T>,
+    mode: MatchMode,
+) -> Vec<Result<Binding, BindFailure>> {
+    let scope = Scope::new(agent);
+    let binder = Binder { project, scope, library, mode, records: Arc::new(project.records().clone()) };
+    let bound = agent.elements().map(|element| {
+        let name = element.name().unwrap_or_default().into_owned();
+        match binder.target(&element) {
+            Ok(target) => Ok(Binding { name, target }),
+            Err(reason) => Err(BindFailure { name, span: element.span(), reason }),
+        }
+    });
+    bound.collect()
 }
 
 /// Returns a finding for each declaration of any agent in a project that cannot be bound to a library, and for each
@@ -258,6 +282,8 @@ fn unused_rules<T: HasDefinition>(agent: &Agent, library: &Library<T>) -> Vec<Di
 
 struct Binder<'b, T> {
     project: &'b Project,
+    /// The scope of the agent's references.
+    scope: Scope<'b>,
     library: &'b Library<T>,
     mode: MatchMode,
     records: Arc<crate::types::signature::Records>,
@@ -267,28 +293,31 @@ impl<T: HasDefinition> Binder<'_, T> {
     fn target(&self, element: &Element) -> Result<Target, UnboundReason> {
         match element {
             Element::Tool(spec) => self.bind_spec(spec),
-            Element::Agent(agent) => Ok(Target::Agent { name: agent.name().unwrap_or_default().into_owned() }),
+            Element::Agent(agent) => Ok(Target::Agent { agent: Box::new(agent.clone()) }),
             Element::Reference { name, .. } => self.reference(name),
         }
     }
 
     fn reference(&self, name: &str) -> Result<Target, UnboundReason> {
-        let found = self.project.find(name);
-        let callable =
-            found.iter().filter(|found| matches!(found.kind, DeclarationKind::Agent | DeclarationKind::Tool));
-        let declared: Vec<_> = callable.collect();
+        let found = self.project.resolve(&self.scope, name);
+        let has_definition =
+            |found: &Candidate<'_>| matches!(found.kind, DeclarationKind::Agent | DeclarationKind::Tool);
+        let declared: Vec<_> = found.into_iter().filter(has_definition).collect();
         match declared.as_slice() {
             [] => {
                 let entry = self.library.resolve(name).map_err(UnboundReason::Unresolved)?;
                 let declared = Box::new(entry.value.definition().clone());
                 Ok(Target::Tool { name: entry.name.clone(), declared })
             }
-            [one] if one.kind == DeclarationKind::Agent => Ok(Target::Agent { name: one.name.clone() }),
-            [one] => match self.project.pattern(one).and_then(ToolSpec::cast) {
-                Some(spec) => self.bind_spec(&spec),
-                None => Err(UnboundReason::Undefined(DefinitionError::Unnamed)),
+            [one] => match (Agent::cast(one.pattern), ToolSpec::cast(one.pattern)) {
+                (Some(agent), _) => Ok(Target::Agent { agent: Box::new(agent) }),
+                (None, Some(spec)) => self.bind_spec(&spec),
+                (None, None) => Err(UnboundReason::Undefined(DefinitionError::Unnamed)),
             },
-            _ => Err(UnboundReason::Ambiguous),
+            several => {
+                let locations = several.iter().map(|one| self.project.location_of(one)).collect();
+                Err(UnboundReason::Ambiguous { locations })
+            }
         }
     }
 

@@ -7,7 +7,8 @@
 mod bind;
 
 pub use bind::{
-    BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, UnboundReason, bind, find_unbound,
+    BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, UnboundReason, bind, bind_each,
+    find_unbound,
 };
 
 use crate::name::FullName;

@@ -47,7 +47,7 @@ impl Run {
         Ok(Run { depth: self.depth.saturating_add(1), ..Run::start(spec, Vec::new(), &input, now)? })
     }
 
-    fn find_open_call(&self, call_id: &str) -> Result<&PendingCall, RunError> {
+    pub(crate) fn find_open_call(&self, call_id: &str) -> Result<&PendingCall, RunError> {
         let id = || call_id.to_owned();
         let slots = match &self.state {
             State::Tools(slots) => slots.as_slice(),

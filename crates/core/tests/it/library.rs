@@ -127,7 +127,7 @@ fn an_agent_is_bound_or_all_failures_are_reported() {
     let bindings = bind(&agent, &project, &good, MatchMode::Compatible).unwrap();
     let targets = bindings.iter().map(|binding| match &binding.target {
         Target::Tool { name, declared } => format!("{} -> {name} {}", binding.name, declared.signature),
-        Target::Agent { name } => format!("{} -> agent {name}", binding.name),
+        Target::Agent { agent } => format!("{} -> agent {}", binding.name, agent.path()),
     });
     assert_eq!(
         targets.collect::<Vec<_>>(),

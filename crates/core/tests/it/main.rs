@@ -28,6 +28,7 @@ mod schema_dialects;
 mod requests;
 mod rules;
 mod run;
+mod scopes;
 mod signatures;
 mod stats;
 mod wire;

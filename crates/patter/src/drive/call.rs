@@ -46,7 +46,8 @@ pub(super) fn ruling(executor: &Executor, call: &PendingCall) -> Ruling {
             // The executor reports the error when the call is made.
             Err(_) => Ruling { decision: Decision::Allow, because: String::new() },
         },
-        CallTarget::Agent { name } => match FullName::parse(name) {
+        // Rules are about the name that the agent calls, wherever the other agent is declared.
+        CallTarget::Agent { .. } => match FullName::parse(&call.tool) {
             Ok(name) => executor.verdict_for_agent(&name, &call.arguments).into(),
             Err(error) => Ruling { decision: Decision::Deny, because: error.to_string() },
         },
@@ -122,7 +123,7 @@ impl CallTask {
 
     async fn call_agent(&self, name: &str) -> (ToolOutcome, Usage) {
         let failed = |message: String| (ToolOutcome::Error { message }, Usage::default());
-        let compiled = match self.driver.compile_named(name) {
+        let compiled = match self.driver.compile_delegate(&self.compiled, &self.call.tool) {
             Some(Ok(compiled)) => compiled,
             Some(Err(error)) => return failed(error.to_string()),
             None => return failed(format!("there is no agent `{name}`")),

@@ -8,6 +8,7 @@ use crate::tool::{SharedState, Tool};
 use patter_core::compile::{CompileError, CompiledAgent};
 use patter_core::declare::Agent;
 use patter_core::declare::project::Project;
+use patter_core::declare::scope::AgentPath;
 use patter_core::library::Library;
 use patter_core::permission::{Permissions, Rule};
 use patter_core::provider::ModelRef;
@@ -26,8 +27,8 @@ pub struct Driver {
     pub(super) approver: Arc<dyn Approver>,
     pub(super) listener: Option<Listener>,
     pub(super) journal: Option<Arc<dyn Journal>>,
-    /// The agents compiled so far, by name.
-    compiled: Arc<Mutex<HashMap<String, CompiledAgent>>>,
+    /// The agents compiled so far.
+    compiled: Arc<Mutex<HashMap<AgentPath, CompiledAgent>>>,
 }
 
 /// How the driver comes by a run.
@@ -110,19 +111,27 @@ impl Driver {
         CompiledAgent::new(agent, &self.project, &self.library, self.model.clone())
     }
 
-    /// Compiles an agent of the project by name, once: later calls return the same compiled agent. Returns `None` if there
-    /// is no such agent.
+    /// Compiles a top-level agent of the project by name, once: later calls return the same compiled agent. Returns `None`
+    /// if there is no such agent.
     pub fn compile_named(&self, name: &str) -> Option<Result<CompiledAgent, CompileError>> {
-        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        let compiled = match known {
-            Some(compiled) => Ok(compiled),
-            None => self.compile(&self.agent(name)?),
-        };
-        if let Ok(compiled) = &compiled {
-            let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-            all.insert(name.to_owned(), compiled.clone());
+        Some(self.compile_once(&self.project.find_agent(name)?))
+    }
+
+    /// Compiles an agent that another one calls, by the name under which it is called, once. Returns `None` if it calls no
+    /// agent by that name.
+    pub fn compile_delegate(&self, caller: &CompiledAgent, name: &str) -> Option<Result<CompiledAgent, CompileError>> {
+        Some(self.compile_once(caller.delegate(name)?))
+    }
+
+    fn compile_once(&self, agent: &Agent) -> Result<CompiledAgent, CompileError> {
+        let path = agent.path();
+        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+        if let Some(compiled) = known {
+            return Ok(compiled);
         }
-        Some(compiled)
+        let compiled = self.compile(agent)?;
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(path, compiled.clone());
+        Ok(compiled)
     }
 
     /// Returns whether another driver has the same agents and tools.
@@ -143,10 +152,5 @@ impl Driver {
     /// Returns the permissions of an agent in its runs.
     pub fn permissions(&self, compiled: &CompiledAgent) -> Permissions {
         compiled.permissions(self.rules.iter().cloned())
-    }
-
-    /// Finds an agent of the project by name, including agents declared inside others.
-    pub fn agent(&self, name: &str) -> Option<Agent> {
-        self.project.find_agent(name)
     }
 }

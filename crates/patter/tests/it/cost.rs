@@ -33,7 +33,7 @@ async fn cost(outer: &str, inner: &str) -> Option<String> {
     let recorded = Arc::clone(&tally);
     let driver = Driver::new(Arc::new(Project::read([("a.gram", agents)])), library.into(), models)
         .with_listener(move |event| recorded.record(event));
-    let compiled = driver.compile(&driver.agent("boss").unwrap()).unwrap();
+    let compiled = driver.compile(&driver.project().find_agent("boss").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now_ms()).unwrap();
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert_eq!(run.response().content, "done");

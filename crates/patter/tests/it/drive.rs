@@ -75,7 +75,7 @@ async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &C
         };
         sink.lock().unwrap().push(format!("{}{text}", "  ".repeat(event.depth as usize)));
     });
-    let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
+    let compiled = driver.compile(&driver.project().find_agent("greeter").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), before, input, now_ms()).unwrap();
     let run = driver.drive(&compiled, run, cancellation).await;
     let events = events.lock().unwrap().clone();
@@ -273,7 +273,7 @@ async fn unbound_tools_are_reported_before_the_model_is_called() {
         counter.fetch_add(1, Ordering::Relaxed);
         Err(ModelError::Cancelled)
     });
-    let error = driver.compile(&driver.agent("greeter").unwrap()).unwrap_err().to_string();
+    let error = driver.compile(&driver.project().find_agent("greeter").unwrap()).unwrap_err().to_string();
     assert!(error.contains("`nothing`") && error.contains("`nowhere`"), "{error}");
     assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
@@ -403,7 +403,7 @@ async fn run_without_a_listener_does_not_stream() {
     let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "sayHello", "arguments": "{}"}}]});
     let (base, requests) = provider(vec![reply(call), reply(json!({"role": "assistant", "content": "done"}))]).await;
     let driver = over_http(&base);
-    let compiled = driver.compile(&driver.agent("greeter").unwrap()).unwrap();
+    let compiled = driver.compile(&driver.project().find_agent("greeter").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now_ms()).unwrap();
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert_eq!((run.response().content.as_str(), run.response().tools_used.len()), ("done", 1), "{:?}", run.outcome());

@@ -13,6 +13,7 @@
 mod command;
 mod cost;
 mod crash;
+mod delegates;
 mod drive;
 mod executor;
 mod experiment;

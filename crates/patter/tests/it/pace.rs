@@ -170,7 +170,7 @@ async fn delays_end_with_cancellation_and_time_limits() {
                     delays.lock().unwrap().push(because.clone());
                 }
             });
-    let compiled = driver.compile(&driver.agent("a").unwrap()).unwrap();
+    let compiled = driver.compile(&driver.project().find_agent("a").unwrap()).unwrap();
     let run = Run::start(compiled.spec().clone(), Vec::new(), "hi", now_ms()).unwrap();
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     assert!(matches!(run.outcome(), Some(RunOutcome::Failed(_))), "{:?}", run.outcome());

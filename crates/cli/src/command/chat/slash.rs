@@ -122,7 +122,7 @@ impl Conversation {
         let mut out = String::new();
         for tool in tools {
             let (bound, full) = match &tool.target {
-                CallTarget::Agent { name } => (format!("the agent `{name}`"), FullName::parse(name).ok()),
+                CallTarget::Agent { name } => (format!("the agent `{name}`"), FullName::parse(&tool.name).ok()),
                 CallTarget::Tool { name, .. } => {
                     let layer = driver.library().resolve(name.as_str()).map(|entry| entry.layer.name());
                     (format!("{name}, {} layer", layer.unwrap_or("unknown")), Some(name.clone()))
@@ -150,9 +150,8 @@ impl Conversation {
 
     fn why(&mut self, name: &str) -> Result<(), CommandError> {
         let (driver, compiled) = self.open.session.prepare(None)?;
-        let agent = driver.agent(compiled.name());
-        let resolution =
-            Resolution { tool: name, project: driver.project(), library: driver.library(), agent: agent.as_ref() };
+        let agent = Some(compiled.declaration());
+        let resolution = Resolution { tool: name, project: driver.project(), library: driver.library(), agent };
         let (text, is_valid) = resolution.describe(|_| driver.permissions(&compiled));
         self.has_failed |= !is_valid;
         Ok(self.show(&text)?)

@@ -148,10 +148,9 @@ impl Check {
         for unused in rules.iter().filter_map(|rule| rule.unused(tools())) {
             ui::warning(&format!("patter.toml: {unused}; {}", unused.hint()))?;
         }
-        let compile = |agent: Agent| CompiledAgent::new(&agent, project, &toolset.library, None).ok();
-        let agents = project.agents().filter_map(|(_, agent)| compile(agent)).collect();
-        let by_name = |name: &str| project.find_agent(name).and_then(compile);
-        unsupported::warn(agents, by_name, &toolset.environment, &config.models)?;
+        let compile = |agent: &Agent| CompiledAgent::new(agent, project, &toolset.library, None).ok();
+        let agents = project.agents().filter_map(|(_, agent)| compile(&agent)).collect();
+        unsupported::warn(agents, compile, &toolset.environment, &config.models)?;
         let drift = if self.locked { drift(project, root, &toolset) } else { Vec::new() };
         let mut problems: Vec<_> = drift.into_iter().map(CommandError::failure).collect();
         problems.iter_mut().try_for_each(CommandError::print_problem)?;

@@ -21,9 +21,10 @@ use std::sync::Arc;
 
 /// A source of the current agents.
 pub trait CurrentAgents {
-    /// Returns the current agent for a recorded run, by the path of the run and the recorded name of the agent. `None` if
-    /// there is no such agent.
-    fn find(&self, run: &[String], agent: &str) -> Option<CurrentAgent<'_>>;
+    /// Returns the current agent for a recorded run, by the path of the run and the name under which it was called: by the
+    /// agent of the run above, or, for the top-level run, its recorded name. `None` if there is no such agent. Runs are
+    /// looked up before those that they called.
+    fn find(&self, run: &[String], name: &str) -> Option<CurrentAgent<'_>>;
 }
 
 /// The current version of an agent.
@@ -229,7 +230,11 @@ impl<'c> Comparer<'c> {
         };
         agents.push(agent.clone());
         let current_agents: &'c dyn CurrentAgents = self.agents;
-        let Some(current) = current_agents.find(path, &agent) else {
+        let called = path.split_last().and_then(|(call, above)| {
+            let caller = self.recorded_run(&above.to_vec())?;
+            Some(caller.find_open_call(call).ok()?.tool.clone())
+        });
+        let Some(current) = current_agents.find(path, called.as_ref().unwrap_or(&agent)) else {
             return self.report(agents, 1, vec![Difference::AgentMissing { agent }]);
         };
         let mut spec = current.spec.clone();
