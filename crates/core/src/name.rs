@@ -91,6 +91,50 @@ fn quote(character: char) -> String {
     if character.is_whitespace() { "whitespace".to_owned() } else { format!("`{character}`") }
 }
 
+/// The reason why providers do not accept the name of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ParameterNameError {
+    /// The name is empty.
+    #[error("the name of the parameter is empty")]
+    Empty,
+    /// The name is too long.
+    #[error("the name of the parameter has {length} characters, but providers accept at most {MAX_LENGTH}")]
+    TooLong {
+        /// The length of the name.
+        length: usize,
+    },
+    /// The name contains a character that providers reject.
+    #[error(
+        "the name of the parameter contains {}, but providers accept only ASCII letters, digits, `_`, `-` and `.`",
+        quote(*.character)
+    )]
+    Character {
+        /// The first such character.
+        character: char,
+    },
+}
+
+/// Checks that providers accept the name of a parameter: 1 to 64 of `A-Z a-z 0-9 _ - .`.
+///
+/// ```
+/// use patter_core::name::check_parameter_name;
+/// assert!(check_parameter_name("personName").is_ok());
+/// assert!(check_parameter_name("größe").is_err());
+/// ```
+pub fn check_parameter_name(name: &str) -> Result<(), ParameterNameError> {
+    if name.is_empty() {
+        return Err(ParameterNameError::Empty);
+    }
+    let is_allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if let Some(character) = name.chars().find(|c| !is_allowed(c)) {
+        return Err(ParameterNameError::Character { character });
+    }
+    match name.len() {
+        length if length > MAX_LENGTH => Err(ParameterNameError::TooLong { length }),
+        _ => Ok(()),
+    }
+}
+
 /// The full name of a tool in a library: `tool`, `toolbox/tool` or `org/toolbox/tool`.
 ///
 /// ```

@@ -55,6 +55,9 @@ rules! {
     INAPPLICABLE_PRESENCE = "P034" Warning "a result or element with `optional` or `default`";
     INFINITE_RECORD = "P035" Error "an infinitely recursive record type";
     BAD_SCHEMA = "P036" Error "an invalid JSON Schema";
+    BAD_PARAMETER_NAME = "P037" Error "a parameter name that providers do not accept";
+    MISLEADING_ARROW = "P038" Warning "mixed or reversed arrows in a signature";
+    CONTRADICTORY_PRESENCE = "P039" Warning "`optional: false` on a value that may be omitted";
 
     UNDEFINED_REFERENCE = "P040" Warning "an undefined reference";
     AMBIGUOUS_REFERENCE = "P041" Error "an ambiguous reference";
@@ -74,6 +77,7 @@ rules! {
     UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
     INCONSISTENT_TYPE = "P062" Warning "a parameter name with different types";
     UNSUPPORTED_SCHEMA = "P063" Warning "a schema that the provider does not fully support";
+    MISSPELT_FORMAT = "P064" Warning "a format that is probably misspelt";
 
     BAD_TEMPLATE = "P070" Error "an invalid template";
     UNKNOWN_PLACEHOLDER = "P071" Error "a placeholder that is not a parameter";

@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::declare::property::ValueKind;
 use crate::declare::{DeclarationKind, HttpSpec, command, head_span};
-use crate::name::WireName;
+use crate::name::{WireName, check_parameter_name};
 use crate::rule;
 use crate::text::with_article;
 use crate::types::signature::{Field, Presence, TypeReader};
@@ -122,8 +122,23 @@ impl<'p> Checker<'p> {
             self.report(diagnostic);
         }
         if let Some(signature) = signature.filter(|_| is_valid) {
+            self.check_parameter_names(path, &signature.parameters);
             self.check_record_defaults(path, &signature.parameters);
             self.signatures.insert((self.file, path.syntax().id()), signature);
+        }
+    }
+
+    /// Reports parameters with names that providers do not accept.
+    fn check_parameter_names(&mut self, path: Pattern<'p>, parameters: &[Field]) {
+        for parameter in parameters {
+            let Err(error) = check_parameter_name(&parameter.name) else { continue };
+            let node = find_node(path, &parameter.name);
+            let name = node.and_then(|node| node.identifier().or_else(|| node.get("paramName")));
+            let found = rule::BAD_PARAMETER_NAME.at(name.map_or(path.span(), Syntax::span), error.to_string());
+            self.report(found.with_hint(match WireName::suggest(&parameter.name) {
+                Some(near) => format!("rename it, for example to `{near}`"),
+                None => "rename it".to_owned(),
+            }));
         }
     }
 
@@ -187,7 +202,8 @@ struct FirstUse {
     span: Span,
 }
 
-/// Returns the node with a name.
+/// Returns the node with a name, which may be in `paramName`.
 fn find_node<'p>(path: Pattern<'p>, name: &str) -> Option<Pattern<'p>> {
-    path.elements().find(|node| node.name().as_deref() == Some(name))
+    let name_of = |node: Pattern<'p>| node.name().or_else(|| node.get("paramName")?.read_text());
+    path.elements().find(|node| name_of(*node).as_deref() == Some(name))
 }

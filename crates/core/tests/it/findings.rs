@@ -198,3 +198,89 @@ fn cases() {
     let broken = check(&Project::read([("a.gram", case("(:Turns {most: })"))]), &Options::default());
     assert_eq!(broken.len(), 1, "{broken:?}");
 }
+
+/// Returns the code, the marked text and the hint of each finding.
+fn found(text: &str) -> Vec<(&'static str, String, String)> {
+    let findings = check(&Project::read([("a.gram", text)]), &Options::default());
+    let shown = findings.into_iter().map(|finding| {
+        let diagnostic = finding.diagnostic;
+        (diagnostic.code, diagnostic.span.slice(text).to_owned(), diagnostic.hint.unwrap_or_default().into_owned())
+    });
+    shown.collect()
+}
+
+/// Checks the only finding of a tool with a signature.
+fn check_signature(signature: &str, code: &str, marked: &str) {
+    let tool = format!("[t:Tool {{description: 'x'}} | {signature}]");
+    let found = found(&tool);
+    let found: Vec<_> = found.iter().map(|(code, marked, _)| (*code, marked.as_str())).collect();
+    assert_eq!(found, [(code, marked)], "{signature}");
+}
+
+#[test]
+fn parameter_names_that_providers_refuse() {
+    let long = "a".repeat(65);
+    for name in ["`größe`", "`first name`", "``", &format!("`{long}`"), "`a/b`"] {
+        check_signature(&format!("({name}::Text)==>(::Text)"), "P037", name);
+    }
+    check_signature("(::Text {paramName: 'first name'})==>(::Text)", "P037", "'first name'");
+    for name in ["a", "`first-name`", "`a.b`", &"a".repeat(64)] {
+        assert_eq!(found(&format!("[t:Tool {{description: 'x'}} | ({name}::Text)==>(::Text)]")), [], "{name}");
+    }
+}
+
+#[test]
+fn null_is_not_a_value() {
+    check_signature("(a::Text {default: null})==>(::Text)", "P026", "null");
+    check_signature("(a::Any {default: null})==>(::Text)", "P026", "null");
+    check_signature("(a::Array {elementType: 'Text', default: [null]})==>(::Text)", "P026", "[null]");
+    check_signature("(a::Text {enum: [low, null]})==>(::Text)", "P027", "null");
+    assert_eq!(found("[t:Tool {description: 'x'} | (a::Text {default: 'null'})==>(::Text)]"), []);
+}
+
+#[test]
+fn a_forgotten_result() {
+    check_signature("(a::Text)==>(b::Int)", "P024", "(b::Int)");
+    check_signature("(a::Text)==>(b)", "P024", "(b)");
+}
+
+#[test]
+fn arrows_that_mislead() {
+    check_signature("(a::Text)-->(b::Int)==>(::Text)", "P038", "==>");
+    check_signature("(a::Text)==>(b::Int)==(::Text)", "P038", "==");
+    check_signature("(a::Text)<==(::Int)", "P038", "<==");
+    for signature in ["(a::Text)-->(b::Int)-->(::Text)", "(a::Text)==(::Text)", "(a::Text)<==>(::Text)"] {
+        assert_eq!(found(&format!("[t:Tool {{description: 'x'}} | {signature}]")), [], "{signature}");
+    }
+}
+
+#[test]
+fn a_misspelt_format() {
+    for (format, near) in [("datetime", "date-time"), ("Email", "email"), ("url", "uri"), ("uuuid", "uuid")] {
+        let tool = format!("[t:Tool {{description: 'x'}} | (a::Text {{format: '{format}'}})==>(::Text)]");
+        assert_eq!(found(&tool), [("P064", format!("'{format}'"), format!("did you mean `{near}`?"))]);
+    }
+    for format in ["date-time", "ipv6", "iban", "x-our-own"] {
+        let tool = format!("[t:Tool {{description: 'x'}} | (a::Text {{format: '{format}'}})==>(::Text)]");
+        assert_eq!(found(&tool), [], "{format}");
+    }
+}
+
+#[test]
+fn an_enum_outside_of_its_range_or_pattern() {
+    check_signature("(a::Int {range: 1..5, enum: [1, 7]})==>(::Text)", "P027", "7");
+    check_signature("(a::Text {range: 1..3, enum: ['abc', 'abcd']})==>(::Text)", "P027", "'abcd'");
+    check_signature("(a::Text {pattern: '^[a-z]+$', enum: ['abc', 'A1']})==>(::Text)", "P027", "'A1'");
+    check_signature("(a::Object {fields: {b: 'Int'}, enum: [{b: 'x'}]})==>(::Text)", "P027", "{b: 'x'}");
+    let valid = "[t:Tool {description: 'x'} | (a::Int {range: 1..5, enum: [1, 5]})==>(::Text)]";
+    assert_eq!(found(valid), []);
+}
+
+#[test]
+fn a_value_that_is_both_required_and_optional() {
+    check_signature("(a::Int {default: 1, optional: false})==>(::Text)", "P039", "optional: false");
+    check_signature("(a::`Maybe Int` {optional: false})==>(::Text)", "P039", "optional: false");
+    for valid in ["(a::Int {optional: false})==>(::Text)", "(a::Int {default: 1, optional: true})==>(::Text)"] {
+        assert_eq!(found(&format!("[t:Tool {{description: 'x'}} | {valid}]")), [], "{valid}");
+    }
+}

@@ -156,7 +156,10 @@ fn with_facets(shape: Shape, slot: Slot) -> BoxedStrategy<Type> {
     let allowed = sometimes(has_enum, listed);
     (description, allowed, range, pattern, format, prop::bool::weighted(0.2))
         .prop_map(move |(description, allowed, range, pattern, format, nullable)| {
-            let plain = Type::new(shape.clone());
+            // A listed value must satisfy the other constraints too.
+            let mut plain = Type::new(shape.clone());
+            plain.facets.range.clone_from(&range);
+            plain.facets.pattern.clone_from(&pattern);
             let mut listed: Vec<Json> = Vec::new();
             for value in allowed.into_iter().flatten() {
                 let is_allowed = plain.check(&value, &records()).is_ok() && is_representable(&value);

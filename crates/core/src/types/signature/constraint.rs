@@ -2,7 +2,7 @@
 
 use super::read::BUILT_IN;
 use super::value::{json_to_value, value_to_json};
-use super::{Bounds, Shape, Type};
+use super::{Bounds, Records, Shape, Type};
 use crate::types::keyword::is_annotation;
 use serde_json::{Map, Number, Value as Json};
 
@@ -85,7 +85,19 @@ pub(super) fn add_facets(ty: &mut Type, map: &Map<String, Json>, null: bool) -> 
     if matches!(ty.shape, Shape::Text | Shape::Any) {
         ty.facets.format = string(map, "format");
     }
-    Some(())
+    remove_impossible(ty)
+}
+
+/// Removes listed values that the other constraints rule out. Returns `None` if no value is left.
+fn remove_impossible(ty: &mut Type) -> Option<()> {
+    if ty.facets.range.is_none() && ty.facets.pattern.is_none() {
+        return Some(());
+    }
+    let Some(listed) = ty.facets.allowed.take() else { return Some(()) };
+    let is_possible = |value: &Json| ty.check(value, &Records::default()).is_ok();
+    let allowed: Vec<_> = listed.into_iter().filter(is_possible).collect();
+    ty.facets.allowed = Some(allowed).filter(|allowed| !allowed.is_empty());
+    ty.facets.allowed.as_ref().map(|_| ())
 }
 
 /// Restricts a type to those listed values that have the type. Returns `None` if it cannot be restricted further.

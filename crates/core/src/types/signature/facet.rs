@@ -4,16 +4,43 @@ use super::read::{TypeReader, TypeRole};
 use super::value::{integer_number, value_to_json};
 use super::{Bounds, Presence, Records, Shape, Type};
 use crate::rule;
-use crate::text::with_article;
+use crate::text::{nearest, with_article};
 use patter_gram::{Diagnostic, Number as GramNumber, Property, Syntax, Value};
 use serde_json::{Number, Value as Json};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+/// The formats of JSON Schema and OpenAPI.
+const FORMATS: &[&str] = &[
+    "date-time",
+    "date",
+    "time",
+    "duration",
+    "email",
+    "idn-email",
+    "hostname",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "iri",
+    "iri-reference",
+    "uuid",
+    "json-pointer",
+    "relative-json-pointer",
+    "regex",
+    "byte",
+    "binary",
+    "password",
+];
+
 impl TypeReader<'_> {
     pub(super) fn facets<'t>(&mut self, ty: &mut Type, property: &impl Fn(&str) -> Option<Property<'t>>) {
         ty.facets.description = self.text(property("description"));
         ty.facets.format = self.text(property("format"));
+        self.check_format(ty.facets.format.as_deref(), property("format"));
         ty.facets.pattern = self.pattern(ty, property("pattern"));
         ty.facets.range = self.range(ty, property("range"));
         let applicability = [
@@ -40,6 +67,15 @@ impl TypeReader<'_> {
             self.report(rule::WRONG_VALUE.at(property.syntax().span(), message).with_hint("put quotes around it"));
         }
         text.map(Cow::into_owned)
+    }
+
+    /// Reports a format that resembles a standard one. Others are allowed, because anyone may define formats.
+    fn check_format(&mut self, format: Option<&str>, property: Option<Property<'_>>) {
+        let (Some(format), Some(property)) = (format, property) else { return };
+        let Some(near) = nearest(format, FORMATS.iter().copied()).filter(|near| *near != format) else { return };
+        let span = property.value().map_or(property.syntax().span(), Syntax::span);
+        let found = rule::MISSPELT_FORMAT.at(span, format!("`{format}` is not a standard format"));
+        self.report(found.with_hint(format!("did you mean `{near}`?")));
     }
 
     fn pattern(&mut self, ty: &Type, property: Option<Property<'_>>) -> Option<String> {
@@ -120,7 +156,24 @@ impl TypeReader<'_> {
         let mut mismatch: Option<Diagnostic> = None;
         let mut listed = HashSet::new();
         for (item, syntax) in items.iter().zip(value.into_iter().flat_map(Syntax::children)) {
+            if contains_null(item) {
+                let found = rule::BAD_ENUM.at(syntax.span(), "`null` is not a value that can be listed");
+                self.report(found.with_hint("remove it; to allow that the value is omitted, write `optional: true`"));
+                continue;
+            }
             let json = value_to_json(item).filter(|json| ty.allows_shallow(json));
+            // Record types may not be known yet.
+            let mismatches = json.as_ref().filter(|_| !ty.mentions_record());
+            let mismatches = mismatches.and_then(|json| ty.check(json, &Records::default()).err());
+            if let Some(reason) = mismatches.as_ref().and_then(|mismatches| mismatches.first()) {
+                mismatch = Some(match mismatch {
+                    Some(first) => first.with_related(syntax.span(), "also this value"),
+                    None => rule::BAD_ENUM
+                        .at(syntax.span(), format!("{item} does not match the type: {reason}"))
+                        .with_hint("change the values, the range or the pattern"),
+                });
+                continue;
+            }
             match json {
                 Some(json) if !listed.insert(json.to_string()) => {
                     let found = rule::BAD_ENUM.at(syntax.span(), format!("{item} is listed twice"));
@@ -171,11 +224,33 @@ impl TypeReader<'_> {
             }
             return Presence::Required;
         }
-        let Some(default) = property("default") else {
+        let default = property("default");
+        if let Some((property, Some(Value::Boolean(false)))) = optional
+            && (maybe || default.is_some())
+        {
+            let message = match default {
+                Some(_) => "`optional: false` contradicts the default: a value with a default may be omitted",
+                None => "`optional: false` contradicts `Maybe`, which means that the value may be omitted",
+            };
+            let found = rule::CONTRADICTORY_PRESENCE.at(property.syntax().span(), message);
+            self.report(found.with_hint(match default {
+                Some(_) => "remove the default if the value is required, or else `optional: false`".to_owned(),
+                None => format!("write the type {ty} if the value is required, or else remove `optional: false`"),
+            }));
+        }
+        let Some(default) = default else {
             return if maybe || is_optional { Presence::Optional } else { Presence::Required };
         };
         let Some(value) = default.value().and_then(Value::read) else { return Presence::Optional };
         let span = default.value().map_or(default.syntax().span(), Syntax::span);
+        if contains_null(&value) {
+            let found = rule::BAD_DEFAULT.at(span, "`null` cannot be a default");
+            self.report(found.with_hint(match ty.shape {
+                Shape::Text => "to allow that it is omitted, write `optional: true` instead; quote it to mean the text",
+                _ => "to allow that it is omitted, write `optional: true` instead",
+            }));
+            return Presence::Optional;
+        }
         let Some(json) = value_to_json(&value) else {
             let message = format!("{} cannot be a default", with_article(value.type_name()));
             self.report(rule::BAD_DEFAULT.at(span, message).with_hint("use a different value, or remove it"));
@@ -190,6 +265,16 @@ impl TypeReader<'_> {
             self.report(found.with_hint("change the default or the type"));
         }
         Presence::Default(json)
+    }
+}
+
+/// Returns whether a value is or contains the symbol `null`, which gram does not distinguish from other symbols.
+fn contains_null(value: &Value) -> bool {
+    match value {
+        Value::Symbol(symbol) => symbol == "null",
+        Value::Array(items) => items.iter().any(contains_null),
+        Value::Map(entries) => entries.iter().any(|(_, value)| contains_null(value)),
+        _ => false,
     }
 }
 

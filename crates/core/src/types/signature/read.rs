@@ -4,7 +4,7 @@ use super::{Facets, Field, Presence, Record, Records, Shape, Signature, Type};
 use crate::rule;
 use crate::text::{nearest, with_article};
 use indexmap::IndexMap;
-use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Property, Span, Syntax, Value, parse};
+use patter_gram::{Arrow, Diagnostic, Kind, Pattern, PatternKind, Property, Span, Syntax, Value, parse};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt;
@@ -178,11 +178,45 @@ impl<'r> TypeReader<'r> {
         let parameters: Vec<_> = nodes.collect();
         let has_no_parameters = parameters.len() == 1 && parameters.iter().all(|node| is_empty(*node));
         let fields = if has_no_parameters { Vec::new() } else { self.fields(&parameters, TypeRole::Parameter) };
+        self.check_arrows(path);
+        // After a dangling arrow, which is a syntax error, the last node is not the result.
+        if path.arrows().count() < path.elements().count() {
+            self.check_result_name(result);
+        }
         let returns = match self.type_of_node(result, TypeRole::Result) {
             Some((ty, _)) => ty,
             None => Type::new(Shape::Any),
         };
         Some(Signature { parameters: fields, returns })
+    }
+
+    /// Reports arrows that point to the left, or that differ from the first one. They mean the same, but a reader expects
+    /// the result where the arrows point to.
+    fn check_arrows(&mut self, path: Pattern<'_>) {
+        let mut arrows = path.arrows();
+        let Some(first) = arrows.clone().next() else { return };
+        let span = |arrow: Arrow<'_>| arrow.syntax().span();
+        let points_back = |arrow: &Arrow<'_>| arrow.points_left() && !arrow.points_right();
+        if let Some(reversed) = arrows.clone().find(points_back) {
+            let message = "this arrow points to the left, but the last node is always the result";
+            let found = rule::MISLEADING_ARROW.at(span(reversed), message);
+            self.report(found.with_hint("write `==>`, with the parameters first: `(name::Text)==>(::Text)`"));
+        } else if let Some(other) = arrows.find(|arrow| arrow.glyph() != first.glyph()) {
+            let message = format!("this signature mixes `{}` and `{}`", first.glyph(), other.glyph());
+            let found = rule::MISLEADING_ARROW.at(span(other), message).with_related(span(first), "the first arrow");
+            self.report(found.with_hint("all arrows mean the same; use `==>` everywhere"));
+        }
+    }
+
+    /// Reports a result with a name: most likely it is a parameter, and the result was forgotten.
+    fn check_result_name(&mut self, result: Pattern<'_>) {
+        let (Some(identifier), Some(label)) = (result.identifier(), result.labels().next()) else { return };
+        let name = identifier.text();
+        let message = format!("the last node is the result, but `{name}` is named like a parameter");
+        let found = rule::MISSING_RESULT.at(result.span(), message);
+        self.report(found.with_hint(format!(
+            "if it is a parameter, add the result: `==>(::Text)`; if it is the result, remove its name: `(::{label})`"
+        )));
     }
 
     /// Reads a record type: `[Name:Object | (field::Type), …]`.
