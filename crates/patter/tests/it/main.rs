@@ -21,6 +21,7 @@ mod http;
 mod mcp;
 mod model;
 mod native;
+mod npm;
 mod openapi;
 mod pace;
 mod processes;
