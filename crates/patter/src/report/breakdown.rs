@@ -3,9 +3,14 @@
 use super::html::{Html, html};
 use super::number::{digits, duration, percent, plural, signed};
 use super::svg::{self, Scale, percentile};
-use super::view::ReportView;
+use super::view::{CaseView, ReportView};
 use crate::experiment::Trial;
 use indexmap::{IndexMap, IndexSet};
+
+/// The maximum number of tags to list, those with the most cases.
+const MAX_TAGS: usize = 50;
+/// The maximum number of tools to list, those with the most calls.
+const MAX_TOOLS: usize = 100;
 
 /// Returns the section on latency.
 pub(super) fn latency(view: &ReportView) -> Html {
@@ -41,36 +46,74 @@ pub(super) fn latency(view: &ReportView) -> Html {
     )
 }
 
+/// The cases of a tag: how many, and for each arm the sum of the pass rates and how many have one.
+#[derive(Clone, Default)]
+struct TagCases {
+    cases: usize,
+    arms: Vec<(f64, usize)>,
+}
+
+impl TagCases {
+    fn add(&mut self, case: &CaseView) {
+        self.cases += 1;
+        self.arms.resize(case.arms.len(), (0.0, 0));
+        for (arm, (sum, count)) in self.arms.iter_mut().enumerate() {
+            if let Some(rate) = case.pass_rate(arm) {
+                *sum += rate;
+                *count += 1;
+            }
+        }
+    }
+}
+
 /// Returns the pass rate of each tag; empty if cases have no tags.
 pub(super) fn tags(view: &ReportView) -> Html {
     let report = view.report;
-    let tags: IndexSet<&str> = report.cases.iter().flat_map(|case| &case.tags).map(String::as_str).collect();
+    let mut tags: IndexMap<&str, TagCases> = IndexMap::new();
+    let mut untagged = TagCases::default();
+    for case in &view.cases {
+        // A tag that is given twice counts once.
+        let own: IndexSet<&str> = case.info.tags.iter().map(String::as_str).collect();
+        own.iter().for_each(|tag| tags.entry(tag).or_default().add(case));
+        if own.is_empty() {
+            untagged.add(case);
+        }
+    }
     if tags.is_empty() {
         return Html::default();
     }
-    let row = |name: Html, has_tag: &dyn Fn(&[String]) -> bool| {
-        let cases = report.cases.iter().filter(|case| has_tag(&case.tags)).count();
-        if cases == 0 {
-            return Html::default();
-        }
-        let cells = (0..report.arms.len()).map(|arm| match view.pass_rate(arm, |case| has_tag(&case.tags)) {
-            Some(rate) => html!("<td>{}{}</td>", percent(rate), svg::bar(rate)),
-            None => html!("<td>–</td>"),
+    let omitted = tags.len().saturating_sub(MAX_TAGS);
+    if omitted > 0 {
+        tags.sort_by(|_, one, _, other| other.cases.cmp(&one.cases));
+        tags.truncate(MAX_TAGS);
+    }
+    let row = |name: Html, tag: &TagCases| {
+        let cells = tag.arms.iter().map(|(sum, count)| match count {
+            0 => html!("<td>–</td>"),
+            count => {
+                let rate = sum / *count as f64;
+                html!("<td>{}{}</td>", percent(rate), svg::bar(rate))
+            }
         });
-        html!("<tr><th scope=\"row\">{}</th><td>{}</td>{}</tr>", name, cases, cells.collect::<Html>())
+        html!("<tr><th scope=\"row\">{}</th><td>{}</td>{}</tr>", name, tag.cases, cells.collect::<Html>())
     };
-    let rows: Html = tags
-        .iter()
-        .map(|tag| row(html!("{}", *tag), &|tags: &[String]| tags.iter().any(|own| own == tag)))
-        .chain([row(html!("<i>no tag</i>"), &|tags: &[String]| tags.is_empty())])
-        .collect();
+    let mut rows: Html = tags.iter().map(|(tag, cases)| row(html!("{}", *tag), cases)).collect();
+    if untagged.cases > 0 {
+        rows.push(&row(html!("<i>no tag</i>"), &untagged));
+    }
+    let note = match omitted {
+        0 => String::new(),
+        omitted => format!(" {} with fewer cases are not listed.", plural(omitted, "tag")),
+    };
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
     html!(
-        "<section id=\"tags\" aria-labelledby=\"tags-h\"><h2 id=\"tags-h\">Pass rate by tag</h2><div class=\"scroll\"><table class=\"figures\">\
+        "<section id=\"tags\" aria-labelledby=\"tags-h\"><h2 id=\"tags-h\">Pass rate by tag</h2><div class=\"scroll\" tabindex=\"0\" \
+         role=\"region\" aria-labelledby=\"tags-h\"><table class=\"figures\">\
          <thead><tr><th scope=\"col\">Tag</th><th scope=\"col\">Cases</th>{}</tr></thead><tbody>{}</tbody></table></div>\
-         <p class=\"aside\">Each tag has only some of the cases: differences here are hints, and were not tested.</p></section>",
+         <p class=\"aside\">Each tag has only some of the cases: differences here are hints, and were not tested.{}</p></section>",
         heads,
-        rows
+        rows,
+        note
     )
 }
 
@@ -93,6 +136,12 @@ pub(super) fn tools(view: &ReportView) -> Html {
     }
     if tools.is_empty() {
         return Html::default();
+    }
+    let total: usize = tools.values().flatten().map(|calls| calls.count).sum();
+    if tools.len() > MAX_TOOLS {
+        let calls = |arms: &[Calls]| arms.iter().map(|calls| calls.count).sum::<usize>();
+        tools.sort_by(|_, one, _, other| calls(other).cmp(&calls(one)));
+        tools.truncate(MAX_TOOLS);
     }
     let runs: Vec<usize> = (0..report.arms.len()).map(|arm| view.runs(arm).count()).collect();
     let per_run = |calls: &Calls, arm: usize| calls.count as f64 / runs.get(arm).copied().unwrap_or(0).max(1) as f64;
@@ -120,13 +169,14 @@ pub(super) fn tools(view: &ReportView) -> Html {
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
     let change = if is_pair { html!("<th scope=\"col\">Change</th>") } else { Html::default() };
     html!(
-        "<section id=\"tools\" aria-labelledby=\"tools-h\"><h2 id=\"tools-h\">Tool calls</h2><div class=\"scroll\"><table class=\"figures\">\
+        "<section id=\"tools\" aria-labelledby=\"tools-h\"><h2 id=\"tools-h\">Tool calls</h2><div class=\"scroll\" tabindex=\"0\" \
+         role=\"region\" aria-labelledby=\"tools-h\"><table class=\"figures\">\
          <thead><tr><th scope=\"col\">Tool</th>{}{}</tr></thead><tbody>{}</tbody></table></div>\
          <p class=\"aside\">{} in total.</p></section>",
         heads,
         change,
         rows.collect::<Html>(),
-        plural(tools.values().flatten().map(|calls| calls.count).sum(), "call")
+        plural(total, "call")
     )
 }
 

@@ -32,6 +32,11 @@ impl Html {
         self.0.push_str(&other.0);
     }
 
+    /// Returns the length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -47,6 +52,14 @@ impl FromIterator<Html> for Html {
         for piece in pieces {
             all.push(&piece);
         }
+        all
+    }
+}
+
+impl<'h> FromIterator<&'h Html> for Html {
+    fn from_iter<I: IntoIterator<Item = &'h Html>>(pieces: I) -> Self {
+        let mut all = Html::default();
+        pieces.into_iter().for_each(|piece| all.push(piece));
         all
     }
 }

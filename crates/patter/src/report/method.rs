@@ -1,34 +1,9 @@
-//! Gates, judges, the method, and how to read the figures.
+//! Judges, the method, how to read the figures, and what exactly was run.
 
-use super::html::{Html, html, prose};
+use super::html::{Html, html};
 use super::number::{count, digits, duration, percent, plural, timestamp};
-use super::transcript::mark;
 use super::view::ReportView;
 use patter_core::stats::Stopping;
-
-/// Returns the results of the gates; empty if there are none.
-pub(super) fn gates(view: &ReportView) -> Html {
-    let gates = &view.report.gates;
-    if gates.is_empty() {
-        return Html::default();
-    }
-    let rows = gates.iter().map(|gate| {
-        let word = if gate.passed { "passed" } else { "failed" };
-        html!(
-            "<tr><th scope=\"row\"><code>{}</code></th><td>{} {}</td><td>{}</td></tr>",
-            gate.gate,
-            mark(gate.passed),
-            word,
-            prose(&gate.why)
-        )
-    });
-    html!(
-        "<section id=\"gates\" aria-labelledby=\"gates-h\"><h2 id=\"gates-h\">Gates</h2><div class=\"scroll\"><table class=\"figures\">\
-         <thead><tr><th scope=\"col\">Gate</th><th scope=\"col\">Result</th><th scope=\"col\">Value</th></tr></thead>\
-         <tbody>{}</tbody></table></div></section>",
-        rows.collect::<Html>()
-    )
-}
 
 /// Returns the judges with their instructions; empty if there are none.
 pub(super) fn judges(view: &ReportView) -> Html {
@@ -81,8 +56,7 @@ pub(super) fn method(view: &ReportView) -> Html {
         facts.push(("resamples", html!("{}", count(options.resamples as u64))));
     }
     facts.push(("patter version", html!("{}", report.version)));
-    let missing = (report.cases.len() * report.arms.len()).saturating_mul(report.repeats as usize);
-    let missing = missing.saturating_sub(report.trials.len() - view.unlisted);
+    let missing = view.planned().saturating_sub(report.trials.len() - view.unlisted);
     if missing > 0 {
         facts.push(("not run", html!("{} without a result", plural(missing, "planned run"))));
     }
@@ -91,10 +65,34 @@ pub(super) fn method(view: &ReportView) -> Html {
     }
     let facts = facts.into_iter().map(|(name, fact)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, fact));
     html!(
-        "<section id=\"method\" aria-labelledby=\"method-h\"><h2 id=\"method-h\">Method</h2><dl class=\"wide\">{}</dl>{}</section>",
+        "<section id=\"method\" aria-labelledby=\"method-h\"><h2 id=\"method-h\">Method</h2><dl class=\"wide\">{}</dl>{}{}</section>",
         facts.collect::<Html>(),
-        if options.is_some() { notes(view) } else { Html::default() }
+        if options.is_some() { notes(view) } else { Html::default() },
+        arms(view)
     )
+}
+
+/// Returns what exactly was run, with the hashes that identify it.
+fn arms(view: &ReportView) -> Html {
+    let report = view.report;
+    let is_compared = report.arms.len() > 1;
+    let arms = report.arms.iter().enumerate().map(|(index, arm)| {
+        let role = if index == 0 && is_compared { html!(" <i>baseline</i>") } else { Html::default() };
+        let facts = [
+            ("specified as", &arm.description),
+            ("agent", &arm.agent),
+            ("model", &arm.model),
+            ("file", &arm.file),
+            ("agent hash", &arm.agent_hash),
+            ("tools hash", &arm.bindings_hash),
+        ];
+        let facts = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
+        let facts = facts.map(|(name, fact)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, fact));
+        html!("<article><h4>{}{}</h4><dl>{}</dl></article>", arm.name, role, facts.collect::<Html>())
+    });
+    let arms: Html = arms.collect();
+    let heading = if is_compared { "Arms" } else { "Agent" };
+    if arms.is_empty() { arms } else { html!("<h3>{}</h3><div class=\"arms\">{}</div>", heading, arms) }
 }
 
 /// Returns an explanation of the figures.

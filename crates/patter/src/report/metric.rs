@@ -1,14 +1,13 @@
 //! Metrics: the difference of each arm from the baseline, and the results of each arm.
 
 use super::html::{Html, html, prose};
-use super::number::{count, digits, display_scale, dollars, duration, effect, p_value, percent, plural, signed, value};
+use super::number::{count, digits, dollars, duration, effect, effect_range, p_value, percent, plural, value};
 use super::summary::finding;
-use super::svg;
 use super::view::ReportView;
 use crate::experiment::{ArmSummary, summarize};
 use patter_core::stats::{Comparison, Contrast, Estimate, Interval, MetricKind};
 
-/// Returns the differences, metric by metric; empty if nothing was compared.
+/// Returns the differences in detail, metric by metric; empty if nothing was compared.
 pub(super) fn contrasts(view: &ReportView) -> Html {
     let Some(comparison) = &view.report.comparison else { return Html::default() };
     let is_multiple = comparison.summaries.len() > 1;
@@ -21,10 +20,7 @@ pub(super) fn contrasts(view: &ReportView) -> Html {
         html!("{}{}", heading, own.map(|contrast| metric(comparison, contrast, is_multiple)).collect::<Html>())
     });
     html!(
-        "<section id=\"metrics\" aria-labelledby=\"metrics-h\"><h2 id=\"metrics-h\">Differences</h2>\
-         <p class=\"aside\">The dot is the observed difference, the line its {} confidence interval. Differences within the shaded band are \
-         too small to matter.</p>{}</section>",
-        percent(1.0 - comparison.options.alpha),
+        "<section id=\"metrics\" aria-labelledby=\"metrics-h\"><h2 id=\"metrics-h\">Differences in detail</h2>{}</section>",
         arms.collect::<Html>()
     )
 }
@@ -32,44 +28,27 @@ pub(super) fn contrasts(view: &ReportView) -> Html {
 fn metric(comparison: &Comparison, contrast: &Contrast, is_nested: bool) -> Html {
     let metric = &contrast.metric;
     let name = if is_nested { html!("<h4>{}</h4>", metric.name) } else { html!("<h3>{}</h3>", metric.name) };
-    let interval = contrast.effect.and_then(|effect| effect.interval).map(|interval| interval_text(contrast, interval));
-    let label = match (contrast.effect, &interval) {
-        (Some(estimate), Some(interval)) => {
-            format!("{}: {}, {interval}", metric.name, effect(contrast, estimate.value))
-        }
-        (Some(estimate), None) => format!("{}: {}", metric.name, effect(contrast, estimate.value)),
-        (None, _) => String::new(),
-    };
-    let drawing = if contrast.effect.is_some() {
-        html!(
-            "<figure>{}<figcaption><span>← {}</span><span>{} →</span></figcaption></figure>",
-            svg::interval(contrast, &label),
-            metric.less,
-            metric.more
-        )
-    } else {
-        Html::default()
-    };
-    let facts = facts(comparison, contrast, interval);
+    let facts = facts(comparison, contrast);
     let facts = facts.into_iter().map(|(name, fact)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, prose(&fact)));
     html!(
-        "<article class=\"metric\"><div class=\"says\">{}<p>{}</p><p>{}</p></div>{}<dl>{}</dl></article>",
+        "<article class=\"metric\"><div class=\"says\">{}<p>{}</p><p>{}</p></div><dl>{}</dl></article>",
         name,
         finding(contrast),
         prose(&contrast.verdict.text),
-        drawing,
         facts.collect::<Html>()
     )
 }
 
 /// Returns the details of a metric, as names and values.
-fn facts(comparison: &Comparison, contrast: &Contrast, interval: Option<String>) -> Vec<(String, String)> {
+fn facts(comparison: &Comparison, contrast: &Contrast) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, fact: Option<String>| facts.extend(fact.map(|fact| (name.to_owned(), fact)));
     let mean = |mean: Option<f64>| mean.map(|mean| value(contrast, mean));
     add(&comparison.baseline, mean(contrast.baseline_mean));
     add(&contrast.arm, mean(contrast.arm_mean));
-    let interval = interval.map(|interval| format!(" ({interval})")).unwrap_or_default();
+    let interval = contrast.effect.and_then(|effect| effect.interval);
+    let interval = interval.map(|Interval { low, high }| format!(" ({})", effect_range(contrast, low, high)));
+    let interval = interval.unwrap_or_default();
     add("difference", contrast.effect.map(|estimate| format!("{}{interval}", effect(contrast, estimate.value))));
     add("adjusted p", contrast.test.map(|test| format!("{} (unadjusted {})", p_value(test.adjusted), p_value(test.p))));
     add("effect size", effect_size(contrast));
@@ -132,12 +111,6 @@ fn sample_size(comparison: &Comparison, contrast: &Contrast) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn interval_text(contrast: &Contrast, interval: Interval) -> String {
-    let low = display_scale(contrast.kind, interval.low);
-    let high = display_scale(contrast.kind, interval.high);
-    format!("{} to {}", signed(low), signed(high))
-}
-
 /// Formats the size of an effect, without its sign.
 fn amount(contrast: &Contrast, size: f64) -> String {
     effect(contrast, size).trim_start_matches(['+', '−']).to_owned()
@@ -171,7 +144,8 @@ pub(super) fn totals(view: &ReportView, heading: &str) -> Html {
         html!("<tr><th scope=\"row\">{}</th>{}</tr>", name, cells.collect::<Html>())
     });
     html!(
-        "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">{}</h2><div class=\"scroll\"><table class=\"figures\">\
+        "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">{}</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-labelledby=\"totals-h\"><table class=\"figures\">\
          <thead><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div><p class=\"aside\">Pass rates have 95% confidence \
          intervals, in which each case counts once. Failed runs have no latency; – means unknown.</p></section>",
         heading,

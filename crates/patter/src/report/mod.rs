@@ -1,14 +1,17 @@
 //! The report of an experiment as an HTML page: the findings, their confidence, and every run.
 //!
 //! The page is a single file without external fonts, scripts or images; its content security policy forbids them. The
-//! output of models and tools is text in it, never markup. Everything can be read without JavaScript; a small script
-//! filters and sorts the cases. The page is a function of the report.
+//! output of models and tools is text in it, never markup. The page can be read without JavaScript, except that of many
+//! cases only the most telling ones are listed; a small script pages, filters and sorts them. The page is a function of
+//! the report, takes time in proportion to it, and has a limited size.
 
 mod html;
 mod number;
 mod svg;
 mod view;
 mod transcript;
+mod decision;
+mod forest;
 mod summary;
 mod metric;
 mod breakdown;
@@ -34,19 +37,14 @@ const SCRIPT: &str = include_str!("page.js");
 /// ```
 pub fn html(report: &Report) -> String {
     let view = ReportView::new(report);
-    let (arms, totals) = match report.arms.len() {
-        0 | 1 => ("Agent", "Results"),
-        _ => ("Arms", "Results by arm"),
-    };
+    let totals = if report.arms.len() > 1 { "Results by arm" } else { "Results" };
     let sections = [
-        ("arms", arms, summary::arms(&view, arms)),
-        ("gates", "Gates", method::gates(&view)),
-        ("metrics", "Differences", metric::contrasts(&view)),
         ("totals", totals, metric::totals(&view, totals)),
+        ("cases", "Cases", cases::cases(&view)),
+        ("metrics", "Details", metric::contrasts(&view)),
         ("latency", "Latency", breakdown::latency(&view)),
         ("tags", "Tags", breakdown::tags(&view)),
         ("tools", "Tools", breakdown::tools(&view)),
-        ("cases", "Cases", cases::cases(&view)),
         ("judge", "Judges", method::judges(&view)),
         ("method", "Method", method::method(&view)),
     ];

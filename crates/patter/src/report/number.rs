@@ -79,8 +79,17 @@ pub(super) fn value(contrast: &Contrast, value: f64) -> String {
     }
 }
 
-/// Formats an effect with its sign: `+4.2 points`, `−12%`, `+0.5 calls`.
+/// From this ratio on, a change is written as a multiple instead of a percentage.
+const MULTIPLE: f64 = 10.0;
+
+/// Formats an effect with its sign: `+4.2 points`, `−12%`, `12×`, `+0.5 calls`.
 pub(super) fn effect(contrast: &Contrast, effect: f64) -> String {
+    if contrast.kind == MetricKind::Ratio && effect >= MULTIPLE {
+        return multiple(effect);
+    }
+    if contrast.metric.name == "cost" && contrast.kind == MetricKind::Difference {
+        return signed_dollars(effect);
+    }
     let scaled = display_scale(contrast.kind, effect);
     let unit = match contrast.kind {
         MetricKind::Pass if digits(scaled.abs()) == "1" => "\u{a0}point",
@@ -89,6 +98,32 @@ pub(super) fn effect(contrast: &Contrast, effect: f64) -> String {
         MetricKind::Difference => &format!("\u{a0}{}", contrast.metric.unit),
     };
     format!("{}{}", signed(scaled), unit.trim_end_matches('\u{a0}'))
+}
+
+/// Formats an interval of effects: `−58 to −22`, `+12% to +22%`, `0.5× to 20×`.
+pub(super) fn effect_range(contrast: &Contrast, low: f64, high: f64) -> String {
+    match contrast.kind {
+        MetricKind::Ratio if high >= MULTIPLE => format!("{} to {}", multiple(low), multiple(high)),
+        MetricKind::Difference if contrast.metric.name == "cost" => {
+            format!("{} to {}", signed_dollars(low), signed_dollars(high))
+        }
+        kind => {
+            let unit = if kind == MetricKind::Ratio { "%" } else { "" };
+            format!("{}{unit} to {}{unit}", signed(display_scale(kind, low)), signed(display_scale(kind, high)))
+        }
+    }
+}
+
+fn multiple(ratio: f64) -> String {
+    format!("{}×", digits(ratio))
+}
+
+fn signed_dollars(amount: f64) -> String {
+    match amount {
+        amount if amount < 0.0 => format!("{MINUS}{}", dollars(-amount)),
+        amount if amount > 0.0 => format!("+{}", dollars(amount)),
+        _ => dollars(0.0),
+    }
 }
 
 /// Converts an effect to the scale of the page: percentage points, percent, or the unit of the metric.

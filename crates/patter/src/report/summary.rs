@@ -1,162 +1,249 @@
-//! The top of the page: the findings in words, and the arms.
+//! The first screen: what to do, why, and how sure that is.
 
+use super::decision::{Advice, ArmDecision, decisions, preferred};
+use super::forest::forest;
 use super::html::{Html, html, prose};
-use super::number::{count, percent, plural, timestamp};
+use super::number::{count, digits, dollars, duration, percent, plural, timestamp};
+use super::svg;
 use super::transcript::mark;
 use super::view::ReportView;
-use crate::experiment::{ReportKind, summarize};
-use indexmap::IndexSet;
-use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, Relevance, VerdictNote};
+use crate::experiment::{ArmSummary, ReportKind, summarize};
+use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, Relevance, Stopping};
 
-/// Returns the title and the verdict.
+/// Returns the title, what to know before reading the results, and the results.
 pub(super) fn header(view: &ReportView) -> Html {
     let report = view.report;
     let kind = match report.kind {
         ReportKind::Eval => "Evaluation",
         ReportKind::Ab => "Comparison",
     };
-    let compared = report
-        .comparison
-        .iter()
-        .flat_map(|comparison| comparison.summaries.iter().map(|summary| arm_verdict(comparison, &summary.arm)));
-    let compared: Html = compared.collect();
-    let verdict = match report.kind {
-        ReportKind::Ab if !compared.is_empty() => compared,
-        _ => html!("{}{}", pass_rates(view), compared),
-    };
     let repeats =
         if report.repeats > 1 { format!(" × {} repeats", count(u64::from(report.repeats))) } else { String::new() };
+    let compared = report.comparison.as_ref().map(|comparison| compared(view, comparison)).unwrap_or_default();
+    let results = match report.kind {
+        ReportKind::Ab if !compared.is_empty() => compared,
+        ReportKind::Ab | ReportKind::Eval => html!("{}{}{}", evaluated(view), gates(view), compared),
+    };
     html!(
-        "<header><p class=\"kind\">{}</p><h1>{}</h1>{}{}<p class=\"facts\">{}{} · {} · {}</p></header>",
+        "<header><p class=\"kind\">{} · {}{} · {} · {}</p><h1>{}</h1>{}{}</header>",
         kind,
-        report.title,
-        verdict,
-        gates(view),
         plural(report.cases.len(), "case"),
         repeats,
         plural(report.trials.len(), "run"),
-        timestamp(report.began_ms)
+        timestamp(report.began_ms),
+        report.title,
+        banners(view),
+        results
     )
 }
 
-/// Returns the verdict on an arm: the findings as a headline, and the other metrics below.
-fn arm_verdict(comparison: &Comparison, arm: &str) -> Html {
-    let contrasts: Vec<&Contrast> = comparison.contrasts.iter().filter(|contrast| contrast.arm == arm).collect();
-    let is_found = |contrast: &&Contrast| matches!(contrast.verdict.conclusion, Conclusion::Better | Conclusion::Worse);
-    let found: Vec<&Contrast> = contrasts.iter().copied().filter(is_found).collect();
-    let all_equal = contrasts.iter().all(|contrast| contrast.verdict.relevance == Relevance::Negligible);
-    let headline = match found.first() {
-        Some(_) => headline_of(arm, &found),
-        None if all_equal && !contrasts.is_empty() => {
-            format!("`{arm}` and `{}` are practically equal in every metric", comparison.baseline)
-        }
-        None => format!("No clear difference between `{arm}` and `{}`", comparison.baseline),
-    };
-    let notes: IndexSet<VerdictNote> =
-        found.iter().flat_map(|contrast| contrast.verdict.notes.iter().copied()).collect();
-    let caution = match found.first() {
-        None if !all_equal => {
-            html!("<p class=\"caution\">Absence of evidence is not evidence of absence.</p>")
-        }
-        _ => notes.into_iter().map(|note| html!("<p class=\"caution\">{}.</p>", note.to_string())).collect(),
-    };
-    let rest = contrasts
-        .iter()
-        .filter(|contrast| !is_found(contrast))
-        .map(|contrast| html!("<li>{} {}</li>", finding(contrast), prose(&contrast.verdict.text)));
-    html!("<p class=\"verdict\">{}.</p>{}<ul class=\"rest\">{}</ul>", prose(&headline), caution, rest.collect::<Html>())
+/// Returns what limits the results: missing runs, an early end, and runs without an answer.
+fn banners(view: &ReportView) -> Html {
+    let report = view.report;
+    let planned = view.planned();
+    let done = report.trials.len() - view.unlisted;
+    let is_anytime =
+        report.comparison.as_ref().is_some_and(|comparison| comparison.options.stopping == Stopping::Anytime);
+    let mut banners = Vec::new();
+    if done < planned {
+        let amount = format!("{} of {} ran", count(done as u64), plural(planned, "planned run"));
+        banners.push(match is_anytime {
+            true => banner(
+                "Stopped early",
+                &format!("{amount}. The tests and intervals allow for stopping as soon as the result is clear."),
+            ),
+            false => banner("Incomplete", &format!("{amount}. The results are preliminary.")),
+        });
+    }
+    let failed = view.report.arms.iter().enumerate().filter_map(|(index, arm)| {
+        let failed = view.runs(index).filter(|trial| trial.failure.is_some()).count();
+        (failed > 0).then(|| {
+            let runs = plural(view.runs(index).count(), "run");
+            let message = view.common_failure(index).map(|message| format!(", most often: {message}"));
+            format!("{} of {runs} of `{}`{}", count(failed as u64), arm.name, message.unwrap_or_default())
+        })
+    });
+    let failed: Vec<String> = failed.collect();
+    if !failed.is_empty() {
+        banners.push(banner("Runs without an answer", &format!("{}.", failed.join("; "))));
+    }
+    banners.into_iter().collect()
 }
 
-/// Returns the claims about an arm as one sentence.
-fn headline_of(arm: &str, found: &[&Contrast]) -> String {
-    let predicates: Option<Vec<&str>> = found.iter().map(|contrast| contrast.verdict.predicate.as_deref()).collect();
-    match predicates.as_deref().and_then(<[&str]>::split_last) {
-        Some((last, [])) => format!("`{arm}` {last}"),
-        Some((last, rest)) => format!("`{arm}` {} and {last}", rest.join(", ")),
-        // Reports of earlier versions have only whole sentences.
-        None => found.iter().map(|contrast| contrast.verdict.text.as_str()).collect::<Vec<_>>().join("; "),
+fn banner(title: &str, text: &str) -> Html {
+    html!("<p class=\"banner\"><strong>{}.</strong> {}</p>", title, prose(text))
+}
+
+/// Returns the decision between arms, the cases won and lost, and the plot of all differences.
+fn compared(view: &ReportView, comparison: &Comparison) -> Html {
+    let decisions = decisions(comparison);
+    if decisions.is_empty() {
+        return Html::default();
     }
+    let preferred = preferred(&decisions);
+    let headline = match view.report.kind {
+        ReportKind::Ab => headline(&comparison.baseline, &decisions, preferred),
+        ReportKind::Eval => change_headline(&decisions),
+    };
+    let explained = preferred.or_else(|| if let [only] = decisions.as_slice() { Some(only) } else { None });
+    let explained = explained.map_or(Html::default(), |decision| reasons(decision, &comparison.baseline));
+    let others = decisions.iter().filter(|decision| preferred.is_some_and(|preferred| preferred.arm != decision.arm));
+    let untested = match others.filter(|decision| decision.advice == Advice::Switch).count() {
+        0 => Html::default(),
+        _ => html!(
+            "<p class=\"caution\">Each arm was compared with <code>{}</code>, not with the other arms.</p>",
+            comparison.baseline
+        ),
+    };
+    let tallies: Html = decisions.iter().map(|decision| tally(comparison, decision)).collect();
+    html!(
+        "<p class=\"verdict\">{}</p>{}{}<div class=\"tallies\">{}</div>{}",
+        headline,
+        explained,
+        untested,
+        tallies,
+        forest(comparison, &decisions)
+    )
+}
+
+/// Returns the advice in a few words.
+fn headline(baseline: &str, decisions: &[ArmDecision], preferred: Option<&ArmDecision>) -> Html {
+    let all = |advice: Advice| decisions.iter().all(|decision| decision.advice == advice);
+    if let Some(preferred) = preferred {
+        return html!("Switch to <code>{}</code>", preferred.arm);
+    }
+    if all(Advice::Keep) {
+        return html!("Keep <code>{}</code>", baseline);
+    }
+    if all(Advice::Tie) {
+        return html!("Practically equal");
+    }
+    match decisions {
+        [ArmDecision { advice: Advice::TradeOff, arm, .. }] => html!("<code>{}</code> is a trade-off", arm),
+        [ArmDecision { advice: Advice::Unmeasured, .. }] => html!("Nothing to compare"),
+        [ArmDecision { advice: Advice::Unclear, .. }] => {
+            html!("No clear winner yet between <code>{}</code> and <code>{}</code>", baseline, arm_of(decisions))
+        }
+        _ => html!("Keep <code>{}</code> for now: no arm is clearly better", baseline),
+    }
+}
+
+fn arm_of<'c>(decisions: &[ArmDecision<'c>]) -> &'c str {
+    decisions.first().map(|decision| decision.arm).unwrap_or_default()
+}
+
+/// Returns how an agent has changed since an earlier report.
+fn change_headline(decisions: &[ArmDecision]) -> Html {
+    match decisions.first().map(|decision| decision.advice) {
+        Some(Advice::Switch) => html!("Better than the baseline"),
+        Some(Advice::Keep) => html!("Worse than the baseline"),
+        Some(Advice::Tie) => html!("Practically equal to the baseline"),
+        Some(Advice::TradeOff) => html!("As correct as the baseline, better and worse in other metrics"),
+        Some(Advice::Unclear) => html!("No clear change from the baseline"),
+        Some(Advice::Unmeasured) | None => html!("No case in common with the baseline"),
+    }
+}
+
+/// Explains the advice on an arm, with caveats.
+fn reasons(decision: &ArmDecision, baseline: &str) -> Html {
+    let mut notes: Vec<String> = Vec::new();
+    let found = |contrast: &&&Contrast| {
+        matches!(contrast.verdict.conclusion, Conclusion::Better | Conclusion::Worse)
+    };
+    for note in decision.contrasts.iter().filter(found).flat_map(|contrast| &contrast.verdict.notes) {
+        let note = note.to_string();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    let notes = notes.iter().map(|note| html!("<p class=\"caution\">{}.</p>", note));
+    html!("<p class=\"because\">{}</p>{}", prose(&decision.explain(baseline)), notes.collect::<Html>())
+}
+
+/// Returns the pass rates of two arms, and how many cases were won and lost.
+fn tally(comparison: &Comparison, decision: &ArmDecision) -> Html {
+    let Some(pass) = decision.pass() else { return Html::default() };
+    let rate = |mean: Option<f64>| mean.map_or_else(|| "–".to_owned(), percent);
+    let counts = pass.counts;
+    let part = |number: usize, name: &str, word: &str| {
+        html!(
+            "<li class=\"{}\"><a href=\"#cases\" data-only=\"{}\"><b>{}</b> {}</a></li>",
+            name,
+            name,
+            count(number as u64),
+            word
+        )
+    };
+    html!(
+        "<div class=\"tally\"><p class=\"rates\"><span><span class=\"arm\">{}</span> <b>{}</b></span> <span>→ <span class=\"arm\">{}</span> \
+         <b>{}</b></span> <span class=\"quiet\">passed</span></p>{}<ul>{}{}{}<li class=\"quiet\">of {}</li></ul></div>",
+        comparison.baseline,
+        rate(pass.baseline_mean),
+        decision.arm,
+        rate(pass.arm_mean),
+        svg::stack(counts.better, counts.same, counts.worse),
+        part(counts.better, "won", "won"),
+        part(counts.worse, "lost", "lost"),
+        part(counts.same, "same", "same"),
+        plural(counts.cases, "case")
+    )
 }
 
 /// Returns a finding as a symbol with a word.
 pub(super) fn finding(contrast: &Contrast) -> Html {
-    match (contrast.verdict.conclusion, contrast.verdict.relevance) {
-        (Conclusion::Better, _) => {
-            html!("<span class=\"finding better\"><span aria-hidden=\"true\">▲</span> better</span>")
-        }
-        (Conclusion::Worse, _) => {
-            html!("<span class=\"finding worse\"><span aria-hidden=\"true\">▼</span> worse</span>")
-        }
-        (Conclusion::Unclear, Relevance::Negligible) => {
-            html!("<span class=\"finding\"><span aria-hidden=\"true\">=</span> as good as equal</span>")
-        }
-        (Conclusion::Unclear, _) => html!("<span class=\"finding\"><span aria-hidden=\"true\">?</span> unclear</span>"),
-        (Conclusion::Unmeasured, _) => {
-            html!("<span class=\"finding\"><span aria-hidden=\"true\">–</span> not measured</span>")
-        }
-    }
+    let (class, symbol, word) = match (contrast.verdict.conclusion, contrast.verdict.relevance) {
+        (Conclusion::Better, _) => ("better", "▲", "better"),
+        (Conclusion::Worse, _) => ("worse", "▼", "worse"),
+        (Conclusion::Unclear, Relevance::Negligible) => ("equal", "=", "equal"),
+        (Conclusion::Unclear, _) => ("unclear", "?", "unclear"),
+        (Conclusion::Unmeasured, _) => ("unclear", "–", "not measured"),
+    };
+    html!("<span class=\"finding {}\"><span aria-hidden=\"true\">{}</span> {}</span>", class, symbol, word)
 }
 
-/// Returns how many runs of each arm passed.
-fn pass_rates(view: &ReportView) -> Html {
+/// Returns how many runs of each arm passed, and its figures.
+fn evaluated(view: &ReportView) -> Html {
     let is_multiple = view.report.arms.len() > 1;
     let arms = view.report.arms.iter().enumerate().map(|(index, arm)| {
         let all = summarize(view.runs(index));
         let name = if is_multiple { html!("<code>{}</code>: ", arm.name) } else { Html::default() };
-        let Some(rate) = all.pass_rate else { return html!("<p class=\"verdict\">{}Nothing was run.</p>", name) };
+        let Some(rate) = all.pass_rate else { return html!("<p class=\"verdict\">{}Nothing was run</p>", name) };
         let words = match (all.passed, all.runs) {
             (passed, runs) if passed == runs => format!("All {} passed", plural(runs, "run")),
             (0, runs) => format!("None of {} passed", plural(runs, "run")),
             (passed, runs) => format!("{} of {} passed", count(passed as u64), plural(runs, "run")),
         };
-        let interval = all.pass_interval.map_or(Html::default(), |Interval { low, high }| {
-            html!(" (95% confidence interval {} to {})", percent(low), percent(high))
-        });
-        html!(
-            "<p class=\"verdict\">{}{}.</p><p class=\"caution\">Pass rate {}{}.</p>",
-            name,
-            words,
-            percent(rate),
-            interval
-        )
+        html!("<p class=\"verdict\">{}{}</p>{}", name, words, figures(&all, rate))
     });
     arms.collect()
 }
 
-/// Returns a line on the gates.
-fn gates(view: &ReportView) -> Html {
-    let gates = &view.report.gates;
-    let failed = gates.iter().filter(|gate| !gate.passed).count();
-    match (gates.len(), failed) {
-        (0, _) => Html::default(),
-        (1, 0) => html!("<p class=\"gate\">{} The gate passed.</p>", mark(true)),
-        (all, 0) => html!("<p class=\"gate\">{} All {} gates passed.</p>", mark(true), all),
-        (1, _) => html!("<p class=\"gate\">{} The gate failed.</p>", mark(false)),
-        (all, failed) => html!("<p class=\"gate\">{} {} of {} gates failed.</p>", mark(false), failed, all),
-    }
+/// Returns the figures of an arm.
+fn figures(all: &ArmSummary, rate: f64) -> Html {
+    let interval = all.pass_interval.map(|Interval { low, high }| format!("95% CI {} to {}", percent(low), percent(high)));
+    let p95 = all.latency_p95_ms.map(|ms| format!("95th percentile {}", duration(ms as f64)));
+    let answered = (all.runs - all.failed).max(1) as f64;
+    let cost = all.cost.map(|cost| format!("{cost} in total"));
+    let figures = [
+        ("pass rate", Some(percent(rate)), interval),
+        ("latency", all.latency_p50_ms.map(|ms| duration(ms as f64)), p95),
+        ("tokens per run", (all.tokens > 0).then(|| count((all.tokens as f64 / answered).round() as u64)), None),
+        ("cost per run", all.cost.map(|cost| dollars(cost.dollars() / answered)), cost),
+        ("tool calls per run", (all.tool_calls > 0).then(|| digits(all.tool_calls as f64 / answered)), None),
+    ];
+    let figures = figures.into_iter().filter_map(|(name, figure, note)| {
+        let note = note.map_or(Html::default(), |note| html!("<dd class=\"quiet\">{}</dd>", note));
+        Some(html!("<div><dt>{}</dt><dd>{}</dd>{}</div>", name, figure?, note))
+    });
+    html!("<dl class=\"figures-strip\">{}</dl>", figures.collect::<Html>())
 }
 
-/// Returns the section on the arms.
-pub(super) fn arms(view: &ReportView, heading: &str) -> Html {
-    let report = view.report;
-    let is_compared = report.arms.len() > 1;
-    let arms = report.arms.iter().enumerate().map(|(index, arm)| {
-        let role = if index == 0 && is_compared { html!(" <i>baseline</i>") } else { Html::default() };
-        let facts = [
-            ("specified as", &arm.description),
-            ("agent", &arm.agent),
-            ("model", &arm.model),
-            ("file", &arm.file),
-            ("agent version", &arm.agent_hash),
-            ("tools version", &arm.bindings_hash),
-        ];
-        let facts = facts.into_iter().filter(|(_, fact)| !fact.is_empty());
-        let facts = facts.map(|(name, fact)| html!("<div><dt>{}</dt><dd>{}</dd></div>", name, fact));
-        html!("<article><h3>{}{}</h3><dl>{}</dl></article>", arm.name, role, facts.collect::<Html>())
+/// Returns the results of the gates.
+fn gates(view: &ReportView) -> Html {
+    let gates = view.report.gates.iter().map(|gate| {
+        let word = if gate.passed { "passed" } else { "failed" };
+        html!("<li>{} <code>{}</code> {}: {}</li>", mark(gate.passed), gate.gate, word, prose(&gate.why))
     });
-    html!(
-        "<section id=\"arms\" aria-labelledby=\"arms-h\"><h2 id=\"arms-h\">{}</h2><div class=\"arms\">{}</div></section>",
-        heading,
-        arms.collect::<Html>()
-    )
+    let gates: Html = gates.collect();
+    if gates.is_empty() { gates } else { html!("<ul class=\"gates\" aria-label=\"Gates\">{}</ul>", gates) }
 }

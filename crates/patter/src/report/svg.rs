@@ -1,66 +1,12 @@
 //! Drawings. Horizontal coordinates are percentages of the width, so that drawings scale but their text does not.
 
 use super::html::{Html, html};
-use super::number::{digits, display_scale, duration, signed};
-use patter_core::stats::{Contrast, Interval, MetricKind};
+use super::number::{digits, duration};
 
 /// The number of columns of a histogram.
 const BINS: usize = 48;
 /// If the largest value exceeds the median by more than this factor, the scale is logarithmic.
 const LOG_SCALE_RATIO: f64 = 20.0;
-
-/// Draws the effect of an arm with its interval. The line of no effect is in the middle, within the band of differences that
-/// do not matter.
-pub(super) fn interval(contrast: &Contrast, label: &str) -> Html {
-    let Some(effect) = contrast.effect else { return Html::default() };
-    let value = display_scale(contrast.kind, effect.value);
-    let ends = effect
-        .interval
-        .map(|Interval { low, high }| (display_scale(contrast.kind, low), display_scale(contrast.kind, high)));
-    let (least, most) = match contrast.kind {
-        MetricKind::Ratio => (display_scale(MetricKind::Ratio, 1.0 / (1.0 + contrast.margin)), contrast.margin * 100.0),
-        kind => (-display_scale(kind, contrast.margin), display_scale(kind, contrast.margin)),
-    };
-    let widest = [value, least, most].into_iter().chain(ends.into_iter().flat_map(|(low, high)| [low, high]));
-    let reach = round_up(widest.map(f64::abs).filter(|size| size.is_finite()).fold(0.0, f64::max) * 1.05);
-    let x_of = |value: f64| 50.0 + (value / reach).clamp(-1.0, 1.0) * 48.0;
-    let unit = match contrast.kind {
-        MetricKind::Pass => "\u{a0}points",
-        MetricKind::Ratio => "%",
-        MetricKind::Difference => "",
-    };
-    let line = ends.map_or(Html::default(), |(low, high)| {
-        let low = x_of(low);
-        let high = x_of(high);
-        html!(
-            "<line class=\"reach\" x1=\"{}%\" x2=\"{}%\" y1=\"24\" y2=\"24\"/>\
-             <line class=\"end\" x1=\"{}%\" x2=\"{}%\" y1=\"17\" y2=\"31\"/>\
-             <line class=\"end\" x1=\"{}%\" x2=\"{}%\" y1=\"17\" y2=\"31\"/>",
-            low,
-            high,
-            low,
-            low,
-            high,
-            high
-        )
-    });
-    html!(
-        "<svg class=\"interval\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"66\">\
-         <rect class=\"band\" x=\"{}%\" width=\"{}%\" y=\"4\" height=\"40\"/>\
-         <line class=\"axis\" x1=\"2%\" x2=\"98%\" y1=\"44\" y2=\"44\"/>\
-         <line class=\"zero\" x1=\"50%\" x2=\"50%\" y1=\"2\" y2=\"44\"/>{}\
-         <circle class=\"point\" cx=\"{}%\" cy=\"24\" r=\"5.5\"/>\
-         <text x=\"2%\" y=\"60\">{}</text><text class=\"mid\" x=\"50%\" y=\"60\">0</text>\
-         <text class=\"far\" x=\"98%\" y=\"60\">{}</text></svg>",
-        label,
-        x_of(least),
-        x_of(most) - x_of(least),
-        line,
-        x_of(value),
-        signed(-reach) + unit,
-        signed(reach) + unit
-    )
-}
 
 /// The scale of the latencies of all arms.
 pub(super) struct Scale {
@@ -164,6 +110,25 @@ pub(super) fn histogram(sorted: &[f64], scale: &Scale, label: &str) -> Html {
         mark("median", 0.5, 28.0),
         mark("p95", 0.95, 12.0),
         ticks.collect::<Html>()
+    )
+}
+
+/// Draws a bar of three parts: cases won, equal and lost.
+pub(super) fn stack(won: usize, same: usize, lost: usize) -> Html {
+    let all = (won + same + lost).max(1) as f64;
+    let mut left = 0.0;
+    let parts = [("won", won), ("same", same), ("lost", lost)].map(|(class, cases)| {
+        let width = cases as f64 / all * 100.0;
+        let x = left;
+        left += width;
+        if cases == 0 {
+            return Html::default();
+        }
+        html!("<rect class=\"{}\" x=\"{}%\" width=\"{}%\" height=\"10\"/>", class, x, width)
+    });
+    html!(
+        "<svg class=\"stack\" aria-hidden=\"true\" width=\"100%\" height=\"10\">{}</svg>",
+        parts.into_iter().collect::<Html>()
     )
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// The approximate number of characters of all transcripts of a page.
 const PAGE: usize = 3_000_000;
 /// The minimum and maximum number of characters of one transcript.
-const TRANSCRIPT: std::ops::RangeInclusive<usize> = 200..=24_000;
+const TRANSCRIPT: std::ops::RangeInclusive<usize> = 1_200..=24_000;
 /// The number of characters to which a message is never shortened further.
 const MESSAGE: usize = 120;
 /// The maximum number of steps shown of a turn: the first and the last ones.
@@ -45,12 +45,12 @@ fn one_repeat(view: &ReportView, case: &CaseView, repeat: u32, number: Option<us
         .iter()
         .map(|runs| runs.iter().find(|trial| trial.repeat == repeat).map(|trial| RunTranscript::new(trial, budget)))
         .collect();
-    let heading = number.map_or(Html::default(), |number| html!("<h4>Repeat {}</h4>", number));
+    let heading = number.map_or(Html::default(), |number| html!("<h3>Repeat {}</h3>", number));
     let turns = runs.iter().flatten().map(|run| run.turns.len()).max().unwrap_or(0).max(case.info.turns.len());
     let sides = |side: &dyn Fn(usize, &RunTranscript) -> Html| -> Html {
         let columns = runs.iter().zip(&view.report.arms).enumerate().map(|(arm, (run, info))| match run {
-            Some(run) => html!("<div class=\"side\"><h5>{}</h5>{}</div>", info.name, side(arm, run)),
-            None => html!("<div class=\"side\"><h5>{}</h5><p class=\"quiet\">not run</p></div>", info.name),
+            Some(run) => html!("<div class=\"side\"><p class=\"arm\">{}</p>{}</div>", info.name, side(arm, run)),
+            None => html!("<div class=\"side\"><p class=\"arm\">{}</p><p class=\"quiet\">not run</p></div>", info.name),
         });
         html!("<div class=\"sides\">{}</div>", columns.collect::<Html>())
     };
@@ -72,7 +72,7 @@ fn one_repeat(view: &ReportView, case: &CaseView, repeat: u32, number: Option<us
 /// Returns the results of the checks of a run.
 fn check_results(trial: &Trial) -> Html {
     let failure = trial.failure.as_ref().map_or(Html::default(), |failure| {
-        html!("<li class=\"no\">{} the run failed: {}</li>", mark(false), failure.message)
+        html!("<li class=\"no\">{} no answer: {}</li>", mark(false), failure.message)
     });
     let checks = trial.judged.iter().map(|judged| {
         let why = if judged.why.is_empty() { String::new() } else { format!(": {}", judged.why) };

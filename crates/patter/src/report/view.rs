@@ -2,6 +2,7 @@
 
 use super::svg::quantile;
 use crate::experiment::{CaseInfo, Report, Trial};
+use indexmap::IndexMap;
 use std::collections::HashMap;
 
 /// A report with its trials indexed by case and arm.
@@ -42,9 +43,24 @@ impl<'r> ReportView<'r> {
         Self { report, cases, unlisted }
     }
 
+    /// Returns the number of planned runs.
+    pub(super) fn planned(&self) -> usize {
+        (self.report.cases.len() * self.report.arms.len()).saturating_mul(self.report.repeats as usize)
+    }
+
     /// Iterates over the trials of an arm.
     pub(super) fn runs(&self, arm: usize) -> impl Iterator<Item = &'r Trial> {
         self.cases.iter().filter_map(move |case| case.arms.get(arm)).flatten().copied()
+    }
+
+    /// Returns the most frequent message of the failed runs of an arm.
+    pub(super) fn common_failure(&self, arm: usize) -> Option<&'r str> {
+        let mut messages: IndexMap<&str, usize> = IndexMap::new();
+        for failure in self.runs(arm).filter_map(|trial| trial.failure.as_ref()) {
+            *messages.entry(failure.message.as_str()).or_default() += 1;
+        }
+        let most = messages.values().copied().max()?;
+        messages.into_iter().find(|(_, times)| *times == most).map(|(message, _)| message)
     }
 
     /// Returns the latencies of the trials of an arm that did not fail, sorted.
@@ -54,20 +70,14 @@ impl<'r> ReportView<'r> {
         latencies.sort_by(f64::total_cmp);
         latencies
     }
-
-    /// Returns the pass rate of an arm over the selected cases, each counted once.
-    pub(super) fn pass_rate(&self, arm: usize, is_selected: impl Fn(&CaseInfo) -> bool) -> Option<f64> {
-        let cases = self.cases.iter().filter(|case| is_selected(case.info));
-        let shares: Vec<f64> = cases.filter_map(|case| case.pass_rate(arm)).collect();
-        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
-    }
 }
 
 impl CaseView<'_> {
     /// Returns the pass rate of an arm.
-    fn pass_rate(&self, arm: usize) -> Option<f64> {
+    pub(super) fn pass_rate(&self, arm: usize) -> Option<f64> {
         let runs = self.arms.get(arm)?;
-        (!runs.is_empty()).then(|| share(runs.iter().filter(|trial| trial.passed).count(), runs.len()))
+        let passed = runs.iter().filter(|trial| trial.passed).count();
+        (!runs.is_empty()).then(|| passed as f64 / runs.len() as f64)
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Trial> {
@@ -82,10 +92,20 @@ impl CaseView<'_> {
         self.runs().any(|trial| trial.failure.is_some())
     }
 
-    /// Returns whether arms have different pass rates.
-    pub(super) fn differs(&self) -> bool {
-        let shares: Vec<f64> = (0..self.arms.len()).filter_map(|arm| self.pass_rate(arm)).collect();
-        shares.windows(2).any(|pair| pair.first() != pair.last())
+    /// Returns whether an arm passed more often than the baseline.
+    pub(super) fn is_won(&self) -> bool {
+        self.changes().any(|change| change > 0.0)
+    }
+
+    /// Returns whether an arm passed less often than the baseline.
+    pub(super) fn is_lost(&self) -> bool {
+        self.changes().any(|change| change < 0.0)
+    }
+
+    /// Iterates over the differences of the pass rates from that of the baseline.
+    fn changes(&self) -> impl Iterator<Item = f64> {
+        let baseline = self.pass_rate(0);
+        (1..self.arms.len()).filter_map(move |arm| Some(self.pass_rate(arm)? - baseline?))
     }
 
     /// Returns the median of a figure over the repeats of an arm, without failed runs.
@@ -95,8 +115,4 @@ impl CaseView<'_> {
         values.sort_by(f64::total_cmp);
         quantile(&values, 0.5)
     }
-}
-
-fn share(part: usize, whole: usize) -> f64 {
-    part as f64 / whole.max(1) as f64
 }

@@ -22,6 +22,7 @@ mod http;
 mod mcp;
 mod model;
 mod native;
+mod npm;
 mod openapi;
 mod pace;
 mod processes;

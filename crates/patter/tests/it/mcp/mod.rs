@@ -6,12 +6,12 @@ mod http;
 mod real;
 mod unusual;
 
+use crate::npm;
 use patter::tool::mcp::{McpServer, ServerConfig, http_client};
 use patter::tool::{Tool, ToolContext, ToolFailure};
 use serde_json::Value as Json;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The files of these tests.
@@ -19,46 +19,11 @@ const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp");
 /// The time limit for events that should happen soon.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns the program of a real server, which is installed from npm once, according to the lock file.
-///
-/// If it cannot be installed, the test is skipped, or fails if `CI` is set.
+/// Returns the program of a real server from npm.
 fn installed(server: &str) -> Option<PathBuf> {
-    match install() {
-        Ok(folder) => {
-            let program = folder.join("node_modules/@modelcontextprotocol").join(server).join("dist/index.js");
-            assert!(program.is_file(), "{} is missing", program.display());
-            Some(program)
-        }
-        Err(error) if std::env::var_os("CI").is_some() => panic!("cannot install the MCP servers: {error}"),
-        Err(error) => {
-            eprintln!("skipped: cannot install the MCP servers: {error}");
-            None
-        }
-    }
-}
-
-fn install() -> Result<PathBuf, String> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-servers");
-    fs::create_dir_all(&folder).unwrap();
-    // Other threads and processes wait here. The lock is released with the file.
-    let lock = File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let wanted = fs::read(format!("{FILES}/package-lock.json")).unwrap();
-    let marker = folder.join("installed.json");
-    if fs::read(&marker).is_ok_and(|done| done == wanted) {
-        return Ok(folder);
-    }
-    for name in ["package.json", "package-lock.json"] {
-        fs::copy(format!("{FILES}/{name}"), folder.join(name)).unwrap();
-    }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000"]);
-    let output = npm.current_dir(&folder).output().map_err(|error| format!("cannot run npm: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    fs::write(marker, wanted).unwrap();
-    Ok(folder)
+    let program = npm::installed("mcp")?.join("@modelcontextprotocol").join(server).join("dist/index.js");
+    assert!(program.is_file(), "{} is missing", program.display());
+    Some(program)
 }
 
 /// Returns a server with settings in TOML.

@@ -1,6 +1,7 @@
 //! The HTML report of an experiment.
 
 mod browser;
+mod gallery;
 mod sample;
 
 use patter::experiment::{Report, ReportKind};

@@ -33,19 +33,43 @@ impl Dice {
     }
 }
 
+/// How an arm behaves, in percent of its runs.
+#[derive(Clone, Copy)]
+pub(super) struct ArmShape {
+    pub(super) name: &'static str,
+    /// The runs that do not pass a check.
+    pub(super) missed: u64,
+    /// The runs without an answer, of 60.
+    pub(super) failed: u64,
+    /// The part of the latency and of the tokens that it saves; negative if it needs more.
+    pub(super) saved: i64,
+}
+
+pub(super) const TODAY: ArmShape = ArmShape { name: "today", missed: 20, failed: 1, saved: 0 };
+pub(super) const SHORTER: ArmShape = ArmShape { name: "shorter", missed: 12, failed: 1, saved: 17 };
+
 /// Returns a comparison of two arms.
 pub(super) fn comparison(cases: usize, repeats: u32) -> Report {
+    compared(cases, repeats, &[TODAY, SHORTER])
+}
+
+/// Returns a comparison of arms.
+pub(super) fn compared(cases: usize, repeats: u32, arms: &[ArmShape]) -> Report {
     let mut report = Report::new("Support agent: a shorter prompt and the new order tool", ReportKind::Ab);
-    report.arms =
-        vec![arm("today", "unchanged", "a0c1f2"), arm("shorter", "agent:agents/shorter/support.gram", "77e9b0")];
+    let infos = arms.iter().enumerate().map(|(index, shape)| match index {
+        0 => arm(shape.name, "unchanged", "a0c1f2"),
+        _ => arm(shape.name, &format!("agent:agents/{}/support.gram", shape.name), "77e9b0"),
+    });
+    report.arms = infos.collect();
     report.cases = (0..cases).map(case).collect();
     report.repeats = repeats;
     report.seed = 7;
     let mut dice = Dice(42);
     for number in 0..cases {
         for repeat in 0..repeats {
-            for arm in 0..2 {
+            for (index, shape) in arms.iter().enumerate() {
                 let order = report.trials.len() as u64;
+                let arm = (index as u64, *shape);
                 report.trials.push(trial(&report.cases[number], number, repeat, arm, order, &mut dice));
             }
         }
@@ -109,10 +133,17 @@ fn case(number: usize) -> CaseInfo {
     CaseInfo { id: format!("{id}-{}", number + 1), turns, tags }
 }
 
-fn trial(case: &CaseInfo, number: usize, repeat: u32, arm: u64, order: u64, dice: &mut Dice) -> Trial {
-    let base = 900 + (number as u64 * 137) % 1_400;
-    let latency_ms = base + dice.roll(500) - if arm == 1 { base / 6 } else { 0 };
-    let input_tokens = 700 + dice.roll(200) - arm * 160;
+fn trial(
+    case: &CaseInfo,
+    number: usize,
+    repeat: u32,
+    (arm, shape): (u64, ArmShape),
+    order: u64,
+    dice: &mut Dice,
+) -> Trial {
+    let saved = |whole: u64| (whole as i64 * (100 - shape.saved) / 100) as u64;
+    let latency_ms = saved(900 + (number as u64 * 137) % 1_400) + dice.roll(500);
+    let input_tokens = saved(700) + dice.roll(200);
     let output_tokens = 90 + dice.roll(80);
     let mut conversation = Vec::new();
     let mut tools = Vec::new();
@@ -123,15 +154,15 @@ fn trial(case: &CaseInfo, number: usize, repeat: u32, arm: u64, order: u64, dice
         }
         conversation.push(Message::assistant(answer(number, arm, turn), Vec::new()));
     }
-    let failed = dice.roll(60) == 0;
-    let missed = dice.roll(100) < 20 - arm * 8;
+    let failed = dice.roll(60) < shape.failed;
+    let missed = dice.roll(100) < shape.missed;
     if failed {
         conversation.truncate(1);
         tools.clear();
     }
     let message = "the server of the model answered 529: overloaded".to_owned();
     Trial {
-        arm: if arm == 0 { "today" } else { "shorter" }.to_owned(),
+        arm: shape.name.to_owned(),
         case: case.id.clone(),
         repeat,
         order,
