@@ -2,9 +2,11 @@
 
 use crate::error::CommandError;
 use crate::place::Place;
+use crate::ui;
+use patter::os_error::describe;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A file, folder or stdin, as named on the command line.
@@ -40,10 +42,7 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn read(input: &Input) -> Result<Self, CommandError> {
         let read = match input {
-            Input::Stdin => {
-                let mut bytes = Vec::new();
-                io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-            }
+            Input::Stdin => return Ok(Self { name: input.to_string(), bytes: read_stdin("the text", MAX_SOURCE)? }),
             Input::Path(path) => std::fs::read(path),
         };
         match read {
@@ -53,12 +52,28 @@ impl Source {
     }
 }
 
+/// The maximum length of a file from stdin, in bytes: that of a gram file.
+const MAX_SOURCE: u64 = u32::MAX as u64;
+
+/// Reads all of stdin, up to a limit in bytes. A person at a terminal learns what is expected, and how to end it.
+pub(crate) fn read_stdin(what: &str, limit: u64) -> Result<Vec<u8>, CommandError> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        ui::status(&format!("type {what}, and end it with Ctrl-D on an empty line"))?;
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&Input::Stdin, &error))?;
+    if bytes.len() as u64 > limit {
+        return Err(CommandError::failure(format!("stdin is longer than {} MiB", limit >> 20)));
+    }
+    Ok(bytes)
+}
+
 /// Returns the error that an input cannot be read.
 pub(crate) fn unreadable(input: &Input, cause: &io::Error) -> CommandError {
     let reason = match cause.kind() {
         ErrorKind::NotFound => "no such file".to_owned(),
-        ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        _ => cause.to_string(),
+        _ => describe(cause),
     };
     let error =
         CommandError::failure(format!("cannot read `{input}`: {reason}")).with_place(Place::file(input.to_string()));
@@ -110,6 +125,6 @@ pub(crate) fn unwritable(path: &Path, cause: &io::Error) -> CommandError {
     match cause.kind() {
         ErrorKind::AlreadyExists => error("the file already exists"),
         ErrorKind::NotFound => error("its folder does not exist").with_hint("create the folder first"),
-        _ => error(&cause.to_string()),
+        _ => error(&describe(cause)),
     }
 }

@@ -23,6 +23,7 @@ pub mod live;
 pub mod experiment;
 pub mod report;
 pub mod openapi;
+pub mod os_error;
 
 pub use patter_core::{
     case, check, compile, declare, diff, gram, library, message, name, permission, provider, rule, run, stats, text,

@@ -2,6 +2,7 @@
 
 use crate::drive::Driver;
 use crate::model::{ModelResolver, model_resolver_with_config};
+use crate::os_error::describe;
 use crate::project::{
     Config, Environment, LoadError, LoadedProject, Project, ServerReport, ServerSelection, Tools, ToolsError,
     find_root_of,
@@ -80,7 +81,7 @@ pub enum LiveProjectError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// A file cannot be read.
-    #[error("cannot read `{}`: {error}", path.display())]
+    #[error("cannot read `{}`: {}", path.display(), describe(error))]
     File {
         /// The file.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, ErrorKind, INTERRUPTED, Outcome};
+use crate::file::read_stdin;
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::inspect::call_permissions;
 use crate::setup::{Rules, Setup, ToolSources, Toolset, until_stopped};
@@ -11,11 +12,11 @@ use patter::permission::{Decision, Permissions};
 use patter::project::ServerSelection;
 use patter::tool::{Approval, CallError, CallRequest as ToolCall, Denial, Executor, Tool, ToolEvent, ToolEventKind};
 use serde_json::{Value as Json, json};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
 /// Call a tool as an agent would, with permissions, validation and time limit
 ///
-/// DecisionReason you name the tool explicitly, calls that compute, read or use the network are allowed; calls that change
+/// Because you name the tool explicitly, calls that compute, read or use the network are allowed; calls that change
 /// something need an approval. Rules of patter.toml and of the command apply too, and the strictest wins.
 #[derive(Args)]
 #[command(after_help = "Exit codes: 1 the tool failed, 3 no such tool, 4 not permitted, 5 invalid arguments,\n\
@@ -100,8 +101,8 @@ impl Call {
     fn show(&self, value: &Json) -> CommandResult {
         match (self.format.format, value) {
             (DataFormat::Json, value) => ui::print(&format!("{:#}\n", json!({"result": value})))?,
-            (DataFormat::Text, Json::String(text)) if text.ends_with('\n') => ui::print(text)?,
-            (DataFormat::Text, Json::String(text)) => ui::print(&format!("{text}\n"))?,
+            (DataFormat::Text, Json::String(text)) if text.ends_with('\n') => ui::print_data(text)?,
+            (DataFormat::Text, Json::String(text)) => ui::print_data(&format!("{text}\n"))?,
             (DataFormat::Text, value) => ui::print(&format!("{value:#}\n"))?,
         }
         Ok(Outcome::Success)
@@ -160,12 +161,10 @@ fn read_arguments(text: &str) -> Result<Json, CommandError> {
         let kind = ErrorKind::Named { name: "invalid_input", code: 5 };
         CommandError::new(kind, message).with_hint("pass an object, such as '{\"personName\": \"Ada\"}'")
     };
-    let mut piped = Vec::new();
-    let text = if text == "-" {
-        io::stdin().lock().take(MAX_ARGUMENTS + 1).read_to_end(&mut piped)?;
-        piped.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&piped)
-    } else {
-        text.as_bytes()
+    let piped = if text == "-" { Some(read_stdin("the arguments", MAX_ARGUMENTS)?) } else { None };
+    let text = match &piped {
+        Some(piped) => piped.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piped),
+        None => text.as_bytes(),
     };
     if text.len() as u64 > MAX_ARGUMENTS {
         return Err(invalid(format!("the arguments are longer than {} MiB", MAX_ARGUMENTS >> 20)));

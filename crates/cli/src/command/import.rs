@@ -166,7 +166,7 @@ impl Target {
     /// Prints or writes a text, and its summary to stderr.
     fn write(&self, text: &str, summary: &str) -> CommandResult {
         let Some(path) = &self.output else {
-            ui::print(text)?;
+            ui::print_data(text)?;
             ui::status(summary)?;
             return Ok(Outcome::Success);
         };

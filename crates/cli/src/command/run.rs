@@ -2,10 +2,12 @@
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat};
+use crate::file::{Input, read_stdin, unreadable};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::session::{RunOptions, SessionName, SessionOptions, TerminalApprover, listener};
+use crate::setup::split_agent;
 use clap::Args;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 /// Run an agent: it answers a prompt, and calls its tools on the way
@@ -50,7 +52,7 @@ impl Command for Run {
 
     fn run(&self) -> CommandResult {
         let prompt = match self.prompt.as_str() {
-            "-" => read_prompt()?,
+            "-" => read_prompt(&self.agent)?,
             prompt => prompt.to_owned(),
         };
         let format = self.format.format;
@@ -67,12 +69,15 @@ impl Command for Run {
     }
 }
 
-fn read_prompt() -> Result<String, CommandError> {
-    let mut text = String::new();
-    io::stdin().lock().take(MAX_PROMPT + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_PROMPT {
-        let error = CommandError::failure(format!("stdin is longer than {} MiB", MAX_PROMPT >> 20));
-        return Err(error.with_hint("put it into a file that the agent reads with a tool"));
+/// Reads the prompt from stdin. At a terminal, a missing file is reported before anything is typed.
+fn read_prompt(agent: &str) -> Result<String, CommandError> {
+    let (file, _) = split_agent(agent);
+    if io::stdin().is_terminal()
+        && let Err(error) = std::fs::metadata(&file)
+    {
+        return Err(unreadable(&Input::Path(file), &error));
     }
-    Ok(text)
+    let bytes = read_stdin("the prompt", MAX_PROMPT)
+        .map_err(|error| error.with_hint("put it into a file that the agent reads with a tool"))?;
+    String::from_utf8(bytes).map_err(|_| CommandError::failure("the prompt on stdin is not UTF-8 text"))
 }

@@ -15,7 +15,7 @@ use patter::session::{Log, Recording};
 use patter::store::{self, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::PathBuf;
 
 /// List, show, fork, export and delete sessions
@@ -297,9 +297,7 @@ fn export(
         ExportFormat::Recording => Recording::from_log(&stored.summary.id, &stored.entries),
     };
     match output {
-        // Escape sequences would act on a terminal; a file or a pipe gets the text unchanged.
-        None if io::stdout().is_terminal() => ui::print(&escape(&text))?,
-        None => ui::print_raw(&text)?,
+        None => ui::print_data(&text)?,
         Some(path) => write_atomically(path, &text, Existing::Keep).map_err(|error| unwritable(path, &error))?,
     }
     Ok(())

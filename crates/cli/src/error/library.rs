@@ -10,6 +10,7 @@ use patter::experiment::StoredTrialsError;
 use patter::library::{BindError, BindFailure, MergeError};
 use patter::live::LiveProjectError;
 use patter::model::ModelError;
+use patter::os_error::describe;
 use patter::permission::RuleError;
 use patter::project::{AgentSelectionError, LoadError, ServerProblem, ToolsError};
 use patter::session::{LogError, RecordingError, SessionError};
@@ -23,7 +24,7 @@ const CHECK_HINT: &str = "run `patter check` for details";
 
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
-        Self::failure(error.to_string())
+        Self::failure(describe(&error))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Detail;
 use crate::error::{CommandError, ErrorFormat};
-use crate::file::{Existing, unwritable, write_atomically};
+use crate::file::{Existing, Input, unreadable, unwritable, write_atomically};
 use crate::format::{FormatOption, OutputFormat};
 use crate::ui;
 use clap::{Args, ValueEnum};
@@ -90,7 +90,7 @@ impl OutputOptions {
         }
         match &self.output {
             None if self.format() == ReportFormat::Text => ui::print(&text)?,
-            None => ui::print_raw(&text)?,
+            None => ui::print_data(&text)?,
             Some(path) => write_report(path, &text)?,
         }
         Ok(())
@@ -122,7 +122,7 @@ pub(crate) fn document(report: &Report) -> Json {
 /// Reads an earlier report: a file, or a stored experiment.
 pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> Result<Report, CommandError> {
     if Path::new(named).is_file() {
-        let bytes = std::fs::read(named)?;
+        let bytes = std::fs::read(named).map_err(|error| unreadable(&Input::Path(named.into()), &error))?;
         return serde_json::from_slice(&bytes).map_err(|error| {
             let error = CommandError::failure(format!("`{named}` is not a report: {error}"));
             error.with_hint("write reports with --save-baseline or --format json")

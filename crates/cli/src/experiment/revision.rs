@@ -1,6 +1,7 @@
 //! Files of a git revision.
 
 use crate::error::CommandError;
+use patter::os_error::describe;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -52,7 +53,7 @@ fn around(file: &Path) -> &Path {
 fn git(folder: &Path, index: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).env("GIT_INDEX_FILE", index);
-    let output = command.output().map_err(|error| format!("cannot run `git`: {error}"))?;
+    let output = command.output().map_err(|error| format!("cannot run `git`: {}", describe(&error)))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }

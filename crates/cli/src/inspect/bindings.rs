@@ -6,6 +6,7 @@ use crate::setup::Toolset;
 use patter::compile::{LOCK_FILE, Lock};
 use patter::declare::Agent;
 use patter::library::{BindFailure, MatchMode, bind};
+use patter::os_error::describe;
 use patter::project::Project;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub(crate) fn drift(project: &Project, root: Option<&Path>, toolset: &Toolset) -
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return vec![format!("`{LOCK_FILE}` does not exist; create it with `patter lock`")];
         }
-        Err(error) => return vec![format!("cannot read `{LOCK_FILE}`: {error}")],
+        Err(error) => return vec![format!("cannot read `{LOCK_FILE}`: {}", describe(&error))],
     };
     let mut locked = match Lock::parse(&text) {
         Ok(locked) => locked,

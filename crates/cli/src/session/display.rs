@@ -9,7 +9,7 @@ use patter::drive::{RunEvent, RunEventKind};
 use patter::provider::price::Cost;
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -120,8 +120,7 @@ fn show(event: &RunEvent) -> io::Result<()> {
     match &event.kind {
         // The answers of other agents go to the agent that called them.
         RunEventKind::Text { text } if event.depth == 0 => {
-            // Escape sequences would act on a terminal; a file or a pipe gets the answer unchanged.
-            if io::stdout().is_terminal() { ui::print(&ui::escape(text)) } else { ui::print_raw(text) }
+            ui::print_data(text)
         }
         RunEventKind::ToolProgress { message, .. } => {
             ui::status(&format!("{indent}  {DIM}{}{DIM:#}", ui::escape(message)))

@@ -1,13 +1,14 @@
 //! Diagnostics with excerpts of their source.
 
-use super::output::ignore_closed;
+use super::output::write_stderr;
 use super::style::BOLD;
 use super::text::nonzero;
 use crate::place::Place;
 use clap::Args;
 use patter::gram::{Diagnostic, LineIndex, Rendering, Severity, render};
 use serde_json::{Value as Json, json};
-use std::io::{self, Write};
+use std::fmt::Write;
+use std::io;
 
 /// How many diagnostics to show.
 #[derive(Args, Debug, Clone, Copy)]
@@ -49,25 +50,26 @@ impl Excerpts {
         if self.diagnostics.is_empty() {
             return Ok(());
         }
-        ignore_closed(self.write())
+        write_stderr(&self.render())
     }
 
-    fn write(&self) -> io::Result<()> {
+    fn render(&self) -> String {
         let Self { diagnostics, source, file, limit } = self;
         let index = LineIndex::new(source);
-        let mut stderr = anstream::stderr().lock();
+        let mut out = String::new();
         let shown = limit.shown_of(diagnostics.len());
         for diagnostic in diagnostics.iter().take(shown) {
-            writeln!(stderr, "{}\n", render(diagnostic, source, &index, file, Rendering::Colored))?;
+            let _ = writeln!(out, "{}\n", render(diagnostic, source, &index, file, Rendering::Colored));
         }
         if diagnostics.len() > shown {
             let hidden = diagnostics.len() - shown;
-            writeln!(stderr, "… and {hidden} more (--max-errors 0 shows all)\n")?;
+            let _ = writeln!(out, "… and {hidden} more (--max-errors 0 shows all)\n");
         }
         let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
         let counts = [nonzero(errors, "error"), nonzero(diagnostics.len() - errors, "warning")];
         let counts: Vec<_> = counts.into_iter().flatten().collect();
-        writeln!(stderr, "{BOLD}{file}: {}{BOLD:#}", counts.join(", "))
+        let _ = writeln!(out, "{BOLD}{file}: {}{BOLD:#}", counts.join(", "));
+        out
     }
 
     /// Returns the diagnostics as details of an error.

@@ -1,5 +1,6 @@
 //! Messages of a conversation: edited at a terminal, or read from a pipe.
 
+use super::output::has_stdout_styles;
 use super::terminal::KEYBOARD;
 use anstyle::{AnsiColor, Style};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -159,14 +160,13 @@ struct LineEditor {
 
 impl LineEditor {
     fn new(history: Option<PathBuf>, commands: Vec<String>) -> io::Result<Self> {
-        let has_color = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let config = Config::builder()
             .max_history_size(MAX_HISTORY)
             .and_then(|config| config.history_ignore_dups(true))
             .map_err(io::Error::other)?
             .history_ignore_space(true)
             .completion_type(CompletionType::List)
-            .color_mode(if has_color { ColorMode::Enabled } else { ColorMode::Disabled })
+            .color_mode(if has_stdout_styles() { ColorMode::Enabled } else { ColorMode::Disabled })
             .bracketed_paste(true)
             .build();
         let mut editor = Editor::with_config(config).map_err(io::Error::other)?;

@@ -75,6 +75,8 @@ fn lines_are_filled() {
         ("> one two three four five", "<dim>│<> one two three four\n<dim>│<> five\n"),
         ("a https://example.org/a/long/address b", "a\nhttps://example.org/a/long/address b\n"),
         ("中文中文中文中文中文中文", "中文中文中文中文中文\n中文\n"),
+        ("👩\u{200d}👩\u{200d}👧👩🏽👩\u{200d}👩\u{200d}👧 👩🏽 ❤\u{fe0f} می\u{200c}خواهم", "👩\u{200d}👩\u{200d}👧👩🏽👩\u{200d}👩\u{200d}👧 👩🏽 ❤\u{fe0f} می\u{200c}خواهم\n"),
+        ("中文中文中文中文中👩\u{200d}👩\u{200d}👧👩🏽!", "中文中文中文中文中👩\u{200d}👩\u{200d}👧\n👩🏽!\n"),
         ("```\na line of code that is not broken\n```", "    a line of code that is not broken\n"),
     ];
     for (text, expected) in table {

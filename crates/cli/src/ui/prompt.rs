@@ -1,13 +1,12 @@
 //! Questions to the person at the terminal.
 
-use std::io::{self, BufRead, Write};
+use super::output::write_stderr;
+use std::io::{self, BufRead};
 use tokio::sync::oneshot;
 
 /// Writes a question to stderr, without ending the line.
 pub(crate) fn ask(question: &str) -> io::Result<()> {
-    let mut stderr = anstream::stderr().lock();
-    write!(stderr, "{question}")?;
-    stderr.flush()
+    write_stderr(question)
 }
 
 /// Asks a yes-or-no question; anything but yes is no. The answer is read on a thread of its own, so that a signal can stop

@@ -1,6 +1,7 @@
 //! The display of a turn in progress.
 
 use super::markdown::Markdown;
+use super::output::write_stderr;
 use super::style::DIM;
 use super::terminal::{MAX_TEXT_WIDTH, columns};
 use super::{escape, event_line, print, status, truncate};
@@ -85,9 +86,7 @@ impl Screen {
         let mut state = self.state();
         state.end_line(self.is_terminal)?;
         state.position = Position::InLine;
-        let mut stderr = anstream::stderr().lock();
-        write!(stderr, "{question} ")?;
-        stderr.flush()
+        write_stderr(&format!("{question} "))
     }
 
     /// Writes the answer to a question.
@@ -119,7 +118,7 @@ impl Screen {
             RunEventKind::Replied { .. } => state.wait = None,
             RunEventKind::ToolStarted { call_id, tool, .. } => state.calls.push(ToolCall {
                 id: call_id.clone(),
-                tool: tool.clone(),
+                tool: escape(tool),
                 progress: String::new(),
                 since: Instant::now(),
             }),
@@ -193,8 +192,11 @@ impl State {
         let seconds = elapsed.as_secs();
         let text = truncate(&format!("{frame} {label} {seconds} s"), columns().saturating_sub(1));
         self.is_indicator_drawn = true;
-        let mut stderr = anstream::stderr().lock();
-        write!(stderr, "\r{DIM}{text}{DIM:#}\x1b[K")?;
+        // Control sequences are written as they are; only the text may be anything.
+        let mut stderr = io::stderr().lock();
+        stderr.write_all(b"\r")?;
+        write_stderr(&format!("{DIM}{text}{DIM:#}"))?;
+        stderr.write_all(b"\x1b[K")?;
         stderr.flush()
     }
 

@@ -1,19 +1,16 @@
 //! Text for people: escaped, shortened, counted.
 
-use unicode_width::UnicodeWidthChar;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 /// The length of a value that is shown as part of a line.
 const SHORT: usize = 100;
 
 /// Escapes text from a model or a tool so that a terminal shows it literally: characters that move the cursor, change the
-/// direction of text or are invisible become `\u{…}`.
+/// direction of text or hide something become `\u{…}`.
 pub(crate) fn escape(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if is_hidden(c) && c != '\n' && c != '\t' {
+        if is_dangerous(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -22,16 +19,72 @@ pub(crate) fn escape(text: &str) -> String {
     })
 }
 
-/// Returns how many bytes of a text fit into this many columns, and at least one character.
+/// Returns whether a character could deceive the reader of a terminal.
+///
+/// Joiners are shown as they are: emoji, Persian and Hindi are not readable without them. So are marks of direction, which
+/// unlike embeddings, overrides and isolates cannot reorder letters.
+pub(super) fn is_dangerous(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Soft hyphen, zero-width space, separators of lines and paragraphs, embeddings and overrides, invisible
+        // operators, isolates, byte order mark, annotations of text, and tags, which can carry a whole hidden text.
+        '\u{ad}'
+        | '\u{200b}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// Returns the number of columns that a text takes on a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Pads a text with spaces to this many columns.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
+}
+
+/// Returns how many bytes of a text fit into this many columns, and at least one character with all that is joined to it.
 pub(crate) fn fitting(text: &str, columns: usize) -> usize {
     let mut used = 0;
-    for (at, c) in text.char_indices() {
-        used += c.width().unwrap_or(0);
+    for (at, cluster) in text.grapheme_indices(true) {
+        used += cluster.width();
         if used > columns && at > 0 {
             return at;
         }
     }
     text.len()
+}
+
+/// Breaks a text between words into lines of at most this many columns. Longer words are broken where they have to be.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let mut word = word;
+        while !word.is_empty() {
+            let Some(line) = lines.last_mut() else { break };
+            let space = usize::from(!line.is_empty());
+            if width(line) + space + width(word) <= columns {
+                line.push_str(&" ".repeat(space));
+                line.push_str(word);
+                break;
+            }
+            if line.is_empty() {
+                let (head, tail) = word.split_at(fitting(word, columns));
+                line.push_str(head);
+                word = tail;
+            }
+            if !word.is_empty() {
+                lines.push(String::new());
+            }
+        }
+    }
+    lines
 }
 
 /// Truncates a text to this many columns.
@@ -85,6 +138,48 @@ mod tests {
         assert_eq!(truncate("hello world", 7), "hello…");
         assert_eq!(truncate("一二三", 5), "一二…");
         assert_eq!(one_line("a\n  b\u{1b}[2J", 20), "a b\\u{1b}[2J");
+    }
+
+    #[test]
+    fn only_dangerous_characters_are_escaped() {
+        let shown = ["👩\u{200d}👩\u{200d}👧", "❤\u{fe0f}", "می\u{200c}خواهم", "क्\u{200d}ष", "שלום\u{200f}!", "é", "a\tb\n", "中文"];
+        for text in shown {
+            assert_eq!(escape(text), text);
+        }
+        let table = [
+            ("a\u{1b}[2J", "a\\u{1b}[2J"),
+            ("\u{7f}\0\r", "\\u{7f}\\u{0}\\u{d}"),
+            ("\u{9b}", "\\u{9b}"),
+            ("x\u{202e}y\u{2066}", "x\\u{202e}y\\u{2066}"),
+            ("\u{200b}\u{feff}", "\\u{200b}\\u{feff}"),
+            ("\u{e0041}", "\\u{e0041}"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(escape(text), expected);
+        }
+    }
+
+    #[test]
+    fn joined_characters_are_not_separated() {
+        let family = "👩\u{200d}👩\u{200d}👧";
+        assert_eq!((width(family), width("می\u{200c}خواهم"), width("e\u{301}")), (2, 7, 1));
+        assert_eq!(truncate(&format!("a{family}bc"), 4), format!("a{family}…"));
+        assert_eq!(fitting(&format!("{family}x"), 1), family.len());
+        assert_eq!(pad("中", 4), "中  ");
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        let table: [(&str, usize, &[&str]); 5] = [
+            ("one two three", 20, &["one two three"]),
+            ("one two  three", 7, &["one two", "three"]),
+            ("a verylongword b", 5, &["a", "veryl", "ongwo", "rd b"]),
+            ("中文 中文", 5, &["中文", "中文"]),
+            ("", 5, &[""]),
+        ];
+        for (text, columns, expected) in table {
+            assert_eq!(wrap(text, columns), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Text with syntax errors, about which nothing more is reported.
 
-use patter_gram::{Diagnostic, Span};
+use patter_gram::{Diagnostic, Span, code};
 
 /// The spans of the syntax errors in a file.
 pub(super) struct BrokenSpans {
@@ -11,7 +11,7 @@ pub(super) struct BrokenSpans {
 impl BrokenSpans {
     pub(super) fn new(diagnostics: &[Diagnostic]) -> Self {
         let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
-        let mut spans: Vec<_> = errors.map(|error| (error.span.start, error.span.end)).collect();
+        let mut spans: Vec<_> = errors.map(|error| (start(error), error.span.end.max(start(error) + 1))).collect();
         spans.sort_unstable();
         let mut last = 0;
         for (_, end) in &mut spans {
@@ -27,4 +27,10 @@ impl BrokenSpans {
         let last = before.checked_sub(1).and_then(|last| self.spans.get(last));
         last.is_some_and(|(_, end)| *end > span.start)
     }
+}
+
+/// Returns where an error starts. Everything after a bracket that is not closed may be misunderstood, so it starts there.
+fn start(error: &Diagnostic) -> u32 {
+    let openers = error.related.iter().filter(|_| error.code == code::UNCLOSED);
+    openers.map(|opener| opener.span.start).chain([error.span.start]).min().unwrap_or_default()
 }

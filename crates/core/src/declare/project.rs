@@ -49,9 +49,11 @@ pub enum AgentSelectionError {
         name: String,
         /// The name of a similar agent.
         nearest: Option<String>,
+        /// The names of all agents.
+        names: Vec<String>,
     },
     /// There are several agents, and no name was given.
-    #[error("`{file}` has several agents: {}", names.join(", "))]
+    #[error("`{file}` has several agents: {}", list(names))]
     Several {
         /// The file.
         file: String,
@@ -64,14 +66,30 @@ impl AgentSelectionError {
     /// Returns a hint on how to fix the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            AgentSelectionError::None { .. } => None,
-            AgentSelectionError::Unknown { nearest, .. } => {
-                nearest.as_ref().map(|near| format!("did you mean `{near}`?"))
+            AgentSelectionError::None { .. } => {
+                Some("declare one: `[name:Agent { instruction: \"…\", model: \"…\" }]`".to_owned())
             }
+            AgentSelectionError::Unknown { nearest: Some(near), .. } => Some(format!("did you mean `{near}`?")),
+            AgentSelectionError::Unknown { names, .. } if names.is_empty() => {
+                Some("the file declares no agents".to_owned())
+            }
+            AgentSelectionError::Unknown { names, .. } => Some(format!("its agents are {}", list(names))),
             AgentSelectionError::Several { file, names } => {
                 names.first().map(|first| format!("choose one, as in `{file}#{first}`"))
             }
         }
+    }
+}
+
+/// The maximum number of names in a message.
+const MAX_NAMES: usize = 12;
+
+/// Lists names, up to a limit.
+fn list(names: &[String]) -> String {
+    let shown: Vec<_> = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        hidden => format!("{} and {hidden} more", shown.join(", ")),
     }
 }
 
@@ -232,7 +250,8 @@ impl Project {
             (Some(agent), None, _) => Ok(agent.clone()),
             (None, _, Some(name)) => {
                 let nearest = nearest(name, names()).map(str::to_owned);
-                Err(AgentSelectionError::Unknown { file, name: name.to_owned(), nearest })
+                let names = names().map(str::to_owned).collect();
+                Err(AgentSelectionError::Unknown { file, name: name.to_owned(), nearest, names })
             }
             (None, _, None) if agents.is_empty() => Err(AgentSelectionError::None { file }),
             // Agents that call each other in a circle are all called.

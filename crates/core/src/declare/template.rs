@@ -54,7 +54,8 @@ impl TemplateError {
         match self {
             TemplateError::Unclosed(_) | TemplateError::Unmatched => "write `{{` and `}}` for literal braces",
             TemplateError::Name(_) => {
-                "use the name of a parameter, as in `{city}`, or of an environment variable, as in `${TOKEN}`"
+                "write `{{` and `}}` for literal braces; a placeholder is a parameter, as in `{city}`, or an environment \
+                 variable, as in `${TOKEN}`"
             }
         }
     }

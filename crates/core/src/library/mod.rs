@@ -75,6 +75,8 @@ pub struct Library<T> {
     shadowed: Vec<Entry<T>>,
     /// The indices of entries, by their name without the toolbox.
     by_own_name: HashMap<String, Vec<usize>>,
+    /// The MCP servers that were not started.
+    missing_servers: Vec<String>,
 }
 
 /// An entry that is overridden by another.
@@ -119,6 +121,8 @@ pub enum ResolveError {
         name: String,
         /// A similar name.
         nearest: Option<String>,
+        /// The MCP servers that may have the tool, but were not started.
+        missing_servers: Vec<String>,
     },
     /// Several entries of one layer have that name.
     #[error("`{name}` is ambiguous in the {layer} layer: it may be {}", list_names(candidates))]
@@ -156,6 +160,13 @@ impl ResolveError {
     /// Returns a hint on how to fix the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
+            ResolveError::NotFound { missing_servers: missing, .. } if !missing.is_empty() => {
+                let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
+                Some(match missing.len() {
+                    1 => format!("it may belong to the MCP server {}, which was not started", names.join("")),
+                    _ => format!("it may belong to one of the MCP servers {}, which were not started", names.join(", ")),
+                })
+            }
             ResolveError::NotFound { nearest, .. } => nearest.as_ref().map(|near| format!("did you mean `{near}`?")),
             ResolveError::Ambiguous { .. } => Some("use the full name".to_owned()),
         }
@@ -164,7 +175,12 @@ impl ResolveError {
 
 impl<T> Default for Library<T> {
     fn default() -> Self {
-        Self { entries: IndexMap::new(), shadowed: Vec::new(), by_own_name: HashMap::new() }
+        Self {
+            entries: IndexMap::new(),
+            shadowed: Vec::new(),
+            by_own_name: HashMap::new(),
+            missing_servers: Vec::new(),
+        }
     }
 }
 
@@ -225,6 +241,13 @@ impl<T> Library<T> {
         found
     }
 
+    /// Sets the names of MCP servers whose tools are missing because they were not started, for hints.
+    #[must_use]
+    pub fn with_missing_servers(mut self, servers: impl IntoIterator<Item = String>) -> Self {
+        self.missing_servers = servers.into_iter().collect();
+        self
+    }
+
     /// Resolves a name: a full name to its entry, a bare name to the entry in the highest layer that has it.
     pub fn resolve(&self, name: &str) -> Result<&Entry<T>, ResolveError> {
         if name.contains('/') {
@@ -250,8 +273,13 @@ impl<T> Library<T> {
         // The tool may exist in a different namespace.
         let own = name.rsplit('/').next().filter(|own| self.by_own_name.contains_key(*own));
         let elsewhere = own.and_then(|own| self.resolve(own).ok()).map(|entry| entry.name.as_str());
+        let missing = self.missing_servers.iter().filter(|server| match name.split_once('/') {
+            Some((namespace, _)) => namespace == *server,
+            None => near.is_none(),
+        });
         ResolveError::NotFound {
             name: name.to_owned(),
+            missing_servers: missing.cloned().collect(),
             nearest: elsewhere.filter(|_| name.contains('/')).or(near).map(str::to_owned),
         }
     }

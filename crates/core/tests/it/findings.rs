@@ -64,6 +64,21 @@ fn a_misspelt_property() {
 }
 
 #[test]
+fn a_bracket_that_is_not_closed() {
+    let table = [
+        ("[a:Agent {", "close it with `}]`"),
+        ("[a:Agent {\n  instruction: 'Be nice.',\n  model: 'demo'\n", "close it with `}]`"),
+        ("[a:Agent {\n| b]", "close it with `}`"),
+        ("[a:Agent {instruction: 'x', model: 'demo'} | b\n\n[c:Agent {instruction: 'x', model: 'demo'}]", "close it with `]`"),
+        ("[t:Tool {", "close it with `}]`"),
+        ("[t:Toolbox |\n  [c:Command {", "close it with `}]]`"),
+    ];
+    for (text, hint) in table {
+        check_one(text, "G002", hint);
+    }
+}
+
+#[test]
 fn a_name_among_the_properties() {
     let write = "write it before the label, `[a:Agent …`, and remove this property";
     check_one("[:Agent {name: 'a', instruction: 'x', model: 'demo'}]", "P013", write);

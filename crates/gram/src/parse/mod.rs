@@ -337,18 +337,27 @@ impl<'s> Parser<'s> {
             // Brackets left open at the same position are one error, not one per level.
             if last.related.len() < 3 {
                 last.related.push(crate::RelatedSpan { span: opener, message: "also not closed".into() });
+                last.hint = last.hint.take().map(|hint| close_hint(hint.trim_start_matches(CLOSE).trim_matches('`'), closer).into());
             }
             return;
         }
         let message = format!("expected `{}`, found {}", char::from(closer), self.describe_next_token());
         let opened = format!("this `{}` is not closed", opener.slice(self.source));
-        self.report(Diagnostic::error(code::UNCLOSED, next, message).with_related(opener, opened));
+        let error = Diagnostic::error(code::UNCLOSED, next, message).with_related(opener, opened);
+        self.report(error.with_hint(close_hint("", closer)));
     }
 
     /// Returns whether a closing bracket matches any open bracket.
     fn closes_outer(&self, byte: u8) -> bool {
         self.open_brackets.iter().any(|open| open.closer == byte)
     }
+}
+
+const CLOSE: &str = "close it with ";
+
+/// Returns the hint to close brackets: those already in the hint, and one around them.
+fn close_hint(inner: &str, closer: u8) -> String {
+    format!("{CLOSE}`{inner}{}`", char::from(closer))
 }
 
 /// Where [`Parser::skip_group`] stops.

@@ -1,6 +1,7 @@
 //! Checks that run a command.
 
 use super::arm::TrialRun;
+use crate::os_error::describe;
 use crate::project::Environment;
 use crate::tool::command::INHERITED_VARIABLES;
 use crate::tool::process::{ProcessOutcome, ProcessOutput, RunningProcess};
@@ -49,12 +50,12 @@ impl CommandChecks {
         command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, self.environment.get(name)?))));
         let process = match RunningProcess::spawn(&mut command) {
             Ok(process) => process,
-            Err(error) => return (false, format!("cannot start `{program}`: {error}")),
+            Err(error) => return (false, format!("cannot start `{program}`: {}", describe(&error))),
         };
         let timeout = timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         match tokio::time::timeout(timeout, process.run(input(case, trial), MAX_OUTPUT, MAX_OUTPUT)).await {
             Err(_) => (false, format!("`{program}` took longer than {} s", timeout.as_secs_f64())),
-            Ok(Err(error)) => (false, format!("`{program}` failed: {error}")),
+            Ok(Err(error)) => (false, format!("`{program}` failed: {}", describe(&error))),
             Ok(Ok(ProcessOutcome::OutputLimit { .. })) => {
                 (false, format!("`{program}` wrote more than {MAX_OUTPUT} bytes"))
             }

@@ -2,6 +2,7 @@
 
 use crate::drive::{Journal, JournalError, now_ms};
 use crate::model::{Model, ModelResolver, ReplayMode, ReplayModel};
+use crate::os_error::describe;
 use crate::session::{LogEntry, Recording};
 use crate::store::SessionId;
 use crate::tool::BoxFuture;
@@ -59,7 +60,7 @@ impl RecordingJournal {
         let text = Recording::from_log(&SessionId::new(now_ms()), &texts.map_err(|error| error.to_string())?);
         let path = file_path(folder, case, repeat);
         let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
-        written.map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+        written.map_err(|error| format!("cannot write `{}`: {}", path.display(), describe(&error)))
     }
 }
 

@@ -6,6 +6,7 @@ use super::http::HttpModel;
 use super::interface::Model;
 use super::rate_limit::RateLimiter;
 use super::scripted::ScriptedModel;
+use crate::os_error::describe;
 use crate::project::{Environment, ModelsConfig};
 use patter_core::provider::{Backend, BuiltIn, ModelRef, Provider};
 use std::collections::HashMap;
@@ -47,7 +48,7 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
 }
 
 fn read_script(path: &str) -> Result<ScriptedModel, ModelError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| ModelError::config(format!("cannot read `{path}`: {error}")))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ModelError::config(format!("cannot read the script `{path}`: {}", describe(&error))))?;
     ScriptedModel::parse(path, &text).map_err(|error| ModelError::config(error.to_string()))
 }

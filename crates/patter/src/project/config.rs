@@ -2,6 +2,7 @@
 
 use super::load::{CONFIG, LoadError, strip_dot};
 use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
+use crate::os_error;
 use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
@@ -108,7 +109,7 @@ impl Config {
     pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
         let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
         let config_error = |message: String| LoadError::Config { path: path.clone(), message };
-        let text = std::fs::read_to_string(&path).map_err(|error| config_error(error.to_string()))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| config_error(os_error::describe(&error)))?;
         Self::parse(&text).map_err(config_error)
     }
 

@@ -1,5 +1,6 @@
 //! Environment variables for tools and models, and the file `.env`.
 
+use crate::os_error;
 use super::load::strip_dot;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -42,9 +43,7 @@ impl Environment {
             Ok(text) => text,
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => String::new(),
-                ErrorKind::IsADirectory => return Err(failed("it is a folder")),
-                ErrorKind::InvalidData => return Err(failed("it is not UTF-8")),
-                _ => return Err(failed(&error.to_string())),
+                _ => return Err(failed(&os_error::describe(&error))),
             },
         };
         // Some editors write a byte order mark.

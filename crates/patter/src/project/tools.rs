@@ -4,6 +4,7 @@ use super::config::Config;
 use super::environment::Environment;
 use super::load::{CONFIG, gram_files};
 use super::servers::{ServerProblem, ServerReport, ServerSet};
+use crate::os_error::describe;
 use crate::http::{AllowListError, HttpClient, NetworkPolicy};
 use crate::tool::mcp::McpServer;
 use crate::tool::standard::{fs::Root, standard_library};
@@ -24,6 +25,8 @@ pub struct Tools {
     /// The tools of MCP servers, and those that were added.
     added: Vec<Workspace>,
     servers: Arc<ServerSet>,
+    /// The servers whose tools were added.
+    started: Vec<String>,
     problems: Vec<ToolProblem>,
 }
 
@@ -51,7 +54,7 @@ pub struct ToolProblem {
 #[derive(Debug, Error)]
 pub enum ToolsError {
     /// A file or folder of the organisation cannot be read.
-    #[error("cannot read the organisation's tools in `{}`: {error}", path.display())]
+    #[error("cannot read the organisation's tools in `{}`: {}", path.display(), describe(error))]
     Org {
         /// The file or folder.
         path: PathBuf,
@@ -95,12 +98,7 @@ impl Tools {
     ) -> Result<Self, ToolsError> {
         let root = root.unwrap_or(Path::new("."));
         let servers = Arc::new(ServerSet::read(root, config, environment));
-        Self { layers: Vec::new(), added: Vec::new(), servers, problems: Vec::new() }.reread(
-            project,
-            Some(root),
-            config,
-            environment,
-        )
+        Self { servers, ..Self::default() }.reread(project, Some(root), config, environment)
     }
 
     /// Builds the tools again after files changed. The MCP servers stay as they are.
@@ -114,8 +112,13 @@ impl Tools {
         let root = root.unwrap_or(Path::new("."));
         let resources = tool_resources(root, config, environment)?;
         let layers = vec![(Layer::Internal, standard_library(&resources))];
-        let mut tools =
-            Self { layers, added: self.added.clone(), servers: Arc::clone(&self.servers), problems: Vec::new() };
+        let mut tools = Self {
+            layers,
+            added: self.added.clone(),
+            servers: Arc::clone(&self.servers),
+            started: self.started.clone(),
+            problems: Vec::new(),
+        };
         if let Some(org) = &config.org {
             let mut unreadable = Vec::new();
             let files: Vec<_> =
@@ -166,6 +169,7 @@ impl Tools {
     /// not start is reported, and the tools of the others are added.
     pub async fn add_servers(&mut self, wanted: &ServerSelection<'_>) -> ServerReport {
         let (found, mut report) = self.servers.list_tools(|server| self.is_wanted(server, wanted)).await;
+        self.started.extend(found.iter().map(|(name, _)| (*name).to_owned()));
         // Names were checked when the tools were listed.
         let workspace = |(name, tools)| Workspace::builder().toolbox(name, |toolbox| toolbox.tools(tools)).build();
         let found: Vec<_> = found.into_iter().map(workspace).collect();
@@ -208,7 +212,9 @@ impl Tools {
     /// Merges the layers.
     pub fn library(&self) -> Result<Library<Tool>, Vec<MergeError>> {
         let added = self.added.iter().cloned().map(|workspace| (Layer::Project, workspace));
-        merge(self.layers.iter().cloned().chain(added))
+        let missing = self.servers().filter(|name| !self.started.iter().any(|started| started == name));
+        let library = merge(self.layers.iter().cloned().chain(added))?;
+        Ok(library.with_missing_servers(missing.map(str::to_owned)))
     }
 
     /// Builds the declared tools, and notes the problems.

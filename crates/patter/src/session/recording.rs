@@ -2,6 +2,7 @@
 
 use super::entry::to_json;
 use crate::drive::JournalError;
+use crate::os_error::describe;
 use crate::store::SessionId;
 use patter_core::message::request::Delta;
 use patter_core::session::{Log, LogEntry, RunPath};
@@ -54,7 +55,7 @@ pub struct Recording {
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The file cannot be read.
-    #[error("cannot read `{}`: {error}", path.display())]
+    #[error("cannot read `{}`: {}", path.display(), describe(error))]
     File {
         /// The file.
         path: PathBuf,
@@ -217,6 +218,6 @@ fn write_error(path: &Path, error: &io::Error) -> JournalError {
     let path = path.display();
     JournalError(match error.kind() {
         io::ErrorKind::AlreadyExists => format!("`{path}` already exists"),
-        _ => format!("cannot write `{path}`: {error}"),
+        _ => format!("cannot write `{path}`: {}", describe(error)),
     })
 }

@@ -11,6 +11,7 @@ use super::row::{
     to_i64,
 };
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
+use crate::os_error::describe;
 use crate::tool::BoxFuture;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Sqlite, SqliteConnection, Transaction};
@@ -84,7 +85,7 @@ struct SqliteClaim {
 impl SqliteStore {
     pub(super) async fn open(path: &Path) -> Result<Self, StoreError> {
         let unusable = |error: io::Error| StoreError::Unusable {
-            message: format!("cannot open the session store `{}`: {error}", path.display()),
+            message: format!("cannot open the session store `{}`: {}", path.display(), describe(&error)),
             hint: None,
         };
         let path = create_file(path).map_err(unusable)?;
@@ -285,7 +286,7 @@ impl SqliteFile {
             Ok(LockAttempt::Acquired(lock)) => Ok(lock),
             Ok(LockAttempt::Busy(holder)) => Err(StoreError::Busy { id: id.clone(), holder }),
             Err(error) => Err(StoreError::Unusable {
-                message: format!("cannot claim session `{id}`: cannot lock `{}`: {error}", path.display()),
+                message: format!("cannot claim session `{id}`: cannot lock `{}`: {}", path.display(), describe(&error)),
                 hint: None,
             }),
         }

@@ -7,6 +7,7 @@ use patter::check::{Options, check};
 use patter::declare::DeclarationKind;
 use patter::gram::Dialect;
 use patter::library::{Library, find_unbound};
+use patter::os_error::describe;
 use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project};
 use patter::tool::Tool;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ pub(super) fn files(root: Option<&Path>, config: &Config) -> (Project, Vec<Check
     match LoadedProject::read(&[folder], root, dialect) {
         Ok(loaded) => {
             let unreadable = loaded.unreadable.iter().map(|(path, error)| {
-                let message = format!("cannot read `{}`: {error}", path.display());
+                let message = format!("cannot read `{}`: {}", path.display(), describe(error));
                 CheckResult::broken(message, "fix its permissions, or remove it")
             });
             (loaded.project, unreadable.collect())

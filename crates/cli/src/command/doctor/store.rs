@@ -2,6 +2,7 @@
 
 use super::CheckResult;
 use crate::session::StoreOption;
+use patter::os_error::describe;
 use patter::project::{Config, Environment};
 use patter::store::{self, StoreError, StoreLocation};
 use std::path::Path;
@@ -35,7 +36,8 @@ fn writable(path: &Path) -> CheckResult {
     match tempfile::tempfile_in(existing.unwrap_or(Path::new("."))) {
         Ok(_) => CheckResult::ok(format!("`{shown}` is writable")),
         Err(error) => {
-            CheckResult::broken(format!("`{shown}` is not writable: {error}"), "make it a folder that you may write to")
+            let message = format!("`{shown}` is not writable: {}", describe(&error));
+            CheckResult::broken(message, "make it a folder that you may write to")
         }
     }
 }

@@ -10,6 +10,9 @@ const MAX_WORD: usize = 4096;
 /// The maximum number of line breaks in a row.
 const MAX_BREAKS: usize = 3;
 const PLAIN: Style = Style::new();
+const JOINER: char = '\u{200d}';
+/// Modifiers of the emoji before them.
+const SKIN_TONES: std::ops::RangeInclusive<char> = '\u{1f3fb}'..='\u{1f3ff}';
 
 /// Fills lines with words. Each word is styled separately, so that no style is left open when other output is written.
 pub(super) struct Flow {
@@ -25,6 +28,8 @@ pub(super) struct Flow {
     open: Style,
     /// Whether the word is longer than a line, and is written as it arrives. The terminal wraps it.
     is_long: bool,
+    /// Whether the last character joins the next one to it.
+    is_joining: bool,
     spaces: usize,
     /// Line breaks to write before the next output.
     breaks: usize,
@@ -43,6 +48,7 @@ impl Flow {
             word_width: 0,
             open: PLAIN,
             is_long: false,
+            is_joining: false,
             spaces: 0,
             breaks: 0,
             has_output: false,
@@ -74,12 +80,17 @@ impl Flow {
 
     /// Adds a character of running text.
     pub(super) fn put(&mut self, c: char, style: Style) {
+        let is_joined = std::mem::replace(&mut self.is_joining, c == JOINER) || SKIN_TONES.contains(&c);
         if c.is_whitespace() {
             self.end_word();
             self.spaces += usize::from(self.column > self.hang_width);
             return;
         }
-        let width = c.width().unwrap_or(0);
+        let width = match c.width().unwrap_or(0) {
+            // Emoji that are joined, such as the members of a family, are one.
+            2.. if is_joined => 0,
+            width => width,
+        };
         // Scripts without spaces can be wrapped between any two characters.
         let is_wide = width > 1;
         if is_wide {
@@ -88,7 +99,8 @@ impl Flow {
         let target = if self.is_long { &mut self.out } else { &mut self.word };
         push_styled(target, &mut self.open, c, style);
         self.word_width += width;
-        if is_wide {
+        if is_wide || self.word_width == 0 {
+            // Combining characters stay with the one before them.
             self.end_word();
         } else if !self.is_long && self.is_too_long() {
             self.place_word();

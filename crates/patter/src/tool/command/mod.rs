@@ -9,6 +9,7 @@ mod outcome;
 use super::process::{ProcessOutcome, RunningProcess};
 use super::redact::Redactor;
 use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind, VariableLookup};
+use crate::os_error;
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandLine;
 use serde_json::{Map, Value as Json};
@@ -136,6 +137,6 @@ impl CommandTool {
             _ => format!("cannot start `{name}`"),
         };
         let searched = if name.contains('/') { program.display().to_string() } else { format!("PATH: {path}") };
-        ToolFailure::new(message).with_detail(format!("{error}; looked in {searched}"))
+        ToolFailure::new(message).with_detail(format!("{}; looked in {searched}", os_error::describe(error)))
     }
 }

@@ -1,5 +1,6 @@
 //! Errors and warnings about the configuration of MCP servers.
 
+use crate::os_error::describe;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -8,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read `{}`: {error}", file.display())]
+    #[error("cannot read `{}`: {}", file.display(), describe(error))]
     Unreadable {
         /// The file.
         file: PathBuf,

@@ -1,5 +1,6 @@
 //! Errors of MCP servers.
 
+use crate::os_error;
 use crate::tool::ToolFailure;
 use crate::tool::redact::Redactor;
 use patter_core::text::{format_duration, truncate};
@@ -40,7 +41,12 @@ impl McpError {
             _ => format!("`{command}` failed to start"),
         };
         let message = format!("cannot start the MCP server `{server}`: {reason}");
-        Self::new(message, error.to_string(), Reconnect::Later)
+        let detail = match error.kind() {
+            io::ErrorKind::NotFound => "install it, or fix `command` and `cwd` of the server".to_owned(),
+            io::ErrorKind::PermissionDenied => "make it executable, or fix `command` of the server".to_owned(),
+            _ => os_error::describe(error),
+        };
+        Self::new(message, detail, Reconnect::Later)
     }
 
     pub(super) fn slow_start(server: &str, limit: Duration, detail: String) -> Self {
