@@ -72,18 +72,28 @@ rules! {
     UNKNOWN_PROVIDER = "P051" Error "an unknown provider";
     BAD_WIRE_NAME = "P052" Error "a name that providers do not accept";
     BAD_PERMISSION = "P053" Error "an invalid permission rule";
+    SEVERAL_KINDS = "P054" Error "a pattern that declares several things";
+    DENIED_TOOL = "P055" Warning "a tool whose calls are all denied";
+    DEEP_DELEGATION = "P056" Warning "agents that delegate too deeply";
+    TOO_MANY_TOOLS = "P057" Error "more tools than the provider accepts";
+    SECRET = "P058" Error "a secret in a file";
+    SEALED_OVERRIDE = "P059" Error "a tool that overrides a sealed one";
 
     MISSING_TOOL = "P060" Warning "an instruction that mentions a tool the agent does not have";
     UNMENTIONED_TOOL = "P061" Warning "a tool that the instruction never mentions";
     INCONSISTENT_TYPE = "P062" Warning "a parameter name with different types";
     UNSUPPORTED_SCHEMA = "P063" Warning "a schema that the provider does not fully support";
     MISSPELT_FORMAT = "P064" Warning "a format that is probably misspelt";
+    UNDESCRIBED_DELEGATE = "P065" Warning "a delegate without a description";
+    UNDESCRIBED_PARAMETER = "P066" Warning "a parameter without a description";
+    SAME_DESCRIPTION = "P067" Warning "two tools with the same description";
 
     BAD_TEMPLATE = "P070" Error "an invalid template";
     UNKNOWN_PLACEHOLDER = "P071" Error "a placeholder that is not a parameter";
     BAD_URL = "P072" Error "an invalid URL";
     ARGUMENT_IN_HOST = "P073" Error "a placeholder in the host of a URL";
     UNSAFE_RETRY = "P074" Error "retries of a request that is not idempotent";
+    NO_IMPLEMENTATION = "P075" Error "a tool in a toolbox without an implementation";
     MISPLACED_PLACEHOLDER = "P080" Error "a placeholder where none is allowed";
     PARAMETER_IN_SCRIPT = "P081" Warning "a parameter inside a shell script";
     WRONG_RESULT = "P082" Error "a result that does not match the signature";

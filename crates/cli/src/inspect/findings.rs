@@ -3,7 +3,9 @@
 use crate::error::CommandError;
 use crate::file::{Input, check_readable, unreadable};
 use crate::ui;
+use patter::check::{Options, check};
 use patter::gram::Dialect;
+use patter::permission::Rule;
 use patter::project::{Config, Environment, Finding, LoadedProject, Project, Tools, find_root};
 use patter::rule;
 use std::path::Path;
@@ -26,12 +28,34 @@ pub(crate) fn read_file(path: &Path) -> Result<Project, CommandError> {
     Ok(loaded.project)
 }
 
-/// Returns the names of the tools that agents may refer to beyond those that the project declares. The tools of MCP
-/// servers are not known until the servers run.
-pub(crate) fn known_tools(project: &Project, root: Option<&Path>, config: &Config) -> Vec<String> {
-    let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else { return Vec::new() };
-    let names = tools.names().flat_map(|name| [name.as_str().to_owned(), name.tool_name().to_owned()]);
-    names.chain(tools.servers().map(|server| format!("{server}/*"))).collect()
+/// What is known about the tools of a project without starting its MCP servers.
+#[derive(Default)]
+pub(crate) struct KnownTools {
+    /// The full names of the tools that agents may refer to, and the toolboxes of servers.
+    names: Vec<String>,
+    /// The full names of the tools that the project must not override.
+    sealed: Vec<String>,
+    rules: Vec<Rule>,
+}
+
+impl KnownTools {
+    pub(crate) fn read(project: &Project, root: Option<&Path>, config: &Config) -> Self {
+        let rules = config.permissions.rules().unwrap_or_default();
+        let Ok(tools) = Tools::read(project, root, config, &Environment::default()) else {
+            return Self { rules, ..Self::default() };
+        };
+        let names = tools.names().map(|name| name.as_str().to_owned());
+        let names = names.chain(tools.servers().map(|server| format!("{server}/*"))).collect();
+        let sealed = tools.sealed_names().map(|name| name.as_str().to_owned()).collect();
+        Self { names, sealed, rules }
+    }
+
+    /// Checks the project with what is known about its tools.
+    pub(crate) fn check(&self, project: &Project, pedantic: bool) -> Vec<Finding> {
+        let library: Vec<_> = self.names.iter().map(String::as_str).collect();
+        let sealed: Vec<_> = self.sealed.iter().map(String::as_str).collect();
+        check(project, &Options { library: &library, sealed: &sealed, rules: &self.rules, pedantic })
+    }
 }
 
 /// Adds the declarations that nothing implements, in place of the weaker finding that they are not declared.

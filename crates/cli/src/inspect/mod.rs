@@ -6,6 +6,6 @@ mod resolution;
 mod signature;
 
 pub(crate) use bindings::{bind_all, drift, lock_path};
-pub(crate) use findings::{add_unbound, known_tools, read_file};
+pub(crate) use findings::{KnownTools, add_unbound, read_file};
 pub(crate) use resolution::{Resolution, call_permissions};
 pub(crate) use signature::format_signature;

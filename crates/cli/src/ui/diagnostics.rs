@@ -6,6 +6,7 @@ use super::text::nonzero;
 use crate::place::Place;
 use clap::Args;
 use patter::gram::{Diagnostic, LineIndex, Rendering, Severity, render};
+use patter::text::mask_secrets;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use std::io;
@@ -41,8 +42,9 @@ pub(crate) struct Excerpts {
 }
 
 impl Excerpts {
+    /// Excerpts show no secrets, whatever the diagnostics are about.
     pub(crate) fn new(diagnostics: Vec<Diagnostic>, source: &str, file: &str, limit: Limit) -> Self {
-        Self { diagnostics, source: source.to_owned(), file: file.to_owned(), limit }
+        Self { diagnostics, source: mask_secrets(source).into_owned(), file: file.to_owned(), limit }
     }
 
     /// Writes the diagnostics with excerpts to stderr, and a line with their number.

@@ -229,3 +229,46 @@ fn diff_is_a_git_diff_driver() {
     std::fs::remove_file(folder.path().join("hello.gram")).unwrap();
     assert!(git(&["diff"]).contains("agent `hello_world_agent`: removed"));
 }
+
+#[test]
+fn check_never_prints_a_secret() {
+    let folder = Folder::new();
+    let key = ["sk-", "proj-a8Zk2mQ0rT5vXw9yB3cD6eF1gH4i"].concat();
+    // The second finding is on the same line, so its excerpt would show the key too.
+    folder.write("a.gram", &format!("[a:Agent {{ instruction: 'The key is {key}', model: 'demo', modle: 'x' }}]\n"));
+    for format in ["text", "json", "sarif"] {
+        let output = folder.run(&["check", "--format", format]);
+        assert!(output.starts_with("exit 1") && output.contains("P058") && output.contains("P004"), "{output}");
+        assert!(!output.contains("a8Zk2mQ0"), "{output}");
+    }
+    let run = folder.run(&["run", "a.gram", "hi"]);
+    assert!(run.contains("P004") && !run.contains("a8Zk2mQ0"), "{run}");
+}
+
+#[test]
+fn check_reports_overrides_of_sealed_tools() {
+    let folder = Folder::new();
+    let send = |sealed: &str| {
+        format!(
+            "[mail:Toolbox | [send:Command {{ description: 'Sends', run: ['true']{sealed} }} | (to::Text)==>(::Text)]]\n"
+        )
+    };
+    folder.write("org/mail.gram", &send(", sealed: true"));
+    folder.write("own/mail.gram", &send(""));
+    folder.write("own/patter.toml", "[org]\ntools = [\"../org\"]\n");
+    let output = folder.run(&["check", "own"]);
+    assert!(output.starts_with("exit 1") && output.contains("P059"), "{output}");
+    folder.write("org/mail.gram", &send(""));
+    let output = folder.run(&["check", "own"]);
+    assert!(!output.contains("P059"), "{output}");
+}
+
+#[test]
+fn check_reports_more_if_asked() {
+    let folder = Folder::new();
+    folder.write("t.gram", "[t:Tool { description: 'Finds' } | (a::Text)==>(::Text)]\n");
+    assert!(folder.run(&["check"]).contains("no problems found"));
+    assert!(folder.run(&["check", "--pedantic"]).contains("P066"));
+    folder.write("patter.toml", "[check]\npedantic = true\n");
+    assert!(folder.run(&["check"]).contains("P066"));
+}

@@ -137,7 +137,7 @@ fn operations_guide_names_what_there_is() {
     for (agent, expected) in [("maxTurns: 10", true), ("maxTurn: 10", false)] {
         let text = format!("[a:Agent {{instruction: 'Hi', model: 'demo', {agent}, maxToolCalls: 5, timeout: 2m}}]");
         let project = patter::project::Project::read([("a.gram", text)]);
-        let options = patter::check::Options { library: &[] };
+        let options = patter::check::Options::default();
         assert_eq!(patter::check::check(&project, &options).is_empty(), expected, "{agent}");
     }
     let kinds = ["ValidationError", "ConfigurationError", "ToolError", "LLMAPIError", "StoreError"];

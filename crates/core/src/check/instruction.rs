@@ -14,17 +14,27 @@ impl<'p> Checker<'p> {
         let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
         // A misspelt name, among the elements or in the instruction, is reported only once.
         let intended: Vec<_> =
-            elements.iter().zip(&names).map(|(element, name)| self.intended_name(*element, name)).collect();
+            elements.iter().zip(&names).map(|(element, name)| self.intended_name(pattern, *element, name)).collect();
+        let own = pattern.name().unwrap_or_default();
         let mut misspelt: Vec<&str> = Vec::new();
         let mut findings = Vec::new();
         for word in quoted_words(&instruction) {
-            if names.iter().any(|name| name == word) || intended.contains(&Some(word)) {
+            let is_known = names.iter().any(|name| name == word || bare_name(name) == word);
+            if is_known || intended.contains(&Some(word)) {
                 continue;
             }
             // Suggestions for an agent with more tools than this would take too long.
-            let near = nearest(word, names.iter().take(500).map(AsRef::as_ref));
-            let is_declared = !self.project.find(word).is_empty() || self.options.library.contains(&word);
+            let known = names.iter().take(500).map(AsRef::as_ref);
+            let near = nearest(word, known.clone()).or_else(|| {
+                let near = nearest(word, known.clone().map(bare_name))?;
+                known.clone().find(|name| bare_name(name) == near)
+            });
+            let is_declared = !self.project.find(word).is_empty() || self.is_in_library(word);
             if near.is_none() && !is_declared && !is_called_tool(&instruction, word) {
+                continue;
+            }
+            // The agent itself, and agents that call it: adding them would create a cycle.
+            if self.leads_to(word, &own) {
                 continue;
             }
             misspelt.extend(near);
@@ -35,7 +45,8 @@ impl<'p> Checker<'p> {
             }));
         }
         let lowercase = instruction.to_lowercase();
-        let is_mentioned = |name: &str| mentions(&lowercase, &name.to_lowercase());
+        let is_mentioned =
+            |name: &str| [name, bare_name(name)].iter().any(|name| mentions(&lowercase, &name.to_lowercase()));
         for ((element, name), intended) in elements.iter().zip(&names).zip(&intended) {
             let is_callable =
                 element.kind() == PatternKind::Reference || DeclarationKind::from_pattern(*element).is_some();
@@ -54,9 +65,14 @@ impl<'p> Checker<'p> {
     }
 
     /// Returns the name that an undefined reference is most likely a misspelling of.
-    fn intended_name(&self, element: Pattern<'p>, name: &str) -> Option<&'p str> {
-        if element.kind() == PatternKind::Reference { self.suggest(name) } else { None }
+    fn intended_name(&self, agent: Pattern<'p>, element: Pattern<'p>, name: &str) -> Option<&'p str> {
+        if element.kind() == PatternKind::Reference { self.suggest(agent, name) } else { None }
     }
+}
+
+/// Returns the name of a tool without its toolbox.
+fn bare_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// Returns the span of a word in backticks within a value, or of the whole value if the word is written differently there.
@@ -84,7 +100,8 @@ fn mentions(text: &str, name: &str) -> bool {
 fn quoted_words(text: &str) -> impl Iterator<Item = &str> {
     let mut seen = Vec::new();
     text.split('`').skip(1).step_by(2).filter(move |word| {
-        let is_new = patter_gram::is_symbol(word) && !seen.contains(word);
+        let is_name = word.split('/').all(patter_gram::is_symbol);
+        let is_new = is_name && !seen.contains(word);
         seen.push(*word);
         is_new
     })

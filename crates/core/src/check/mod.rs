@@ -4,27 +4,37 @@ mod broken_spans;
 mod property;
 mod tool;
 mod agent;
+mod callable;
 mod instruction;
 mod provider_schema;
 mod reference;
+mod depth;
 mod case;
+mod secret;
 
 use crate::declare::project::{Declaration, Finding, Project};
 use crate::declare::scope::Scope;
 use crate::declare::{DeclarationKind, head_span};
+use crate::permission;
 use crate::rule;
 use crate::text::{nearest, with_article};
 use crate::types::signature::Signature;
 use broken_spans::BrokenSpans;
-use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
+use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
 pub(crate) use reference::infinite_records;
 use std::collections::{HashMap, HashSet};
 
 /// Options of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Options<'o> {
-    /// The tools in the library, which agents may refer to: names, or whole toolboxes such as `files/*`.
+    /// The tools in the library, which agents may refer to: full names, or whole toolboxes such as `files/*`.
     pub library: &'o [&'o str],
+    /// The full names of the tools that the project must not override.
+    pub sealed: &'o [&'o str],
+    /// The permission rules that apply to all agents, besides their own.
+    pub rules: &'o [permission::Rule],
+    /// Whether to report also what many projects do without.
+    pub pedantic: bool,
 }
 
 /// Checks a project. Findings are sorted by file and position. Nothing more is reported about text with syntax errors.
@@ -47,6 +57,7 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
         for pattern in source.tree.patterns() {
             checker.check_declaration(pattern);
         }
+        checker.check_labels();
     }
     checker.check_duplicates();
     checker.check_references();
@@ -54,11 +65,13 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     checker.check_parameter_types();
     let Checker { mut findings, broken, .. } = checker;
     findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
+    findings.extend(secret::secrets(project));
     for (file, source) in project.files().iter().enumerate() {
         findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
     }
     findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
+    findings.iter_mut().for_each(|finding| secret::mask(&mut finding.diagnostic));
     findings
 }
 
@@ -73,6 +86,7 @@ pub fn file_errors(project: &Project, file: usize) -> Vec<Finding> {
     for pattern in source.tree.patterns() {
         checker.check_declaration(pattern);
     }
+    checker.check_labels();
     let mut findings = checker.findings;
     findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
     findings.retain(|found| {
@@ -80,6 +94,7 @@ pub fn file_errors(project: &Project, file: usize) -> Vec<Finding> {
     });
     findings.sort_by_key(|finding| (finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
+    findings.iter_mut().for_each(|finding| secret::mask(&mut finding.diagnostic));
     findings
 }
 
@@ -134,6 +149,23 @@ impl<'p> Checker<'p> {
             // Cases are checked file by file.
             Some(DeclarationKind::Cases | DeclarationKind::Case) => {}
             None => self.report_unknown_declaration(pattern),
+        }
+    }
+
+    /// Reports patterns of the file with labels of different declarations. Only the first would count.
+    fn check_labels(&mut self) {
+        let project = self.project;
+        let Some(source) = project.files().get(self.file) else { return };
+        for pattern in source.tree.walk().filter(|pattern| pattern.kind() == PatternKind::Bracket) {
+            let labels = pattern.syntax().children().filter(|part| part.kind() == Kind::Label).zip(pattern.labels());
+            let mut declaring = labels.filter(|(_, label)| DeclarationKind::LABELS.contains(&label.as_ref()));
+            // Both labels declare a tool, the second one in old files.
+            let noun = |label: &str| if label == "ToolSpecification" { "Tool" } else { label }.to_owned();
+            let Some((first, name)) = declaring.next() else { continue };
+            let Some((second, other)) = declaring.find(|(_, other)| noun(other) != noun(&name)) else { continue };
+            let message = format!("a declaration cannot have both labels `{name}` and `{other}`");
+            let found = rule::SEVERAL_KINDS.at(second.span(), message).with_related(first.span(), "the first label");
+            self.report(found.with_hint("remove one of them, or write two declarations"));
         }
     }
 

@@ -28,7 +28,7 @@ impl<'p> Checker<'p> {
     }
 
     /// Resolves a reference to a pattern and its file, unless it is ambiguous.
-    fn resolve(&self, reference: Pattern<'p>) -> Option<(usize, Pattern<'p>)> {
+    pub(super) fn resolve(&self, reference: Pattern<'p>) -> Option<(usize, Pattern<'p>)> {
         let found = self.project.resolve(&self.scope, &reference.name()?);
         let [found] = found.as_slice() else { return None };
         Some((found.file?, found.pattern))

@@ -1,8 +1,8 @@
 //! Checks of references between declarations: undefined, ambiguous, cyclic, unused.
 
 use super::Checker;
-use crate::declare::DeclarationKind;
 use crate::declare::scope::Candidate;
+use crate::declare::{Agent, DeclarationKind, Element};
 use crate::rule;
 use crate::text::nearest;
 use crate::types::schema::collect_record_names;
@@ -25,6 +25,7 @@ impl<'p> Checker<'p> {
         }
         self.report_unused(&used);
         self.check_cycles(&calls);
+        self.check_depth(&calls);
     }
 
     /// Checks the references of a pattern and of all agents inside it.
@@ -33,6 +34,7 @@ impl<'p> Checker<'p> {
         let caller = calls.add(self.file, pattern);
         if is_agent {
             self.scope.enter(pattern);
+            self.check_callables(pattern);
         }
         for element in pattern.elements() {
             if element.kind() != PatternKind::Reference {
@@ -46,11 +48,11 @@ impl<'p> Checker<'p> {
             } else if is_agent {
                 let name = element.name().unwrap_or_default();
                 let found = self.project.resolve(&self.scope, &name);
-                self.check_reference(element, &name, &found);
+                self.check_reference(pattern, element, &name, &found);
                 if let [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] = found.as_slice() {
                     calls.push(caller, *file, *pattern);
                 }
-                used.extend(self.suggest(&name).map(str::to_owned));
+                used.extend(self.suggest(pattern, &name).map(str::to_owned));
                 used.insert(name.into_owned());
             }
         }
@@ -75,11 +77,11 @@ impl<'p> Checker<'p> {
         self.report(rule::SECOND_MEANING.at(span, message).with_hint(hint));
     }
 
-    fn check_reference(&mut self, reference: Pattern<'p>, name: &str, found: &[Candidate<'p>]) {
+    fn check_reference(&mut self, agent: Pattern<'p>, reference: Pattern<'p>, name: &str, found: &[Candidate<'p>]) {
         match found {
             [_] => {}
             [] => {
-                let diagnostic = self.undefined_reference(reference, name);
+                let diagnostic = self.undefined_reference(agent, reference, name);
                 if let Some(diagnostic) = diagnostic {
                     self.report(diagnostic);
                 }
@@ -95,7 +97,7 @@ impl<'p> Checker<'p> {
         }
     }
 
-    fn undefined_reference(&self, reference: Pattern<'p>, name: &str) -> Option<Diagnostic> {
+    fn undefined_reference(&self, agent: Pattern<'p>, reference: Pattern<'p>, name: &str) -> Option<Diagnostic> {
         if self.is_in_library(name) {
             return None;
         }
@@ -108,24 +110,61 @@ impl<'p> Checker<'p> {
             return Some(found.with_hint("an agent can call only tools and other agents"));
         }
         let found = rule::UNDEFINED_REFERENCE.at(reference.span(), format!("`{name}` is not declared in this project"));
-        Some(found.with_hint(match self.suggest(name) {
+        Some(found.with_hint(match self.suggest(agent, name) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "declare it, or provide it in a library when the agent runs".to_owned(),
         }))
     }
 
     /// Returns whether the library contains a tool, or may contain it.
-    fn is_in_library(&self, name: &str) -> bool {
+    pub(super) fn is_in_library(&self, name: &str) -> bool {
         let is_within = |known: &str| known.strip_suffix('*').is_some_and(|namespace| name.starts_with(namespace));
-        self.options.library.iter().any(|known| *known == name || is_within(known))
+        self.library_names().any(|known| known == name) || self.options.library.iter().any(|known| is_within(known))
     }
 
-    /// Returns the name that an undefined reference is most likely a misspelling of.
-    pub(super) fn suggest(&self, name: &str) -> Option<&'p str> {
+    /// Iterates over the full and the bare names of the tools in the library.
+    fn library_names(&self) -> impl Iterator<Item = &'p str> {
+        let library = self.options.library.iter();
+        library.flat_map(|full| [Some(*full), full.rsplit_once('/').map(|(_, own)| own)]).flatten()
+    }
+
+    /// Returns the name that an undefined reference of an agent is most likely a misspelling of. Agents that lead back to
+    /// this one are not meant.
+    pub(super) fn suggest(&self, agent: Pattern<'p>, name: &str) -> Option<&'p str> {
         if !self.project.resolve(&self.scope, name).is_empty() || self.is_in_library(name) {
             return None;
         }
-        nearest(name, self.project.callable_names().chain(self.options.library.iter().copied()))
+        let own = agent.name().unwrap_or_default();
+        let near = |excluded: &[&str]| {
+            let names = self.project.callable_names().chain(self.library_names());
+            nearest(name, names.filter(|name| !excluded.contains(name)))
+        };
+        let mut excluded = Vec::new();
+        while let Some(found) = near(&excluded) {
+            if !self.leads_to(found, &own) {
+                return Some(found);
+            }
+            excluded.push(found);
+        }
+        None
+    }
+
+    /// Returns whether an agent is another one, or delegates to it directly or through others.
+    pub(super) fn leads_to(&self, from: &str, to: &str) -> bool {
+        /// Keeps the search short in huge projects. Beyond it, the answer is yes, since a lint must not guess.
+        const MAX_AGENTS: usize = 1000;
+        let mut open = vec![from.to_owned()];
+        let mut seen = HashSet::new();
+        while let Some(name) = open.pop() {
+            if name == to || seen.len() > MAX_AGENTS {
+                return true;
+            }
+            if seen.insert(name.clone()) {
+                let agents = self.project.find_agent(&name).into_iter();
+                open.extend(agents.flat_map(|agent| all_callees(&agent)));
+            }
+        }
+        false
     }
 
     /// Reports top-level tools that no agent uses. Without agents, the files are a library.
@@ -203,9 +242,9 @@ impl<'p> Checker<'p> {
 
 /// Which agents call which.
 #[derive(Default)]
-struct Calls<'p> {
+pub(super) struct Calls<'p> {
     /// The agents by file and id, with the agents that they call.
-    agents: IndexMap<AgentId, (Pattern<'p>, Vec<AgentId>)>,
+    pub(super) agents: IndexMap<AgentId, (Pattern<'p>, Vec<AgentId>)>,
 }
 
 /// The file of an agent, and its id there.
@@ -225,10 +264,22 @@ impl<'p> Calls<'p> {
         }
     }
 
-    fn callees(&self, index: usize) -> Vec<usize> {
+    pub(super) fn callees(&self, index: usize) -> Vec<usize> {
         let callees = self.agents.get_index(index).map(|(_, (_, callees))| callees.as_slice()).unwrap_or_default();
         callees.iter().filter_map(|id| self.agents.get_index_of(id)).collect()
     }
+}
+
+/// Returns the names of everything that an agent and the agents inside it may call.
+fn all_callees(agent: &Agent) -> Vec<String> {
+    let mut names = Vec::new();
+    for element in agent.elements() {
+        names.extend(element.name().map(Cow::into_owned));
+        if let Element::Agent(inner) = element {
+            names.extend(all_callees(&inner));
+        }
+    }
+    names
 }
 
 /// Returns a cycle for each back edge in a depth-first search of a graph.

@@ -1,9 +1,9 @@
 //! Checks of tools and toolboxes.
 
-use super::Checker;
+use super::{Checker, describe_declaration};
 use crate::declare::property::ValueKind;
 use crate::declare::{DeclarationKind, HttpSpec, command, head_span};
-use crate::name::{WireName, check_parameter_name};
+use crate::name::{FullName, WireName, check_parameter_name};
 use crate::rule;
 use crate::text::with_article;
 use crate::types::signature::{Field, Presence, TypeReader};
@@ -31,6 +31,7 @@ impl<'p> Checker<'p> {
     pub(super) fn check_implementation(&mut self, pattern: Pattern<'p>, namespace: &str) {
         self.check_name(pattern, "tool");
         self.check_wire_name(pattern, namespace);
+        self.check_sealed(pattern, namespace);
         self.check_required_text(pattern, "tool", "description");
         self.check_signature(pattern);
         if self.is_broken(pattern.span()) {
@@ -63,6 +64,13 @@ impl<'p> Checker<'p> {
                 continue;
             }
             self.check_implementation(element, &namespace);
+            if DeclarationKind::from_pattern(element) == Some(DeclarationKind::Tool) {
+                let tool = describe_declaration("tool", element);
+                let found = rule::NO_IMPLEMENTATION.at(head_span(element), format!("{tool} has no implementation"));
+                self.report(found.with_hint(
+                    "declare how it works with the label `Http` or `Command`, or move it out of the toolbox",
+                ));
+            }
             let Some(name) = element.name() else { continue };
             if let Some(first) = names.insert(name.into_owned(), element) {
                 let span = element.identifier().map_or(element.span(), Syntax::span);
@@ -72,6 +80,17 @@ impl<'p> Checker<'p> {
                 let found = rule::DUPLICATE_TOOL.at(span, message).with_related(first, "first declared here");
                 self.report(found.with_hint("rename or remove one of them"));
             }
+        }
+    }
+
+    /// Reports a tool that would override a sealed one.
+    fn check_sealed(&mut self, pattern: Pattern<'p>, namespace: &str) {
+        let Some(identifier) = pattern.identifier() else { return };
+        let Ok(full) = FullName::join(namespace, &identifier.unquoted()) else { return };
+        if self.options.sealed.contains(&full.as_str()) {
+            let message = format!("`{full}` overrides a sealed tool, so no tool of the project can be used");
+            let found = rule::SEALED_OVERRIDE.at(identifier.span(), message);
+            self.report(found.with_hint("rename the tool or its toolbox"));
         }
     }
 
@@ -124,6 +143,7 @@ impl<'p> Checker<'p> {
         if let Some(signature) = signature.filter(|_| is_valid) {
             self.check_parameter_names(path, &signature.parameters);
             self.check_record_defaults(path, &signature.parameters);
+            self.check_parameter_descriptions(path, &signature.parameters);
             self.signatures.insert((self.file, path.syntax().id()), signature);
         }
     }
@@ -140,6 +160,19 @@ impl<'p> Checker<'p> {
                 None => "rename it".to_owned(),
             }));
         }
+    }
+
+    /// Reports parameters without a description, if such lints are wanted.
+    fn check_parameter_descriptions(&mut self, path: Pattern<'p>, parameters: &[Field]) {
+        let is_undescribed =
+            |parameter: &&Field| parameter.ty.facets.description.as_ref().is_none_or(|text| text.trim().is_empty());
+        let mut undescribed = parameters.iter().filter(|_| self.options.pedantic).filter(is_undescribed);
+        let span = |name: &str| find_node(path, name).map_or(path.span(), Pattern::span);
+        let Some(first) = undescribed.next() else { return };
+        let message = format!("the parameter `{}` has no description", first.name);
+        let found = rule::UNDESCRIBED_PARAMETER.at(span(&first.name), message);
+        let found = undescribed.fold(found, |found, other| found.with_related(span(&other.name), "nor does this one"));
+        self.report(found.with_hint("say what to pass: `(name::Text {description: \"…\"})`"));
     }
 
     /// Reports defaults that do not match their record type, now that all record types are known.

@@ -123,9 +123,11 @@ impl BindFailure {
     /// Returns a hint on how to fix it, if there is one.
     pub fn hint(&self) -> Option<String> {
         match &self.reason {
-            UnboundReason::Unresolved(error @ ResolveError::NotFound { .. }) => Some(error.hint().unwrap_or_else(|| {
-                "declare it in a toolbox, or register a native tool with that name".to_owned()
-            })),
+            UnboundReason::Unresolved(error @ ResolveError::NotFound { .. }) => Some(
+                error
+                    .hint()
+                    .unwrap_or_else(|| "declare it in a toolbox, or register a native tool with that name".to_owned()),
+            ),
             UnboundReason::Unresolved(error) => error.hint(),
             UnboundReason::Incompatible { .. } => Some("change the declaration, or use a different tool".to_owned()),
             UnboundReason::Different { .. } => Some("copy the declaration of the tool, or remove `exact`".to_owned()),

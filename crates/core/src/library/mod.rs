@@ -164,7 +164,9 @@ impl ResolveError {
                 let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
                 Some(match missing.len() {
                     1 => format!("it may belong to the MCP server {}, which was not started", names.join("")),
-                    _ => format!("it may belong to one of the MCP servers {}, which were not started", names.join(", ")),
+                    _ => {
+                        format!("it may belong to one of the MCP servers {}, which were not started", names.join(", "))
+                    }
                 })
             }
             ResolveError::NotFound { nearest, .. } => nearest.as_ref().map(|near| format!("did you mean `{near}`?")),

@@ -69,6 +69,17 @@ pub enum KeyHeader {
     Named(&'static str),
 }
 
+impl Profile {
+    /// Returns how many tools a request may have, if the provider documents a limit.
+    pub fn max_tools(&self) -> Option<usize> {
+        match self.dialect {
+            Some(SchemaDialect::OpenAiStrict) => Some(128),
+            Some(SchemaDialect::Gemini) => Some(512),
+            _ => None,
+        }
+    }
+}
+
 impl Endpoint {
     /// Returns the protocol that is used by default.
     pub fn default_wire(&self) -> Option<Wire> {

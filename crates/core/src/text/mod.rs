@@ -1,11 +1,13 @@
-//! Helpers for text that people write and read: durations, wildcards, truncation, suggestions.
+//! Helpers for text that people write and read: durations, wildcards, truncation, suggestions, secrets.
 
 mod duration;
 mod glob;
+mod secret;
 mod suggest;
 
 pub use duration::{duration_in, format_duration, milliseconds, parse_duration};
 pub use glob::Glob;
+pub use secret::{Secret, find_secrets, mask_secrets};
 pub use suggest::nearest;
 
 /// Truncates a text to at most `max_chars` characters, and marks the cut with an ellipsis.

@@ -43,7 +43,7 @@ fn a_record_type_that_no_signature_uses() {
 #[test]
 fn a_delegate_with_a_name_that_tools_cannot_have() {
     check_one(
-        "[a:Agent {instruction: 'Ask `the boss`.', model: 'demo'} | `the boss`] [`the boss`:Agent {instruction: 'x', model: 'demo'}]",
+        "[a:Agent {instruction: 'Ask `the boss`.', model: 'demo'} | `the boss`] [`the boss`:Agent {description: 'x', instruction: 'x', model: 'demo'}]",
         "P052",
         "rename it, for example to `the_boss`",
     );
@@ -69,7 +69,10 @@ fn a_bracket_that_is_not_closed() {
         ("[a:Agent {", "close it with `}]`"),
         ("[a:Agent {\n  instruction: 'Be nice.',\n  model: 'demo'\n", "close it with `}]`"),
         ("[a:Agent {\n| b]", "close it with `}`"),
-        ("[a:Agent {instruction: 'x', model: 'demo'} | b\n\n[c:Agent {instruction: 'x', model: 'demo'}]", "close it with `]`"),
+        (
+            "[a:Agent {instruction: 'x', model: 'demo'} | b\n\n[c:Agent {instruction: 'x', model: 'demo'}]",
+            "close it with `]`",
+        ),
         ("[t:Tool {", "close it with `}]`"),
         ("[t:Toolbox |\n  [c:Command {", "close it with `}]]`"),
     ];
@@ -150,8 +153,9 @@ fn tools_in_a_toolbox_have_two_names() {
 
 #[test]
 fn every_delegation_cycle_is_reported() {
-    let agent =
-        |name: &str, calls: &str| format!("[{name}:Agent {{instruction: 'Ask {calls}.', model: 'demo'}} | {calls}]");
+    let agent = |name: &str, calls: &str| {
+        format!("[{name}:Agent {{description: '{name}', instruction: 'Ask {calls}.', model: 'demo'}} | {calls}]")
+    };
     let text = [agent("a", "b, c"), agent("b", "a"), agent("c", "a")].join(" ");
     let findings = check(&Project::read([("a.gram", text)]), &Options::default());
     let messages: Vec<_> = findings.iter().map(|finding| finding.diagnostic.message.as_ref()).collect();
@@ -166,7 +170,8 @@ fn long_chains_are_checked_in_linear_time() {
     let count = 20_000;
     let agents: String = (0..count)
         .map(|index| {
-            format!("[a{index}:Agent {{instruction: 'Ask a{0}.', model: 'demo'}} | a{0}]\n", (index + 1) % count)
+            let next = (index + 1) % count;
+            format!("[a{index}:Agent {{description: 'x', instruction: 'Ask a{next}.', model: 'demo'}} | a{next}]\n")
         })
         .collect();
     let findings = check(&Project::read([("a.gram", agents)]), &Options::default());

@@ -6,10 +6,11 @@ use patter_core::declare::project::{Finding, Project};
 use patter_core::gram::{Dialect, LineIndex, Rendering, Rule, format, render};
 use patter_core::library::find_unbound;
 use patter_core::rule;
+use patter_core::text::mask_secrets;
 use std::path::Path;
 
-/// Rules without examples: bytes that are not UTF-8, and a text larger than 4 GiB.
-const WITHOUT_EXAMPLES: [&str; 2] = ["G036", "G037"];
+/// Rules without examples: bytes that are not UTF-8, a text larger than 4 GiB, and more than a hundred tools.
+const WITHOUT_EXAMPLES: [&str; 3] = ["G036", "G037", "P057"];
 /// Rules that cannot be violated alone: an ambiguous name is also declared twice.
 const TWO_FINDINGS: [&str; 1] = ["P041"];
 
@@ -42,7 +43,8 @@ fn rules_with_examples() -> impl Iterator<Item = (&'static Rule, Page)> {
 fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
     let dialect = if rule.code == "G034" { Dialect::Portable } else { Dialect::Patter };
     let project = Project::read_dialect([("example.gram", text)], dialect);
-    let mut findings = check(&project, &Options::default());
+    let options = Options { sealed: &["mail/send"], pedantic: rule.code == "P066", ..Options::default() };
+    let mut findings = check(&project, &options);
     if matches!(rule.code, "P045" | "P046") {
         findings.extend(find_unbound(&project, &library(&[("sayHello", "(personName::Text)==>(::Text)")])));
     }
@@ -50,6 +52,7 @@ fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
 }
 
 fn render_all(findings: &[Finding], text: &str) -> String {
+    let text = &*mask_secrets(text);
     let index = LineIndex::new(text);
     let render = |finding: &Finding| render(&finding.diagnostic, text, &index, "example.gram", Rendering::Plain);
     findings.iter().map(render).collect::<Vec<_>>().join("\n\n")

@@ -13,9 +13,9 @@ use patter_core::run::CallTarget;
 use patter_core::types::definition::Definition;
 
 /// A private helper with more power, a public one, and an agent that means the public one.
-const HELPERS: &str = "[boss:Agent {instruction: 'Ask `helper`.', model: 'demo'} |
+const HELPERS: &str = "[boss:Agent {description: 'y', instruction: 'Ask `helper`.', model: 'demo'} |
   [helper:Agent {description: 'Writes files', instruction: 'Use `write`.', model: 'demo'} | write]]
-[clerk:Agent {instruction: 'Ask `helper`.', model: 'demo'} | helper]
+[clerk:Agent {description: 'y', instruction: 'Ask `helper`.', model: 'demo'} | helper]
 [helper:Agent {description: 'Answers questions', instruction: 'Answer.', model: 'demo'}]";
 
 fn agent(project: &Project, path: &str) -> Agent {
@@ -43,7 +43,7 @@ fn check_targets(files: &[(&str, &str)], caller: &str, expected: &[&str]) {
 
 /// Checks the findings of a text: the code, the message and the hint.
 fn check_findings(text: &str, expected: &[&str]) {
-    let findings = check(&Project::read([("a.gram", text)]), &Options { library: &["write"] });
+    let findings = check(&Project::read([("a.gram", text)]), &Options { library: &["write"], ..Options::default() });
     let found: Vec<_> = findings
         .iter()
         .map(|finding| {
@@ -75,13 +75,13 @@ fn agents_inside_others_are_visible_only_there() {
 
 #[test]
 fn agents_inside_others_see_their_neighbours() {
-    let text = "[boss:Agent {instruction: 'x', model: 'demo'} |
+    let text = "[boss:Agent {description: 'y', instruction: 'x', model: 'demo'} |
       [plan:Tool {description: 'Plans for the boss'} | ()==>(::Text)],
-      [editor:Agent {instruction: 'x', model: 'demo'}],
-      [writer:Agent {instruction: 'x', model: 'demo'} |
-        editor, plan, outside, [desk:Agent {instruction: 'x', model: 'demo'} | editor]]]
-     [editor:Agent {instruction: 'x', model: 'demo'}]
-     [outside:Agent {instruction: 'x', model: 'demo'}]";
+      [editor:Agent {description: 'y', instruction: 'x', model: 'demo'}],
+      [writer:Agent {description: 'y', instruction: 'x', model: 'demo'} |
+        editor, plan, outside, [desk:Agent {description: 'y', instruction: 'x', model: 'demo'} | editor]]]
+     [editor:Agent {description: 'y', instruction: 'x', model: 'demo'}]
+     [outside:Agent {description: 'y', instruction: 'x', model: 'demo'}]";
     check_targets(
         &[("a.gram", text)],
         "boss/writer",
@@ -97,8 +97,7 @@ fn agents_inside_others_see_their_neighbours() {
 
 #[test]
 fn an_inner_agent_with_the_name_of_its_parent_is_not_the_parent() {
-    let text =
-        "[boss:Agent {instruction: 'Ask `boss`.', model: 'demo'} | [boss:Agent {instruction: 'x', model: 'demo'}]]";
+    let text = "[boss:Agent {description: 'y', instruction: 'Ask `boss`.', model: 'demo'} | [boss:Agent {description: 'y', instruction: 'x', model: 'demo'}]]";
     check_targets(&[("a.gram", text)], "boss", &["boss -> agent boss/boss"]);
     check_findings(
         text,
@@ -110,8 +109,8 @@ fn an_inner_agent_with_the_name_of_its_parent_is_not_the_parent() {
 
 #[test]
 fn two_declarations_at_one_level_are_ambiguous() {
-    let text = "[a:Agent {instruction: 'Ask `b`.', model: 'demo'} | b]";
-    let b = "[b:Agent {instruction: 'x', model: 'demo'}]";
+    let text = "[a:Agent {description: 'y', instruction: 'Ask `b`.', model: 'demo'} | b]";
+    let b = "[b:Agent {description: 'y', instruction: 'x', model: 'demo'}]";
     check_targets(
         &[("a.gram", text), ("b.gram", b), ("c.gram", b)],
         "a",
@@ -129,21 +128,20 @@ fn two_meanings_of_a_name_are_reported() {
     );
     // A tool that hides an agent, two levels up.
     check_findings(
-        "[a:Agent {instruction: 'Ask `b`.', model: 'demo'} |
-           [b:Agent {instruction: 'Ask `c`.', model: 'demo'} |
-             [c:Agent {instruction: 'Call `b`.', model: 'demo'} |
+        "[a:Agent {description: 'y', instruction: 'Ask `b`.', model: 'demo'} |
+           [b:Agent {description: 'y', instruction: 'Ask `c`.', model: 'demo'} |
+             [c:Agent {description: 'y', instruction: 'Call `b`.', model: 'demo'} |
                [b:Tool {description: 'x'} | ()==>(::Text)]]]]",
         &[
             "P047 `b` has two meanings: this tool, and the agent in a.gram:2:12 | inside `c` the name refers to this tool; rename one of them",
         ],
     );
     // Private agents of different parents never meet, and tools of one name are one tool of the library.
-    let own =
-        "[helper:Agent {instruction: 'Use `write`.', model: 'demo'} | [write:Tool {description: 'x'} | ()==>(::Text)]]";
+    let own = "[helper:Agent {description: 'y', instruction: 'Use `write`.', model: 'demo'} | [write:Tool {description: 'x'} | ()==>(::Text)]]";
     check_findings(
         &format!(
-            "[a:Agent {{instruction: 'Ask `helper`.', model: 'demo'}} | {own}]
-             [b:Agent {{instruction: 'Ask `helper` and `write`.', model: 'demo'}} | {own}, write]
+            "[a:Agent {{description: 'y', instruction: 'Ask `helper`.', model: 'demo'}} | {own}]
+             [b:Agent {{description: 'y', instruction: 'Ask `helper` and `write`.', model: 'demo'}} | {own}, write]
              [write:Tool {{description: 'x'}} | ()==>(::Text)]"
         ),
         &[],
@@ -154,7 +152,7 @@ fn two_meanings_of_a_name_are_reported() {
 fn cycles_follow_what_names_refer_to() {
     let inner = |name: &str| {
         format!(
-            "[a:Agent {{instruction: '`b`', model: 'demo'}} | [b:Agent {{instruction: '`{name}`', model: 'demo'}} | {name}]]"
+            "[a:Agent {{description: 'y', instruction: '`b`', model: 'demo'}} | [b:Agent {{description: 'y', instruction: '`{name}`', model: 'demo'}} | {name}]]"
         )
     };
     let hint = "a run might never end; remove one of the references";
@@ -162,7 +160,7 @@ fn cycles_follow_what_names_refer_to() {
     check_findings(&inner("a"), &[&format!("P042 agents delegate in a cycle: `a` → `b` → `a` | {hint}")]);
     // The private `b` is not the `b` that `c` calls.
     let text = format!(
-        "{} [c:Agent {{instruction: '`d`', model: 'demo'}} | d] [d:Agent {{instruction: 'x', model: 'demo'}}]",
+        "{} [c:Agent {{description: 'y', instruction: '`d`', model: 'demo'}} | d] [d:Agent {{description: 'y', instruction: 'x', model: 'demo'}}]",
         inner("c")
     );
     check_findings(&text, &[]);
@@ -175,10 +173,10 @@ fn the_main_agent_is_the_one_that_no_other_calls() {
         Err(error) => error.to_string(),
     };
     // The private `b` of `a` is not the public one.
-    assert_eq!(main("[a:Agent | [b:Agent]] [b:Agent]"), "`a.gram` has several agents: a, b");
+    assert_eq!(main("[a:Agent | [b:Agent]] [b:Agent]"), "`a.gram` has several agents: `a`, `b`");
     assert_eq!(main("[a:Agent | [c:Agent | b]] [b:Agent]"), "a", "an agent inside `a` calls `b`");
     assert_eq!(main("[a:Agent | a] [b:Agent | a]"), "b");
-    assert_eq!(main("[a:Agent | b] [b:Agent | a]"), "`a.gram` has several agents: a, b");
+    assert_eq!(main("[a:Agent | b] [b:Agent | a]"), "`a.gram` has several agents: `a`, `b`");
 }
 
 struct Tool(Definition);

@@ -53,6 +53,8 @@ pub struct CheckConfig {
     pub deny_warnings: bool,
     /// Whether to accept only portable gram.
     pub portable: bool,
+    /// Whether to report also what many projects do without.
+    pub pedantic: bool,
 }
 
 /// The section `[permissions]`: rules without the decision.

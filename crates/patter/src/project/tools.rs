@@ -149,6 +149,13 @@ impl Tools {
         &self.problems
     }
 
+    /// Iterates over the full names of the sealed tools in the layers below the project, which it must not override.
+    pub fn sealed_names(&self) -> impl Iterator<Item = &FullName> {
+        let below = self.layers.iter().filter(|(layer, _)| *layer < Layer::Project);
+        let tools = below.flat_map(|(_, workspace)| workspace.tools());
+        tools.filter(|(_, tool)| tool.sealed).map(|(name, _)| name)
+    }
+
     /// Iterates over the full names of the tools in all layers.
     pub fn names(&self) -> impl Iterator<Item = &FullName> {
         let all = self.layers.iter().map(|(_, workspace)| workspace).chain(&self.added);

@@ -6,12 +6,11 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
-use crate::inspect::{add_unbound, drift, known_tools};
+use crate::inspect::{KnownTools, add_unbound, drift};
 use crate::setup::Toolset;
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
 use clap::{Args, ValueEnum};
-use patter::check::{Options, check};
 use patter::compile::CompiledAgent;
 use patter::declare::{Agent, DeclarationKind};
 use patter::gram::{Dialect, Severity};
@@ -45,6 +44,10 @@ pub(crate) struct Check {
     /// Exit 1 on warnings too
     #[arg(long)]
     deny_warnings: bool,
+
+    /// Report also what many projects do without, such as descriptions of parameters
+    #[arg(long)]
+    pedantic: bool,
 
     /// Check that every tool of an agent is implemented; starts the MCP servers of the project
     #[arg(long)]
@@ -101,9 +104,8 @@ impl Command for Check {
             let error = CommandError::failure(format!("patter.toml ignores the unknown rule `{code}`"));
             return Err(error.with_hint("`patter explain` lists all rules"));
         }
-        let known = known_tools(&loaded.project, root.as_deref(), &config);
-        let known: Vec<_> = known.iter().map(String::as_str).collect();
-        let mut findings = check(&loaded.project, &Options { library: &known });
+        let known = KnownTools::read(&loaded.project, root.as_deref(), &config);
+        let mut findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
         let problems = match self.bind || self.locked {
             true => self.bind(&loaded, root.as_deref(), &config, &mut findings)?,
             false => Vec::new(),

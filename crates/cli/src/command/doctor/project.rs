@@ -1,9 +1,8 @@
 //! The project: its configuration, variables and files.
 
 use super::CheckResult;
-use crate::inspect::{add_unbound, known_tools};
+use crate::inspect::{KnownTools, add_unbound};
 use crate::ui::{self, nonzero};
-use patter::check::{Options, check};
 use patter::declare::DeclarationKind;
 use patter::gram::Dialect;
 use patter::library::{Library, find_unbound};
@@ -71,9 +70,7 @@ pub(super) fn findings(
     config: &Config,
     library: Option<&Library<Tool>>,
 ) -> Vec<CheckResult> {
-    let known = known_tools(project, root, config);
-    let known: Vec<_> = known.iter().map(String::as_str).collect();
-    let mut findings = check(project, &Options { library: &known });
+    let mut findings = KnownTools::read(project, root, config).check(project, false);
     if let Some(library) = library {
         add_unbound(&mut findings, find_unbound(project, library));
     }

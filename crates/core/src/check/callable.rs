@@ -1,0 +1,130 @@
+//! Checks of everything that an agent may call, taken together: how many there are, how the model tells them apart,
+//! and whether the agent may call them at all.
+
+use super::{Checker, describe_declaration};
+use crate::declare::{Agent, DeclarationKind, head_span};
+use crate::name::FullName;
+use crate::permission::{Decision, Rule};
+use crate::rule;
+use patter_gram::{Pattern, PatternKind, Syntax};
+use std::collections::HashMap;
+
+impl<'p> Checker<'p> {
+    /// Checks the tools and delegates of the innermost agent of the scope.
+    pub(super) fn check_callables(&mut self, pattern: Pattern<'p>) {
+        // An agent with a syntax error may have swallowed what follows it.
+        let Some(agent) = Agent::cast(pattern).filter(|_| !self.is_broken(pattern.span())) else { return };
+        self.check_tool_count(pattern, &agent);
+        self.check_descriptions(pattern);
+        self.check_denied(pattern, &agent);
+    }
+
+    /// Reports an agent with more tools than the provider of its model accepts.
+    fn check_tool_count(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+        let Some(Ok(model)) = agent.model() else { return };
+        let Some(max) = model.provider.profile().max_tools() else { return };
+        let count = pattern.elements().count();
+        if count > max {
+            let agent = describe_declaration("agent", pattern);
+            let provider = model.provider.name();
+            let message = format!("{agent} has {count} tools, but {provider} accepts at most {max}");
+            let found = rule::TOO_MANY_TOOLS.at(head_span(pattern), message);
+            self.report(found.with_hint("move some of them into agents of their own, and delegate to these"));
+        }
+    }
+
+    /// Reports delegates without a description, and elements with the same description: the model sees nothing else but
+    /// their names when it chooses.
+    fn check_descriptions(&mut self, agent: Pattern<'p>) {
+        let mut first: HashMap<String, Pattern<'p>> = HashMap::new();
+        for element in agent.elements() {
+            let Some((file, declared)) = self.declared_element(element) else { continue };
+            let description = declared.get("description").and_then(Syntax::read_text).unwrap_or_default();
+            let description = description.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+            if description.is_empty() {
+                if DeclarationKind::from_pattern(declared) == Some(DeclarationKind::Agent) {
+                    self.report_undescribed_delegate(file, declared);
+                }
+                continue;
+            }
+            let Some(earlier) = first.get(&description) else {
+                first.insert(description, element);
+                continue;
+            };
+            let span = |pattern: Pattern<'p>| pattern.identifier().map_or(pattern.span(), Syntax::span);
+            let one = earlier.name().unwrap_or_default();
+            let other = element.name().unwrap_or_default();
+            if one == other {
+                continue;
+            }
+            let message = format!("`{one}` and `{other}` have the same description");
+            let found = rule::SAME_DESCRIPTION.at(span(element), message).with_related(span(*earlier), "the first one");
+            self.report(found.with_hint("models choose by description; say what is different about each of them"));
+        }
+    }
+
+    fn report_undescribed_delegate(&mut self, file: usize, delegate: Pattern<'p>) {
+        let name = delegate.name().unwrap_or_default();
+        let message = format!("other agents call `{name}`, but it has no `description`");
+        let found = rule::UNDESCRIBED_DELEGATE.at(head_span(delegate), message);
+        let found =
+            found.with_hint("describe what it does, because the model that calls it knows nothing else about it");
+        let here = std::mem::replace(&mut self.file, file);
+        self.report(found);
+        self.file = here;
+    }
+
+    /// Reports tools that the agent has, but that a rule without conditions denies.
+    fn check_denied(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+        let (own, _) = agent.rules("");
+        let is_denying = |rule: &&Rule| rule.decision == Decision::Deny && rule.conditions.is_empty();
+        let own: Vec<_> = own.iter().filter(is_denying).collect();
+        let shared: Vec<_> = self.options.rules.iter().filter(is_denying).collect();
+        if own.is_empty() && shared.is_empty() {
+            return;
+        }
+        for element in pattern.elements() {
+            let Some(name) = element.name() else { continue };
+            let names = self.full_names(element, &name);
+            let denies = |rule: &&&Rule| !names.is_empty() && names.iter().all(|name| rule.matches_tool(name));
+            let own = own.iter().find(denies);
+            let Some(denying) = own.or_else(|| shared.iter().find(denies)) else { continue };
+            let span = element.identifier().map_or(element.span(), Syntax::span);
+            let message = match own {
+                Some(rule) => format!("the agent has `{name}`, but its own rule `{rule}` denies every call"),
+                None => format!("the agent has `{name}`, but `{denying}` in {} denies every call", denying.origin),
+            };
+            let mut found = rule::DENIED_TOOL.at(span, message);
+            if let Some(property) = own.and_then(|_| pattern.property(Decision::Deny.name())) {
+                found = found.with_related(property.syntax().span(), "denied here");
+            }
+            self.report(found.with_hint("remove the tool or the rule, or deny only some calls with `when`"));
+        }
+    }
+
+    /// Returns the full names of the tools that an element may be bound to.
+    fn full_names(&self, element: Pattern<'p>, name: &str) -> Vec<FullName> {
+        let (_, declared) = self.declared_element(element).unzip();
+        // Agents are called by the name that the caller uses.
+        if declared.is_some_and(|declared| DeclarationKind::from_pattern(declared) == Some(DeclarationKind::Agent)) {
+            return FullName::parse(name).into_iter().collect();
+        }
+        let declared = self.project.find(name);
+        let in_project = declared.iter().map(|declaration| declaration.name.as_str());
+        let has_name = |known: &&str| known.rsplit('/').next() == Some(name);
+        let in_library = self.options.library.iter().copied().filter(|_| !name.contains('/')).filter(has_name);
+        let mut names: Vec<_> = in_project.chain(in_library).filter_map(|name| FullName::parse(name).ok()).collect();
+        if names.is_empty() {
+            names.extend(FullName::parse(name));
+        }
+        names
+    }
+
+    /// Returns the declaration of an element in the project, with its file.
+    fn declared_element(&self, element: Pattern<'p>) -> Option<(usize, Pattern<'p>)> {
+        match element.kind() {
+            PatternKind::Reference => self.resolve(element),
+            _ => Some((self.file, element)),
+        }
+    }
+}
