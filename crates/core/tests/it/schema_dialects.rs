@@ -59,7 +59,7 @@ fn strict_makes_everything_required_and_closed() {
             "type": "object",
             "properties": {
                 "name": { "type": "string" },
-                "mode": { "type": ["string", "null"], "enum": ["a", null] },
+                "mode": { "type": ["string", "null"], "enum": ["a", null], "description": "Default: \"a\"" },
                 "at": { "anyOf": [{ "$ref": "#/$defs/At" }, { "type": "null" }] },
                 "one": { "anyOf": [{ "const": 1, "type": "integer" }, { "type": "null" }] }
             },
@@ -75,10 +75,7 @@ fn strict_makes_everything_required_and_closed() {
             "additionalProperties": false
         }),
         &[
-            (
-                Fidelity::Preserved,
-                "`/properties/mode/default`: removed; it has no effect because all properties are required",
-            ),
+            (Fidelity::Preserved, "`/properties/mode/default`: moved to the description"),
             (Fidelity::Preserved, "`/properties/one`: added the type \"integer\""),
             (Fidelity::Preserved, "`/$defs/At/additionalProperties`: closed; only the listed properties are allowed"),
             (Fidelity::Preserved, "`/properties/mode`: made required; null means omitted"),
@@ -285,7 +282,7 @@ fn gemini_keeps_documented_keywords() {
         &json!({
             "type": "object",
             "properties": {
-                "p": { "type": "string" },
+                "p": { "type": "string", "description": "Default: \"a\"" },
                 "k": { "enum": ["x"] },
                 "t": { "description": "a tree", "anyOf": [{ "$ref": "#/$defs/T" }] },
                 "o": { "oneOf": [{ "type": "string" }, { "type": "null" }] },
@@ -300,7 +297,7 @@ fn gemini_keeps_documented_keywords() {
                 "`/$defs/T`: recursive; the provider expands it only a few times, and not through required properties",
             ),
             (Fidelity::Weakened, "`/properties/p/pattern`: removed; the provider does not support it"),
-            (Fidelity::Preserved, "`/properties/p/default`: removed; it constrains nothing"),
+            (Fidelity::Preserved, "`/properties/p/default`: moved to the description"),
             (Fidelity::Preserved, "`/properties/k/const`: rewritten as an enum with one value"),
             (Fidelity::Preserved, "`/properties/t/$ref`: wrapped in anyOf; no keywords are allowed next to it"),
             (Fidelity::Weakened, "`/properties/o/oneOf`: treated as anyOf; a value may match several options"),

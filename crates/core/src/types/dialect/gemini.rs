@@ -60,9 +60,11 @@ fn schema(json: &Json, at: &str, report: &mut Report) -> Json {
             (keyword, _) if UNCHANGED.contains(&keyword) => {
                 out.insert(keyword.to_owned(), value.clone());
             }
+            ("default", _) => {}
             (keyword, _) => report.removed(at, keyword),
         }
     }
+    report.describe_default(at, map, &mut out);
     isolate_reference(out, at, report)
 }
 

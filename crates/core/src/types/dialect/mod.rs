@@ -2,14 +2,15 @@
 //!
 //! [`adapt`] rewrites a schema for a provider. It changes as little as possible and reports each change, with whether
 //! the meaning was preserved, weakened, or cannot be expressed at all. Constraints that are lost on the way are still
-//! enforced when a call arrives, because arguments are always checked against the signature.
+//! enforced when a call arrives, because arguments are always checked against the signature. Defaults, which some providers
+//! reject, become a part of the description.
 
 mod root;
 mod openai;
 mod gemini;
 
 use crate::types::keyword::{collect_references, escape_token, is_annotation, pointer};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -106,7 +107,7 @@ impl AdaptedSchema {
 /// let adapted = adapt(&schema, SchemaDialect::OpenAiStrict);
 /// assert_eq!(
 ///     adapted.schema.to_string(),
-///     r#"{"type":"object","properties":{"name":{"type":"string"},"age":{"type":["integer","null"]}},"required":["name","age"],"additionalProperties":false}"#
+///     r#"{"type":"object","properties":{"name":{"type":"string"},"age":{"type":["integer","null"],"description":"Default: 18"}},"required":["name","age"],"additionalProperties":false}"#
 /// );
 /// assert_eq!(adapted.changes[1].to_string(), "`/properties/age`: made required; null means omitted");
 /// ```
@@ -146,6 +147,22 @@ struct Report {
 impl Report {
     fn note(&mut self, pointer: String, fidelity: Fidelity, text: impl Into<String>) {
         self.changes.push(SchemaChange { pointer, fidelity, text: text.into() });
+    }
+
+    /// Moves the default of a schema into its description, so that the model still knows it.
+    fn describe_default(&mut self, at: &str, schema: &Map<String, Json>, out: &mut Map<String, Json>) {
+        let Some(default) = schema.get("default") else { return };
+        if default.is_null() {
+            return self.removed(at, "default");
+        }
+        let description = out.get("description").and_then(Json::as_str).unwrap_or_default().trim_end();
+        let description = match description {
+            "" => format!("Default: {default}"),
+            text if text.ends_with(['.', '!', '?']) => format!("{text} Default: {default}."),
+            text => format!("{text} (default: {default})"),
+        };
+        out.insert("description".to_owned(), description.into());
+        self.note(format!("{at}/default"), Fidelity::Preserved, "moved to the description");
     }
 
     /// Records that a keyword was removed.

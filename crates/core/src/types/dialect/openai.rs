@@ -68,6 +68,7 @@ impl StrictWriter<'_> {
         for (keyword, value) in map {
             self.keyword(keyword, value, at, &mut out);
         }
+        self.report.describe_default(at, map, &mut out);
         self.add_type(&mut out, at);
         if has_type(out.get("type"), "object") {
             self.close(&mut out, map, at);
@@ -122,10 +123,7 @@ impl StrictWriter<'_> {
                 let text = format!("removed; the provider does not support the format {value}");
                 self.report.note(format!("{at}/format"), Fidelity::Weakened, text);
             }
-            ("default", _) => {
-                let text = "removed; it has no effect because all properties are required";
-                self.report.note(format!("{at}/default"), Fidelity::Preserved, text);
-            }
+            ("default", _) => {}
             ("enum" | "const", _) if has_object(value) => {
                 self.inexpressible(
                     &format!("{at}/{keyword}"),
