@@ -20,7 +20,7 @@ pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
     ("maxTokens", ValueKind::Integer { min: 1 }),
     ("stop", ValueKind::StringOrList),
     ("seed", ValueKind::Integer { min: 0 }),
-    ("reasoningEffort", ValueKind::OneOf(&["none", "minimal", "low", "medium", "high"])),
+    ("reasoningEffort", ValueKind::OneOf(&["none", "minimal", "low", "medium", "high", "xhigh", "max", "default"])),
     ("returns", ValueKind::String),
     ("maxTurns", ValueKind::Integer { min: 1 }),
     ("maxToolCalls", ValueKind::Integer { min: 1 }),

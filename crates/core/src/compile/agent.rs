@@ -213,9 +213,10 @@ impl CompiledAgent {
                     (description, delegate_schema(), run::CallTarget::Agent { name })
                 }
             };
-            let (provider_schema, is_strict) = provider_schema(&schema, &model);
-            let tool = OfferedTool { name: wire, description, schema: provider_schema.into(), is_strict };
-            if tool.is_strict {
+            let (provider_schema, strict_schema) = provider_schemas(&schema, &model);
+            let strict_schema = strict_schema.map(Arc::new);
+            let tool = OfferedTool { name: wire, description, schema: provider_schema.into(), strict_schema };
+            if tool.strict_schema.is_some() {
                 declared_schemas.insert(binding.name.clone(), schema);
             }
             offered.push(tool);
@@ -327,7 +328,7 @@ impl CompiledAgent {
     /// is validated regardless.
     pub fn unsupported_properties(&self, wire: Wire) -> Vec<&'static str> {
         let request = self.request(&[]);
-        let mut unsupported_settings = wire.unsupported_settings(self.settings());
+        let mut unsupported_settings = wire.unsupported_settings(&self.model().id, self.settings());
         unsupported_settings
             .extend((self.returns().is_some() && !wire.sends_answer_schema(&request)).then_some("returns"));
         unsupported_settings
@@ -398,14 +399,14 @@ fn describe_delegate(agent: &Agent) -> String {
     description.map_or_else(|| format!("Asks the agent {}", agent.name().unwrap_or_default()), Cow::into_owned)
 }
 
-/// Returns a schema as the provider of a model accepts it, and whether the provider can enforce it.
-fn provider_schema(schema: &Json, model: &ModelRef) -> (Json, bool) {
-    let Some(dialect) = model.provider.profile().dialect else { return (schema.clone(), false) };
+/// Returns a schema as the provider of a model accepts it, and the one that the provider can enforce.
+fn provider_schemas(schema: &Json, model: &ModelRef) -> (Json, Option<Json>) {
+    let Some(dialect) = model.provider.profile().dialect else { return (schema.clone(), None) };
     let adapted = adapt(schema, dialect);
     match dialect {
-        // A schema that loses constraints in strict mode is sent unchanged.
-        SchemaDialect::OpenAiStrict if adapted.fidelity() > Some(Fidelity::Preserved) => (schema.clone(), false),
-        SchemaDialect::OpenAiStrict => (adapted.schema, true),
-        SchemaDialect::Anthropic | SchemaDialect::Gemini => (adapted.schema, false),
+        // A schema that loses constraints in strict mode is only sent unchanged.
+        SchemaDialect::OpenAiStrict if adapted.fidelity() > Some(Fidelity::Preserved) => (schema.clone(), None),
+        SchemaDialect::OpenAiStrict => (schema.clone(), Some(adapted.schema)),
+        SchemaDialect::Anthropic | SchemaDialect::Gemini => (adapted.schema, None),
     }
 }

@@ -44,7 +44,7 @@ const WIRE: &str = "demo";
 ///     name: WireName::from_full_name("sayHello").unwrap(),
 ///     description: "Returns a friendly greeting".into(),
 ///     schema: serde_json::json!({"type": "object", "properties": {"personName": {"type": "string"}}}).into(),
-///     is_strict: false,
+///     strict_schema: None,
 /// }];
 /// let request = Request {
 ///     model: &"demo".parse().unwrap(),
@@ -68,7 +68,7 @@ pub fn reply(request: &Request<'_>) -> Reply {
         Response::Text(text) => (text, Vec::new(), None),
         Response::Question { text, tool, parameter } => {
             let data = json!({ "asks": { "tool": tool, "parameter": parameter } });
-            (text, Vec::new(), Some(Opaque { wire: WIRE.to_owned(), data }))
+            (text, Vec::new(), Some(Opaque { wire: WIRE.to_owned(), origin: String::new(), data }))
         }
         Response::Calls(calls) => (String::new(), calls, None),
     };

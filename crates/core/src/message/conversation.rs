@@ -84,11 +84,15 @@ pub enum ToolOutcome {
 }
 
 /// Data that a provider wants back unchanged, such as signatures of reasoning. It is only sent over the wire that it came
-/// from.
+/// from, and to the server that it came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opaque {
     /// The name of the wire: `anthropic`, `responses`, `gemini`…
     pub wire: String,
+    /// The server, and the vendor of the model if the server has several. Empty if it is not known: any server then counts
+    /// as the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
     /// The data.
     pub data: Json,
 }
@@ -114,9 +118,14 @@ impl Message {
 }
 
 impl ToolCall {
-    /// Parses the arguments. Blank text counts as no arguments.
+    /// Returns whether the model passed no arguments: some write nothing, others `null`.
+    pub fn has_no_arguments(&self) -> bool {
+        matches!(self.arguments.trim(), "" | "null")
+    }
+
+    /// Parses the arguments. Blank text and `null` count as no arguments.
     pub fn parse_arguments(&self) -> Result<Json, serde_json::Error> {
-        if self.arguments.trim().is_empty() {
+        if self.has_no_arguments() {
             return Ok(Json::Object(Map::new()));
         }
         serde_json::from_str(&self.arguments)

@@ -33,8 +33,9 @@ pub struct OfferedTool {
     pub description: String,
     /// The schema of the arguments, as the provider accepts it. Computed once, because providers cache by its bytes.
     pub schema: Arc<Json>,
-    /// Whether the provider can enforce the schema.
-    pub is_strict: bool,
+    /// The schema that the provider can enforce, if there is one. In it, all parameters are required, and null stands for
+    /// those that are omitted.
+    pub strict_schema: Option<Arc<Json>>,
 }
 
 /// The part of a request that stays the same in a run: everything but the conversation. It can be serialized, so that
@@ -85,7 +86,8 @@ pub struct Settings {
     pub stop: Vec<String>,
     /// The seed for reproducible output.
     pub seed: Option<u64>,
-    /// The amount of reasoning.
+    /// The amount of reasoning: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`, or `default`, which leaves it to
+    /// the provider.
     pub reasoning_effort: Option<String>,
 }
 
@@ -167,8 +169,8 @@ impl Request<'_> {
         let template_tool = |tool: &OfferedTool| TemplateTool {
             name: tool.name.to_string(),
             description: tool.description.clone(),
-            schema: Arc::clone(&tool.schema),
-            is_strict: tool.is_strict,
+            schema: Arc::clone(tool.strict_schema.as_ref().unwrap_or(&tool.schema)),
+            is_strict: tool.strict_schema.is_some(),
         };
         RequestTemplate {
             model: self.model.to_string(),

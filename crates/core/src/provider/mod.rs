@@ -13,10 +13,12 @@ mod google;
 mod ollama;
 mod built_in;
 mod catalog;
+mod server;
 mod model_ref;
 
 pub use catalog::Provider;
 pub use model_ref::{ModelRef, ModelRefError};
 pub use profile::{Backend, BuiltIn, Endpoint, KeyHeader, Profile};
+pub use server::{OutputLimit, Server, ServerProfile};
 pub use usage::Usage;
 pub use wire::Wire;

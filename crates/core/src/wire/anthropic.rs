@@ -1,24 +1,27 @@
 //! Anthropic Messages.
 
+use super::effort::{claude_conflicts, insert_claude};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
 use super::history::{arguments_object, opaque_data, wire_name};
-use super::json::{insert_some, non_empty, parse, text};
+use super::json::{insert_some, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Opaque, ToolCall};
 use crate::message::request::{FinishReason, OfferedTool, Request};
-use crate::provider::Wire;
+use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
 /// The default limit on output tokens, because the provider requires one.
 const MAX_TOKENS: u64 = 4096;
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String, Json> {
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Map<String, Json> {
     let settings = request.settings;
     let mut body = Map::new();
     insert_some(&mut body, "model", Some(request.model.id.as_str()));
-    insert_some(&mut body, "max_tokens", Some(settings.max_tokens.unwrap_or(MAX_TOKENS)));
+    insert_claude(&mut body, &request.model.id, settings, MAX_TOKENS);
+    let conflicts = claude_conflicts(&request.model.id, settings);
+    let is_sent = |name: &str| !conflicts.contains(&name);
     // The provider caches everything up to a hint, of which it accepts four. There is one after the tools, one after the
     // instruction, and one after the conversation if it is likely to continue.
     let hint = json!({ "type": "ephemeral" });
@@ -30,21 +33,17 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String,
         insert_some(last, "cache_control", Some(hint.clone()));
     }
     insert_some(&mut body, "tools", non_empty(tools.into_iter()));
-    let mut messages = messages(request.messages);
+    let mut messages = messages(request.messages, &server.origin(&request.model.id));
     // Writing to the cache costs extra, so a single question is not cached.
     let is_likely_to_continue = !request.tools.is_empty() || messages.len() > 1;
     if let Some(last) = messages.last_mut().filter(|_| is_likely_to_continue).and_then(last_block) {
         insert_some(last, "cache_control", Some(hint));
     }
     insert_some(&mut body, "messages", Some(messages));
-    insert_some(&mut body, "temperature", settings.temperature);
-    insert_some(&mut body, "top_p", settings.top_p);
-    insert_some(&mut body, "top_k", settings.top_k);
+    insert_some(&mut body, "temperature", settings.temperature.filter(|_| is_sent("temperature")));
+    insert_some(&mut body, "top_p", settings.top_p.filter(|_| is_sent("topP")));
+    insert_some(&mut body, "top_k", settings.top_k.filter(|_| is_sent("topK")));
     insert_some(&mut body, "stop_sequences", non_empty(settings.stop.iter().map(String::as_str)));
-    if let Some(effort) = settings.reasoning_effort.as_deref().filter(|effort| *effort != "none") {
-        insert_some(&mut body, "thinking", Some(json!({ "type": "adaptive" })));
-        insert_some(&mut body, "output_config", Some(json!({ "effort": effort })));
-    }
     insert_some(&mut body, "stream", (streaming == Streaming::On).then_some(true));
     body
 }
@@ -60,13 +59,13 @@ struct Turn {
     blocks: Vec<Json>,
 }
 
-fn messages(messages: &[Message]) -> Vec<Json> {
+fn messages(messages: &[Message], origin: &str) -> Vec<Json> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages {
         let turn = match message {
             Message::User { text } => Turn { role: "user", results: Vec::new(), blocks: text_block(text) },
             Message::Assistant { text, calls, opaque } => {
-                let blocks = opaque_blocks(opaque.as_ref(), calls)
+                let blocks = opaque_blocks(opaque.as_ref(), calls, origin)
                     .unwrap_or_else(|| text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect());
                 Turn { role: "assistant", results: Vec::new(), blocks }
             }
@@ -124,8 +123,8 @@ fn id(id: &str) -> String {
 }
 
 /// Returns the blocks of a reply as they were received, if they are known and contain the given calls.
-fn opaque_blocks(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
-    let blocks = opaque_data(opaque, Wire::Anthropic)?.as_array()?;
+fn opaque_blocks(opaque: Option<&Opaque>, calls: &[ToolCall], origin: &str) -> Option<Vec<Json>> {
+    let blocks = opaque_data(opaque, Wire::Anthropic, origin)?.as_array()?;
     let ids = blocks.iter().filter(|block| text(block, "type") == "tool_use").map(|block| text(block, "id"));
     ids.eq(calls.iter().map(|call| call.id.as_str())).then(|| blocks.clone())
 }
@@ -263,6 +262,8 @@ impl AnthropicParser {
         builder.usage.cached_tokens = cached;
         builder.usage.cache_write_tokens = cache_write;
         builder.usage.output_tokens = count("output_tokens");
+        let details = self.usage.get("output_tokens_details");
+        builder.usage.reasoning_tokens = details.map_or(0, |details| number(details, "/thinking_tokens"));
     }
 }
 

@@ -6,6 +6,9 @@ use serde_json::Number;
 use std::borrow::Cow;
 use std::fmt;
 
+/// The largest integer up to which floats represent all of them.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A JSON value. Missing values are [`BorrowedJson::Null`], so that lookups can be chained.
 #[derive(Debug)]
 pub(super) enum BorrowedJson<'t> {
@@ -47,10 +50,13 @@ impl<'t> BorrowedJson<'t> {
         }
     }
 
-    /// Returns the number, if this is a non-negative integer.
+    /// Returns the number, if this is a non-negative integer, even if it is written as `1.0`.
     pub(super) fn integer(&self) -> Option<u64> {
         match self {
-            BorrowedJson::Number(number) => number.as_u64(),
+            BorrowedJson::Number(number) => number.as_u64().or_else(|| {
+                let float = number.as_f64()?;
+                (float.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&float)).then_some(float as u64)
+            }),
             _ => None,
         }
     }

@@ -22,7 +22,16 @@ const TRANSIENT: &[&str] = &[
     "INTERNAL",
     "RESOURCE_EXHAUSTED",
     "DEADLINE_EXCEEDED",
+    "error",
+    "insufficient_system_resource",
+    "network_error",
+    "unavailable_error",
+    "Internal Server Error",
+    "Service Unavailable",
 ];
+
+/// How deep messages are searched for: some contain others as JSON in text.
+const MAX_MESSAGE_DEPTH: usize = 6;
 
 /// The reason why there is no reply.
 ///
@@ -87,8 +96,10 @@ impl WireError {
         match self {
             // Exhausted credit is reported as 429 too, but waiting does not help.
             WireError::Status { kind: Some(kind), .. } if kind == "insufficient_quota" => false,
-            WireError::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
-            WireError::Reply { kind: Some(kind), .. } => TRANSIENT.contains(&kind.as_str()),
+            WireError::Status { status, .. } => is_transient_status(*status),
+            WireError::Reply { kind: Some(kind), .. } => {
+                TRANSIENT.contains(&kind.as_str()) || kind.parse().is_ok_and(is_transient_status)
+            }
             WireError::Reply { kind: None, .. } | WireError::Truncated => true,
             WireError::Malformed { .. } | WireError::Unexpected { .. } => false,
         }
@@ -106,26 +117,107 @@ impl WireError {
 
     /// Returns the error that a reply contains instead of an answer.
     pub(super) fn from_reply(json: &Json) -> Option<Self> {
-        json.get("error").filter(|error| !error.is_null())?;
-        let (kind, message) = error_details(json)?;
-        Some(WireError::Reply { kind, message })
+        let is_error = json.get("object").and_then(Json::as_str) == Some("error");
+        if json.get("error").is_none_or(Json::is_null) && !is_error {
+            return None;
+        }
+        Self::from_body(json)
     }
+
+    /// Returns the error that a body describes, if it does.
+    pub(super) fn from_body(json: &Json) -> Option<Self> {
+        let (kind, message) = error_details(json)?;
+        // A status that is reported after the headers is the only name that the error has.
+        let code = || {
+            let code = json.get("error").unwrap_or(json).get("code")?.as_u64()?;
+            Some(code.to_string())
+        };
+        Some(WireError::Reply { kind: kind.or_else(code), message })
+    }
+
+    /// Returns the error in a field of a stream that is only for errors.
+    pub(super) fn from_field(value: &[u8]) -> Self {
+        let json = serde_json::from_slice(value).ok();
+        json.as_ref()
+            .and_then(Self::from_body)
+            .unwrap_or_else(|| WireError::Reply { kind: None, message: sanitize(&String::from_utf8_lossy(value)) })
+    }
+
+    /// Returns an error with the provider's name for it.
+    pub(super) fn reported(kind: &str, message: &str) -> Self {
+        WireError::Reply { kind: Some(sanitize(kind)), message: sanitize(message) }
+    }
+}
+
+const fn is_transient_status(status: u16) -> bool {
+    matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
 /// Returns the kind and the message of an error in any of the formats that providers and proxies use.
 pub(super) fn error_details(json: &Json) -> Option<(Option<String>, String)> {
     let json = json.get(0).unwrap_or(json);
     let error = match json.get("error").filter(|error| !error.is_null()) {
-        Some(Json::String(message)) => return Some((None, sanitize(message))),
+        Some(Json::String(message)) => return Some((None, sanitize(&message_text(message, 0)))),
         Some(error) => error,
         None => json,
     };
     let kind = ["code", "status", "type"].into_iter().find_map(|key| error.get(key)?.as_str());
-    let message = ["message", "detail"].into_iter().find_map(|key| error.get(key)?.as_str());
+    let message = message(error, 0);
     if kind.is_none() && message.is_none() {
         return None;
     }
-    Some((kind.map(sanitize), sanitize(message.unwrap_or_default())))
+    let mut message = message.unwrap_or_default();
+    if let Some(cause) = upstream_message(error).filter(|cause| *cause != message) {
+        message = if message.is_empty() { cause } else { format!("{message}: {cause}") };
+    }
+    Some((kind.map(sanitize), sanitize(&message)))
+}
+
+/// Returns what a proxy such as OpenRouter says about the error of the provider behind it.
+fn upstream_message(error: &Json) -> Option<String> {
+    let metadata = error.get("metadata")?;
+    let raw = metadata.get("raw").and_then(|raw| describe_json(raw, 0))?;
+    Some(match metadata.get("provider_name").and_then(Json::as_str) {
+        Some(name) => format!("{raw} ({name})"),
+        None => raw,
+    })
+}
+
+/// Returns the message of an object, under any of its names.
+fn message(json: &Json, depth: usize) -> Option<String> {
+    ["message", "detail", "msg", "error", "reason"]
+        .into_iter()
+        .find_map(|key| json.get(key).and_then(|value| describe_json(value, depth)))
+}
+
+/// Describes what may be a message, a list of problems with their places, or an error inside of an error.
+fn describe_json(json: &Json, depth: usize) -> Option<String> {
+    match json {
+        _ if depth > MAX_MESSAGE_DEPTH => None,
+        Json::String(text) if text.trim().is_empty() => None,
+        Json::String(text) => Some(message_text(text, depth)),
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().filter_map(|item| describe_json(item, depth + 1)).collect();
+            (!items.is_empty()).then(|| items.join("; "))
+        }
+        Json::Object(map) => {
+            let Some(message) = message(json, depth + 1) else {
+                return (!map.is_empty()).then(|| json.to_string());
+            };
+            let place = map.get("loc").and_then(Json::as_array).into_iter().flatten();
+            let place: Vec<String> =
+                place.map(|step| step.as_str().map_or_else(|| step.to_string(), str::to_owned)).collect();
+            Some(if place.is_empty() { message } else { format!("`{}`: {message}", place.join(".")) })
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => None,
+    }
+}
+
+/// Returns a text, or what it describes if it is JSON.
+fn message_text(text: &str, depth: usize) -> String {
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    let json: Option<Json> = if is_json { serde_json::from_str(text).ok() } else { None };
+    json.and_then(|json| describe_json(&json, depth + 1)).unwrap_or_else(|| text.to_owned())
 }
 
 /// Truncates a text, and removes control characters that would affect a terminal.

@@ -24,6 +24,15 @@ pub(super) enum Framing {
     Lines,
 }
 
+/// A frame of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frame<'b> {
+    /// The data of an event, or a line.
+    Data(&'b [u8]),
+    /// The value of a field `error`, which some servers send instead of an event.
+    Error(&'b [u8]),
+}
+
 /// Assembles frames from bytes that are split anywhere.
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
@@ -44,7 +53,7 @@ impl FrameDecoder {
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
-        handle: &mut impl FnMut(&[u8]) -> Result<(), WireError>,
+        handle: &mut impl FnMut(Frame<'_>) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -68,7 +77,10 @@ impl FrameDecoder {
     }
 
     /// Passes on what is left at the end of the stream, because some servers do not terminate their last line.
-    pub(super) fn finish(&mut self, handle: &mut impl FnMut(&[u8]) -> Result<(), WireError>) -> Result<(), WireError> {
+    pub(super) fn finish(
+        &mut self,
+        handle: &mut impl FnMut(Frame<'_>) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
         self.end_line(handle)?;
         self.end_line(handle)
     }
@@ -82,18 +94,21 @@ impl FrameDecoder {
         Ok(())
     }
 
-    fn end_line(&mut self, handle: &mut impl FnMut(&[u8]) -> Result<(), WireError>) -> Result<(), WireError> {
+    fn end_line(&mut self, handle: &mut impl FnMut(Frame<'_>) -> Result<(), WireError>) -> Result<(), WireError> {
         let mut buffer = std::mem::take(&mut self.line);
         let is_first = std::mem::take(&mut self.is_first_line);
         let line = buffer.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(&buffer);
         let result = match self.framing {
             Framing::Lines if line.trim_ascii().is_empty() => Ok(()),
-            Framing::Lines => handle(line.trim_ascii()),
-            Framing::Events if line.is_empty() => self.data.take().map_or(Ok(()), |data| handle(&data)),
-            Framing::Events => {
-                self.push_field(line);
-                Ok(())
-            }
+            Framing::Lines => handle(Frame::Data(line.trim_ascii())),
+            Framing::Events if line.is_empty() => self.data.take().map_or(Ok(()), |data| handle(Frame::Data(&data))),
+            Framing::Events => match line.strip_prefix(b"error:") {
+                Some(value) => handle(Frame::Error(value.trim_ascii())),
+                None => {
+                    self.push_field(line);
+                    Ok(())
+                }
+            },
         };
         // Keep the allocation for the next line.
         buffer.clear();

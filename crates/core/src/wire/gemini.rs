@@ -1,5 +1,6 @@
 //! Gemini `generateContent`.
 
+use super::effort::{gemini_thinking, is_before_gemini_3};
 use super::error::WireError;
 use super::framing::Streaming;
 use super::history::{arguments_object, opaque_data, provider_id, wire_name};
@@ -7,8 +8,11 @@ use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
-use crate::provider::Wire;
+use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
+
+/// The documented signature for calls that were not made by this provider.
+const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
     let id = model_id.strip_prefix("models/").unwrap_or(model_id);
@@ -26,12 +30,12 @@ pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
     path
 }
 
-pub(super) fn encode(request: &Request<'_>) -> Map<String, Json> {
+pub(super) fn encode(request: &Request<'_>, server: &Server) -> Map<String, Json> {
     let mut body = Map::new();
     let instruction = request.instruction;
     let has_instruction = !instruction.trim().is_empty();
     insert_some(&mut body, "systemInstruction", has_instruction.then(|| json!({ "parts": [{ "text": instruction }] })));
-    insert_some(&mut body, "contents", Some(contents(request.messages)));
+    insert_some(&mut body, "contents", Some(contents(request, &server.origin(&request.model.id))));
     let tools = non_empty(request.tools.iter().map(tool));
     insert_some(&mut body, "tools", tools.map(|tools| json!([{ "functionDeclarations": tools }])));
     let config = generation_config(request);
@@ -40,7 +44,7 @@ pub(super) fn encode(request: &Request<'_>) -> Map<String, Json> {
 }
 
 fn generation_config(request: &Request<'_>) -> Map<String, Json> {
-    let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort } = request.settings;
+    let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort: _ } = request.settings;
     let mut config = Map::new();
     insert_some(&mut config, "temperature", *temperature);
     insert_some(&mut config, "topP", *top_p);
@@ -48,8 +52,7 @@ fn generation_config(request: &Request<'_>) -> Map<String, Json> {
     insert_some(&mut config, "maxOutputTokens", *max_tokens);
     insert_some(&mut config, "stopSequences", non_empty(stop.iter().map(String::as_str)));
     insert_some(&mut config, "seed", *seed);
-    let thinking = reasoning_effort.as_deref().map(|effort| thinking_config(&request.model.id, effort));
-    insert_some(&mut config, "thinkingConfig", thinking);
+    insert_some(&mut config, "thinkingConfig", gemini_thinking(&request.model.id, request.settings));
     if let Some(schema) = request.returns.filter(|_| supports_answer_schema(request)) {
         insert_some(&mut config, "responseMimeType", Some("application/json"));
         insert_some(&mut config, "responseJsonSchema", Some(schema.clone()));
@@ -59,28 +62,7 @@ fn generation_config(request: &Request<'_>) -> Map<String, Json> {
 
 /// Returns whether a request can contain the schema of the answer. Models before version 3 reject it together with tools.
 pub(super) fn supports_answer_schema(request: &Request<'_>) -> bool {
-    request.tools.is_empty() || !is_before_version_3(&request.model.id)
-}
-
-fn is_before_version_3(model_id: &str) -> bool {
-    let name = model_id.strip_prefix("models/").unwrap_or(model_id);
-    ["gemini-1", "gemini-2"].iter().any(|version| name.starts_with(version))
-}
-
-/// Returns the amount of reasoning. Models before version 3 expect a number of tokens; these are the provider's own
-/// numbers for each effort.
-fn thinking_config(model_id: &str, effort: &str) -> Json {
-    let tokens = match effort {
-        "none" => Some(0),
-        "minimal" | "low" => Some(1024),
-        "medium" => Some(8192),
-        "high" => Some(24_576),
-        _ => None,
-    };
-    match tokens.filter(|_| is_before_version_3(model_id)) {
-        Some(tokens) => json!({ "thinkingBudget": tokens }),
-        None => json!({ "thinkingLevel": effort }),
-    }
+    request.tools.is_empty() || !is_before_gemini_3(&request.model.id)
 }
 
 fn tool(tool: &OfferedTool) -> Json {
@@ -95,14 +77,22 @@ enum Sender {
     Tools,
 }
 
-fn contents(messages: &[Message]) -> Vec<Json> {
+fn contents(request: &Request<'_>, origin: &str) -> Vec<Json> {
+    // The provider rejects a call of another model, which has no signature, without this one.
+    let signature = (!is_before_gemini_3(&request.model.id)).then_some(FOREIGN_SIGNATURE);
     let mut turns: Vec<(Sender, Vec<Json>)> = Vec::new();
-    for message in messages {
+    for message in request.messages {
         let (sender, parts) = match message {
             Message::User { text } => (Sender::User, text_part(text)),
             Message::Assistant { text, calls, opaque } => {
-                let parts = opaque_parts(opaque.as_ref(), calls)
-                    .unwrap_or_else(|| text_part(text).into_iter().chain(calls.iter().map(function_call)).collect());
+                let parts = opaque_parts(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
+                    let mut calls: Vec<Json> = calls.iter().map(function_call).collect();
+                    // Only the first of parallel calls has one.
+                    if let Some(first) = calls.first_mut().and_then(Json::as_object_mut) {
+                        insert_some(first, "thoughtSignature", signature);
+                    }
+                    text_part(text).into_iter().chain(calls).collect()
+                });
                 (Sender::Model, parts)
             }
             Message::Tool { call_id, tool, outcome } => {
@@ -149,8 +139,8 @@ fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
 }
 
 /// Returns the parts of a reply as they were received, if they are known and contain the given calls.
-fn opaque_parts(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
-    let parts = opaque_data(opaque, Wire::Gemini)?.as_array()?;
+fn opaque_parts(opaque: Option<&Opaque>, calls: &[ToolCall], origin: &str) -> Option<Vec<Json>> {
+    let parts = opaque_data(opaque, Wire::Gemini, origin)?.as_array()?;
     let ids =
         parts.iter().filter_map(|part| part.get("functionCall")).map(|call| call.get("id").and_then(Json::as_str));
     ids.eq(calls.iter().map(|call| provider_id(&call.id))).then(|| parts.clone())
@@ -189,7 +179,8 @@ impl GeminiParser {
         if let Some(usage) = event.get("usageMetadata") {
             let thoughts = number(usage, "/thoughtsTokenCount");
             builder.usage = Usage {
-                input_tokens: number(usage, "/promptTokenCount"),
+                input_tokens: number(usage, "/promptTokenCount")
+                    .saturating_add(number(usage, "/toolUsePromptTokenCount")),
                 cached_tokens: number(usage, "/cachedContentTokenCount"),
                 output_tokens: number(usage, "/candidatesTokenCount").saturating_add(thoughts),
                 reasoning_tokens: thoughts,
@@ -204,7 +195,7 @@ impl GeminiParser {
         for part in candidate.get("content").map_or(&[][..], |content| list(content, "parts")) {
             self.parse_part(part, builder);
         }
-        if let Some(reason) = candidate.get("finishReason").and_then(Json::as_str) {
+        if let Some(reason) = candidate.get("finishReason").and_then(Json::as_str).filter(|reason| is_given(reason)) {
             builder.finish = Some(finish_reason(reason));
             builder.is_complete = true;
         }
@@ -242,11 +233,24 @@ fn is_signed(part: &Json) -> bool {
     part.get("thoughtSignature").is_some()
 }
 
+/// Returns whether a reason is more than a placeholder in a reply that is not complete.
+fn is_given(reason: &str) -> bool {
+    !matches!(reason, "" | "FINISH_REASON_UNSPECIFIED")
+}
+
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::Length,
-        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::Filtered,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => FinishReason::Filtered,
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => FinishReason::Malformed,
         other => FinishReason::Other(other.to_owned()),
     }

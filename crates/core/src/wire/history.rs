@@ -3,7 +3,9 @@
 use crate::message::conversation::{Opaque, ToolCall};
 use crate::name::WireName;
 use crate::provider::Wire;
+use crate::types::definition::hash;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 
 /// The key of arguments that are not an object, for wires that only accept objects.
 const RAW: &str = "_raw";
@@ -21,6 +23,17 @@ pub(super) fn provider_id(id: &str) -> Option<&str> {
     (!is_generated).then_some(id)
 }
 
+/// Returns the id of a call as letters and digits of a fixed length, for servers that accept nothing else. Different ids stay
+/// different, as far as that is possible.
+pub(super) fn fixed_length_id(id: &str, length: usize) -> Cow<'_, str> {
+    if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let hash = hash(id.as_bytes());
+    let digits = hash.bytes().rev().filter(u8::is_ascii_alphanumeric).map(char::from);
+    Cow::Owned(digits.chain(std::iter::repeat('0')).take(length).collect())
+}
+
 /// Returns the name of a tool on the wire. Models sometimes call tools with invalid names, for which providers would
 /// reject the whole conversation, so such a name is replaced by a similar one.
 pub(super) fn wire_name(tool: &str) -> String {
@@ -34,18 +47,20 @@ pub(super) fn wire_name(tool: &str) -> String {
 
 /// Returns the arguments of a call as text.
 pub(super) fn arguments_text(call: &ToolCall) -> &str {
-    if call.arguments.trim().is_empty() { "{}" } else { &call.arguments }
+    if call.has_no_arguments() { "{}" } else { &call.arguments }
 }
 
 /// Returns the arguments of a call as an object.
 pub(super) fn arguments_object(arguments: &str) -> Json {
-    if arguments.trim().is_empty() {
+    if matches!(arguments.trim(), "" | "null") {
         return json!({});
     }
     serde_json::from_str(arguments).ok().filter(Json::is_object).unwrap_or_else(|| json!({ RAW: arguments }))
 }
 
-/// Returns the opaque data of a message, if it came over the given wire.
-pub(super) fn opaque_data(opaque: Option<&Opaque>, wire: Wire) -> Option<&Json> {
-    opaque.filter(|opaque| opaque.wire == wire.name()).map(|opaque| &opaque.data)
+/// Returns the opaque data of a message, if it came over the given wire from the given origin.
+pub(super) fn opaque_data<'m>(opaque: Option<&'m Opaque>, wire: Wire, origin: &str) -> Option<&'m Json> {
+    let is_same =
+        |opaque: &&Opaque| opaque.wire == wire.name() && (opaque.origin.is_empty() || opaque.origin == origin);
+    opaque.filter(is_same).map(|opaque| &opaque.data)
 }

@@ -1,8 +1,8 @@
 //! Protocols of providers: requests to bytes, and replies from bytes. Sending them is up to the caller.
 //!
-//! A [`Wire`] is a protocol. [`Wire::encode`] writes a request, always to the same bytes, because providers cache by them.
-//! [`Wire::decode`] reads a whole reply, and [`Wire::stream_decoder`] a streamed one. Callers need not know which wire is
-//! in use:
+//! A [`Wire`] is a protocol, and a [`Codec`] a protocol as a certain server speaks it. [`Codec::encode`] writes a request,
+//! always to the same bytes, because providers cache by them. [`Codec::decode`] reads a whole reply, and
+//! [`Codec::stream_decoder`] a streamed one. Callers need not know which wire is in use:
 //!
 //! - Tools are sent by their [`WireName`](crate::name::WireName), and calls name tools as the agent does. A name that is
 //!   not a tool of the request is left unchanged.
@@ -11,9 +11,12 @@
 //! - Earlier arguments that are not valid JSON never break a request: they are sent unchanged if the wire expects text,
 //!   and as `{"_raw": "…"}` if it expects an object.
 //! - Settings are sent under the names that the wire has for them; [`Wire::unsupported_settings`] lists those that it
-//!   lacks. Reasoning effort becomes adaptive thinking for Anthropic, and a token budget for Gemini before version 3.
-//! - Opaque data is sent back in order and unchanged, but only over the wire that it came from, and only while it
-//!   contains the same calls as the message.
+//!   lacks. Reasoning effort becomes adaptive thinking for Anthropic, and a token budget for Claude before version 4.6 and
+//!   Gemini before version 3.
+//! - Opaque data is sent back in order and unchanged, but only over the wire and to the server that it came from, and only
+//!   while it contains the same calls as the message.
+//! - What compatible servers send is read with tolerance, whoever they are; what they accept depends on the
+//!   [`Server`](crate::provider::Server).
 //!
 //! ```
 //! use patter_core::message::conversation::Message;
@@ -39,6 +42,7 @@ mod json;
 mod borrowed_json;
 mod framing;
 mod history;
+mod effort;
 mod reply;
 mod chat;
 mod responses;
@@ -56,5 +60,6 @@ pub use error::WireError;
 pub use framing::Streaming;
 pub use limit::{ExhaustedLimit, exhausted_limit};
 pub use optional_nulls::remove_optional_nulls;
-pub use retry::{RetryAdvice, ShouldRetry, parse_retry_after, retry_advice};
+pub use protocol::Codec;
+pub use retry::{RetryAdvice, ShouldRetry, parse_retry_after, retry_advice, retry_delay};
 pub use stream::StreamDecoder;

@@ -1,5 +1,6 @@
 //! Ollama chat.
 
+use super::effort::effort;
 use super::error::WireError;
 use super::framing::Streaming;
 use super::history::{arguments_object, opaque_data, wire_name};
@@ -7,14 +8,14 @@ use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, ToolCall, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
-use crate::provider::Wire;
+use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String, Json> {
-    let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort } = request.settings;
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Map<String, Json> {
+    let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort: _ } = request.settings;
     let mut body = Map::new();
     insert_some(&mut body, "model", Some(request.model.id.as_str()));
-    insert_some(&mut body, "messages", Some(messages(request)));
+    insert_some(&mut body, "messages", Some(messages(request, &server.origin(&request.model.id))));
     insert_some(&mut body, "tools", non_empty(request.tools.iter().map(tool)));
     let schema = request.returns.filter(|_| supports_answer_schema(request));
     insert_some(&mut body, "format", schema.cloned());
@@ -26,8 +27,10 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String,
     insert_some(&mut options, "stop", non_empty(stop.iter().map(String::as_str)));
     insert_some(&mut options, "seed", *seed);
     insert_some(&mut body, "options", (!options.is_empty()).then_some(options));
-    let think = reasoning_effort.as_deref().map(|effort| match effort {
+    let think = effort(request.settings).map(|effort| match effort {
         "none" => json!(false),
+        "minimal" => json!("low"),
+        "xhigh" | "max" => json!("high"),
         effort => json!(effort),
     });
     insert_some(&mut body, "think", think);
@@ -45,20 +48,21 @@ fn tool(tool: &OfferedTool) -> Json {
     json!({ "type": "function", "function": function })
 }
 
-fn messages(request: &Request<'_>) -> Vec<Json> {
+fn messages(request: &Request<'_>, origin: &str) -> Vec<Json> {
     let has_instruction = !request.instruction.trim().is_empty();
     let system = has_instruction.then(|| json!({ "role": "system", "content": request.instruction }));
-    system.into_iter().chain(request.messages.iter().map(message)).collect()
+    system.into_iter().chain(request.messages.iter().map(|one| message(one, origin))).collect()
 }
 
-fn message(message: &Message) -> Json {
+fn message(message: &Message, origin: &str) -> Json {
     match message {
         Message::User { text } => json!({ "role": "user", "content": text }),
         Message::Assistant { text, calls, opaque } => {
             let mut body = Map::new();
             insert_some(&mut body, "role", Some("assistant"));
             insert_some(&mut body, "content", Some(text.as_str()));
-            insert_some(&mut body, "thinking", opaque_data(opaque.as_ref(), Wire::Ollama).and_then(Json::as_str));
+            let thinking = opaque_data(opaque.as_ref(), Wire::Ollama, origin).and_then(Json::as_str);
+            insert_some(&mut body, "thinking", thinking);
             insert_some(&mut body, "tool_calls", non_empty(calls.iter().map(tool_call)));
             Json::Object(body)
         }

@@ -1,5 +1,6 @@
 //! The operations of a wire, dispatched to the module of its protocol.
 
+use super::effort::claude_conflicts;
 use super::error::WireError;
 use super::framing::{Framing, Streaming};
 use super::json::is_json;
@@ -7,7 +8,7 @@ use super::reply::{ReplyBuilder, ReplyParser};
 use super::stream::StreamDecoder;
 use super::{anthropic, chat, gemini, ollama, responses};
 use crate::message::request::{Reply, Request, Settings};
-use crate::provider::Wire;
+use crate::provider::{Server, Wire};
 use serde::Serialize;
 
 impl Wire {
@@ -32,36 +33,19 @@ impl Wire {
         }
     }
 
-    /// Writes a request as compact JSON, with keys in a stable order.
+    /// Writes a request to the server of the provider itself.
     pub fn encode(self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
-        match self {
-            Wire::Chat => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Tools)),
-            Wire::ChatFunctions => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Functions)),
-            Wire::Responses => to_bytes(&responses::encode(request, streaming)),
-            Wire::Anthropic => to_bytes(&anthropic::encode(request, streaming)),
-            Wire::Gemini => to_bytes(&gemini::encode(request)),
-            Wire::Ollama => to_bytes(&ollama::encode(request, streaming)),
-        }
+        Codec::new(self, Server::own(request.model.provider)).encode(request, streaming)
     }
 
-    /// Parses a whole reply to a request.
+    /// Parses a whole reply of the server of the provider itself.
     pub fn decode(self, request: &Request<'_>, status: u16, body: &[u8]) -> Result<Reply, WireError> {
-        if !(200..300).contains(&status) {
-            return Err(WireError::from_status(status, body));
-        }
-        if !is_json(body) && !body.is_empty() {
-            return Err(WireError::unexpected(body));
-        }
-        let mut parser = self.reply_parser();
-        let mut builder = ReplyBuilder::new(request);
-        parser.parse_whole(body, &mut builder)?;
-        let opaque = parser.finish(&mut builder);
-        Ok(builder.build(self, opaque))
+        Codec::new(self, Server::own(request.model.provider)).decode(request, status, body)
     }
 
-    /// Returns a decoder for a streamed reply to a request.
+    /// Returns a decoder for a streamed reply of the server of the provider itself.
     pub fn stream_decoder(self, request: &Request<'_>) -> StreamDecoder {
-        StreamDecoder::new(self, self.framing(), self.reply_parser(), ReplyBuilder::new(request))
+        Codec::new(self, Server::own(request.model.provider)).stream_decoder(request)
     }
 
     /// Checks that the beginning of a body can be a list of models.
@@ -69,15 +53,15 @@ impl Wire {
         if is_json(body) { Ok(()) } else { Err(WireError::unexpected(body)) }
     }
 
-    /// Returns the settings that are set but not supported by the wire. They are not sent.
+    /// Returns the settings that are set but not supported by the wire or the model. They are not sent.
     ///
     /// ```
     /// use patter_core::{message::request::Settings, wire::Wire};
     /// let settings = Settings { top_k: Some(40), seed: Some(1), ..Settings::default() };
-    /// assert_eq!(Wire::Anthropic.unsupported_settings(&settings), ["seed"]);
-    /// assert_eq!(Wire::Chat.unsupported_settings(&settings), ["topK"]);
+    /// assert_eq!(Wire::Anthropic.unsupported_settings("claude-opus-4-5", &settings), ["seed"]);
+    /// assert_eq!(Wire::Chat.unsupported_settings("gpt-4o", &settings), ["topK"]);
     /// ```
-    pub fn unsupported_settings(self, settings: &Settings) -> Vec<&'static str> {
+    pub fn unsupported_settings(self, model_id: &str, settings: &Settings) -> Vec<&'static str> {
         let unsupported: &[&str] = match self {
             Wire::Chat | Wire::ChatFunctions => &["topK"],
             Wire::Responses => &["topK", "stop", "seed"],
@@ -85,9 +69,13 @@ impl Wire {
             Wire::Gemini | Wire::Ollama => &[],
         };
         let Settings { temperature: _, top_p: _, top_k, max_tokens: _, stop, seed, reasoning_effort: _ } = settings;
-        let settings = [("topK", top_k.is_some()), ("stop", !stop.is_empty()), ("seed", seed.is_some())];
-        let names = settings.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name);
-        names.filter(|name| unsupported.contains(name)).collect()
+        let settable = [("topK", top_k.is_some()), ("stop", !stop.is_empty()), ("seed", seed.is_some())];
+        let names = settable.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name);
+        let mut names: Vec<_> = names.filter(|name| unsupported.contains(name)).collect();
+        if self == Wire::Anthropic {
+            names.extend(claude_conflicts(model_id, settings));
+        }
+        names
     }
 
     /// Returns whether the schema of the answer is sent to the provider, which then enforces it. Anthropic does not
@@ -117,6 +105,80 @@ impl Wire {
             Wire::Ollama => Framing::Lines,
             Wire::Chat | Wire::ChatFunctions | Wire::Responses | Wire::Anthropic | Wire::Gemini => Framing::Events,
         }
+    }
+}
+
+/// A protocol as a certain server speaks it.
+///
+/// ```
+/// use patter_core::message::request::{Request, Settings};
+/// use patter_core::provider::{Provider, Server};
+/// use patter_core::wire::{Codec, Streaming, Wire};
+/// let model = "OpenAI/mistral-small-latest".parse().unwrap();
+/// let settings = Settings { max_tokens: Some(9), ..Settings::default() };
+/// let request =
+///     Request { model: &model, instruction: "", messages: &[], tools: &[], settings: &settings, returns: None };
+/// let codec = Codec::new(Wire::Chat, Server::new(Provider::OPENAI, "https://api.mistral.ai/v1"));
+/// assert_eq!(
+///     String::from_utf8(codec.encode(&request, Streaming::Off)).unwrap(),
+///     r#"{"model":"mistral-small-latest","messages":[],"max_tokens":9}"#
+/// );
+/// ```
+#[derive(Debug, Clone)]
+pub struct Codec {
+    wire: Wire,
+    server: Server,
+}
+
+impl Codec {
+    /// Returns a codec for a protocol and a server.
+    pub const fn new(wire: Wire, server: Server) -> Self {
+        Self { wire, server }
+    }
+
+    /// Returns the protocol.
+    pub const fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Returns a codec for another protocol of the same server.
+    #[must_use]
+    pub fn with_wire(self, wire: Wire) -> Self {
+        Self { wire, ..self }
+    }
+
+    /// Writes a request as compact JSON, with keys in a stable order.
+    pub fn encode(&self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
+        let server = &self.server;
+        match self.wire {
+            Wire::Chat => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Tools, server)),
+            Wire::ChatFunctions => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Functions, server)),
+            Wire::Responses => to_bytes(&responses::encode(request, streaming, server)),
+            Wire::Anthropic => to_bytes(&anthropic::encode(request, streaming, server)),
+            Wire::Gemini => to_bytes(&gemini::encode(request, server)),
+            Wire::Ollama => to_bytes(&ollama::encode(request, streaming, server)),
+        }
+    }
+
+    /// Parses a whole reply to a request.
+    pub fn decode(&self, request: &Request<'_>, status: u16, body: &[u8]) -> Result<Reply, WireError> {
+        if !(200..300).contains(&status) {
+            return Err(WireError::from_status(status, body));
+        }
+        if !is_json(body) && !body.is_empty() {
+            return Err(WireError::unexpected(body));
+        }
+        let mut parser = self.wire.reply_parser();
+        let mut builder = ReplyBuilder::new(request, &self.server);
+        parser.parse_whole(body, &mut builder)?;
+        let opaque = parser.finish(&mut builder);
+        Ok(builder.build(self.wire, opaque))
+    }
+
+    /// Returns a decoder for a streamed reply to a request.
+    pub fn stream_decoder(&self, request: &Request<'_>) -> StreamDecoder {
+        let builder = ReplyBuilder::new(request, &self.server);
+        StreamDecoder::new(self.wire, self.wire.framing(), self.wire.reply_parser(), builder)
     }
 }
 

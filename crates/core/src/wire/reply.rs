@@ -4,7 +4,7 @@ use super::error::WireError;
 use super::history::generate_id;
 use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
 use crate::message::request::{Delta, FinishReason, Reply, Request};
-use crate::provider::Wire;
+use crate::provider::{Server, Wire};
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -29,6 +29,8 @@ pub(super) struct ReplyBuilder {
     ids: HashSet<String>,
     message_count: usize,
     generated_ids: usize,
+    /// Where opaque data comes from.
+    origin: String,
     text: String,
     calls: Vec<ToolCall>,
     deltas: Vec<Delta>,
@@ -41,7 +43,7 @@ pub(super) struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
-    pub(super) fn new(request: &Request<'_>) -> Self {
+    pub(super) fn new(request: &Request<'_>, server: &Server) -> Self {
         let tools = request.tools.iter().map(|tool| (tool.name.as_str().to_owned(), tool.name.full_name()));
         let calls = request.messages.iter().flat_map(Message::calls);
         Self {
@@ -49,6 +51,7 @@ impl ReplyBuilder {
             ids: calls.map(|call| call.id.clone()).collect(),
             message_count: request.messages.len(),
             generated_ids: 0,
+            origin: server.origin(&request.model.id),
             text: String::new(),
             calls: Vec::new(),
             deltas: Vec::new(),
@@ -63,6 +66,11 @@ impl ReplyBuilder {
     pub(super) fn set_done(&mut self) {
         self.is_complete = true;
         self.is_done = true;
+    }
+
+    /// Returns whether neither text nor a call was received yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.calls.is_empty()
     }
 
     /// Appends text.
@@ -132,7 +140,7 @@ impl ReplyBuilder {
             calls: self.calls,
             finish: self.finish.unwrap_or(FinishReason::Stop),
             usage: self.usage,
-            opaque: opaque.map(|data| Opaque { wire: wire.name().to_owned(), data }),
+            opaque: opaque.map(|data| Opaque { wire: wire.name().to_owned(), origin: self.origin, data }),
         }
     }
 }

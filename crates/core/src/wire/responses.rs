@@ -1,6 +1,7 @@
 //! OpenAI Responses.
 
-use super::chat::is_strict;
+use super::chat::{count_output, is_strict, strict_tools};
+use super::effort::{effort, is_openai_reasoning_model};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
 use super::history::{arguments_text, opaque_data, wire_name};
@@ -8,19 +9,25 @@ use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Request};
-use crate::provider::Wire;
+use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String, Json> {
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Map<String, Json> {
     let settings = request.settings;
-    let effort = settings.reasoning_effort.as_deref();
+    let effort = effort(settings);
+    let origin = server.origin(&request.model.id);
+    let may_be_strict = strict_tools(request, server);
     let mut body = Map::new();
     insert_some(&mut body, "model", Some(request.model.id.as_str()));
     let instruction = request.instruction;
     insert_some(&mut body, "instructions", (!instruction.trim().is_empty()).then_some(instruction));
-    insert_some(&mut body, "input", Some(request.messages.iter().flat_map(items).collect::<Vec<_>>()));
-    insert_some(&mut body, "tools", non_empty(request.tools.iter().map(tool)));
+    insert_some(
+        &mut body,
+        "input",
+        Some(request.messages.iter().flat_map(|message| items(message, &origin)).collect::<Vec<_>>()),
+    );
+    insert_some(&mut body, "tools", non_empty(request.tools.iter().map(|one| tool(one, may_be_strict))));
     insert_some(&mut body, "text", request.returns.map(|schema| {
         json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema) } })
     }));
@@ -31,36 +38,32 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming) -> Map<String,
     insert_some(&mut body, "store", Some(false));
     // Because nothing is stored, reasoning must come with the reply and be sent back. Models that do not reason reject
     // the option.
-    let reasons = effort.is_some() || is_reasoning_model(&request.model.id);
+    let reasons = effort.is_some() || is_openai_reasoning_model(&request.model.id);
     insert_some(&mut body, "include", reasons.then(|| json!(["reasoning.encrypted_content"])));
     insert_some(&mut body, "stream", (streaming == Streaming::On).then_some(true));
     body
 }
 
-/// Returns whether a model reasons, judging by its name: `o3` and `gpt-5.1` do, `gpt-4o` and `gpt-5-chat-latest` do not.
-fn is_reasoning_model(model_id: &str) -> bool {
-    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok());
-    let is_at_least = |prefix: &str, version: u32| model_id.strip_prefix(prefix).and_then(number) >= Some(version);
-    (is_at_least("o", 1) || is_at_least("gpt-", 5)) && !model_id.contains("-chat")
-}
-
-fn tool(tool: &OfferedTool) -> Json {
+fn tool(tool: &OfferedTool, may_be_strict: bool) -> Json {
+    let strict = tool.strict_schema.as_ref().filter(|_| may_be_strict);
     json!({
         "type": "function",
         "name": tool.name.as_str(),
         "description": tool.description,
-        "parameters": *tool.schema,
-        "strict": tool.is_strict,
+        "parameters": **strict.unwrap_or(&tool.schema),
+        "strict": strict.is_some(),
     })
 }
 
-fn items(message: &Message) -> Vec<Json> {
+fn items(message: &Message, origin: &str) -> Vec<Json> {
     match message {
         Message::User { text } => vec![json!({ "role": "user", "content": text })],
-        Message::Assistant { text, calls, opaque } => opaque_items(opaque.as_ref(), calls).unwrap_or_else(|| {
-            let message = (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }));
-            message.into_iter().chain(calls.iter().map(function_call)).collect()
-        }),
+        Message::Assistant { text, calls, opaque } => {
+            opaque_items(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
+                let message = (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }));
+                message.into_iter().chain(calls.iter().map(function_call)).collect()
+            })
+        }
         Message::Tool { call_id, outcome, .. } => {
             vec![json!({ "type": "function_call_output", "call_id": call_id, "output": outcome.text() })]
         }
@@ -68,8 +71,8 @@ fn items(message: &Message) -> Vec<Json> {
 }
 
 /// Returns the items of a reply as they were received, if they are known and contain the given calls.
-fn opaque_items(opaque: Option<&Opaque>, calls: &[ToolCall]) -> Option<Vec<Json>> {
-    let items = opaque_data(opaque, Wire::Responses)?.as_array()?;
+fn opaque_items(opaque: Option<&Opaque>, calls: &[ToolCall], origin: &str) -> Option<Vec<Json>> {
+    let items = opaque_data(opaque, Wire::Responses, origin)?.as_array()?;
     let ids = items.iter().filter(|item| text(item, "type") == "function_call").map(|item| text(item, "call_id"));
     ids.eq(calls.iter().map(|call| call.id.as_str())).then(|| items.clone())
 }
@@ -186,13 +189,14 @@ impl ResponsesParser {
             }
         }
         if let Some(usage) = reply.get("usage").filter(|usage| usage.is_object()) {
-            builder.usage = Usage {
+            let counts = Usage {
                 input_tokens: number(usage, "/input_tokens"),
                 cached_tokens: number(usage, "/input_tokens_details/cached_tokens"),
+                cache_write_tokens: number(usage, "/input_tokens_details/cache_write_tokens"),
                 output_tokens: number(usage, "/output_tokens"),
                 reasoning_tokens: number(usage, "/output_tokens_details/reasoning_tokens"),
-                ..Usage::default()
             };
+            builder.usage = count_output(counts, number(usage, "/total_tokens"));
         }
         let reason = reply.pointer("/incomplete_details/reason").and_then(Json::as_str);
         builder.finish = Some(match (text(reply, "status"), reason) {

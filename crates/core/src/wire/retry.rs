@@ -1,5 +1,6 @@
-//! Headers about retrying.
+//! Headers and bodies about retrying.
 
+use serde_json::Value as Json;
 use std::time::{Duration, SystemTime};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -44,6 +45,23 @@ pub fn retry_advice<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTim
     let delay = header("retry-after-ms").and_then(|text| parse_number(text, 1000.0));
     let delay = delay.or_else(|| parse_retry_after(header("retry-after")?, now));
     RetryAdvice { should_retry, delay }
+}
+
+/// Returns the time to wait that the body of an error asks for, as Google does: `"retryDelay": "34.5s"` in the details.
+///
+/// ```
+/// use patter_core::wire::retry_delay;
+/// use std::time::Duration;
+/// let body = br#"{"error": {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]}}"#;
+/// assert_eq!(retry_delay(body), Some(Duration::from_millis(34_500)));
+/// assert_eq!(retry_delay(b"{}"), None);
+/// ```
+pub fn retry_delay(body: &[u8]) -> Option<Duration> {
+    let json: Json = serde_json::from_slice(body).ok()?;
+    let json = json.get(0).unwrap_or(&json);
+    let details = json.pointer("/error/details")?.as_array()?;
+    let text = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    parse_number(text.strip_suffix('s')?, 1.0)
 }
 
 /// Parses a `retry-after` header: a number of seconds or a date.

@@ -1,14 +1,14 @@
 //! Decoding streamed replies.
 
 use super::error::{EXCERPT_BYTES, WireError};
-use super::framing::{FrameDecoder, Framing};
+use super::framing::{Frame, FrameDecoder, Framing};
 use super::json::{MAX_REPLY_BYTES, is_json, strip_start, too_large};
 use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::request::{Delta, Reply};
 use crate::provider::Wire;
 
-/// The fields of server-sent events, one of which starts a stream. A comment has an empty name.
-const FIELDS: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
+/// The fields of server-sent events, one of which starts a stream. A comment has an empty name, and `error` is an extension.
+const FIELDS: [&[u8]; 6] = [b":", b"data", b"event", b"id", b"retry", b"error"];
 /// The number of bytes that are needed to recognise a field.
 const LONGEST_FIELD: usize = 5;
 
@@ -191,12 +191,17 @@ fn body_kind(framing: Framing, start: &[u8]) -> BodyKind {
     }
 }
 
-fn parse_frame(parser: &mut dyn ReplyParser, builder: &mut ReplyBuilder, frame: &[u8]) -> Result<(), WireError> {
-    if frame.trim_ascii() == b"[DONE]" {
-        builder.set_done();
-        return Ok(());
-    }
-    let result = parser.parse_event(frame, builder);
+fn parse_frame(parser: &mut dyn ReplyParser, builder: &mut ReplyBuilder, frame: Frame<'_>) -> Result<(), WireError> {
+    let result = match frame {
+        // Some servers keep the connection alive with empty data.
+        Frame::Data(data) if data.trim_ascii().is_empty() => Ok(()),
+        Frame::Data(data) if data.trim_ascii() == b"[DONE]" => {
+            builder.set_done();
+            Ok(())
+        }
+        Frame::Data(data) => parser.parse_event(data, builder),
+        Frame::Error(value) => Err(WireError::from_field(value)),
+    };
     // Errors after a complete reply do not invalidate it.
     if builder.is_complete { Ok(()) } else { result }
 }

@@ -77,7 +77,7 @@ fn tools(declarations: &[ToolDeclaration]) -> Vec<OfferedTool> {
         name: WireName::from_full_name(name).unwrap(),
         description: (*description).to_owned(),
         schema: input_schema(&Signature::parse(signature).unwrap(), &Records::default()).into(),
-        is_strict: false,
+        strict_schema: None,
     };
     declarations.iter().map(tool).collect()
 }

@@ -10,9 +10,11 @@ use crate::project::{Environment, ModelsConfig};
 use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::request::{Delta, Reply, Request};
-use patter_core::provider::{KeyHeader, ModelRef, Provider};
+use patter_core::provider::{KeyHeader, ModelRef, Provider, Server};
 use patter_core::text::truncate;
-use patter_core::wire::{ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, retry_advice};
+use patter_core::wire::{
+    Codec, ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, retry_advice, retry_delay,
+};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -49,7 +51,7 @@ pub struct HttpModel {
     base_url: String,
     /// What to check if the base URL is not that of a provider.
     address_hint: String,
-    wire: Wire,
+    codec: Codec,
     /// The time limit of a call, including retries.
     timeout: Duration,
     client: HttpClient,
@@ -105,11 +107,12 @@ impl HttpModel {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
+        let server = Server::new(model.provider, &access.base_url);
         Ok(Self {
             provider: model.provider,
             address_hint: access.address_hint(),
             base_url: access.base_url,
-            wire: access.wire,
+            codec: Codec::new(access.wire, server),
             timeout: access.timeout,
             client: HttpClient::new(reach, |name| environment.get(name)),
             stream_url,
@@ -130,14 +133,14 @@ impl HttpModel {
     pub fn with_wire(mut self, wire: Wire, model: &ModelRef) -> Result<Self, ModelError> {
         let urls = request_urls(&self.base_url, wire, model);
         (self.stream_url, self.whole_url) = urls.ok_or_else(|| self.invalid_base_url())?;
-        self.wire = wire;
+        self.codec = self.codec.with_wire(wire);
         Ok(self)
     }
 
     /// Requests the list of models, which is free, to check that the provider responds and accepts the key. Returns the
     /// status of the response.
     pub async fn probe(&self) -> Result<u16, ModelError> {
-        let url = Url::parse(&format!("{}{}", self.base_url.trim_end_matches('/'), self.wire.models_path()));
+        let url = Url::parse(&format!("{}{}", self.base_url.trim_end_matches('/'), self.codec.wire().models_path()));
         let mut request = HttpRequest::get(url.map_err(|_| self.invalid_base_url())?);
         request.headers = self.headers.clone();
         let network_error = |error: HttpError| self.redact(AttemptError::from_http(&error).error);
@@ -145,7 +148,7 @@ impl HttpModel {
         let status = response.status();
         let (body, _) = response.read_some(MAX_ERROR_BYTES).await.map_err(network_error)?;
         if status.is_success()
-            && let Err(WireError::Unexpected { excerpt }) = self.wire.check_models(&body)
+            && let Err(WireError::Unexpected { excerpt }) = self.codec.wire().check_models(&body)
         {
             return Err(self.redact(self.unexpected_body(response.header(CONTENT_TYPE.as_str()), &excerpt)));
         }
@@ -189,7 +192,7 @@ impl HttpModel {
         sink: Option<&DeltaSink<'_>>,
     ) -> Result<Reply, ModelError> {
         let streaming = if sink.is_some() { Streaming::On } else { Streaming::Off };
-        let body = Bytes::from(self.wire.encode(request, streaming));
+        let body = Bytes::from(self.codec.encode(request, streaming));
         let mut backoff = FIRST_DELAY;
         for attempt in 0..=MAX_RETRIES {
             // Another request may extend the delay meanwhile, so the limiter is asked again. The time limit of the call
@@ -248,9 +251,9 @@ impl HttpModel {
         let Some(sink) = sink else {
             let status = response.status().as_u16();
             let body = response.read(MAX_REPLY_BYTES).await.map_err(|error| AttemptError::from_http(&error))?;
-            return self.wire.decode(request, status, &body).map_err(|error| attempt_error(&error));
+            return self.codec.decode(request, status, &body).map_err(|error| attempt_error(&error));
         };
-        let mut decoder = self.wire.stream_decoder(request);
+        let mut decoder = self.codec.stream_decoder(request);
         // A reply that was shown in part cannot be retracted, so it is not retried.
         let mut is_shown = false;
         let mut is_ended = false;
@@ -350,7 +353,7 @@ impl AttemptError {
             ShouldRetry::Unspecified => failure.may_retry,
         };
         let affects_all = may_retry && (matches!(status, 429 | 529) || advice.delay.is_some());
-        let delay = advice.delay.or(limit.map(|limit| limit.resets_in));
+        let delay = advice.delay.or_else(|| retry_delay(&body)).or(limit.map(|limit| limit.resets_in));
         Self { error: failure.error, may_retry, delay, affects_all }
     }
 

@@ -34,7 +34,7 @@ async fn call_with_sink(
         name: WireName::from_full_name("greetings/sayHello").unwrap(),
         description: "Greets someone".into(),
         schema: schema.into(),
-        is_strict: false,
+        strict_schema: None,
     }];
     let id = "demo".parse().unwrap();
     let settings = Settings::default();

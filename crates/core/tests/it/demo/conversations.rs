@@ -187,7 +187,7 @@ proptest! {
             json!([word]),
             json!(true),
         ] {
-            let tool = OfferedTool { name: WireName::from_full_name(&name).unwrap(), description: word.clone(), schema: schema.into(), is_strict: false };
+            let tool = OfferedTool { name: WireName::from_full_name(&name).unwrap(), description: word.clone(), schema: schema.into(), strict_schema: None };
             let first = ask(&[Message::user(format!("{name} {input}"))], &[tool], None);
             prop_assert!(first.calls.len() <= MAX_CALLS);
         }

@@ -151,7 +151,7 @@ fn values_nested_too_deeply_to_be_saved_are_rejected() {
         run = reload(&run);
         let messages = transcript(run.conversation());
         assert!(messages[2].starts_with(arguments) && messages[3].starts_with(result), "{messages:?}");
-        let opaque = Some(conversation::Opaque { wire: "gemini".into(), data: nested(levels) });
+        let opaque = Some(conversation::Opaque { wire: "gemini".into(), origin: String::new(), data: nested(levels) });
         run.model_replied(Reply { opaque, ..reply(&text, &[], FinishReason::Stop) }, 1, &decide).unwrap();
         let end = "LLMAPIError: the reply is nested more than 100 levels deep";
         let expected = if levels == 100 { answer } else { end };

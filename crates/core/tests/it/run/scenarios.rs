@@ -242,7 +242,7 @@ fn a_malformed_reply_is_retried() {
 #[test]
 fn opaque_provider_data_is_preserved() {
     let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
-    let opaque = conversation::Opaque { wire: "gemini".into(), data: json!({"sig": "x"}) };
+    let opaque = conversation::Opaque { wire: "gemini".into(), origin: "Google".into(), data: json!({"sig": "x"}) };
     let message = Reply { opaque: Some(opaque.clone()), ..reply("", &[("1", "fly", "{}")], FinishReason::Stop) };
     run.model_replied(message, 1, &decide).unwrap();
     assert!(

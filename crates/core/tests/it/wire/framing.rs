@@ -5,7 +5,16 @@ use patter_core::message::request::Delta;
 use patter_core::wire::{Wire, WireError};
 use proptest::prelude::*;
 
-const FILES: [(Wire, &str); 14] = [
+const FILES: [(Wire, &str); 23] = [
+    (Wire::Chat, "../vendors/deepseek.stream"),
+    (Wire::Chat, "../vendors/gemini.stream"),
+    (Wire::Chat, "../vendors/llama-box.stream"),
+    (Wire::Chat, "../vendors/lmstudio.stream"),
+    (Wire::Chat, "../vendors/mistral.stream"),
+    (Wire::Chat, "../vendors/openrouter.stream"),
+    (Wire::Chat, "../vendors/openrouter-502.stream"),
+    (Wire::Chat, "../vendors/perplexity.stream"),
+    (Wire::Chat, "../vendors/vllm.stream"),
     (Wire::Chat, "plain.stream"),
     (Wire::Chat, "calls.stream"),
     (Wire::Chat, "midway.stream"),
@@ -152,6 +161,15 @@ proptest! {
         let _ = wire.decode(&parts.request(), 200, json.to_string().as_bytes());
         let _ = stream(wire, format!("data: {json}\n\n").as_bytes());
         let _ = stream(wire, format!("{json}\n").as_bytes());
+        let _ = stream(wire, format!("error: {json}\n\n").as_bytes());
+    }
+
+    #[test]
+    fn errors_of_any_shape_do_not_panic(json in shapes(), status in 300u16..600) {
+        let body = json.to_string();
+        let error = patter_core::wire::WireError::from_status(status, body.as_bytes());
+        prop_assert!(error.to_string().chars().count() < 2200);
+        let _ = patter_core::wire::retry_delay(body.as_bytes());
     }
 }
 
@@ -188,6 +206,21 @@ fn shapes() -> impl Strategy<Value = serde_json::Value> {
         "finishReason",
         "done",
         "thinking",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "extra_content",
+        "x_groq",
+        "prompt_tokens_details",
+        "total_tokens",
+        "detail",
+        "metadata",
+        "raw",
+        "loc",
+        "details",
+        "retryDelay",
+        "object",
+        "code",
     ];
     let words = [
         "response.output_item.added",
@@ -203,6 +236,11 @@ fn shapes() -> impl Strategy<Value = serde_json::Value> {
         "tool_use",
         "text",
         "message_stop",
+        "error",
+        "stop",
+        "5s",
+        "null",
+        "{\"message\": [{\"msg\": \"x\"}]}",
         "x",
         "",
     ];

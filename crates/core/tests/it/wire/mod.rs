@@ -2,6 +2,7 @@
 
 mod requests;
 mod replies;
+mod vendors;
 mod framing;
 mod optional_nulls;
 mod retry;
@@ -66,7 +67,9 @@ fn offered(name: &str, parameter: &str, is_strict: bool) -> OfferedTool {
         "additionalProperties": false,
     });
     let name = WireName::from_full_name(name).unwrap();
-    OfferedTool { name, description: "Does something.".into(), schema: Arc::new(schema), is_strict }
+    let schema = Arc::new(schema);
+    let strict_schema = is_strict.then(|| Arc::clone(&schema));
+    OfferedTool { name, description: "Does something.".into(), schema, strict_schema }
 }
 
 fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
