@@ -108,7 +108,7 @@ pub(super) fn tags(view: &ReportView) -> Html {
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
     html!(
         "<section id=\"tags\" aria-labelledby=\"tags-h\"><h2 id=\"tags-h\">Pass rate by tag</h2><div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"tags-h\"><table class=\"figures\">\
+         role=\"group\" aria-labelledby=\"tags-h\"><table class=\"figures\">\
          <thead><tr><th scope=\"col\">Tag</th><th scope=\"col\">Cases</th>{}</tr></thead><tbody>{}</tbody></table></div>\
          <p class=\"aside\">Each tag has only some of the cases: differences here are hints, and were not tested.{}</p></section>",
         heads,
@@ -170,7 +170,7 @@ pub(super) fn tools(view: &ReportView) -> Html {
     let change = if is_pair { html!("<th scope=\"col\">Change</th>") } else { Html::default() };
     html!(
         "<section id=\"tools\" aria-labelledby=\"tools-h\"><h2 id=\"tools-h\">Tool calls</h2><div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"tools-h\"><table class=\"figures\">\
+         role=\"group\" aria-labelledby=\"tools-h\"><table class=\"figures\">\
          <thead><tr><th scope=\"col\">Tool</th>{}{}</tr></thead><tbody>{}</tbody></table></div>\
          <p class=\"aside\">{} in total.</p></section>",
         heads,

@@ -71,7 +71,9 @@ pub(super) fn cases(view: &ReportView) -> Html {
     }
     if without_transcripts > 0 && without_transcripts < ranked.len() {
         let cases = plural(without_transcripts, "case");
-        notes.push(format!("{cases} have no transcripts here, to keep the page small; the JSON report has all of them."));
+        notes.push(format!(
+            "{cases} have no transcripts here, to keep the page small; the JSON report has all of them."
+        ));
     }
     let notes: Html = notes.iter().map(|note| html!("<p class=\"note\">{}</p>", note)).collect();
     let only_some = match later.len() {
@@ -173,7 +175,9 @@ fn head(view: &ReportView, figures: &[Figure]) -> Html {
         )
     });
     let columns = view.report.arms.iter().map(|_| {
-        let figures = figures.iter().map(|figure| html!("<th scope=\"col\" role=\"columnheader\" class=\"n\">{}</th>", figure.name));
+        let figures = figures
+            .iter()
+            .map(|figure| html!("<th scope=\"col\" role=\"columnheader\" class=\"n\">{}</th>", figure.name));
         html!("<th scope=\"col\" role=\"columnheader\" class=\"r\">result</th>{}", figures.collect::<Html>())
     });
     html!(
@@ -193,7 +197,8 @@ fn row(view: &ReportView, number: usize, case: &CaseView, figures: &[Figure], tr
     };
     let cells: Html = (0..case.arms.len()).map(|arm| cells(view, case, arm, figures)).collect();
     let columns = figures.len() + 1;
-    let reasons: Vec<Option<String>> = case.arms.iter().map(|runs| runs.iter().find_map(|trial| failure_reason(trial))).collect();
+    let reasons: Vec<Option<String>> =
+        case.arms.iter().map(|runs| runs.iter().find_map(|trial| failure_reason(trial))).collect();
     let reasons = match reasons.iter().any(Option::is_some) {
         false => Html::default(),
         true => {
@@ -201,9 +206,11 @@ fn row(view: &ReportView, number: usize, case: &CaseView, figures: &[Figure], tr
                 let reason = shorten(reason.as_deref().unwrap_or_default(), REASON);
                 html!("<td role=\"cell\" colspan=\"{}\" data-arm=\"{}\">{}</td>", columns, arm.name, reason)
             });
-            html!("<tr role=\"row\" class=\"why\"><td role=\"cell\"></td>{}</tr>", cells.collect::<Html>())
+            html!("<tr role=\"row\" class=\"why\">{}</tr>", cells.collect::<Html>())
         }
     };
+    // The head of the row stands beside the reasons, too.
+    let span = if reasons.is_empty() { html!("") } else { html!(" rowspan=\"2\"") };
     let details = match transcripts.is_empty() {
         true => Html::default(),
         false => html!(
@@ -215,9 +222,10 @@ fn row(view: &ReportView, number: usize, case: &CaseView, figures: &[Figure], tr
         ),
     };
     html!(
-        "<tbody role=\"rowgroup\" id=\"case-{}\"><tr role=\"row\"><th scope=\"row\" role=\"rowheader\"><a href=\"#case-{}\">{}</a>{}\
+        "<tbody role=\"rowgroup\" id=\"case-{}\"><tr role=\"row\"><th scope=\"row\" role=\"rowheader\"{}><a href=\"#case-{}\">{}</a>{}\
          <p>{}{}</p></th>{}</tr>{}{}</tbody>",
         number,
+        span,
         number,
         case.info.id,
         tags,
@@ -289,9 +297,16 @@ fn sort_key(case: &CaseView, figure: fn(&Trial) -> Option<f64>) -> Option<f64> {
     if case.arms.len() > 1 { others.reduce(f64::max) } else { first }
 }
 
-/// Escapes JSON so that it cannot end the element that contains it.
+/// Escapes JSON so that it can neither end the element that contains it nor be taken for markup.
 fn escape_script(json: &str) -> String {
-    json.replace('<', "\\u003c")
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' | '>' | '&' | '\'' => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 /// Returns why a trial did not pass, with the check that failed.

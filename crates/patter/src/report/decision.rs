@@ -7,8 +7,10 @@ use std::cmp::Ordering;
 /// pass rates are known to be practically equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// The arm is better.
+    /// The arm is better, and not worse in any metric by an amount that matters.
     Switch,
+    /// The arm is more correct, but worse in other metrics.
+    AtAPrice,
     /// The baseline is better.
     Keep,
     /// Both are practically equal in every metric.
@@ -67,10 +69,10 @@ impl<'c> ArmDecision<'c> {
             }
             Advice::Unclear if findings.is_empty() => self.open_question(),
             Advice::Unclear => format!("`{arm}` {findings}. {}", self.open_question()),
-            Advice::Switch | Advice::Keep | Advice::TradeOff if self.is_equally_correct() => {
+            Advice::Switch | Advice::AtAPrice | Advice::Keep | Advice::TradeOff if self.is_equally_correct() => {
                 format!("`{arm}` is as correct as `{baseline}`: it {findings}.")
             }
-            Advice::Switch | Advice::Keep | Advice::TradeOff => format!("`{arm}` {findings}."),
+            Advice::Switch | Advice::AtAPrice | Advice::Keep | Advice::TradeOff => format!("`{arm}` {findings}."),
         }
     }
 
@@ -91,39 +93,54 @@ pub(super) fn decisions(comparison: &Comparison) -> Vec<ArmDecision<'_>> {
     comparison.summaries.iter().map(|summary| ArmDecision::new(comparison, &summary.arm)).collect()
 }
 
-/// Returns the arm to switch to: of those that are better than the baseline, the one with the highest pass rate.
+/// Returns the arm to prefer to the baseline: of those with nearly the highest pass rate, the one that is worse in the
+/// fewest metrics.
 pub(super) fn preferred<'d, 'c>(decisions: &'d [ArmDecision<'c>]) -> Option<&'d ArmDecision<'c>> {
     let rate = |decision: &ArmDecision| decision.pass().and_then(|pass| pass.arm_mean).unwrap_or(0.0);
+    let margin = |decision: &ArmDecision| decision.pass().map(|pass| pass.margin).unwrap_or(0.0);
     let losses = |decision: &ArmDecision| decision.with_conclusion(Conclusion::Worse).count();
-    let candidates = decisions.iter().filter(|decision| decision.advice == Advice::Switch);
+    let candidates =
+        || decisions.iter().filter(|decision| matches!(decision.advice, Advice::Switch | Advice::AtAPrice));
+    let highest = candidates().map(rate).fold(0.0, f64::max);
+    let near = candidates().filter(|decision| rate(decision) >= highest - margin(decision));
     // The first of several that are equal.
-    candidates.reduce(|best, next| match rate(next).total_cmp(&rate(best)).then(losses(best).cmp(&losses(next))) {
+    near.reduce(|best, next| match losses(best).cmp(&losses(next)).then(rate(next).total_cmp(&rate(best))) {
         Ordering::Greater => next,
         Ordering::Equal | Ordering::Less => best,
     })
+}
+
+/// Returns whether a metric is the same in every case.
+pub(super) fn is_identical(contrast: &Contrast) -> bool {
+    contrast.effect.is_some() && contrast.counts.same == contrast.counts.cases
 }
 
 fn advise(contrasts: &[&Contrast]) -> Advice {
     let Some(pass) = contrasts.iter().find(|contrast| contrast.kind == MetricKind::Pass) else {
         return Advice::Unmeasured;
     };
-    match (pass.verdict.conclusion, pass.verdict.relevance) {
-        (Conclusion::Better, _) => return Advice::Switch,
-        (Conclusion::Worse, _) => return Advice::Keep,
-        (Conclusion::Unmeasured, _) => return Advice::Unmeasured,
-        (Conclusion::Unclear, Relevance::Negligible) => {}
-        (Conclusion::Unclear, Relevance::Relevant | Relevance::Unknown) => return Advice::Unclear,
-    }
     let has = |conclusion| contrasts.iter().any(|contrast| contrast.verdict.conclusion == conclusion);
-    match (has(Conclusion::Better), has(Conclusion::Worse)) {
-        (true, true) => Advice::TradeOff,
-        (true, false) => Advice::Switch,
-        (false, true) => Advice::Keep,
-        (false, false) if contrasts.iter().all(|contrast| contrast.verdict.relevance == Relevance::Negligible) => {
-            Advice::Tie
-        }
-        (false, false) => Advice::Unclear,
+    let is_price = |contrast: &&Contrast| {
+        contrast.verdict.conclusion == Conclusion::Worse && contrast.verdict.relevance != Relevance::Negligible
+    };
+    match (pass.verdict.conclusion, pass.verdict.relevance) {
+        (Conclusion::Better, _) if contrasts.iter().any(is_price) => Advice::AtAPrice,
+        (Conclusion::Better, _) => Advice::Switch,
+        (Conclusion::Worse, _) => Advice::Keep,
+        (Conclusion::Unmeasured, _) => Advice::Unmeasured,
+        (Conclusion::Unclear, Relevance::Relevant | Relevance::Unknown) => Advice::Unclear,
+        (Conclusion::Unclear, Relevance::Negligible) => match (has(Conclusion::Better), has(Conclusion::Worse)) {
+            (true, true) => Advice::TradeOff,
+            (true, false) => Advice::Switch,
+            (false, true) => Advice::Keep,
+            (false, false) if contrasts.iter().all(|contrast| is_equal(contrast)) => Advice::Tie,
+            (false, false) => Advice::Unclear,
+        },
     }
+}
+
+fn is_equal(contrast: &Contrast) -> bool {
+    contrast.verdict.relevance == Relevance::Negligible || is_identical(contrast)
 }
 
 /// Returns the claim about an arm, without its subject.

@@ -4,9 +4,9 @@
 //! much and twice as much are equally far from no difference. A metric that is compared by difference is drawn relative to
 //! the mean of the baseline. The plot is a table, so that each figure is also text.
 
-use super::decision::ArmDecision;
+use super::decision::{ArmDecision, is_identical};
 use super::html::{Html, html};
-use super::number::{digits, display_scale, effect, effect_range, percent, signed, value};
+use super::number::{digits, display_scale, effect, effect_range, mean, percent, signed};
 use super::summary::finding;
 use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance};
 
@@ -32,20 +32,22 @@ pub(super) fn forest(comparison: &Comparison, decisions: &[ArmDecision]) -> Html
     let is_multiple = decisions.len() > 1;
     let metrics = decisions.first().map(|first| first.contrasts.len()).unwrap_or(0);
     // Grouped by metric, so that the arms can be compared with one another.
-    let ordered = || {
-        (0..metrics).flat_map(|metric| decisions.iter().filter_map(move |arm| arm.contrasts.get(metric).copied()))
-    };
+    let ordered =
+        || (0..metrics).flat_map(|metric| decisions.iter().filter_map(move |arm| arm.contrasts.get(metric).copied()));
     let mut body = Html::default();
     for axis in [AxisKind::Points, AxisKind::Ratio] {
-        let rows: Vec<(&Contrast, Option<Reading>)> =
-            ordered().filter(|contrast| axis.has(contrast)).map(|contrast| (contrast, Reading::new(contrast))).collect();
+        let rows: Vec<(&Contrast, Option<Reading>)> = ordered()
+            .filter(|contrast| axis.has(contrast))
+            .map(|contrast| (contrast, Reading::new(contrast)))
+            .collect();
         if rows.is_empty() {
             continue;
         }
         let scale = Axis::new(axis, rows.iter().filter_map(|(_, reading)| *reading));
         for (contrast, reading) in &rows {
             let plot = reading.map_or(Html::default(), |reading| row_plot(contrast, reading, &scale));
-            body.push(&row(contrast, &plot, is_multiple));
+            let is_first = decisions.first().is_some_and(|first| first.arm == contrast.arm);
+            body.push(&row(contrast, &plot, is_multiple.then_some(is_first)));
         }
         if rows.iter().any(|(_, reading)| reading.is_some()) {
             body.push(&html!(
@@ -55,11 +57,7 @@ pub(super) fn forest(comparison: &Comparison, decisions: &[ArmDecision]) -> Html
         }
     }
     let head = match decisions {
-        [only] => html!(
-            "<span class=\"arm\">{}</span> → <span class=\"arm\">{}</span>",
-            comparison.baseline,
-            only.arm
-        ),
+        [only] => html!("<span class=\"arm\">{}</span> → <span class=\"arm\">{}</span>", comparison.baseline, only.arm),
         _ => html!("<span class=\"arm\">{}</span> → arm", comparison.baseline),
     };
     html!(
@@ -76,18 +74,27 @@ pub(super) fn forest(comparison: &Comparison, decisions: &[ArmDecision]) -> Html
     )
 }
 
-fn row(contrast: &Contrast, plot: &Html, is_multiple: bool) -> Html {
-    let arm = if is_multiple { html!(" <span class=\"arm\">{}</span>", contrast.arm) } else { Html::default() };
-    let mean = |mean: Option<f64>| mean.map_or_else(|| "–".to_owned(), |mean| value(contrast, mean));
-    let difference = contrast.effect.map_or_else(|| html!("–"), |estimate| {
-        let interval = estimate.interval.map_or(Html::default(), |interval| {
-            html!(" <span class=\"quiet\">{}</span>", effect_range(contrast, interval.low, interval.high))
-        });
-        html!("<b>{}</b>{}", effect(contrast, estimate.value), interval)
-    });
+/// Returns the row of a metric; of several arms, `is_first` says whether it is the first arm with this metric.
+fn row(contrast: &Contrast, plot: &Html, is_first: Option<bool>) -> Html {
+    let arm = match is_first {
+        Some(_) => html!(" <span class=\"arm\">{}</span>", contrast.arm),
+        None => Html::default(),
+    };
+    let class = if is_first == Some(true) { "first" } else { "" };
+    let mean = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| mean(contrast, value));
+    let difference = contrast.effect.map_or_else(
+        || html!("–"),
+        |estimate| {
+            let interval = estimate.interval.map_or(Html::default(), |interval| {
+                html!(" <span class=\"quiet\">{}</span>", effect_range(contrast, interval.low, interval.high))
+            });
+            html!("<b>{}</b>{}", effect(contrast, estimate.value), interval)
+        },
+    );
     html!(
-        "<tr role=\"row\"><th scope=\"row\" role=\"rowheader\">{}{}</th><td role=\"cell\" class=\"means\">{} → {}</td>\
+        "<tr role=\"row\" class=\"{}\"><th scope=\"row\" role=\"rowheader\">{}{}</th><td role=\"cell\" class=\"means\">{} → {}</td>\
          <td role=\"cell\" class=\"plot\">{}</td><td role=\"cell\" class=\"change\">{}</td><td role=\"cell\">{}</td></tr>",
+        class,
         contrast.metric.name,
         arm,
         mean(contrast.baseline_mean),
@@ -183,7 +190,9 @@ impl Axis {
     fn label(&self, distance: f64) -> String {
         match self.kind {
             AxisKind::Points => signed(distance),
-            AxisKind::Ratio if self.reach.exp() < 2.5 => format!("{}%", signed(((distance.exp() - 1.0) * 100.0).round())),
+            AxisKind::Ratio if self.reach.exp() < 2.5 => {
+                format!("{}%", signed(((distance.exp() - 1.0) * 100.0).round()))
+            }
             AxisKind::Ratio => format!("{}×", digits((distance.exp() * 100.0).round() / 100.0)),
         }
     }
@@ -222,6 +231,7 @@ fn row_plot(contrast: &Contrast, reading: Reading, axis: &Axis) -> Html {
         (Conclusion::Better, _) => "better",
         (Conclusion::Worse, _) => "worse",
         (_, Relevance::Negligible) => "equal",
+        _ if is_identical(contrast) => "equal",
         _ => "unclear",
     };
     let line = reading.ends.map_or(Html::default(), |(low, high)| {

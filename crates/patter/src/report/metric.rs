@@ -119,9 +119,12 @@ fn amount(contrast: &Contrast, size: f64) -> String {
 /// A row of the table of results: its name, and how to format the value of an arm.
 type Line<'l> = (&'l str, &'l dyn Fn(&ArmSummary) -> Option<String>);
 
-/// Returns the results of each arm.
-pub(super) fn totals(view: &ReportView, heading: &str) -> Html {
+/// Returns the results of each arm; empty if there is only one, whose results are at the top.
+pub(super) fn totals(view: &ReportView) -> Html {
     let report = view.report;
+    if report.arms.len() < 2 {
+        return Html::default();
+    }
     let arms: Vec<ArmSummary> = (0..report.arms.len()).map(|arm| summarize(view.runs(arm))).collect();
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
     let lines: [Line; 9] = [
@@ -144,11 +147,10 @@ pub(super) fn totals(view: &ReportView, heading: &str) -> Html {
         html!("<tr><th scope=\"row\">{}</th>{}</tr>", name, cells.collect::<Html>())
     });
     html!(
-        "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">{}</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+        "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">Results by arm</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" \
          aria-labelledby=\"totals-h\"><table class=\"figures\">\
          <thead><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div><p class=\"aside\">Pass rates have 95% confidence \
          intervals, in which each case counts once. Failed runs have no latency; – means unknown.</p></section>",
-        heading,
         heads,
         rows.collect::<Html>()
     )

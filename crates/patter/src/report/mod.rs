@@ -37,9 +37,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// ```
 pub fn html(report: &Report) -> String {
     let view = ReportView::new(report);
-    let totals = if report.arms.len() > 1 { "Results by arm" } else { "Results" };
     let sections = [
-        ("totals", totals, metric::totals(&view, totals)),
+        ("totals", "Results", metric::totals(&view)),
         ("cases", "Cases", cases::cases(&view)),
         ("metrics", "Details", metric::contrasts(&view)),
         ("latency", "Latency", breakdown::latency(&view)),

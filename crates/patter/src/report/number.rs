@@ -66,16 +66,23 @@ pub(super) fn dollars(amount: f64) -> String {
     }
 }
 
-/// Formats the mean of a metric.
-pub(super) fn value(contrast: &Contrast, value: f64) -> String {
+/// Formats the mean of a metric, without a unit that the name of the metric implies.
+pub(super) fn mean(contrast: &Contrast, value: f64) -> String {
     let metric = &contrast.metric;
     match (metric.kind, metric.unit.as_str()) {
         (MetricKind::Pass, _) => percent(value),
         (_, "ms") => duration(value),
         (_, "") if metric.name == "cost" => dollars(value),
-        (_, "") => digits(value),
         (_, "tokens") => count(value.round().max(0.0) as u64),
-        (_, unit) => format!("{}\u{a0}{unit}", digits(value)),
+        _ => digits(value),
+    }
+}
+
+/// Formats a value of a metric with its unit.
+pub(super) fn value(contrast: &Contrast, value: f64) -> String {
+    match contrast.metric.unit.as_str() {
+        "" | "ms" | "tokens" => mean(contrast, value),
+        unit => format!("{}\u{a0}{unit}", mean(contrast, value)),
     }
 }
 
@@ -90,7 +97,7 @@ pub(super) fn effect(contrast: &Contrast, effect: f64) -> String {
     if contrast.metric.name == "cost" && contrast.kind == MetricKind::Difference {
         return signed_dollars(effect);
     }
-    let scaled = display_scale(contrast.kind, effect);
+    let scaled = rounded(contrast.kind, effect);
     let unit = match contrast.kind {
         MetricKind::Pass if digits(scaled.abs()) == "1" => "\u{a0}point",
         MetricKind::Pass => "\u{a0}points",
@@ -109,9 +116,15 @@ pub(super) fn effect_range(contrast: &Contrast, low: f64, high: f64) -> String {
         }
         kind => {
             let unit = if kind == MetricKind::Ratio { "%" } else { "" };
-            format!("{}{unit} to {}{unit}", signed(display_scale(kind, low)), signed(display_scale(kind, high)))
+            format!("{}{unit} to {}{unit}", signed(rounded(kind, low)), signed(rounded(kind, high)))
         }
     }
+}
+
+/// Returns an effect on the scale of the page. Points and percentages have at most one decimal, unless they are small.
+fn rounded(kind: MetricKind, effect: f64) -> f64 {
+    let scaled = display_scale(kind, effect);
+    if kind == MetricKind::Difference || scaled.abs() < 1.0 { scaled } else { (scaled * 10.0).round() / 10.0 }
 }
 
 fn multiple(ratio: f64) -> String {

@@ -1,14 +1,17 @@
 //! The first screen: what to do, why, and how sure that is.
 
-use super::decision::{Advice, ArmDecision, decisions, preferred};
+use super::decision::{Advice, ArmDecision, decisions, is_identical, preferred};
 use super::forest::forest;
 use super::html::{Html, html, prose};
 use super::number::{count, digits, dollars, duration, percent, plural, timestamp};
 use super::svg;
-use super::transcript::mark;
+use super::transcript::{mark, shorten};
 use super::view::ReportView;
 use crate::experiment::{ArmSummary, ReportKind, summarize};
-use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, Relevance, Stopping};
+use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance, Stopping};
+
+/// The number of characters of the reason why runs have no answer.
+const REASON: usize = 200;
 
 /// Returns the title, what to know before reading the results, and the results.
 pub(super) fn header(view: &ReportView) -> Html {
@@ -57,15 +60,13 @@ fn banners(view: &ReportView) -> Html {
     }
     let failed = view.report.arms.iter().enumerate().filter_map(|(index, arm)| {
         let failed = view.runs(index).filter(|trial| trial.failure.is_some()).count();
-        (failed > 0).then(|| {
-            let runs = plural(view.runs(index).count(), "run");
-            let message = view.common_failure(index).map(|message| format!(", most often: {message}"));
-            format!("{} of {runs} of `{}`{}", count(failed as u64), arm.name, message.unwrap_or_default())
-        })
+        let runs = plural(view.runs(index).count(), "run");
+        (failed > 0).then(|| format!("{} of {runs} of `{}`", count(failed as u64), arm.name))
     });
     let failed: Vec<String> = failed.collect();
-    if !failed.is_empty() {
-        banners.push(banner("Runs without an answer", &format!("{}.", failed.join("; "))));
+    if let Some(message) = view.common_failure() {
+        let message = shorten(message, REASON);
+        banners.push(banner("Runs without an answer", &format!("{}; most often: {message}.", failed.join(", "))));
     }
     banners.into_iter().collect()
 }
@@ -88,7 +89,8 @@ fn compared(view: &ReportView, comparison: &Comparison) -> Html {
     let explained = preferred.or_else(|| if let [only] = decisions.as_slice() { Some(only) } else { None });
     let explained = explained.map_or(Html::default(), |decision| reasons(decision, &comparison.baseline));
     let others = decisions.iter().filter(|decision| preferred.is_some_and(|preferred| preferred.arm != decision.arm));
-    let untested = match others.filter(|decision| decision.advice == Advice::Switch).count() {
+    let untested = match others.filter(|decision| matches!(decision.advice, Advice::Switch | Advice::AtAPrice)).count()
+    {
         0 => Html::default(),
         _ => html!(
             "<p class=\"caution\">Each arm was compared with <code>{}</code>, not with the other arms.</p>",
@@ -109,8 +111,12 @@ fn compared(view: &ReportView, comparison: &Comparison) -> Html {
 /// Returns the advice in a few words.
 fn headline(baseline: &str, decisions: &[ArmDecision], preferred: Option<&ArmDecision>) -> Html {
     let all = |advice: Advice| decisions.iter().all(|decision| decision.advice == advice);
-    if let Some(preferred) = preferred {
-        return html!("Switch to <code>{}</code>", preferred.arm);
+    match preferred {
+        Some(ArmDecision { advice: Advice::AtAPrice, arm, .. }) => {
+            return html!("<code>{}</code> is more correct, at a price", arm);
+        }
+        Some(preferred) => return html!("Switch to <code>{}</code>", preferred.arm),
+        None => {}
     }
     if all(Advice::Keep) {
         return html!("Keep <code>{}</code>", baseline);
@@ -135,6 +141,7 @@ fn arm_of<'c>(decisions: &[ArmDecision<'c>]) -> &'c str {
 /// Returns how an agent has changed since an earlier report.
 fn change_headline(decisions: &[ArmDecision]) -> Html {
     match decisions.first().map(|decision| decision.advice) {
+        Some(Advice::AtAPrice) => html!("More correct than the baseline, at a price"),
         Some(Advice::Switch) => html!("Better than the baseline"),
         Some(Advice::Keep) => html!("Worse than the baseline"),
         Some(Advice::Tie) => html!("Practically equal to the baseline"),
@@ -147,17 +154,16 @@ fn change_headline(decisions: &[ArmDecision]) -> Html {
 /// Explains the advice on an arm, with caveats.
 fn reasons(decision: &ArmDecision, baseline: &str) -> Html {
     let mut notes: Vec<String> = Vec::new();
-    let found = |contrast: &&&Contrast| {
-        matches!(contrast.verdict.conclusion, Conclusion::Better | Conclusion::Worse)
-    };
+    let found = |contrast: &&&Contrast| matches!(contrast.verdict.conclusion, Conclusion::Better | Conclusion::Worse);
     for note in decision.contrasts.iter().filter(found).flat_map(|contrast| &contrast.verdict.notes) {
         let note = note.to_string();
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
-    let notes = notes.iter().map(|note| html!("<p class=\"caution\">{}.</p>", note));
-    html!("<p class=\"because\">{}</p>{}", prose(&decision.explain(baseline)), notes.collect::<Html>())
+    let notes: Vec<String> = notes.iter().map(|note| format!("{note}.")).collect();
+    let notes = if notes.is_empty() { Html::default() } else { html!("<p class=\"caution\">{}</p>", notes.join(" ")) };
+    html!("<p class=\"because\">{}</p>{}", prose(&decision.explain(baseline)), notes)
 }
 
 /// Returns the pass rates of two arms, and how many cases were won and lost.
@@ -195,6 +201,9 @@ pub(super) fn finding(contrast: &Contrast) -> Html {
         (Conclusion::Better, _) => ("better", "▲", "better"),
         (Conclusion::Worse, _) => ("worse", "▼", "worse"),
         (Conclusion::Unclear, Relevance::Negligible) => ("equal", "=", "equal"),
+        (Conclusion::Unclear, _) if is_identical(contrast) && contrast.kind != MetricKind::Pass => {
+            ("equal", "=", "identical")
+        }
         (Conclusion::Unclear, _) => ("unclear", "?", "unclear"),
         (Conclusion::Unmeasured, _) => ("unclear", "–", "not measured"),
     };
@@ -220,7 +229,8 @@ fn evaluated(view: &ReportView) -> Html {
 
 /// Returns the figures of an arm.
 fn figures(all: &ArmSummary, rate: f64) -> Html {
-    let interval = all.pass_interval.map(|Interval { low, high }| format!("95% CI {} to {}", percent(low), percent(high)));
+    let interval =
+        all.pass_interval.map(|Interval { low, high }| format!("95% CI {} to {}", percent(low), percent(high)));
     let p95 = all.latency_p95_ms.map(|ms| format!("95th percentile {}", duration(ms as f64)));
     let answered = (all.runs - all.failed).max(1) as f64;
     let cost = all.cost.map(|cost| format!("{cost} in total"));
@@ -229,6 +239,7 @@ fn figures(all: &ArmSummary, rate: f64) -> Html {
         ("latency", all.latency_p50_ms.map(|ms| duration(ms as f64)), p95),
         ("tokens per run", (all.tokens > 0).then(|| count((all.tokens as f64 / answered).round() as u64)), None),
         ("cost per run", all.cost.map(|cost| dollars(cost.dollars() / answered)), cost),
+        ("model calls per run", Some(digits(all.model_calls as f64 / answered)), None),
         ("tool calls per run", (all.tool_calls > 0).then(|| digits(all.tool_calls as f64 / answered)), None),
     ];
     let figures = figures.into_iter().filter_map(|(name, figure, note)| {

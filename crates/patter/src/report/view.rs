@@ -53,10 +53,11 @@ impl<'r> ReportView<'r> {
         self.cases.iter().filter_map(move |case| case.arms.get(arm)).flatten().copied()
     }
 
-    /// Returns the most frequent message of the failed runs of an arm.
-    pub(super) fn common_failure(&self, arm: usize) -> Option<&'r str> {
+    /// Returns the most frequent message of failed runs.
+    pub(super) fn common_failure(&self) -> Option<&'r str> {
         let mut messages: IndexMap<&str, usize> = IndexMap::new();
-        for failure in self.runs(arm).filter_map(|trial| trial.failure.as_ref()) {
+        let runs = (0..self.report.arms.len()).flat_map(|arm| self.runs(arm));
+        for failure in runs.filter_map(|trial| trial.failure.as_ref()) {
             *messages.entry(failure.message.as_str()).or_default() += 1;
         }
         let most = messages.values().copied().max()?;

@@ -32,6 +32,61 @@ fn evaluation_page() {
     insta::assert_snapshot!(markup(&html(&sample::evaluation(3))));
 }
 
+/// The first line of each kind of page says what to do.
+#[test]
+fn first_screen_decides() {
+    let between = |page: &str, start: &str, end: &str| {
+        let parts = page.split(start).skip(1).map(|rest| rest.split(end).next().unwrap().to_owned());
+        parts.collect::<Vec<String>>()
+    };
+    let summaries = gallery::reports().into_iter().map(|(name, report)| {
+        let page = html(&report);
+        let (header, _) = page.split_once("</header>").unwrap();
+        let parts = [
+            ("banner", "banner"),
+            ("verdict", "verdict"),
+            ("because", "because"),
+            ("caution", "caution"),
+            ("rates", "rates"),
+        ];
+        let lines = parts.into_iter().flat_map(|(class, label)| {
+            let found = between(header, &format!("<p class=\"{class}\">"), "</p>");
+            found.into_iter().map(move |line| format!("  {label}: {}\n", plain(&line)))
+        });
+        let counts = between(header, "<ul><li class=\"won\">", "</ul>");
+        let counts = counts.iter().map(|counts| format!("  counts: {}\n", plain(&counts.replace("</li>", " "))));
+        format!("{name}\n{}", lines.chain(counts).collect::<String>())
+    });
+    insta::assert_snapshot!(summaries.collect::<String>());
+}
+
+/// Returns the text of markup.
+fn plain(markup: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for character in markup.chars() {
+        match character {
+            '<' => is_tag = true,
+            '>' => is_tag = false,
+            _ if !is_tag => text.push(character),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Columns have the same width under each arm: every row has the same cells.
+#[test]
+fn rows_of_cases_have_the_same_columns() {
+    let page = html(&sample::comparison(40, 1));
+    let rows: Vec<&str> = page.split("<tbody role=\"rowgroup\" id=\"case-").skip(1).collect();
+    assert_eq!(rows.len(), 40);
+    for row in rows {
+        let (first, _) = row.split_once("</tr>").unwrap();
+        assert_eq!((first.matches("class=\"r\"").count(), first.matches("class=\"n\"").count()), (2, 6), "{first}");
+    }
+}
+
 #[test]
 fn empty_report_is_a_page() {
     for kind in [ReportKind::Eval, ReportKind::Ab] {
@@ -66,7 +121,7 @@ fn data_is_never_markup() {
         let (_, body) = page.split_once("</style>").unwrap();
         assert!(body.contains("&lt;script&gt;alert(&#39;2&#39;)"));
         for (tag, times) in
-            [("<script", 1), ("</script", 1), ("<style", 0), ("</style", 0), ("<img", 0), ("</textarea", 0)]
+            [("<script", 3), ("</script", 3), ("<style", 0), ("</style", 0), ("<img", 0), ("</textarea", 0)]
         {
             assert_eq!(body.matches(tag).count(), times, "{tag}");
         }

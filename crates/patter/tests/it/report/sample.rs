@@ -55,6 +55,13 @@ pub(super) fn comparison(cases: usize, repeats: u32) -> Report {
 
 /// Returns a comparison of arms.
 pub(super) fn compared(cases: usize, repeats: u32, arms: &[ArmShape]) -> Report {
+    let mut report = without_comparison(cases, repeats, arms);
+    compare(&mut report);
+    report
+}
+
+/// Returns the runs of arms.
+pub(super) fn without_comparison(cases: usize, repeats: u32, arms: &[ArmShape]) -> Report {
     let mut report = Report::new("Support agent: a shorter prompt and the new order tool", ReportKind::Ab);
     let infos = arms.iter().enumerate().map(|(index, shape)| match index {
         0 => arm(shape.name, "unchanged", "a0c1f2"),
@@ -74,7 +81,6 @@ pub(super) fn compared(cases: usize, repeats: u32, arms: &[ArmShape]) -> Report 
             }
         }
     }
-    compare(&mut report);
     report.judges = vec![JudgeInfo {
         name: "judge.gram".to_owned(),
         agent: "judge".to_owned(),
