@@ -8,7 +8,7 @@ use super::svg;
 use super::transcript::{mark, shorten};
 use super::view::ReportView;
 use crate::experiment::{ArmSummary, ReportKind, summarize};
-use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance, Stopping};
+use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance};
 
 /// The number of characters of the reason why runs have no answer.
 const REASON: usize = 200;
@@ -42,20 +42,17 @@ pub(super) fn header(view: &ReportView) -> Html {
 
 /// Returns what limits the results: missing runs, an early end, and runs without an answer.
 fn banners(view: &ReportView) -> Html {
-    let report = view.report;
     let planned = view.planned();
-    let done = report.trials.len() - view.unlisted;
-    let is_anytime =
-        report.comparison.as_ref().is_some_and(|comparison| comparison.options.stopping == Stopping::Anytime);
+    let done = view.done();
     let mut banners = Vec::new();
     if done < planned {
         let amount = format!("{} of {} ran", count(done as u64), plural(planned, "planned run"));
-        banners.push(match is_anytime {
-            true => banner(
+        banners.push(match view.is_interrupted() {
+            true => banner("Incomplete", &format!("{amount}. The results are preliminary.")),
+            false => banner(
                 "Stopped early",
                 &format!("{amount}. The tests and intervals allow for stopping as soon as the result is clear."),
             ),
-            false => banner("Incomplete", &format!("{amount}. The results are preliminary.")),
         });
     }
     let failed = view.report.arms.iter().enumerate().filter_map(|(index, arm)| {
@@ -99,7 +96,8 @@ fn compared(view: &ReportView, comparison: &Comparison) -> Html {
     };
     let tallies: Html = decisions.iter().map(|decision| tally(comparison, decision)).collect();
     html!(
-        "<p class=\"verdict\">{}</p>{}{}<div class=\"tallies\">{}</div>{}",
+        "<p class=\"verdict\">{}{}</p>{}{}<div class=\"tallies\">{}</div>{}",
+        if view.is_interrupted() { "So far: " } else { "" },
         headline,
         explained,
         untested,
@@ -155,15 +153,16 @@ fn change_headline(decisions: &[ArmDecision]) -> Html {
 fn reasons(decision: &ArmDecision, baseline: &str) -> Html {
     let mut notes: Vec<String> = Vec::new();
     let found = |contrast: &&&Contrast| matches!(contrast.verdict.conclusion, Conclusion::Better | Conclusion::Worse);
+    let explained = decision.explain(baseline);
     for note in decision.contrasts.iter().filter(found).flat_map(|contrast| &contrast.verdict.notes) {
         let note = note.to_string();
-        if !notes.contains(&note) {
+        if !notes.contains(&note) && !explained.contains(&note) {
             notes.push(note);
         }
     }
     let notes: Vec<String> = notes.iter().map(|note| format!("{note}.")).collect();
     let notes = if notes.is_empty() { Html::default() } else { html!("<p class=\"caution\">{}</p>", notes.join(" ")) };
-    html!("<p class=\"because\">{}</p>{}", prose(&decision.explain(baseline)), notes)
+    html!("<p class=\"because\">{}</p>{}", prose(&explained), notes)
 }
 
 /// Returns the pass rates of two arms, and how many cases were won and lost.

@@ -3,6 +3,7 @@
 use super::svg::quantile;
 use crate::experiment::{CaseInfo, Report, Trial};
 use indexmap::IndexMap;
+use patter_core::stats::Stopping;
 use std::collections::HashMap;
 
 /// A report with its trials indexed by case and arm.
@@ -46,6 +47,18 @@ impl<'r> ReportView<'r> {
     /// Returns the number of planned runs.
     pub(super) fn planned(&self) -> usize {
         (self.report.cases.len() * self.report.arms.len()).saturating_mul(self.report.repeats as usize)
+    }
+
+    /// Returns the number of planned runs that have a result.
+    pub(super) fn done(&self) -> usize {
+        self.report.trials.len() - self.unlisted
+    }
+
+    /// Returns whether runs are missing, although the experiment could not stop early.
+    pub(super) fn is_interrupted(&self) -> bool {
+        let comparison = self.report.comparison.as_ref();
+        self.done() < self.planned()
+            && !comparison.is_some_and(|comparison| comparison.options.stopping == Stopping::Anytime)
     }
 
     /// Iterates over the trials of an arm.

@@ -28,13 +28,13 @@ pub(super) fn reports() -> Vec<(&'static str, Report)> {
     vec![
         ("loser", compared(30, 1, &[perfect, loser])),
         ("winner", compared(60, 1, &[ArmShape { missed: 45, ..TODAY }, winner])),
-        ("tie", compared(300, 1, &[perfect, twin])),
+        ("tie", compared(150, 1, &[perfect, twin])),
         ("unclear", compared(40, 2, &[TODAY, SHORTER])),
         ("two-cases", compared(2, 1, &[TODAY, dear])),
         ("three-arms", compared(60, 1, &[ArmShape { missed: 40, ..TODAY }, SHORTER, dear])),
         ("five-arms", {
             let arms = ["b", "c", "d", "e"].map(|name| ArmShape { name, ..SHORTER });
-            compared(30, 7, &[TODAY, arms[0], arms[1], arms[2], arms[3]])
+            compared(12, 7, &[TODAY, arms[0], arms[1], arms[2], arms[3]])
         }),
         ("errors", compared(40, 1, &[TODAY, broken])),
         ("interrupted", interrupted),
