@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     cli.color().write_global();
+    setup::raise_file_limit();
+    // Without it, the system ends the program at the limit of file sizes, as it does with any other.
+    let _ = setup::outlive_file_size_limit();
     let command = cli.verb.command();
     let result = logging::init(cli.verbose).and_then(|()| command.run());
     exit(result, command.error_format())

@@ -1,9 +1,10 @@
 //! `patter resume`: resumes an interrupted run.
 
 use super::Command;
-use crate::error::{CommandResult, ErrorFormat, Outcome};
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::session::{RunOptions, SessionName, TerminalApprover, listener};
+use crate::setup::{Toolset, until_stopped};
 use crate::ui;
 use clap::Args;
 use serde_json::json;
@@ -55,7 +56,8 @@ impl Command for Resume {
         let id = open.session.id().map(|id| id.to_string()).unwrap_or_default();
         let _ = name.set(id.clone());
         if self.abandon {
-            open.toolset.runtime.block_on(open.session.abandon())?;
+            let Toolset { runtime, stop, .. } = &open.toolset;
+            until_stopped(runtime, stop, open.session.abandon()).ok_or_else(CommandError::interrupted)??;
             match format {
                 RunFormat::Text => ui::status(&format!("abandoned the run of session {id}"))?,
                 RunFormat::Json => ui::print(&format!("{:#}\n", json!({"session": id, "abandoned": true})))?,

@@ -1,4 +1,4 @@
-//! `patter sessions`: lists, shows, exports, forks and removes sessions.
+//! `patter sessions`: lists, shows, exports, forks, removes and backs up sessions.
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-/// List, show, fork, export and delete sessions
+/// List, show, fork, export, delete and back up sessions
 ///
 /// Sessions are stored with the project, by default in `.patter/sessions.db`. A session is named by its id, by the start
 /// of it, or as `latest`.
@@ -28,7 +28,8 @@ use std::path::PathBuf;
                         patter sessions show latest\n  \
                         patter sessions export 20261115-1930 --format recording -o bug.jsonl\n  \
                         patter sessions fork latest --at 4\n  \
-                        patter sessions rm 20261115-1930")]
+                        patter sessions rm 20261115-1930\n  \
+                        patter sessions backup sessions-monday.db")]
 pub(crate) struct Sessions {
     #[command(subcommand)]
     action: Option<Action>,
@@ -91,6 +92,16 @@ enum Action {
         #[command(flatten)]
         format: FormatOption<DataFormat>,
     },
+    /// Copy all sessions to a new file, while they are in use
+    ///
+    /// The copy is a session store of its own, as of one moment: `--store FILE` uses it. Copying `sessions.db` itself is not
+    /// enough, because the latest entries are in `sessions.db-wal`.
+    Backup {
+        /// File to create
+        file: PathBuf,
+        #[command(flatten)]
+        format: FormatOption<DataFormat>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -117,9 +128,12 @@ impl Command for Sessions {
     fn error_format(&self) -> ErrorFormat {
         match &self.action {
             None => self.list_format().error_format(),
-            Some(Action::Show { format, .. } | Action::Fork { format, .. } | Action::Rm { format, .. }) => {
-                self.or_own(format).error_format()
-            }
+            Some(
+                Action::Show { format, .. }
+                | Action::Fork { format, .. }
+                | Action::Rm { format, .. }
+                | Action::Backup { format, .. },
+            ) => self.or_own(format).error_format(),
             Some(Action::Export { format, .. }) => format.format.error_format(),
         }
     }
@@ -157,6 +171,14 @@ impl Command for Sessions {
                 if self.or_own(format) == DataFormat::Json {
                     let removed: Vec<_> = removed.iter().map(SessionId::as_str).collect();
                     ui::print(&format!("{:#}\n", json!({"removed": removed})))?;
+                }
+            }
+            Some(Action::Backup { file, format }) => {
+                runtime.block_on(store.back_up(file))?;
+                let file = file.display().to_string();
+                match self.or_own(format) {
+                    DataFormat::Text => ui::status(&format!("copied all sessions to `{}`", escape(&file)))?,
+                    DataFormat::Json => ui::print(&format!("{:#}\n", json!({"file": file})))?,
                 }
             }
         }
@@ -231,7 +253,7 @@ async fn fork(store: &dyn Store, text: &str, at: Option<usize>, id: Option<&str>
     };
     let entries = fork_log(&log, &from, messages);
     let new = NewSession::new(id.clone(), &stored.summary.agent, &stored.summary.title).forked_from(from);
-    store.create(new, now_ms()).await?.append(&entries, SessionState::Idle, now_ms()).await?;
+    store.create(new.with_entries(entries, SessionState::Idle), now_ms()).await?;
     Ok(id)
 }
 

@@ -118,7 +118,7 @@ impl From<LogError> for CommandError {
 
 impl From<JournalError> for CommandError {
     fn from(error: JournalError) -> Self {
-        Self::new(STORE, error.to_string())
+        Self::new(STORE, error.to_string()).with_hint_if(error.hint)
     }
 }
 

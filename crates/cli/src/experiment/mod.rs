@@ -14,7 +14,7 @@ pub(crate) use text::{ab_text, comparison_text, eval_text};
 use crate::argument::{parse_model, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
-use crate::setup::{Rules, Setup, ToolSources, split_agent};
+use crate::setup::{Rules, Setup, ToolSources, Toolset, max_runs, split_agent, until_stopped};
 use crate::ui;
 use crate::ui::Progress;
 use crate::ui::style::DIM;
@@ -29,6 +29,7 @@ use patter::project::ServerSelection;
 use patter::provider::ModelRef;
 use patter::stats::{CompareOptions, Stopping};
 use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
+use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,8 +154,9 @@ impl ExperimentOptions {
         let series = Arc::new(Series { arms, cases, judges, command_checks });
         let plan = self.plan(question, &series);
         let (store, temporary) = self.open_store(&setup)?;
+        let concurrency = self.possible_concurrency()?;
         let runtime = &setup.toolset.runtime;
-        let (stored, end) = runtime.block_on(self.perform(&series, plan, Arc::clone(&store), &setup, question))?;
+        let (stored, end) = runtime.block_on(self.perform(&series, plan, Arc::clone(&store), &setup, question, concurrency))?;
         let is_stored = temporary.is_none();
         if is_stored {
             ui::status(&format!("{DIM}experiment {}{DIM:#}", stored.id()))?;
@@ -205,8 +207,23 @@ impl ExperimentOptions {
                 (StoreLocation::Sqlite(folder.path().join("sessions.db")), Some(folder))
             }
         };
-        let store = setup.toolset.runtime.block_on(store::open(&location))?;
+        let Toolset { runtime, stop, .. } = &setup.toolset;
+        let store = until_stopped(runtime, stop, store::open(&location)).ok_or_else(CommandError::interrupted)??;
         Ok((store, temporary))
+    }
+
+    /// Returns how many runs are performed at once: as many as asked for, unless the system does not allow so many files.
+    fn possible_concurrency(&self) -> io::Result<NonZeroU32> {
+        match max_runs() {
+            Some((possible, files)) if possible < self.concurrency => {
+                ui::warning(&format!(
+                    "running {possible} at once instead of {}: only {files} open files are allowed (`ulimit -n`)",
+                    self.concurrency
+                ))?;
+                Ok(possible)
+            }
+            _ => Ok(self.concurrency),
+        }
     }
 
     async fn perform(
@@ -216,9 +233,11 @@ impl ExperimentOptions {
         store: Arc<dyn Store>,
         setup: &Setup,
         question: &Question<'_>,
-    ) -> Result<(StoredTrials, SeriesEnd), StoredTrialsError> {
-        let mut stored = self.begin_or_resume(plan, store).await?;
-        let pace = Throttle { concurrency: self.concurrency, interval: self.rate };
+        concurrency: NonZeroU32,
+    ) -> Result<(StoredTrials, SeriesEnd), CommandError> {
+        let begun = setup.toolset.stop.run_until_cancelled(self.begin_or_resume(plan, store)).await;
+        let mut stored = begun.ok_or_else(CommandError::interrupted)??;
+        let pace = Throttle { concurrency, interval: self.rate };
         let mut progress = Progress::new(stored.plan().planned_trials().len(), stored.trials().len());
         let names: Vec<_> = stored.plan().arms.iter().map(|arm| arm.name.clone()).collect();
         let mut compared_at = 0;

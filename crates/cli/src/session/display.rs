@@ -52,7 +52,7 @@ pub(crate) fn finish_run(
     cost: Option<Cost>,
     session: Option<&str>,
 ) -> CommandResult {
-    let failure = failure(run);
+    let failure = failure(run, session);
     match format {
         RunFormat::Text => {
             ui::print("\n")?;
@@ -70,21 +70,27 @@ pub(crate) fn finish_run(
     failure.map_or(Ok(Outcome::Success), Err)
 }
 
-fn failure(run: &Run) -> Option<CommandError> {
+fn failure(run: &Run, session: Option<&str>) -> Option<CommandError> {
     match run.outcome() {
         Some(run::RunOutcome::Answer { .. }) => None,
         Some(run::RunOutcome::Failed(failure)) => {
             let hint = match failure.kind {
-                FailureKind::ModelCalls => Some("raise the limit with --max-turns"),
+                FailureKind::ModelCalls => Some("raise the limit with --max-turns".to_owned()),
+                FailureKind::Store => session.map(unsaved_hint),
                 _ => None,
             };
-            Some(run_failure(failure.kind.name(), &failure.to_string(), hint))
+            Some(run_failure(failure.kind.name(), &failure.to_string(), hint.as_deref()))
         }
         Some(run::RunOutcome::Cancelled) | None => {
             let kind = ErrorKind::Named { name: "Cancelled", code: INTERRUPTED };
             Some(CommandError::new(kind, "the run was stopped"))
         }
     }
+}
+
+/// Returns what is left of a run that could not be saved to its end, and how to continue.
+pub(crate) fn unsaved_hint(session: &str) -> String {
+    format!("`patter sessions show {session}` shows what was saved; `patter resume {session}` continues from there")
 }
 
 fn summary(run: &Run, cost: Option<Cost>, session: Option<&str>) -> String {

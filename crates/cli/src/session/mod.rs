@@ -6,7 +6,7 @@ mod store;
 mod transcript;
 
 pub(crate) use approve::TerminalApprover;
-pub(crate) use display::{SessionName, finish_run, listener};
+pub(crate) use display::{SessionName, finish_run, listener, unsaved_hint};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, summary_json};
 
@@ -14,7 +14,7 @@ use crate::argument::{parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::logging::log_event;
-use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent};
+use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent, until_stopped};
 use crate::ui::style::DIM;
 use crate::{ui, unsupported};
 use clap::Args;
@@ -30,6 +30,7 @@ use patter::store::{SessionId, Store, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 /// How an agent is run.
@@ -80,6 +81,11 @@ impl TurnLimits {
             limits.deadline_ms = Some(patter::text::milliseconds(timeout));
         }
     }
+
+    /// Returns when a turn that starts now has to end.
+    fn deadline(self) -> Option<Instant> {
+        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    }
 }
 
 /// The choice of a session.
@@ -126,8 +132,9 @@ impl RunOptions {
     ) -> Result<OpenSession, CommandError> {
         let (file, name) = split_agent(agent);
         let prepared = self.prepare(&[file], name)?;
-        let store = prepared.open_store(&self.store, session.needs_store())?;
-        let opened = prepared.toolset.runtime.block_on(prepared.open_session(session, store.clone()))?;
+        let deadline = self.limits.deadline();
+        let store = prepared.open_store(&self.store, session.needs_store(), deadline)?;
+        let opened = prepared.wait_for_store(deadline, prepared.open_session(session, store.clone()))?;
         self.connect(prepared, opened, store, listener, approver)
     }
 
@@ -161,7 +168,7 @@ impl RunOptions {
         options.model = options.model.or_else(|| source.model.as_ref().and_then(|model| model.parse().ok()));
         let prepared = options.prepare(&paths, name.as_deref())?;
         // A store is bound to the runtime that opened it.
-        let (session, store) = prepared.toolset.runtime.block_on(async {
+        let (session, store) = prepared.wait_for_store(self.limits.deadline(), async {
             let environment = &prepared.toolset.environment;
             let store = self.store.connect(prepared.root.as_deref(), &prepared.config, environment).await?;
             let session = Session::open(Arc::clone(&prepared.agents), Arc::clone(&store), &id).await?;
@@ -254,13 +261,8 @@ impl OpenSession {
         run: Result<Run, SessionError>,
         compiled: &CompiledAgent,
     ) -> CommandResult {
-        let run = run?;
         let id = self.session.id().map(|id| id.to_string());
-        let outcome = finish_run(format, &run, compiled.bindings_hash(), self.tally.cost(), id.as_deref())?;
-        if let Some(error) = self.toolset.runtime.block_on(self.session.save_error()) {
-            ui::warning(&format!("the end of this conversation was not saved: {error}"))?;
-        }
-        Ok(outcome)
+        finish_run(format, &run?, compiled.bindings_hash(), self.tally.cost(), id.as_deref())
     }
 }
 
@@ -278,13 +280,19 @@ struct PreparedAgent {
 
 impl PreparedAgent {
     /// Opens the store. A session without a store is not saved, which is an error only if one was asked for.
-    fn open_store(&self, option: &StoreOption, is_needed: bool) -> Result<Option<Arc<dyn Store>>, CommandError> {
+    fn open_store(
+        &self,
+        option: &StoreOption,
+        is_needed: bool,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Arc<dyn Store>>, CommandError> {
         let root = self.root.as_deref();
         let Some(location) = option.location(root, &self.config, &self.toolset.environment)? else {
             return if is_needed { Err(option.disabled()) } else { Ok(None) };
         };
         debug!(%location, "opening the store of sessions");
-        match self.toolset.runtime.block_on(patter::store::open(&location)) {
+        let opened = async { Ok::<_, CommandError>(patter::store::open(&location).await) };
+        match self.wait_for_store(deadline, opened)? {
             Ok(store) => Ok(Some(store)),
             Err(error) if option.is_given() || is_needed => Err(error.into()),
             Err(error) => {
@@ -292,6 +300,31 @@ impl PreparedAgent {
                 Ok(None)
             }
         }
+    }
+
+    /// Waits for the store, until a signal stops the program, and no longer than a turn may take.
+    fn wait_for_store<T, E>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, CommandError>
+    where
+        CommandError: From<E>,
+    {
+        let limited = async {
+            match deadline {
+                Some(deadline) => timeout_at(deadline, work).await.ok(),
+                None => Some(work.await),
+            }
+        };
+        let Toolset { runtime, stop, .. } = &self.toolset;
+        let done = until_stopped(runtime, stop, limited).ok_or_else(CommandError::interrupted)?;
+        let late = || {
+            let message = "the session store did not answer within the time limit of the turn";
+            CommandError::new(ErrorKind::named("StoreError"), message)
+                .with_hint("check the store with `patter doctor`, or raise --timeout")
+        };
+        Ok(done.ok_or_else(late)??)
     }
 
     async fn open_session(

@@ -1,10 +1,12 @@
 //! The project that a command works on: its files, its configuration and its tools.
 
+mod limit;
 mod rules;
 mod signal;
 
+pub(crate) use limit::{max_runs, raise_file_limit};
 pub(crate) use rules::Rules;
-pub(crate) use signal::{Turn, stop_signal, until_stopped};
+pub(crate) use signal::{Turn, outlive_file_size_limit, stop_signal, until_stopped};
 
 use crate::error::CommandError;
 use crate::file::check_readable;

@@ -4,7 +4,7 @@ use crate::error::INTERRUPTED;
 use patter::tool::CancellationToken;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Waits for work, or returns nothing when a signal stops the program. Dropping the work cleans up what it started, which
@@ -15,6 +15,14 @@ pub(crate) fn until_stopped<T>(
     work: impl Future<Output = T>,
 ) -> Option<T> {
     runtime.block_on(stop.run_until_cancelled(work))
+}
+
+/// Lets writes beyond the limit of file sizes (`ulimit -f`) fail, where the system would end the program by a signal. The
+/// programs of tools are not affected: a handler, unlike an ignored signal, is not inherited.
+pub(crate) fn outlive_file_size_limit() -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(|_| ())
 }
 
 /// The current turn of a conversation. Ctrl-C stops the turn first, and the program only if no turn is running.

@@ -2,7 +2,7 @@
 
 use super::call::{PendingCall, Slot};
 use super::save::{MAX_DEPTH, is_too_deep};
-use super::{Limits, Run, RunError, RunFailure, RunOutcome, State};
+use super::{FailureKind, Limits, Run, RunError, RunFailure, RunOutcome, State};
 use crate::message::conversation::{Message, ToolOutcome, Usage};
 
 impl Run {
@@ -64,6 +64,15 @@ impl Run {
         self.advance_clock(now);
         self.end(RunOutcome::Failed(failure));
         Ok(())
+    }
+
+    /// Fails the run because it cannot be saved. Unlike other failures, this one also replaces the outcome of a run that has
+    /// ended: an answer that is not kept is not an answer.
+    pub fn fail_unsaved(&mut self, message: String, now: u64) {
+        if self.ensure_running().is_ok() {
+            self.advance_clock(now);
+        }
+        self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::Store, message }));
     }
 
     /// Advances the clock and ends the run if its deadline has passed. Without ticks, the deadline is only checked before

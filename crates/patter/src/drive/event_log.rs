@@ -98,6 +98,16 @@ impl EventLog {
         events
     }
 
+    /// Returns the event of a run that has ended.
+    pub(crate) fn finished(run: &Run) -> RunEventKind {
+        RunEventKind::Finished {
+            error: FailureReport::from_run(run),
+            model_calls: run.model_calls(),
+            response: run.response(),
+            usage: run.usage(),
+        }
+    }
+
     /// Returns the events of a run that failed for a reason outside of it.
     pub(crate) fn failure(&mut self, run: &Run) -> Vec<RunEventKind> {
         let mut events = Vec::new();
@@ -139,12 +149,7 @@ impl EventLog {
             }
             Step::Done(_) if !self.is_finished => {
                 self.is_finished = true;
-                events.push(RunEventKind::Finished {
-                    error: FailureReport::from_run(run),
-                    model_calls: run.model_calls(),
-                    response: run.response(),
-                    usage: run.usage(),
-                });
+                events.push(Self::finished(run));
             }
             Step::CallModel { .. } | Step::CallTools { .. } | Step::Done(_) => {}
         }

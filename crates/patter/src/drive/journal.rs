@@ -1,5 +1,6 @@
 //! The journal: where the events of a run are saved.
 
+use crate::store::StoreError;
 use crate::tool::BoxFuture;
 use patter_core::run::Run;
 use patter_core::session::LogEntry;
@@ -10,6 +11,12 @@ pub trait Journal: Send + Sync {
     /// Appends entries, all or none. Once this returns, they survive the end of the process. The run waits for it before
     /// every step that cannot be undone, and fails if it fails.
     fn append(&self, entries: Vec<LogEntry>) -> BoxFuture<'_, Result<(), JournalError>>;
+
+    /// Returns once all appended entries survive a power cut too. The run waits for it before calls that must not be
+    /// repeated.
+    fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Returns the run of a called agent that was under way when the process ended.
     fn unfinished_run(&self, path: &[String]) -> Option<Run> {
@@ -31,5 +38,23 @@ pub trait Journal: Send + Sync {
 
 /// An error saving a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("cannot save the run: {0}")]
-pub struct JournalError(pub String);
+#[error("cannot save the run: {message}")]
+pub struct JournalError {
+    /// The cause.
+    pub message: String,
+    /// How to fix it.
+    pub hint: Option<String>,
+}
+
+impl JournalError {
+    /// Returns an error without a hint.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+}
+
+impl From<StoreError> for JournalError {
+    fn from(error: StoreError) -> Self {
+        Self { message: error.to_string(), hint: error.hint() }
+    }
+}

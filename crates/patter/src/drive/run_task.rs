@@ -45,6 +45,9 @@ impl Driver {
     }
 }
 
+/// How long saving may take after the run was stopped or its time was up.
+const SAVE_GRACE: Duration = Duration::from_secs(1);
+
 /// A run being driven.
 struct RunTask<'d> {
     driver: &'d Driver,
@@ -95,6 +98,9 @@ impl<'d> RunTask<'d> {
         );
         self.start(start);
         self.perform_steps().await;
+        if let Some(listener) = self.driver.listener.as_ref().filter(|_| self.run.outcome().is_some()) {
+            emit(listener, self.compiled.name(), self.run.depth(), EventLog::finished(&self.run));
+        }
         let usage = self.run.usage();
         tracing::debug!(
             agent = self.compiled.name(),
@@ -158,7 +164,12 @@ impl<'d> RunTask<'d> {
                     for call in &calls {
                         self.apply(RunInput::CallStarted { call_id: call.id.clone() });
                     }
-                    if self.save().await.is_ok() {
+                    let may_repeat = |call: &PendingCall| {
+                        matches!(call.target, CallTarget::Tool { idempotent: true, .. } | CallTarget::Agent { .. })
+                    };
+                    // A power cut must not make a call forgotten that nobody may repeat.
+                    let needs_sync = !calls.iter().all(may_repeat);
+                    if self.save().await.is_ok() && (!needs_sync || self.sync().await.is_ok()) {
                         running.extend(calls.into_iter().map(|call| self.call_task(call).run()));
                     }
                 }
@@ -340,12 +351,41 @@ impl<'d> RunTask<'d> {
         if let [] | [LogEntry::InputReceived { input: RunInput::Resumed { .. }, .. }] = self.unsaved.as_slice() {
             return Ok(());
         }
-        let saved = journal.append(std::mem::take(&mut self.unsaved)).await;
-        if let Err(error) = &saved {
-            let _ = self.run.fail(RunFailure { kind: FailureKind::Store, message: error.to_string() }, now_ms());
-            self.emit(EventLog::failure);
+        let entries = std::mem::take(&mut self.unsaved);
+        let saved = self.unless_stopped(journal.append(entries)).await;
+        saved.inspect_err(|error| self.fail_unsaved(error))
+    }
+
+    /// Waits until what was saved survives a power cut.
+    async fn sync(&mut self) -> Result<(), JournalError> {
+        let Some(journal) = &self.driver.journal else { return Ok(()) };
+        self.unless_stopped(journal.sync()).await.inspect_err(|error| self.fail_unsaved(error))
+    }
+
+    /// Waits for the journal, but only for a moment once the run was stopped or its time is up.
+    async fn unless_stopped(
+        &self,
+        work: impl Future<Output = Result<(), JournalError>>,
+    ) -> Result<(), JournalError> {
+        let stopped = async {
+            let _ = interruptible(self.cancellation, self.time_left(), std::future::pending::<()>()).await;
+            tokio::time::sleep(SAVE_GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = stopped => Err(JournalError::new("the session store did not answer after the run was stopped")),
         }
-        saved
+    }
+
+    fn fail_unsaved(&mut self, error: &JournalError) {
+        let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+        let message = match self.run.outcome() {
+            Some(RunOutcome::Answer { .. }) => format!("the answer was not saved: {}{hint}", error.message),
+            _ => format!("{error}{hint}"),
+        };
+        self.run.fail_unsaved(message, now_ms());
+        self.emit(EventLog::failure);
     }
 
     fn fail_model(&mut self, error: &ModelError) {
@@ -430,10 +470,12 @@ impl<'d> RunTask<'d> {
         self.apply(RunInput::Cancelled { at: now_ms() });
     }
 
-    /// Emits events. They are not computed if there is no listener.
+    /// Emits events. They are not computed if there is no listener. That the run has finished is known only after its end was
+    /// saved.
     fn emit(&mut self, events: impl FnOnce(&mut EventLog, &Run) -> Vec<RunEventKind>) {
         let Some(listener) = &self.driver.listener else { return };
-        for kind in events(&mut self.event_log, &self.run) {
+        let events = events(&mut self.event_log, &self.run).into_iter();
+        for kind in events.filter(|kind| !matches!(kind, RunEventKind::Finished { .. })) {
             emit(listener, self.compiled.name(), self.run.depth(), kind);
         }
     }

@@ -4,6 +4,7 @@ use super::arm::{Arm, TrialRun};
 use super::command_check::CommandChecks;
 use super::judge::Judge;
 use super::stored::{StoredTrials, StoredTrialsError};
+use crate::store::StoreError;
 use crate::tool::CancellationToken;
 use patter_core::case::{Case, Check, CheckResult, Observation};
 use patter_core::experiment::{CaseInfo, PlannedTrial, ToolUse, Trial};
@@ -14,6 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+/// How long saving may take after the series was stopped.
+const SAVE_GRACE: Duration = Duration::from_secs(1);
 
 /// Cases, the arms to run them under, and what checks the results.
 pub struct Series {
@@ -128,7 +132,7 @@ impl Series {
             {
                 self.start_next(&mut remaining, &mut running, cancellation);
             }
-            stored.append(trials).await?;
+            unless_stopped(cancellation, stored.append(trials)).await?;
             if look(stored.trials()) == SeriesProgress::Enough && end == SeriesEnd::Complete && !remaining.is_empty() {
                 end = SeriesEnd::Enough;
                 remaining.clear();
@@ -136,7 +140,7 @@ impl Series {
         }
         let is_complete = stored.trials().len() == stored.plan().planned_trials().len();
         if is_complete || end == SeriesEnd::Enough {
-            stored.finish().await?;
+            unless_stopped(cancellation, stored.finish()).await?;
         }
         Ok(if is_complete {
             SeriesEnd::Complete
@@ -220,6 +224,25 @@ impl Series {
             pure => return pure.judge(&observed),
         };
         Some(CheckResult { check: check.to_string(), passed, why })
+    }
+}
+
+/// Waits for the store, but only for a moment once the series was stopped.
+async fn unless_stopped(
+    cancellation: &CancellationToken,
+    work: impl Future<Output = Result<(), StoredTrialsError>>,
+) -> Result<(), StoredTrialsError> {
+    let stopped = async {
+        cancellation.cancelled().await;
+        tokio::time::sleep(SAVE_GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = stopped => {
+            let message = "no answer after the experiment was stopped: the last runs are not saved".to_owned();
+            Err(StoreError::Failed { message }.into())
+        }
     }
 }
 

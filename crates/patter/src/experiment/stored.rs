@@ -74,9 +74,9 @@ impl StoredTrials {
         let began_ms = now_ms();
         let id =
             SessionId::parse(&format!("{}{}", id_prefix(&plan), SessionId::new(began_ms))).map_err(StoreError::from)?;
-        let mut claim = store.create(NewSession::new(id, EXPERIMENT_AGENT, &plan.title), began_ms).await?;
         let entry = serde_json::to_string(&NewEntry::Plan(&plan))?;
-        claim.append(&[entry], SessionState::Running, began_ms).await?;
+        let new = NewSession::new(id, EXPERIMENT_AGENT, &plan.title);
+        let claim = store.create(new.with_entries(vec![entry], SessionState::Running), began_ms).await?;
         Ok(Self { store, claim, plan, began_ms, trials: Vec::new() })
     }
 

@@ -4,5 +4,5 @@ use crate::drive::JournalError;
 use patter_core::session::LogEntry;
 
 pub(super) fn to_json(entry: &LogEntry) -> Result<String, JournalError> {
-    serde_json::to_string(entry).map_err(|error| JournalError(error.to_string()))
+    serde_json::to_string(entry).map_err(|error| JournalError::new(error.to_string()))
 }

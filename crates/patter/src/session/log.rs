@@ -3,7 +3,7 @@
 use super::entry::to_json;
 use super::recording::Recorder;
 use crate::drive::{Journal, JournalError, now_ms};
-use crate::store::{Claim, SessionId, SessionState};
+use crate::store::{Claim, NewSession, SessionId, SessionState, Store, StoreError};
 use crate::tool::BoxFuture;
 use patter_core::run::Run;
 use patter_core::session::{Log, LogEntry};
@@ -13,59 +13,111 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// fails, nothing more is added.
 #[derive(Default)]
 pub(super) struct SessionLog {
-    log: Mutex<Log>,
+    entries: Arc<Mutex<Entries>>,
     recorder: Mutex<Option<Recorder>>,
     /// Why the recording is incomplete.
     recording_error: Mutex<Option<JournalError>>,
     /// Locked while entries are added, so that they have the same order in memory and in the store.
     saved: Arc<tokio::sync::Mutex<SavedLog>>,
-    id: Mutex<Option<SessionId>>,
-    /// Entries for the store that wait for the next append.
-    pending: Mutex<Vec<String>>,
+    id: Option<SessionId>,
+    /// What a new session is listed as.
+    description: Mutex<Description>,
+    failure: Arc<Mutex<SaveFailure>>,
 }
 
-/// The log in the store, if the session is saved.
+/// The agent of a session, and its first message.
+#[derive(Clone, Default)]
+struct Description {
+    agent: String,
+    title: String,
+}
+
+/// The entries in memory.
+#[derive(Clone, Default)]
+struct Entries {
+    log: Log,
+    /// Entries for the store that wait for the next append.
+    pending: Vec<String>,
+}
+
+/// The log in the store.
 #[derive(Default)]
-struct SavedLog {
-    claim: Option<Box<dyn Claim>>,
+enum SavedLog {
+    /// The session is not saved.
+    #[default]
+    None,
+    /// The session is created with its first entries.
+    New(UnsavedSession),
+    Claimed(Box<dyn Claim>),
+}
+
+/// A session that is not in its store yet.
+pub(super) struct UnsavedSession {
+    store: Arc<dyn Store>,
+    id: SessionId,
+    forked_from: Option<SessionId>,
+}
+
+/// What went wrong with the store.
+#[derive(Default)]
+struct SaveFailure {
     /// Why nothing more is saved.
     error: Option<JournalError>,
+    /// Why the session could not be created. The next message tries again.
+    creation: Option<StoreError>,
 }
 
 impl SessionLog {
-    pub(super) fn new(log: Log, claim: Option<Box<dyn Claim>>) -> Self {
-        let id = Mutex::new(claim.as_ref().map(|claim| claim.id().clone()));
-        let saved = Arc::new(tokio::sync::Mutex::new(SavedLog { claim, error: None }));
-        Self { log: Mutex::new(log), id, saved, ..Self::default() }
+    /// Returns an empty log, of a session that is created in a store with its first entries.
+    pub(super) fn new(session: Option<UnsavedSession>) -> Self {
+        let id = session.as_ref().map(|session| session.id.clone());
+        let saved = session.map_or(SavedLog::None, SavedLog::New);
+        Self { id, saved: Arc::new(tokio::sync::Mutex::new(saved)), ..Self::default() }
     }
 
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
-        lock(&self.log)
+    /// Returns the log of a stored session.
+    pub(super) fn continued(log: Log, claim: Box<dyn Claim>) -> Self {
+        let entries = Arc::new(Mutex::new(Entries { log, pending: Vec::new() }));
+        let id = Some(claim.id().clone());
+        let saved = Arc::new(tokio::sync::Mutex::new(SavedLog::Claimed(claim)));
+        Self { entries, id, saved, ..Self::default() }
+    }
+
+    /// Calls a function with the log.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
+        read(&lock(&self.entries).log)
     }
 
     pub(super) fn id(&self) -> Option<SessionId> {
-        lock(&self.id).clone()
+        self.id.clone()
     }
 
-    pub(super) async fn save_error(&self) -> Option<JournalError> {
-        self.saved.lock().await.error.clone()
+    pub(super) fn save_error(&self) -> Option<JournalError> {
+        lock(&self.failure).error.clone()
     }
 
-    pub(super) async fn set_claim(&self, claim: Box<dyn Claim>) {
-        *lock(&self.id) = Some(claim.id().clone());
-        self.saved.lock().await.claim = Some(claim);
+    /// Returns why the session could not be created, once.
+    pub(super) fn take_creation_error(&self) -> Option<StoreError> {
+        lock(&self.failure).creation.take()
+    }
+
+    /// Sets what a new session is listed as.
+    pub(super) fn describe(&self, agent: &str, title: &str) {
+        *lock(&self.description) = Description { agent: agent.to_owned(), title: title.to_owned() };
     }
 
     pub(super) fn set_recorder(&self, recorder: Recorder) {
-        *lock(&self.recorder) = Some(recorder.continuing(&self.log()));
+        let recorder = self.read(|log| recorder.continuing(log));
+        *lock(&self.recorder) = Some(recorder);
     }
 
     /// Adds an entry, which is saved together with the next one.
     pub(super) fn add_pending(&self, entry: LogEntry) -> Result<(), JournalError> {
         self.record(&entry);
         self.check_recording()?;
-        let json = self.apply(entry)?;
-        lock(&self.pending).push(json);
+        let mut entries = lock(&self.entries);
+        let json = entries.apply(entry)?;
+        entries.pending.push(json);
         Ok(())
     }
 
@@ -79,48 +131,104 @@ impl SessionLog {
         lock(&self.recording_error).clone().map_or(Ok(()), Err)
     }
 
-    async fn save(&self, entries: Vec<LogEntry>) -> Result<(), JournalError> {
+    async fn save(&self, new: Vec<LogEntry>) -> Result<(), JournalError> {
         self.check_recording()?;
         let mut saved = Arc::clone(&self.saved).lock_owned().await;
-        if let Some(error) = &saved.error {
-            return Err(error.clone());
+        if let Some(error) = self.save_error() {
+            return Err(error);
         }
-        let mut documents = std::mem::take(&mut *lock(&self.pending));
-        for entry in entries {
-            match self.apply(entry) {
-                Ok(json) => documents.push(json),
-                Err(error) => {
-                    saved.error = Some(error.clone());
-                    return Err(error);
-                }
-            }
-        }
-        if saved.claim.is_none() {
+        // A session that cannot be created can be tried again.
+        let before = matches!(*saved, SavedLog::New(_)).then(|| lock(&self.entries).clone());
+        let (documents, state) = {
+            let mut entries = lock(&self.entries);
+            let documents = entries.add(new).inspect_err(|error| lock(&self.failure).error = Some(error.clone()))?;
+            let is_open = entries.log.open_run().is_some();
+            (documents, if is_open { SessionState::Running } else { SessionState::Idle })
+        };
+        if matches!(*saved, SavedLog::None) {
             return Ok(());
         }
-        let state = if self.log().open_run().is_some() { SessionState::Running } else { SessionState::Idle };
+        let description = lock(&self.description).clone();
+        let entries = Arc::clone(&self.entries);
+        let failure = Arc::clone(&self.failure);
         // In a task of its own, which completes even if this future is dropped: the log in memory has the entries.
         let append = tokio::spawn(async move {
-            let SavedLog { claim: Some(claim), error } = &mut *saved else { return Ok(()) };
-            let result =
-                claim.append(&documents, state, now_ms()).await.map_err(|error| JournalError(error.to_string()));
-            *error = result.as_ref().err().cloned();
-            result
+            let result = saved.append(documents, state, &description).await;
+            if let Err(error) = &result {
+                let mut failure = lock(&failure);
+                match before {
+                    Some(before) => {
+                        *lock(&entries) = before;
+                        failure.creation = Some(error.clone());
+                    }
+                    None => failure.error = Some(error.clone().into()),
+                }
+            }
+            Ok(result?)
         });
-        append.await.unwrap_or_else(|error| Err(JournalError(error.to_string())))
+        append.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
     }
 
-    /// Applies an entry to the log in memory. Returns its JSON, for the store.
-    fn apply(&self, mut entry: LogEntry) -> Result<String, JournalError> {
-        let mut log = self.log();
+    async fn sync_saved(&self) -> Result<(), JournalError> {
+        let mut saved = Arc::clone(&self.saved).lock_owned().await;
+        let SavedLog::Claimed(claim) = &mut *saved else { return Ok(()) };
+        let result = claim.sync().await.map_err(JournalError::from);
+        if let Err(error) = &result {
+            lock(&self.failure).error = Some(error.clone());
+        }
+        result
+    }
+}
+
+impl UnsavedSession {
+    pub(super) fn new(store: Arc<dyn Store>, id: SessionId, forked_from: Option<SessionId>) -> Self {
+        Self { store, id, forked_from }
+    }
+}
+
+impl SavedLog {
+    /// Appends entries to the session in the store, or creates it.
+    async fn append(
+        &mut self,
+        documents: Vec<String>,
+        state: SessionState,
+        description: &Description,
+    ) -> Result<(), StoreError> {
+        match self {
+            SavedLog::None => Ok(()),
+            SavedLog::Claimed(claim) => claim.append(&documents, state, now_ms()).await,
+            SavedLog::New(session) => {
+                let mut new = NewSession::new(session.id.clone(), &description.agent, &description.title);
+                new.forked_from = session.forked_from.clone();
+                let claim = session.store.create(new.with_entries(documents, state), now_ms()).await?;
+                tracing::debug!(session = %session.id, agent = description.agent, "session created");
+                *self = SavedLog::Claimed(claim);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Entries {
+    /// Applies entries. Returns the JSON of those for the store.
+    fn add(&mut self, new: Vec<LogEntry>) -> Result<Vec<String>, JournalError> {
+        let mut documents = std::mem::take(&mut self.pending);
+        for entry in new {
+            documents.push(self.apply(entry)?);
+        }
+        Ok(documents)
+    }
+
+    /// Applies an entry to the log. Returns its JSON, for the store.
+    fn apply(&mut self, mut entry: LogEntry) -> Result<String, JournalError> {
         // The frame is saved when it changes, not with every turn.
         if let LogEntry::RunStarted { frame, start, .. } = &mut entry
-            && log.frame(&start.spec.agent) == frame.as_ref()
+            && self.log.frame(&start.spec.agent) == frame.as_ref()
         {
             *frame = None;
         }
         let json = to_json(&entry)?;
-        log.apply(entry).map_err(|error| JournalError(error.to_string()))?;
+        self.log.apply(entry).map_err(|error| JournalError::new(error.to_string()))?;
         Ok(json)
     }
 }
@@ -130,8 +238,12 @@ impl Journal for SessionLog {
         Box::pin(self.save(entries))
     }
 
+    fn sync(&self) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.sync_saved())
+    }
+
     fn unfinished_run(&self, path: &[String]) -> Option<Run> {
-        self.log().child_run(path).cloned()
+        self.read(|log| log.child_run(path).cloned())
     }
 
     fn record(&self, entry: &LogEntry) {

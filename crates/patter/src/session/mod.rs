@@ -12,9 +12,9 @@ pub use recording::{Recorder, Recording, RecordingError};
 use crate::drive::{Driver, JournalError, now_ms};
 use crate::live::{LiveProject, LiveProjectError};
 use crate::model::ModelError;
-use crate::store::{NewSession, SessionId, SessionIdError, Store, StoreError};
+use crate::store::{SessionId, SessionIdError, Store, StoreError};
 use crate::tool::CancellationToken;
-use log::SessionLog;
+use log::{SessionLog, UnsavedSession};
 use patter_core::compile::{CompileError, CompiledAgent};
 use patter_core::declare::project::AgentSelectionError;
 use patter_core::message::conversation::Message;
@@ -53,17 +53,8 @@ pub struct Session {
     configure_driver: ConfigureDriver,
     configure_limits: ConfigureLimits,
     log: Arc<SessionLog>,
-    /// Where to create the session with its first message.
-    unsaved: Option<UnsavedSession>,
     /// The current driver of the project, and the one configured from it.
     driver: Option<(Driver, Driver)>,
-}
-
-/// A session without messages, which is not in its store yet.
-struct UnsavedSession {
-    store: Arc<dyn Store>,
-    id: SessionId,
-    forked_from: Option<SessionId>,
 }
 
 /// An error using a session.
@@ -137,12 +128,12 @@ impl Session {
     /// Returns a new session that is not saved. By default it talks to the agent of the first file that no other agent
     /// calls.
     pub fn new(project: Arc<LiveProject>) -> Self {
-        Self::with_log(project, SessionLog::default(), None)
+        Self::with_log(project, SessionLog::default())
     }
 
     /// Returns a new session that is created in a store with its first message.
     pub fn create(project: Arc<LiveProject>, store: Arc<dyn Store>, id: SessionId) -> Self {
-        Self::with_log(project, SessionLog::default(), Some(UnsavedSession { store, id, forked_from: None }))
+        Self::with_log(project, SessionLog::new(Some(UnsavedSession::new(store, id, None))))
     }
 
     /// Opens a session of a store to continue it, and claims it until it is dropped.
@@ -152,17 +143,16 @@ impl Session {
         let log = Log::read(&stored.entries)?;
         tracing::debug!(session = %id, entries = stored.entries.len(), turns = log.turns().len(), "session opened");
         let source = log.selection().cloned().unwrap_or_default();
-        Ok(Self { source, ..Self::with_log(project, SessionLog::new(log, Some(claim)), None) })
+        Ok(Self { source, ..Self::with_log(project, SessionLog::continued(log, claim)) })
     }
 
-    fn with_log(project: Arc<LiveProject>, log: SessionLog, unsaved: Option<UnsavedSession>) -> Self {
+    fn with_log(project: Arc<LiveProject>, log: SessionLog) -> Self {
         Self {
             project,
             source: AgentSelection::default(),
             configure_driver: Arc::new(|driver| driver),
             configure_limits: Arc::new(|_| {}),
             log: Arc::new(log),
-            unsaved,
             driver: None,
         }
     }
@@ -198,7 +188,7 @@ impl Session {
     ///
     /// If the future is dropped early, the run is unfinished: see [`Session::resume`] and [`Session::abandon`].
     pub async fn say(&mut self, text: &str, cancellation: &CancellationToken) -> Result<Run, SessionError> {
-        if self.log.log().open_run().is_some() {
+        if self.log.read(|log| log.open_run().is_some()) {
             return Err(SessionError::UnfinishedRun);
         }
         let (driver, compiled) = self.prepare(None)?;
@@ -206,18 +196,26 @@ impl Session {
         (self.project.models())(compiled.model())?;
         let mut spec = compiled.spec().clone();
         (self.configure_limits)(&mut spec.limits);
-        let conversation = self.log.log().conversation().to_vec();
-        let run = Run::start(spec, conversation, text, now_ms())?;
-        self.save_opening(compiled.name(), text).await?;
-        Ok(driver.drive(&compiled, run, cancellation).await)
+        let run = Run::start(spec, self.conversation(), text, now_ms())?;
+        if self.log.read(|log| log.selection() != Some(&self.source)) {
+            self.log.add_pending(LogEntry::Opened { selection: self.source.clone() })?;
+        }
+        self.log.describe(compiled.name(), text);
+        let run = driver.drive(&compiled, run, cancellation).await;
+        match self.log.take_creation_error() {
+            Some(error) => Err(error.into()),
+            None => Ok(run),
+        }
     }
 
     /// Resumes the unfinished run. Completed steps are not repeated.
     pub async fn resume(&mut self, cancellation: &CancellationToken) -> Result<Run, SessionError> {
-        let Some(run) = self.log.log().open_run().cloned() else { return Err(SessionError::NoUnfinishedRun) };
+        let open_run = self.log.read(|log| log.open_run().cloned());
+        let run = open_run.ok_or(SessionError::NoUnfinishedRun)?;
         let (driver, compiled) = self.prepare(Some(&run.spec().agent))?;
         (self.project.models())(compiled.model())?;
-        let run = self.limit(run).await?;
+        let limited = cancellation.run_until_cancelled(self.limit(run)).await;
+        let run = limited.unwrap_or_else(|| Err(JournalError::new("the run was stopped before it resumed").into()))?;
         Ok(driver.resume(&compiled, run, cancellation).await)
     }
 
@@ -236,12 +234,12 @@ impl Session {
         self.log
             .add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::LimitsChanged { limits } })
             .await?;
-        Ok(self.log.log().open_run().cloned().unwrap_or(run))
+        Ok(self.log.read(|log| log.open_run().cloned()).unwrap_or(run))
     }
 
     /// Ends the unfinished run: calls without a result are cancelled.
     pub async fn abandon(&mut self) -> Result<(), SessionError> {
-        if self.log.log().open_run().is_none() {
+        if self.log.read(|log| log.open_run().is_none()) {
             return Err(SessionError::NoUnfinishedRun);
         }
         Ok(self
@@ -253,19 +251,19 @@ impl Session {
     /// Removes the last message of the user and everything after it from the conversation. Returns the message, or `None`
     /// if there is none.
     pub async fn undo(&mut self) -> Result<Option<String>, SessionError> {
-        let (messages, text) = {
-            let log = self.log.log();
+        let last = self.log.read(|log| {
             if log.open_run().is_some() {
                 return Err(SessionError::UnfinishedRun);
             }
             let is_user = |message: &Message| matches!(message, Message::User { .. });
             let last = log.turns().last().map(|turn| turn.begin);
-            let Some(last) = last.or_else(|| log.conversation().iter().rposition(is_user)) else { return Ok(None) };
-            match log.conversation().get(last) {
-                Some(Message::User { text }) => (last, text.clone()),
-                _ => return Ok(None),
-            }
-        };
+            let last = last.or_else(|| log.conversation().iter().rposition(is_user));
+            Ok(last.and_then(|last| match log.conversation().get(last) {
+                Some(Message::User { text }) => Some((last, text.clone())),
+                _ => None,
+            }))
+        })?;
+        let Some((messages, text)) = last else { return Ok(None) };
         self.log.add(LogEntry::Rewound { messages }).await?;
         Ok(Some(text))
     }
@@ -273,46 +271,45 @@ impl Session {
     /// Returns a new session that starts with the first messages of this one. With `save_to` it is created in a store with
     /// its first message.
     pub fn fork(&self, messages: usize, save_to: Option<(Arc<dyn Store>, SessionId)>) -> Result<Self, SessionError> {
-        let log = self.log.log();
-        let count = log.conversation().len();
-        let kept = log.conversation().get(..messages);
+        let conversation = self.conversation();
+        let kept = conversation.get(..messages);
+        let count = conversation.len();
         let messages = kept.ok_or(SessionError::NoMessage { number: messages, count })?.to_vec();
         let forked_from = self.id();
         let from = forked_from.as_ref().map(ToString::to_string).unwrap_or_default();
-        let fork = SessionLog::default();
+        let fork = SessionLog::new(save_to.map(|(store, id)| UnsavedSession::new(store, id, forked_from)));
         fork.add_pending(LogEntry::Forked { from, messages })?;
-        let unsaved = save_to.map(|(store, id)| UnsavedSession { store, id, forked_from });
         Ok(Self {
             source: self.source.clone(),
             configure_driver: Arc::clone(&self.configure_driver),
             configure_limits: Arc::clone(&self.configure_limits),
-            ..Self::with_log(Arc::clone(&self.project), fork, unsaved)
+            ..Self::with_log(Arc::clone(&self.project), fork)
         })
     }
 
     /// Returns why the session is no longer saved, if the store failed; the last entries are lost.
-    pub async fn save_error(&self) -> Option<JournalError> {
-        self.log.save_error().await
+    pub fn save_error(&self) -> Option<JournalError> {
+        self.log.save_error()
     }
 
     /// Returns the id of the session, if it is saved.
     pub fn id(&self) -> Option<SessionId> {
-        self.unsaved.as_ref().map(|unsaved| unsaved.id.clone()).or_else(|| self.log.id())
+        self.log.id()
     }
 
     /// Returns the conversation.
     pub fn conversation(&self) -> Vec<Message> {
-        self.log.log().conversation().to_vec()
+        self.read_log(|log| log.conversation().to_vec())
     }
 
     /// Returns the number of completed turns.
     pub fn turns(&self) -> usize {
-        self.log.log().turns().len()
+        self.read_log(|log| log.turns().len())
     }
 
     /// Calls a function with the log.
     pub fn read_log<T>(&self, read: impl FnOnce(&Log) -> T) -> T {
-        read(&self.log.log())
+        self.log.read(read)
     }
 
     /// Compiles the agent from its current file: the one named, or the agent of this session.
@@ -335,19 +332,5 @@ impl Session {
         };
         let compiled = driver.compile_named(&name).ok_or(SessionError::AgentNotFound(name))??;
         Ok((driver, compiled))
-    }
-
-    /// Logs the source if it changed, and creates the session in the store with its first message.
-    async fn save_opening(&mut self, agent: &str, text: &str) -> Result<(), SessionError> {
-        if self.log.log().selection() != Some(&self.source) {
-            self.log.add_pending(LogEntry::Opened { selection: self.source.clone() })?;
-        }
-        let Some(UnsavedSession { store, id, forked_from }) = &self.unsaved else { return Ok(()) };
-        let mut new = NewSession::new(id.clone(), agent, text);
-        new.forked_from = forked_from.clone();
-        self.log.set_claim(store.create(new, now_ms()).await?).await;
-        tracing::debug!(session = %id, agent, "session created");
-        self.unsaved = None;
-        Ok(())
     }
 }

@@ -216,7 +216,7 @@ fn header(session: Option<String>) -> String {
 
 fn write_error(path: &Path, error: &io::Error) -> JournalError {
     let path = path.display();
-    JournalError(match error.kind() {
+    JournalError::new(match error.kind() {
         io::ErrorKind::AlreadyExists => format!("`{path}` already exists"),
         _ => format!("cannot write `{path}`: {}", describe(error)),
     })

@@ -4,11 +4,12 @@ use super::error::StoreError;
 use super::id::SessionId;
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use crate::tool::BoxFuture;
+use std::path::Path;
 
 /// A store of sessions. An operation that fails has changed nothing, unless it timed out or the connection broke; read the
 /// session again to find out.
 pub trait Store: Send + Sync {
-    /// Creates a session and claims it.
+    /// Creates a session with its first entries, and claims it.
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>>;
 
     /// Claims a session, or fails with [`StoreError::Busy`] without waiting for its holder.
@@ -25,6 +26,14 @@ pub trait Store: Send + Sync {
 
     /// Deletes a session that nobody has claimed.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Copies the store to a new file while it is in use. The copy is consistent: it contains what had been appended at one
+    /// moment. Fails if the file exists, or if the store has other means.
+    fn back_up<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = path;
+        let message = "this session store cannot be copied to a file".to_owned();
+        Box::pin(async { Err(StoreError::Unusable { message, hint: None }) })
+    }
 }
 
 /// The exclusive right to append to a session. Dropping it releases the session.
@@ -37,6 +46,8 @@ pub trait Claim: Send {
 
     /// Appends entries to the log and sets the state, atomically. There may be no entries.
     ///
+    /// Appended entries survive the end of the process; see [`Claim::sync`] for the end of the machine.
+    ///
     /// If the future is dropped or the connection breaks, the entries may or may not be appended. Retrying neither loses
     /// nor duplicates entries: if they were appended, it fails with [`StoreError::Conflict`].
     fn append<'a>(
@@ -45,4 +56,9 @@ pub trait Claim: Send {
         state: SessionState,
         now_ms: u64,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Returns once everything appended so far survives a power cut of this machine.
+    fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
+    }
 }

@@ -25,13 +25,26 @@ pub struct NewSession {
     title: String,
     /// The session that it was forked from.
     pub forked_from: Option<SessionId>,
+    /// The first entries of its log.
+    pub(super) entries: Vec<String>,
+    pub(super) state: SessionState,
 }
 
 impl NewSession {
     /// Returns a session with an agent. Title and agent name are reduced to one line without control characters, and
     /// truncated.
     pub fn new(id: SessionId, agent: &str, title: &str) -> Self {
-        Self { id, agent: line(agent), title: line(title), forked_from: None }
+        let agent = line(agent);
+        let title = line(title);
+        Self { id, agent, title, forked_from: None, entries: Vec::new(), state: SessionState::Idle }
+    }
+
+    /// Sets the first entries of the log, and the state. The session is created with all of them or not at all.
+    #[must_use]
+    pub fn with_entries(mut self, entries: Vec<String>, state: SessionState) -> Self {
+        self.entries = entries;
+        self.state = state;
+        self
     }
 
     /// Sets the session that it was forked from.

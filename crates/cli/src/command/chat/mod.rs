@@ -6,7 +6,7 @@ mod slash;
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, Outcome};
-use crate::session::{OpenSession, RunOptions, SessionOptions, run_failure};
+use crate::session::{OpenSession, RunOptions, SessionOptions, run_failure, unsaved_hint};
 use crate::ui::style::{BOLD, DIM};
 use crate::ui::{Input, Screen, Typed, columns, is_interactive, nonzero, plural};
 use approve::{ChatApprover, ask};
@@ -189,7 +189,9 @@ impl Conversation {
                 Ok(Flow::Continue)
             }
             Some('d') => {
-                self.runtime.clone().block_on(self.open.session.abandon())?;
+                let token = self.begin_turn();
+                let abandoned = self.wait_for(async |open| token.run_until_cancelled(open.session.abandon()).await);
+                abandoned.ok_or_else(CommandError::interrupted)??;
                 self.note("dropped; calls in progress were cancelled")?;
                 Ok(Flow::Continue)
             }
@@ -265,10 +267,14 @@ impl Conversation {
             Some(run::RunOutcome::Answer { .. }) => {}
             Some(run::RunOutcome::Failed(failure)) => {
                 let hint = match failure.kind {
-                    FailureKind::ModelCalls => "raise the limit with --max-turns; /undo removes your message",
-                    _ => "/undo removes your message, so that you can send it again",
+                    FailureKind::ModelCalls => "raise the limit with --max-turns; /undo removes your message".to_owned(),
+                    FailureKind::Store => self.open.session.id().map_or_else(
+                        || "/save writes the conversation to a file".to_owned(),
+                        |id| unsaved_hint(id.as_str()),
+                    ),
+                    _ => "/undo removes your message, so that you can send it again".to_owned(),
                 };
-                self.report(run_failure(failure.kind.name(), &failure.to_string(), Some(hint)))?;
+                self.report(run_failure(failure.kind.name(), &failure.to_string(), Some(&hint)))?;
             }
             Some(run::RunOutcome::Cancelled) | None => {
                 self.has_failed = true;
@@ -324,7 +330,8 @@ impl Conversation {
         if let (true, Some(id), 1..) = (self.is_interactive, self.open.session.id(), self.open.session.turns()) {
             self.note(&format!("resume with --session {id}"))?;
         }
-        // A person has seen what failed; a script needs the exit code.
-        Ok(Outcome::from_findings(self.has_failed && !self.is_interactive))
+        // A person has seen what failed; a script needs the exit code. A conversation that is not kept always fails.
+        let is_lost = self.open.session.save_error().is_some();
+        Ok(Outcome::from_findings(is_lost || self.has_failed && !self.is_interactive))
     }
 }

@@ -78,13 +78,16 @@ async fn claim_ends_with_its_connection() {
     append(&mut claim, &texts(["2"])).await;
     for _ in 0..2 {
         let error = lost.append(&texts(["theirs"]), SessionState::Idle, 2).await.unwrap_err();
-        assert!(matches!(error, StoreError::Failed { .. } | StoreError::Unusable { .. }), "{error}");
+        assert!(matches!(error, StoreError::Busy { .. }), "{error}");
     }
     append(&mut claim, &texts(["3"])).await;
     // The store whose connections were terminated connects again.
     assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2", "3"]);
     assert!(matches!(claim_error(store.claim(&id("a")).await), StoreError::Busy { .. }));
     drop(claim);
+    let error = lost.append(&texts(["theirs"]), SessionState::Idle, 2).await.unwrap_err();
+    assert_eq!(error, StoreError::Conflict { id: id("a"), expected: 1 });
+    drop(lost);
     terminate_connections(&test_store).await;
     drop(store.claim(&id("a")).await.unwrap());
     store.remove(&id("a")).await.unwrap();

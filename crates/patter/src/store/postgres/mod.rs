@@ -1,5 +1,10 @@
 //! Sessions in a PostgreSQL database.
 
+mod server;
+
+use self::server::{
+    APPLICATION_PREFIX, LOCK, LOCK_IN_TRANSACTION, Server, configure, is_connection_lost, is_serialization_failure,
+};
 use super::backend::{Claim, Store};
 use super::error::StoreError;
 use super::find::not_found;
@@ -13,21 +18,19 @@ use super::row::{
 };
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use crate::tool::BoxFuture;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The version of the tables.
 const VERSION: i32 = 1;
 /// The advisory lock held while the tables are created: "Patr".
 const SETUP_LOCK: i64 = 0x5061_7472;
-/// The prefix of the name of a connection, followed by its holder.
-const APPLICATION_PREFIX: &str = "patter: ";
 /// The maximum length of the name of a connection.
 const MAX_APPLICATION_NAME: usize = 63;
-/// The pauses between attempts to lock, in milliseconds: the server needs a moment to notice that the last holder has gone.
-const LOCK_PAUSES_MS: [u64; 6] = [5, 15, 40, 100, 240, 400];
+/// How many times to repeat a statement that others prevented.
+const ATTEMPTS: usize = 10;
 
 const TABLES: &str = r#"
     CREATE TABLE patter.version (version INTEGER NOT NULL);
@@ -51,38 +54,12 @@ const TABLES: &str = r#"
     INSERT INTO patter.version VALUES (1);
 "#;
 
-/// Time limits for waiting, and for connections whose other end is gone, so that the server releases their locks.
-const LIMITS: &str = "
-    SET statement_timeout = '50s';
-    SET lock_timeout = '10s';
-    SET idle_in_transaction_session_timeout = '60s';
-    SET tcp_keepalives_idle = 30;
-    SET tcp_keepalives_interval = 10;
-    SET tcp_keepalives_count = 3;
-";
-
-/// An advisory lock that ends with the connection.
-const LOCK: &str = "SELECT pg_try_advisory_lock(hashtextextended('patter session ' || $1, 0))";
-/// The same lock, which ends with the transaction.
-const LOCK_IN_TRANSACTION: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
-const HOLDER: &str = "
-    WITH wanted AS (SELECT hashtextextended('patter session ' || $1, 0) AS key)
-    SELECT activity.application_name
-    FROM wanted, pg_locks AS locks JOIN pg_stat_activity AS activity USING (pid)
-    WHERE locks.locktype = 'advisory' AND locks.granted AND locks.objsubid = 1
-      AND activity.datname = current_database()
-      AND locks.classid::bigint = (wanted.key >> 32) & 4294967295
-      AND locks.objid::bigint = wanted.key & 4294967295
-    LIMIT 1";
-
 /// A session store in the schema `patter` of a PostgreSQL database.
 ///
 /// A claim is an advisory lock on its own connection, which also carries the appends: whoever lost the lock has lost the
 /// connection too. (So a pooler that assigns a connection per transaction cannot be used.)
 pub(super) struct PostgresStore {
-    options: PgConnectOptions,
-    /// The address without secrets.
-    address: String,
+    server: Arc<Server>,
     /// For operations without a claim.
     pool: PgPool,
     /// The connection that opened the store, reused for the first claim.
@@ -92,7 +69,7 @@ pub(super) struct PostgresStore {
 struct PostgresClaim {
     id: SessionId,
     next: u64,
-    address: String,
+    server: Arc<Server>,
     connection: PgConnection,
 }
 
@@ -104,9 +81,10 @@ impl PostgresStore {
             options = options.application_name(&name);
         }
         let pool = PgPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_TIMEOUT);
-        let pool = pool.after_connect(|connection, _| Box::pin(async move { set_limits(connection).await }));
+        let pool = pool.after_connect(|connection, _| Box::pin(configure(connection)));
         let pool = pool.connect_lazy_with(options.clone());
-        let store = Self { options, address: url.to_string(), pool, spare: Mutex::new(None) };
+        let server = Arc::new(Server { options, address: url.to_string() });
+        let store = Self { server, pool, spare: Mutex::new(None) };
         let connection = with_timeout(store.prepare()).await?;
         *store.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
         Ok(store)
@@ -114,8 +92,8 @@ impl PostgresStore {
 
     /// Connects, and creates the tables if they are missing.
     async fn prepare(&self) -> Result<PgConnection, StoreError> {
-        let failed = |error: sqlx::Error| failed(&self.address, &error);
-        let mut connection = self.connect().await?;
+        let failed = |error: sqlx::Error| self.server.failed(&error);
+        let mut connection = self.server.connect().await?;
         if self.is_ready(&mut connection).await? {
             return Ok(connection);
         }
@@ -135,7 +113,7 @@ impl PostgresStore {
     }
 
     async fn is_ready(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
-        let failed = |error: sqlx::Error| failed(&self.address, &error);
+        let failed = |error: sqlx::Error| self.server.failed(&error);
         // `to_regclass` may not see tables that another process has just created.
         const HAS_TABLES: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables \
                             WHERE schemaname = 'patter' AND tablename = 'version')";
@@ -147,18 +125,10 @@ impl PostgresStore {
         match version.fetch_one(&mut *connection).await.map_err(failed)? {
             VERSION => Ok(true),
             _ => Err(StoreError::Unusable {
-                message: format!("the session store `{}` was created by a newer version of Patter", self.address),
+                message: format!("the session store `{}` was created by a newer version of Patter", self.server.address),
                 hint: Some("update Patter, or use another database".to_owned()),
             }),
         }
-    }
-
-    async fn connect(&self) -> Result<PgConnection, StoreError> {
-        let failed = |error: sqlx::Error| failed(&self.address, &error);
-        let connect = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&self.options)).await;
-        let mut connection = connect.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(failed)?;
-        set_limits(&mut connection).await.map_err(failed)?;
-        Ok(connection)
     }
 
     /// Returns a dedicated connection.
@@ -169,58 +139,50 @@ impl PostgresStore {
         {
             return Ok(spare);
         }
-        self.connect().await
-    }
-
-    /// Locks a session.
-    async fn lock(
-        &self,
-        connection: &mut PgConnection,
-        statement: &'static str,
-        id: &SessionId,
-    ) -> Result<(), StoreError> {
-        let failed = |error: sqlx::Error| failed(&self.address, &error);
-        for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
-            let locked = sqlx::query_scalar::<_, bool>(statement).bind(id.as_str());
-            if locked.fetch_one(&mut *connection).await.map_err(failed)? {
-                return Ok(());
-            }
-            if let Some(pause) = pause {
-                tokio::time::sleep(Duration::from_millis(pause)).await;
-            }
-        }
-        let holder = sqlx::query_scalar::<_, Option<String>>(HOLDER).bind(id.as_str());
-        let holder = holder.fetch_optional(&mut *connection).await.ok().flatten().flatten();
-        let holder = holder.map(|name| name.strip_prefix(APPLICATION_PREFIX).unwrap_or(&name).to_owned());
-        Err(StoreError::Busy { id: id.clone(), holder: holder.filter(|name| !name.is_empty()) })
+        self.server.connect().await
     }
 
     /// Claims a session with a connection, which becomes part of the claim.
     async fn claim_with(&self, mut connection: PgConnection, id: &SessionId) -> Result<Box<dyn Claim>, StoreError> {
-        self.lock(&mut connection, LOCK, id).await?;
+        self.server.lock(&mut connection, LOCK, id).await?;
         let query = sqlx::query_scalar::<_, i64>("SELECT entries FROM patter.sessions WHERE id = $1").bind(id.as_str());
-        let entries = query.fetch_optional(&mut connection).await.map_err(|error| failed(&self.address, &error))?;
+        let entries = query.fetch_optional(&mut connection).await.map_err(|error| self.server.failed(&error))?;
         let Some(next) = entries.and_then(|entries| u64::try_from(entries).ok()) else {
             return Err(not_found(self, id.as_str()).await);
         };
+        Ok(self.claimed(connection, id.clone(), next))
+    }
+
+    fn claimed(&self, connection: PgConnection, id: SessionId, next: u64) -> Box<dyn Claim> {
         tracing::debug!(session = %id, entries = next, "session claimed");
-        Ok(Box::new(PostgresClaim { id: id.clone(), next, address: self.address.clone(), connection }))
+        Box::new(PostgresClaim { id, next, server: Arc::clone(&self.server), connection })
     }
 }
 
 impl Store for PostgresStore {
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(with_timeout(async move {
-            const CREATE: &str = "INSERT INTO patter.sessions (id, agent, title, created_ms, changed_ms, entries, state, \
-                                  forked_from) VALUES ($1, $2, $3, $4, $4, 0, $5, $6) ON CONFLICT DO NOTHING";
+            // One statement, so it is atomic. The session is locked before anyone else can see it.
+            const CREATE: &str = "
+                WITH created AS (
+                    INSERT INTO patter.sessions (id, agent, title, created_ms, changed_ms, entries, state, forked_from)
+                    VALUES ($1, $2, $3, $4, $4, cardinality($5), $6, $7) ON CONFLICT DO NOTHING RETURNING id
+                ), inserted AS (
+                    INSERT INTO patter.entries (session, number, entry)
+                    SELECT created.id, new.position - 1, new.entry
+                    FROM created, unnest($5) WITH ORDINALITY AS new (entry, position)
+                )
+                SELECT pg_try_advisory_lock(hashtextextended('patter session ' || id, 0)) FROM created";
+            check_entries(&new.entries)?;
             let mut connection = self.dedicated_connection().await?;
-            let query = sqlx::query(CREATE).bind(new.id.as_str()).bind(new.agent()).bind(new.title());
-            let query = query.bind(to_i64(now_ms)).bind(SessionState::Idle.as_str());
+            let query = sqlx::query_scalar::<_, bool>(CREATE).bind(new.id.as_str()).bind(new.agent()).bind(new.title());
+            let query = query.bind(to_i64(now_ms)).bind(&new.entries).bind(new.state.as_str());
             let query = query.bind(new.forked_from.as_ref().map(SessionId::as_str));
-            let done = query.execute(&mut connection).await.map_err(|error| failed(&self.address, &error))?;
-            match done.rows_affected() {
-                0 => Err(StoreError::Exists { id: new.id }),
-                _ => self.claim_with(connection, &new.id).await,
+            match query.fetch_optional(&mut connection).await.map_err(|error| self.server.failed(&error))? {
+                Some(true) => Ok(self.claimed(connection, new.id, new.entries.len() as u64)),
+                // The lock of a holder that was just killed.
+                Some(false) => self.claim_with(connection, &new.id).await,
+                None => Err(StoreError::Exists { id: new.id }),
             }
         }))
     }
@@ -237,7 +199,7 @@ impl Store for PostgresStore {
             const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
             const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM patter.sessions WHERE id = $1");
             const ENTRIES: &str = "SELECT number, entry FROM patter.entries WHERE session = $1 ORDER BY number";
-            let failed = |error: sqlx::Error| failed(&self.address, &error);
+            let failed = |error: sqlx::Error| self.server.failed(&error);
             // One transaction, so that summary and entries are consistent.
             let mut transaction = self.pool.begin_with(SNAPSHOT).await.map_err(failed)?;
             let query = sqlx::query_as::<_, SummaryRow>(SUMMARY).bind(id.as_str());
@@ -258,7 +220,7 @@ impl Store for PostgresStore {
                 " FROM patter.sessions ORDER BY changed_ms DESC, id DESC LIMIT $1"
             );
             let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(limit as u64));
-            let rows = query.fetch_all(&self.pool).await.map_err(|error| failed(&self.address, &error))?;
+            let rows = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
             summaries(rows)
         }))
     }
@@ -271,16 +233,16 @@ impl Store for PostgresStore {
                 return Ok(Vec::new());
             }
             let query = sqlx::query_scalar::<_, String>(IDS).bind(prefix).bind(to_i64(limit as u64));
-            let ids = query.fetch_all(&self.pool).await.map_err(|error| failed(&self.address, &error))?;
+            let ids = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
             session_ids(&ids)
         }))
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
-            let failed = |error: sqlx::Error| failed(&self.address, &error);
+            let failed = |error: sqlx::Error| self.server.failed(&error);
             let mut transaction = self.pool.begin().await.map_err(failed)?;
-            self.lock(&mut transaction, LOCK_IN_TRANSACTION, id).await?;
+            self.server.lock(&mut transaction, LOCK_IN_TRANSACTION, id).await?;
             let query = sqlx::query("DELETE FROM patter.sessions WHERE id = $1").bind(id.as_str());
             let done = query.execute(&mut *transaction).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
@@ -289,6 +251,15 @@ impl Store for PostgresStore {
                 _ => Ok(()),
             }
         }))
+    }
+
+    fn back_up<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async {
+            Err(StoreError::Unusable {
+                message: format!("the session store `{}` is a PostgreSQL database", self.server.address),
+                hint: Some("back it up with `pg_dump --schema=patter`".to_owned()),
+            })
+        })
     }
 }
 
@@ -308,61 +279,73 @@ impl Claim for PostgresClaim {
         now_ms: u64,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
-            // One statement, so it is atomic, and takes one round trip.
-            const APPEND: &str = "
-                WITH updated AS (
-                    UPDATE patter.sessions SET entries = entries + cardinality($3), state = $4, changed_ms = $5
-                    WHERE id = $1 AND entries = $2 RETURNING id
-                ), inserted AS (
-                    INSERT INTO patter.entries (session, number, entry)
-                    SELECT updated.id, $2 + new.position - 1, new.entry
-                    FROM updated, unnest($3) WITH ORDINALITY AS new (entry, position)
-                )
-                SELECT id FROM updated";
             check_entries(entries)?;
-            let query = sqlx::query(APPEND).bind(self.id.as_str()).bind(to_i64(self.next)).bind(entries);
-            let updated = query.bind(state.as_str()).bind(to_i64(now_ms)).fetch_optional(&mut self.connection).await;
-            let is_conflict = match &updated {
-                Ok(updated) => updated.is_none(),
-                Err(error) => is_unique_violation(error),
-            };
-            if is_conflict {
-                return Err(StoreError::Conflict { id: self.id.clone(), expected: self.next });
+            for attempt in 1.. {
+                let error = match self.try_append(entries, state, now_ms).await {
+                    Ok(true) => break,
+                    Ok(false) => return Err(self.conflict()),
+                    Err(error) => error,
+                };
+                if attempt < ATTEMPTS && is_serialization_failure(&error) {
+                    continue;
+                }
+                if is_unique_violation(&error) {
+                    return Err(self.conflict());
+                }
+                if attempt == ATTEMPTS || !is_connection_lost(&error) {
+                    return Err(self.server.failed(&error));
+                }
+                tracing::debug!(session = %self.id, %error, "reconnecting to the session store");
+                if self.claim_again(entries).await? {
+                    break;
+                }
             }
-            updated.map_err(|error| failed(&self.address, &error))?;
             self.next += entries.len() as u64;
             Ok(())
         }))
     }
 }
 
-async fn set_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(LIMITS).execute(connection).await.map(|_| ())
-}
+impl PostgresClaim {
+    /// Appends entries. Returns whether the log was as long as expected.
+    async fn try_append(&mut self, entries: &[String], state: SessionState, now_ms: u64) -> Result<bool, sqlx::Error> {
+        // One statement, so it is atomic, and takes one round trip.
+        const APPEND: &str = "
+            WITH updated AS (
+                UPDATE patter.sessions SET entries = entries + cardinality($3), state = $4, changed_ms = $5
+                WHERE id = $1 AND entries = $2 RETURNING id
+            ), inserted AS (
+                INSERT INTO patter.entries (session, number, entry)
+                SELECT updated.id, $2 + new.position - 1, new.entry
+                FROM updated, unnest($3) WITH ORDINALITY AS new (entry, position)
+            )
+            SELECT id FROM updated";
+        let query = sqlx::query(APPEND).bind(self.id.as_str()).bind(to_i64(self.next)).bind(entries);
+        let query = query.bind(state.as_str()).bind(to_i64(now_ms));
+        Ok(query.fetch_optional(&mut self.connection).await?.is_some())
+    }
 
-/// Translates an error. See the appendix of PostgreSQL's manual for the codes.
-fn failed(address: &str, error: &sqlx::Error) -> StoreError {
-    let unusable = |message: String, hint: &str| StoreError::Unusable { message, hint: Some(hint.to_owned()) };
-    let unreachable = |reason: &dyn std::fmt::Display| {
-        let message = format!("cannot connect to the session store `{address}`: {reason}");
-        unusable(message, "check that the server is running, and that its host and port are correct")
-    };
-    let database = match error {
-        sqlx::Error::Io(error) => return unreachable(error),
-        sqlx::Error::Tls(error) => return unreachable(error),
-        sqlx::Error::PoolTimedOut => return unreachable(&format!("no answer within {} s", CONNECT_TIMEOUT.as_secs())),
-        other => other.as_database_error(),
-    };
-    let Some(database) = database else {
-        return StoreError::Failed { message: format!("`{address}`: {error}") };
-    };
-    let message = format!("cannot use the session store `{address}`: {}", database.message());
-    match database.code().as_deref() {
-        Some("28P01" | "28000") => unusable(message, "check the user and the password in its address"),
-        Some("3D000") => unusable(message, "create the database with `createdb`, or use another one"),
-        Some("42501") => unusable(message, "allow this user to create the schema `patter` and to write to its tables"),
-        Some("25006") => unusable(message, "use a server that accepts writes"),
-        Some("53100") => unusable(message, "free some disk space on the server"),
-        _ => StoreError::Failed { message: format!("`{address}`: {}", database.message()) },
+    /// Connects and locks the session again after the connection was lost while entries were appended. Returns whether they
+    /// were appended. Fails if anyone else has the session, or changed it.
+    async fn claim_again(&mut self, entries: &[String]) -> Result<bool, StoreError> {
+        const TAIL: &str = "
+            SELECT entries, ARRAY(SELECT entry FROM patter.entries WHERE session = $1 AND number >= $2 ORDER BY number)
+            FROM patter.sessions WHERE id = $1";
+        let mut connection = self.server.reconnect().await?;
+        self.server.lock(&mut connection, LOCK, &self.id).await?;
+        self.connection = connection;
+        let query = sqlx::query_as::<_, (i64, Vec<String>)>(TAIL).bind(self.id.as_str()).bind(to_i64(self.next));
+        let found = query.fetch_optional(&mut self.connection).await.map_err(|error| self.server.failed(&error))?;
+        let Some((length, tail)) = found else { return Err(self.conflict()) };
+        let added = u64::try_from(length).ok().and_then(|length| length.checked_sub(self.next));
+        match added {
+            Some(0) => Ok(false),
+            Some(_) if tail == entries => Ok(true),
+            _ => Err(self.conflict()),
+        }
+    }
+
+    fn conflict(&self) -> StoreError {
+        StoreError::Conflict { id: self.id.clone(), expected: self.next }
     }
 }

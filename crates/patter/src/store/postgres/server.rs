@@ -1,0 +1,171 @@
+//! Connections to a PostgreSQL server, and what its errors mean.
+
+use crate::store::error::StoreError;
+use crate::store::id::SessionId;
+use crate::store::limit::{
+    CONNECT_TIMEOUT, LOCK_PAUSES_MS, RETRY_PAUSE, has_no_descriptors, is_out_of_descriptors, out_of_descriptors,
+};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+use std::fmt::Display;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// The prefix of the name of a connection, followed by its holder.
+pub(super) const APPLICATION_PREFIX: &str = "patter: ";
+
+/// Settings of a connection. Time limits for waiting, and for connections whose other end is gone, so that the server
+/// releases their locks. A commit waits for the disk, also on servers where that is turned off.
+const SETTINGS: &str = "
+    SET statement_timeout = '50s';
+    SET lock_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '60s';
+    SET tcp_keepalives_idle = 30;
+    SET tcp_keepalives_interval = 10;
+    SET tcp_keepalives_count = 3;
+    SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off';
+";
+
+/// An advisory lock that ends with the connection.
+pub(super) const LOCK: &str = "SELECT pg_try_advisory_lock(hashtextextended('patter session ' || $1, 0))";
+/// The same lock, which ends with the transaction.
+pub(super) const LOCK_IN_TRANSACTION: &str =
+    "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
+const HOLDER: &str = "
+    WITH wanted AS (SELECT hashtextextended('patter session ' || $1, 0) AS key)
+    SELECT activity.application_name
+    FROM wanted, pg_locks AS locks JOIN pg_stat_activity AS activity USING (pid)
+    WHERE locks.locktype = 'advisory' AND locks.granted AND locks.objsubid = 1
+      AND activity.datname = current_database()
+      AND locks.classid::bigint = (wanted.key >> 32) & 4294967295
+      AND locks.objid::bigint = wanted.key & 4294967295
+    LIMIT 1";
+
+/// A PostgreSQL server.
+pub(super) struct Server {
+    pub(super) options: PgConnectOptions,
+    /// The address without secrets.
+    pub(super) address: String,
+}
+
+impl Server {
+    /// Connects. Waits for a server that starts or has no connections left, and for free descriptors.
+    pub(super) async fn connect(&self) -> Result<PgConnection, StoreError> {
+        self.connect_unless(|error| !is_temporary(error)).await
+    }
+
+    /// Connects again after the connection was lost. Waits for a server that restarts.
+    pub(super) async fn reconnect(&self) -> Result<PgConnection, StoreError> {
+        self.connect_unless(|error| !is_temporary(error) && !is_connection_lost(error)).await
+    }
+
+    async fn connect_unless(&self, is_final: impl Fn(&sqlx::Error) -> bool) -> Result<PgConnection, StoreError> {
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        loop {
+            let connect = async {
+                let mut connection = PgConnection::connect_with(&self.options).await?;
+                configure(&mut connection).await?;
+                Ok(connection)
+            };
+            match timeout_at(deadline, connect).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                Ok(connection) => return Ok(connection),
+                Err(error) if is_final(&error) || Instant::now() + RETRY_PAUSE >= deadline => {
+                    return Err(self.failed(&error));
+                }
+                Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
+            }
+        }
+    }
+
+    /// Locks a session. Waits a moment for a holder that was just killed.
+    pub(super) async fn lock(
+        &self,
+        connection: &mut PgConnection,
+        statement: &'static str,
+        id: &SessionId,
+    ) -> Result<(), StoreError> {
+        let failed = |error: sqlx::Error| self.failed(&error);
+        for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
+            let locked = sqlx::query_scalar::<_, bool>(statement).bind(id.as_str());
+            if locked.fetch_one(&mut *connection).await.map_err(failed)? {
+                return Ok(());
+            }
+            if let Some(pause) = pause {
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+        }
+        let holder = sqlx::query_scalar::<_, Option<String>>(HOLDER).bind(id.as_str());
+        let holder = holder.fetch_optional(&mut *connection).await.ok().flatten().flatten();
+        let holder = holder.map(|name| name.strip_prefix(APPLICATION_PREFIX).unwrap_or(&name).to_owned());
+        Err(StoreError::Busy { id: id.clone(), holder: holder.filter(|name| !name.is_empty()) })
+    }
+
+    /// Translates an error. See the appendix of PostgreSQL's manual for the codes.
+    pub(super) fn failed(&self, error: &sqlx::Error) -> StoreError {
+        let address = &self.address;
+        let unusable = |message: String, hint: &str| StoreError::Unusable { message, hint: Some(hint.to_owned()) };
+        let unreachable = |reason: &dyn Display| {
+            let message = format!("cannot connect to the session store `{address}`: {reason}");
+            unusable(message, "check that the server is running, and that its host and port are correct")
+        };
+        let database = match error {
+            sqlx::Error::Io(error) if is_out_of_descriptors(error) => return out_of_descriptors(address),
+            sqlx::Error::Io(error) => return unreachable(error),
+            sqlx::Error::Tls(error) => return unreachable(error),
+            sqlx::Error::PoolTimedOut if has_no_descriptors() => return out_of_descriptors(address),
+            sqlx::Error::PoolTimedOut => {
+                return unreachable(&format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
+            }
+            other => other.as_database_error(),
+        };
+        let Some(database) = database else {
+            return StoreError::Failed { message: format!("`{address}`: {error}") };
+        };
+        let message = format!("cannot use the session store `{address}`: {}", database.message());
+        match database.code().as_deref() {
+            Some("28P01" | "28000") => unusable(message, "check the user and the password in its address"),
+            Some("3D000") => unusable(message, "create the database with `createdb`, or use another one"),
+            Some("42501") => {
+                unusable(message, "allow this user to create the schema `patter` and to write to its tables")
+            }
+            Some("25006") => unusable(message, "use a server that accepts writes"),
+            Some("53100") => unusable(message, "free some disk space on the server"),
+            Some("53300") => {
+                unusable(message, "raise `max_connections` of the server, or run fewer at once: each needs a connection")
+            }
+            Some("55P03" | "57014") => unusable(message, "try again when the server has less to do"),
+            Some("57P01" | "57P02" | "57P03") => unusable(message, "try again when the server is running"),
+            _ => StoreError::Failed { message: format!("`{address}`: {}", database.message()) },
+        }
+    }
+}
+
+pub(super) async fn configure(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(SETTINGS).execute(connection).await.map(|_| ())
+}
+
+/// Returns whether the connection is gone, and with it the locks.
+pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        error => has_code(error, &["57P01", "57P02", "57P05", "25P03", "08000", "08003", "08006"]),
+    }
+}
+
+/// Returns whether a statement failed only because of others, and did nothing.
+pub(super) fn is_serialization_failure(error: &sqlx::Error) -> bool {
+    has_code(error, &["40001", "40P01"])
+}
+
+/// Returns whether connecting may succeed a moment later.
+fn is_temporary(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => is_out_of_descriptors(error),
+        error => has_code(error, &["53300", "57P03"]),
+    }
+}
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| codes.contains(&&*code))
+}
