@@ -134,7 +134,7 @@ impl Fmt {
         if self.diff && is_changed {
             // A diff without styles is data, for `patch` and the like.
             match ui::has_stdout_styles() {
-                true => ui::print(&diff(&source.name, old, &new, [ACCENT, BAD, GOOD]))?,
+                true => ui::print(&diff(&source.name, &ui::escape(old), &ui::escape(&new), [ACCENT, BAD, GOOD]))?,
                 false => ui::print_data(&diff(&source.name, old, &new, [PLAIN; 3]))?,
             }
         }

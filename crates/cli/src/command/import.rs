@@ -47,10 +47,15 @@ struct Target {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter import mcp files\n  \
-                        patter import mcp files --output tools/files.gram")]
+                        patter import mcp files --output tools/files.gram\n  \
+                        patter import mcp files --only 'read_*' --only list_directory")]
 struct Mcp {
     /// Server in patter.toml, or in the file that its mcp-servers names
     name: String,
+
+    /// Import only these tools, by name; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<String>,
 
     #[command(flatten)]
     target: Target,
@@ -117,10 +122,21 @@ impl Mcp {
         };
         let server =
             server.map_err(|problem| CommandError::failure(problem.message.clone()).with_hint_if(problem.hint()))?;
-        let declared = until_stopped(runtime, stop, declarations(server)).ok_or_else(CommandError::interrupted)?;
-        let text =
-            declared.map_err(|failure| CommandError::failure(failure.message()).with_hint_if(failure.detail()))?;
-        self.target.write(&text, &format!("the tools of {}", self.name))
+        let only: Vec<_> = self.only.iter().map(|glob| Glob::new(glob)).collect();
+        let listed = until_stopped(runtime, stop, declarations(server, &only)).ok_or_else(CommandError::interrupted)?;
+        let listed =
+            listed.map_err(|failure| CommandError::failure(failure.message()).with_hint_if(failure.detail()))?;
+        if listed.declared.is_empty() {
+            let message = match self.only.is_empty() {
+                true => format!("the MCP server `{}` has no tools that can be declared", self.name),
+                false => format!("the MCP server `{}` has no such tool", self.name),
+            };
+            let names =
+                (!listed.available.is_empty()).then(|| format!("its tools are {}", listed.available.join(", ")));
+            return Err(CommandError::failure(message).with_hint_if(names));
+        }
+        let count = ui::plural(listed.declared.len(), "tool");
+        self.target.write(&listed.text, &format!("{count} of the MCP server `{}`", self.name))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::setup::{Setup, ToolSources};
 use crate::ui;
-use crate::ui::style::{ACCENT, BOLD, DIM};
+use crate::ui::style::{ACCENT, BOLD};
 use clap::{Args, ValueEnum};
 use patter::library::{Entry, Layer};
 use patter::project::ServerSelection;
@@ -89,7 +89,7 @@ impl Command for Tools {
 
 fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
     let width = |text: &dyn Fn(&Entry<Tool>) -> usize| entries.iter().map(|entry| text(entry)).max().unwrap_or(0);
-    let names = width(&|entry| entry.name.as_str().len());
+    let names = width(&|entry| ui::width(entry.name.as_str()));
     let kinds = width(&|entry| entry.value.kind.name().len());
     let effects = width(&|entry| entry.value.effect.name().len());
     let mut out = String::new();
@@ -103,12 +103,13 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
             let kind = tool.kind.name();
             let effect = tool.effect.name();
             let description = tool.definition.description.lines().next().unwrap_or_default();
-            let _ =
-                write!(out, "  {ACCENT}{name:<names$}{ACCENT:#}  {kind:<kinds$}  {effect:<effects$}  {description}");
-            for overridden in setup.toolset.library.overrides().filter(|one| one.winner.name == entry.name) {
-                let _ = write!(out, " {DIM}(overrides the {} layer){DIM:#}", overridden.loser.layer);
-            }
-            out.push('\n');
+            let overridden = setup.toolset.library.overrides().filter(|one| one.winner.name == entry.name);
+            let overrides = overridden.map(|one| format!(" (overrides the {} layer)", one.loser.layer));
+            let text = format!("{}{}", ui::escape(description), overrides.collect::<String>());
+            let name = ui::pad(name, names);
+            let lead = format!("  {ACCENT}{name}{ACCENT:#}  {kind:<kinds$}  {effect:<effects$}  ");
+            let lead_width = names + kinds + effects + 8;
+            out.push_str(&ui::with_hanging_text(&lead, lead_width, &text, ui::line_width()));
         }
     }
     out

@@ -2,6 +2,7 @@
 
 use super::resolve_beside;
 use super::revision::Revision;
+use crate::argument::parse_model;
 use crate::error::CommandError;
 use crate::setup::{Setup, ToolSources, read_files, report_problems, split_agent};
 use patter::case::{Case, Check};
@@ -47,7 +48,7 @@ impl FromStr for ArmSpec {
         let mut arm = Self { name: name.to_owned(), what: parts.to_owned(), ..Self::default() };
         for part in parts.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "base") {
             match part.split_once(':') {
-                Some(("model", model)) => arm.model = Some(model.parse().map_err(|error| format!("{error}"))?),
+                Some(("model", model)) => arm.model = Some(parse_model(model)?),
                 Some(("agent", agent)) => arm.agent = Some(agent.to_owned()),
                 Some(("git", revision)) if !revision.is_empty() && !revision.starts_with('-') => {
                     arm.revision = Some(revision.to_owned());

@@ -24,8 +24,12 @@ impl Approver for TerminalApprover {
             if !io::stdin().is_terminal() {
                 return ApprovalAnswer::Refuse("it needs an approval, and there is nobody to ask".to_owned());
             }
-            let refusal = "the person at the terminal refused it";
-            ask(format!("call {} with {} ({because})?", call.tool, arguments(call)), refusal).await
+            let question = format!("call {} with {} ({because})?", call.tool, arguments(call));
+            match ask(format!("{question} [y/n, r no with a reason] "), &['y', 'n', 'r']).await {
+                Some('y') => ApprovalAnswer::Approve,
+                Some('r') => refusal(ui::line(|| drop(ui::ask("reason: "))).await.as_deref()),
+                _ => refusal(None),
+            }
         })
     }
 
@@ -42,7 +46,11 @@ impl Approver for TerminalApprover {
                 ));
                 return ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned());
             }
-            ask(format!("{call} was in progress when the run stopped; call it again?"), OUTCOME_UNKNOWN).await
+            match ask(format!("{call} was in progress when the run stopped; call it again? [y/n] "), &['y', 'n']).await
+            {
+                Some('y') => ApprovalAnswer::Approve,
+                _ => ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()),
+            }
         })
     }
 }
@@ -51,13 +59,22 @@ fn arguments(call: &PendingCall) -> String {
     ui::escape(&call.arguments.to_string())
 }
 
-/// Asks, and waits for a key. What was typed before the question does not answer it.
-async fn ask(question: String, refusal: &str) -> ApprovalAnswer {
+/// Returns the answer that refuses a call; the model reads the reason.
+pub(crate) fn refusal(reason: Option<&str>) -> ApprovalAnswer {
+    let refused = "the person at the terminal refused it";
+    ApprovalAnswer::Refuse(match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{refused}: {reason}"),
+        None => refused.to_owned(),
+    })
+}
+
+/// Asks, and waits for one of the keys. What was typed before the question does not answer it.
+async fn ask(question: String, keys: &[char]) -> Option<char> {
     let ask = move || {
         // A question that cannot be shown is not answered, which refuses the call.
-        let _ = ui::ask(&format!("{question} [y/n] "));
+        let _ = ui::ask(&question);
     };
-    let answer = ui::key(vec!['y', 'n'], ask).await;
+    let answer = ui::key(keys.to_vec(), ask).await;
     let _ = ui::status(if answer == Some('y') { "yes" } else { "no" });
-    if answer == Some('y') { ApprovalAnswer::Approve } else { ApprovalAnswer::Refuse(refusal.to_owned()) }
+    answer
 }

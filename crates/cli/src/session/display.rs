@@ -125,9 +125,7 @@ fn show(event: &RunEvent) -> io::Result<()> {
     let indent = "  ".repeat(event.depth as usize);
     match &event.kind {
         // The answers of other agents go to the agent that called them.
-        RunEventKind::Text { text } if event.depth == 0 => {
-            ui::print_data(text)
-        }
+        RunEventKind::Text { text } if event.depth == 0 => ui::print_data(text),
         RunEventKind::ToolProgress { message, .. } => {
             ui::status(&format!("{indent}  {DIM}{}{DIM:#}", ui::escape(message)))
         }

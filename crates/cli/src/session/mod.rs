@@ -5,7 +5,7 @@ mod display;
 mod store;
 mod transcript;
 
-pub(crate) use approve::TerminalApprover;
+pub(crate) use approve::{TerminalApprover, refusal};
 pub(crate) use display::{SessionName, finish_run, listener, unsaved_hint};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, summary_json};

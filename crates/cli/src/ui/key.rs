@@ -26,7 +26,7 @@ pub(crate) async fn key(keys: Vec<char>, ask: impl FnOnce() + Send + 'static) ->
 
 /// Tells the reading thread to stop when it is dropped.
 #[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
+pub(super) struct CancelOnDrop(pub(super) Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

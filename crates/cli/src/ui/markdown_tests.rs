@@ -57,7 +57,8 @@ fn block_markup() {
         ("~~~\n``` \n~~\n~~~~\nx", "    ``` \n    ~~\nx\n"),
         ("```\nnever closed\n``", "    never closed\n    ``\n"),
         ("```a``` b", "<code>a<> b\n"),
-        ("| a | b |\n|---|---|\n| 1 | 2 |", "| a | b |\n|---|---|\n| 1 | 2 |\n"),
+        ("| a | b |\n|1|2|\nx", "| a | b |\n|1|2|\nx\n"),
+        ("| only", "| only\n"),
         ("\u{1b}]0;x\u{7} a\r\nb", "\\u{1b}]0;x\\u{7} a\nb\n"),
         ("", ""),
         ("\n\n", ""),
@@ -75,13 +76,42 @@ fn lines_are_filled() {
         ("> one two three four five", "<dim>│<> one two three four\n<dim>│<> five\n"),
         ("a https://example.org/a/long/address b", "a\nhttps://example.org/a/long/address b\n"),
         ("中文中文中文中文中文中文", "中文中文中文中文中文\n中文\n"),
-        ("👩\u{200d}👩\u{200d}👧👩🏽👩\u{200d}👩\u{200d}👧 👩🏽 ❤\u{fe0f} می\u{200c}خواهم", "👩\u{200d}👩\u{200d}👧👩🏽👩\u{200d}👩\u{200d}👧 👩🏽 ❤\u{fe0f} می\u{200c}خواهم\n"),
+        (
+            "👩\u{200d}👩\u{200d}👧👩🏽👩\u{200d}👩\u{200d}👧 👩🏽 ❤\u{fe0f} می\u{200c}خواهم",
+            "👩\u{200d}👩\u{200d}👧👩🏽👩\u{200d}👩\u{200d}👧 👩🏽 ❤\u{fe0f} می\u{200c}خواهم\n",
+        ),
         ("中文中文中文中文中👩\u{200d}👩\u{200d}👧👩🏽!", "中文中文中文中文中👩\u{200d}👩\u{200d}👧\n👩🏽!\n"),
         ("```\na line of code that is not broken\n```", "    a line of code that is not broken\n"),
     ];
     for (text, expected) in table {
         assert_eq!(render(text, 20), expected, "{text}");
     }
+}
+
+#[test]
+fn tables_are_aligned() {
+    let table = [
+        (
+            "before\n| a | long | r |\n|---|:-:|--:|\n| 1 | **b** | 2 |\n| `x\\|y` | | 10 |\nafter",
+            "before\n<b>a<>  <dim> │ <><b>long<><dim> │ <> <b>r<>\n<dim>────┼──────┼───<>\n1  <dim> │ <> <b>b<>  <dim> │ <> 2\n",
+        ),
+        ("|a|\n|-|", "<b>a<>\n<dim>─<>\n"),
+        (
+            "> |a|b|\n> |-|-|\n> |1|2|\nx",
+            "<dim>│<> <b>a<><dim> │ <><b>b<>\n<dim>│<> <dim>──┼──<>\n<dim>│<> 1<dim> │ <>2\nx\n",
+        ),
+        // Rows may be shorter or longer than the header.
+        ("|a|b|\n|-|-|\n|1|\n|1|2|3|", "<b>a<><dim> │ <><b>b<><dim> │ <>\n"),
+    ];
+    for (text, expected) in table {
+        let rendered = render(text, 80);
+        assert!(rendered.starts_with(expected) || rendered == expected, "{rendered}");
+    }
+    let wide = format!("|name|text|\n|-|-|\n|a|{}|\n|中文|👩\u{200d}👧|", "one two ".repeat(10));
+    let rendered = stripped(&render(&wide, 40));
+    insta::assert_snapshot!(rendered);
+    let many = "|a|b|c|d|e|f|g|h|i|j|\n|-|-|-|-|-|-|-|-|-|-|\n|1|2|3|4|5|6|7|8|9|10|";
+    assert_eq!(render(many, 20), format!("{many}\n"), "no room for ten columns");
 }
 
 #[test]
@@ -112,7 +142,7 @@ fn stripped(text: &str) -> String {
 
 /// Returns the characters that are neither markup nor white space.
 fn content(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace() && !"#*_`~[]()!>-+|\\•│─".contains(*c)).collect()
+    text.chars().filter(|c| !c.is_whitespace() && !"#*_`~[]()!>-+|\\•│─┼".contains(*c)).collect()
 }
 
 fn markdown_text() -> impl Strategy<Value = String> {

@@ -7,6 +7,7 @@ mod diagnostics;
 mod event;
 mod input;
 mod key;
+mod line;
 mod markdown;
 mod output;
 mod progress;
@@ -20,9 +21,12 @@ pub(crate) use diagnostics::{Excerpts, Limit};
 pub(crate) use event::event_line;
 pub(crate) use input::{Input, Typed};
 pub(crate) use key::key;
+pub(crate) use line::line;
 pub(crate) use output::{error, has_stdout_styles, print, print_data, status, warning, warnings};
 pub(crate) use progress::Progress;
 pub(crate) use prompt::{ask, confirm};
 pub(crate) use screen::Screen;
-pub(crate) use terminal::{columns, is_interactive};
-pub(crate) use text::{escape, fitting, format_age, nonzero, one_line, pad, plural, short, truncate, width, wrap};
+pub(crate) use terminal::{columns, is_interactive, line_width};
+pub(crate) use text::{
+    escape, fitting, format_age, nonzero, one_line, pad, plural, short, truncate, width, with_hanging_text,
+};

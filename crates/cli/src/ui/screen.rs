@@ -81,6 +81,12 @@ impl Screen {
         status(line)
     }
 
+    /// Shows a complete text as the agent would say it.
+    pub(crate) fn say(&self, text: &str) -> io::Result<()> {
+        self.state().write(text, self.is_terminal)?;
+        self.end()
+    }
+
     /// Writes a question to stderr. The answer follows in the same line.
     pub(crate) fn ask(&self, question: &str) -> io::Result<()> {
         let mut state = self.state();
@@ -93,6 +99,11 @@ impl Screen {
     pub(crate) fn answer(&self, answer: &str) -> io::Result<()> {
         self.state().position = Position::LineEnd;
         status(answer)
+    }
+
+    /// Continues after an answer that ended its line itself.
+    pub(crate) fn answered(&self) {
+        self.state().position = Position::LineEnd;
     }
 
     /// Ends a turn: flushes the answer, and removes the progress indicator.

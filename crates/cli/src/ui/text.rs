@@ -61,8 +61,24 @@ pub(crate) fn fitting(text: &str, columns: usize) -> usize {
     text.len()
 }
 
+/// The narrowest column of text beside something else.
+const MIN_COLUMN: usize = 24;
+/// The indentation of text below what it belongs to.
+const BELOW: usize = 6;
+
+/// Returns a line that starts with a lead of this width, followed by a text that is broken between words. Where there is no
+/// room beside the lead, the text is below it.
+pub(crate) fn with_hanging_text(lead: &str, lead_width: usize, text: &str, columns: usize) -> String {
+    if columns.saturating_sub(lead_width) >= MIN_COLUMN {
+        let lines = wrap(text, columns.saturating_sub(lead_width));
+        return format!("{lead}{}\n", lines.join(&format!("\n{:lead_width$}", "")));
+    }
+    let lines = wrap(text, columns.saturating_sub(BELOW).max(1));
+    format!("{}\n{:BELOW$}{}\n", lead.trim_end(), "", lines.join(&format!("\n{:BELOW$}", "")))
+}
+
 /// Breaks a text between words into lines of at most this many columns. Longer words are broken where they have to be.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let mut word = word;
@@ -142,7 +158,16 @@ mod tests {
 
     #[test]
     fn only_dangerous_characters_are_escaped() {
-        let shown = ["👩\u{200d}👩\u{200d}👧", "❤\u{fe0f}", "می\u{200c}خواهم", "क्\u{200d}ष", "שלום\u{200f}!", "é", "a\tb\n", "中文"];
+        let shown = [
+            "👩\u{200d}👩\u{200d}👧",
+            "❤\u{fe0f}",
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "שלום\u{200f}!",
+            "é",
+            "a\tb\n",
+            "中文",
+        ];
         for text in shown {
             assert_eq!(escape(text), text);
         }
@@ -180,6 +205,16 @@ mod tests {
         for (text, columns, expected) in table {
             assert_eq!(wrap(text, columns), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn text_hangs_beside_or_below() {
+        assert_eq!(
+            with_hanging_text("a   ", 4, "one two three four five six seven", 30),
+            "a   one two three four five\n    six seven\n"
+        );
+        assert_eq!(with_hanging_text("a long lead  ", 13, "one two three", 20), "a long lead\n      one two three\n");
+        assert_eq!(with_hanging_text("a  ", 3, "one two", usize::MAX), "a  one two\n");
     }
 
     #[test]

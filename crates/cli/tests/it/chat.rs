@@ -156,6 +156,100 @@ fn calls_are_approved_in_the_conversation() {
 }
 
 #[test]
+fn a_refusal_may_have_a_reason() {
+    let expect = json!({"text": "Understood.", "expect": {"results": ["refused it: Ada is away"]}});
+    for arguments in [&["chat", "a.gram"][..], &["run", "a.gram", "greet"]] {
+        let folder = project(&json!([hello("Ada"), expect]));
+        let all = [arguments, &["--store", "none", "--ask", "sayHello"]].concat();
+        let mut terminal = Terminal::start(&folder, &all, 80);
+        if arguments[0] == "chat" {
+            terminal.prompts("").keys("greet\r").shows("r no with a reason, a always");
+        } else {
+            terminal.shows("r no with a reason]");
+        }
+        terminal.keys("r").shows("reason:").keys("Ada is away\n").shows("Understood.");
+    }
+}
+
+#[test]
+fn the_model_is_changed() {
+    let folder = project(&json!([{"text": "One."}]));
+    folder.write("other.json", json!([{}, {"text": "Two.", "expect": {"user": ["again"]}}]).to_string());
+    let lines = "hi\n/model\n/model scripted/other.json\nagain\n/model\n/model gpt-4o\n/model OpenAI/x\n";
+    let printed = folder.run_with(&["chat", "a.gram", "--store", "s.db"], lines);
+    insta::assert_snapshot!("model", printed);
+    // A session that continues uses the model of its file again, unless one is named.
+    let printed = folder.run_with(&["chat", "a.gram", "--store", "s.db", "-c"], "/model\n");
+    assert!(printed.contains("scripted/script.json"), "{printed}");
+}
+
+#[test]
+fn conversations_start_over_and_have_a_cost() {
+    let usage = json!({"inputTokens": 10, "outputTokens": 2});
+    let folder = project(&json!([{"text": "One.", "usage": usage}, {"text": "Two.", "usage": usage}]));
+    folder.write("patter.toml", "[prices.'scripted/script.json']\ninput = 1\noutput = 2\n");
+    let store = ["--store", "s.db"];
+    let printed = folder.run_with(&[&["chat", "a.gram"][..], &store].concat(), "hi\n/cost\n");
+    assert!(printed.contains("2 messages, 10 input tokens, 2 output tokens, $0.000014 at current prices"), "{printed}");
+    // What happened before it was continued counts.
+    let printed =
+        folder.run_with(&[&["chat", "a.gram", "-c"][..], &store].concat(), "ho\n/cost\n/clear\n/messages\n/cost\n");
+    assert!(printed.contains("4 messages, 20 input tokens, 4 output tokens"), "{printed}");
+    assert!(printed.contains("; the conversation so far is session 20"), "{printed}");
+    assert!(printed.contains("no messages yet\n0 messages, 0 input"), "{printed}");
+    let unsaved = folder.run_with(&["chat", "a.gram", "--store", "none"], "hi\n/clear\n/messages\n");
+    assert!(unsaved.contains("the conversation is now empty\nno messages yet"), "{unsaved}");
+}
+
+#[test]
+fn a_message_is_written_in_an_editor() {
+    let folder = project(&json!([{"text": "Received.", "expect": {"user": ["Dear Ada,"]}}]));
+    let editor = folder
+        .write("editor.sh", "#!/bin/sh\ntest \"$1\" = --wait || exit 3\nprintf 'Dear Ada,\\nhello\\n' > \"$2\"\n");
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let editor = format!("{} --wait", editor.display());
+    let arguments = ["chat", "a.gram", "--store", "none"];
+    let mut terminal = Terminal::start_with(&folder, &arguments, 80, &[("EDITOR", &editor)]);
+    terminal.prompts("").keys("/edit\r").shows("› Dear Ada,\nhello").keys("\r").shows("Received.");
+    drop(terminal);
+    let mut terminal = Terminal::start_with(&folder, &arguments, 80, &[("EDITOR", "false")]);
+    terminal.prompts("").keys("/edit\r").shows("cannot edit with `false`").prompts("");
+    drop(terminal);
+    let mut terminal = Terminal::start(&folder, &arguments, 80);
+    terminal.prompts("").keys("/edit\r").shows("set the variable EDITOR").prompts("");
+    assert!(folder.run_with(&arguments, "/edit\n").contains("/edit needs a terminal"));
+}
+
+#[test]
+fn the_past_is_shown_when_a_chat_continues() {
+    let answers = ["One.", "**Two**.", "Three.", "Four."];
+    let mut script: Vec<_> = answers.iter().map(|text| json!({"text": text})).collect();
+    script.insert(2, hello("Ada"));
+    let folder = project(&script.into());
+    let arguments = ["chat", "a.gram", "--store", "s.db"];
+    folder.run_with(&arguments, "first\nsecond\nthird\nfourth\n");
+    let mut terminal = Terminal::start(&folder, &[&arguments[..], &["--continue"]].concat(), 80);
+    terminal.shows("10 messages").prompts("");
+    let screen = terminal.screen();
+    let past = screen.split_once("/help\n").unwrap().1;
+    insta::assert_snapshot!("past", past);
+}
+
+#[test]
+fn help_is_not_broken_within_words() {
+    let folder = project(&json!([]));
+    for columns in [50, 80] {
+        let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], columns);
+        terminal.prompts("").keys("/help\r").shows("Ctrl-C").prompts("");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let whole = folder.run_with(&["chat", "a.gram", "--store", "none"], "/help\n");
+        let whole = words(whole.split_once("--- stderr\n").unwrap().1);
+        let screen = terminal.screen();
+        assert!(words(&screen).windows(whole.len()).any(|shown| shown == whole), "{screen}");
+    }
+}
+
+#[test]
 fn the_next_turn_uses_the_edited_agent() {
     let folder = project(&json!([{"text": "One."}, {"text": "Two.", "expect": {"instruction": ["politely"]}}]));
     let mut terminal = Terminal::start(&folder, &["chat", "a.gram", "--store", "none"], 80);

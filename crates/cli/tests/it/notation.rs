@@ -1,6 +1,7 @@
 //! `patter parse` and `patter fmt`.
 
 use crate::folder::Folder;
+use crate::terminal::Terminal;
 use std::os::unix::fs::PermissionsExt;
 
 const AGENT: &str =
@@ -70,6 +71,30 @@ fn colours_are_used_only_where_enabled() {
     assert!(!stderr(&["parse", "-"]).contains('\u{1b}'));
     assert!(stderr(&["parse", "-", "--color", "always"]).contains('\u{1b}'));
     assert!(!stderr(&["parse", "-", "--color", "never"]).contains('\u{1b}'));
+}
+
+#[test]
+fn data_is_exact_in_a_pipe_and_escaped_at_a_terminal() {
+    let folder = Folder::new();
+    let text = "(a { text: \"\0\u{7}\u{b}\u{1b}[1m👩\u{200d}👧 می\u{200c}خواهم \u{202e}\" })\n";
+    assert_eq!(String::from_utf8(folder.output(&["fmt", "-"], text).stdout).unwrap(), text);
+    folder.write("a.gram", text);
+    let diff = String::from_utf8(folder.output(&["fmt", "--diff", "-"], &text.replace("(a ", "(a  ")).stdout).unwrap();
+    assert!(diff.contains(&format!("+{text}")), "{diff:?}");
+    folder.write("a.gram", text.replace("(a ", "(a  "));
+    let mut terminal = Terminal::start(&folder, &["fmt", "--diff", "a.gram"], 100);
+    terminal.shows("\\u{0}\\u{7}\\u{b}\\u{1b}[1m").shows("می\u{200c}خواهم \\u{202e}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn a_person_is_told_that_stdin_is_read() {
+    let folder = Folder::new();
+    let mut terminal = Terminal::start(&folder, &["parse", "-", "--format", "sexp"], 100);
+    terminal.shows("type the text, and end it with Ctrl-D on an empty line").keys("(a)\n\u{4}").shows("identifier");
+    assert_eq!(terminal.ends(), Some(0));
+    // A pipe needs no such line.
+    assert!(!folder.run_with(&["parse", "-"], "(a)").contains("Ctrl-D"));
 }
 
 #[test]

@@ -21,10 +21,16 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts `patter` in a folder, at a terminal of this width. Its state, such as the history, is in the folder too.
     pub(crate) fn start(folder: &Folder, arguments: &[&str], columns: u16) -> Self {
+        Self::start_with(folder, arguments, columns, &[])
+    }
+
+    /// Starts `patter` with more variables.
+    pub(crate) fn start_with(folder: &Folder, arguments: &[&str], columns: u16, variables: &[(&str, &str)]) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(pty_process::Size::new(ROWS, columns)).unwrap();
         let command = Command::new(PATTER).args(arguments).current_dir(folder.path()).env_clear();
         let state = folder.path().join("state");
+        let command = command.envs(variables.iter().copied());
         let child = command.env("TERM", "xterm-256color").env("XDG_STATE_HOME", state).spawn(pts).unwrap();
         let pty = Arc::new(pty);
         let (sender, pieces) = channel();

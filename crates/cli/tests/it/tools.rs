@@ -1,6 +1,7 @@
 //! `patter tools`, `why`, `call` and `lock`.
 
 use crate::folder::Folder;
+use crate::terminal::Terminal;
 use serde_json::{Value as Json, json};
 
 /// A project with agents, its own toolbox and one of its organisation, and rules.
@@ -90,6 +91,53 @@ fn overrides_are_reported() {
     let shown = folder.run(&["tools", "calculator"]);
     assert!(shown.contains("Ours (overrides the internal layer)"), "{shown}");
     insta::assert_snapshot!(folder.run(&["why", "calculator"]));
+}
+
+#[test]
+fn results_are_exact_in_a_pipe() {
+    let folder = Folder::new();
+    folder.write(
+        "t.gram",
+        "[t:Command { description: 'Control characters', run: ['printf', 'a\\\\007\\\\013\\\\033[1mb\\\\177'] } | ()==>(::Text)]\n",
+    );
+    assert_eq!(folder.output(&["call", "t", "--yes", "--tools", "t.gram"], "").stdout, b"a\x07\x0b\x1b[1mb\x7f\n");
+    let mut terminal = Terminal::start(&folder, &["call", "t", "--yes", "--tools", "t.gram"], 80);
+    terminal.shows("a\\u{7}\\u{b}\\u{1b}[1mb\\u{7f}");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
+fn tables_are_not_broken_within_words_at_a_terminal() {
+    let folder = Folder::new();
+    for columns in [60, 80] {
+        let mut terminal = Terminal::start(&folder, &["tools", "fs"], columns);
+        assert_eq!(terminal.ends(), Some(0));
+        let whole = folder.run(&["tools", "fs"]);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let screen = words(&terminal.screen());
+        let printed = words(whole.split("--- stdout\n").nth(1).unwrap().split("--- stderr").next().unwrap());
+        assert_eq!(screen, printed, "{}", terminal.screen());
+    }
+}
+
+#[test]
+fn tools_of_a_server_that_was_not_started() {
+    let folder = Folder::new();
+    folder.write("a.gram", "[a:Agent { instruction: 'Use `files/read`.', model: 'demo' } | `files/read`]\n");
+    folder.write("b.gram", "[b:Agent { instruction: 'Use `lookAround`.', model: 'demo' } | lookAround]\n");
+    folder.write("patter.toml", "[mcp.files]\ncommand = '/no/such/program'\n[mcp.web]\ncommand = '/no/such/program'\n");
+    let one = "help: it may belong to the MCP server `files`, which was not started";
+    let all = "help: it may belong to one of the MCP servers `files`, `web`, which were not started";
+    for (arguments, expected) in [
+        (&["run", "a.gram", "hi", "--no-mcp"][..], one),
+        (&["run", "a.gram", "hi"], one),
+        (&["run", "b.gram", "hi", "--no-mcp"], all),
+        (&["check", "a.gram", "--bind", "--no-mcp"], one),
+    ] {
+        let shown = folder.run(arguments);
+        assert!(shown.starts_with("exit 1") && shown.contains(expected), "{arguments:?}\n{shown}");
+        assert!(!shown.contains("toolbox") && !shown.contains("os error"), "{arguments:?}\n{shown}");
+    }
 }
 
 #[test]
@@ -268,5 +316,8 @@ fn unreadable_env_files_are_reported() {
     std::fs::remove_dir_all(folder.path().join(".env")).unwrap();
     folder.write(".env", b"A=\xff");
     let shown = folder.run(&call);
-    assert!(shown.starts_with("exit 0") && shown.contains("warning: cannot read `.env`: it is not UTF-8;"), "{shown}");
+    assert!(
+        shown.starts_with("exit 0") && shown.contains("warning: cannot read `.env`: it is not UTF-8 text;"),
+        "{shown}"
+    );
 }

@@ -167,14 +167,16 @@ impl<'p> Checker<'p> {
         false
     }
 
-    /// Reports top-level tools that no agent uses. Without agents, the files are a library.
+    /// Reports top-level tools that no agent uses. Without agents, the files are a library. Declarations of the tools of an
+    /// MCP server record what the server offers, so not all of them have to be used.
     fn report_unused(&mut self, used: &HashSet<String>) {
         let project = self.project;
         if project.agents().next().is_none() {
             return;
         }
         for (declaration, tool) in project.tools() {
-            if !used.contains(&declaration.name) && !declaration.name.is_empty() {
+            let is_of_server = declaration.name.contains('/') && self.is_in_library(&declaration.name);
+            if !used.contains(&declaration.name) && !declaration.name.is_empty() && !is_of_server {
                 let span = tool.pattern().and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
                 let found = rule::UNUSED_DECLARATION.at(span, format!("no agent uses the tool `{}`", declaration.name));
                 self.report_at(declaration, found.with_hint("add it to an agent, or remove it"));

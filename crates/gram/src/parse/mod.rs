@@ -337,7 +337,10 @@ impl<'s> Parser<'s> {
             // Brackets left open at the same position are one error, not one per level.
             if last.related.len() < 3 {
                 last.related.push(crate::RelatedSpan { span: opener, message: "also not closed".into() });
-                last.hint = last.hint.take().map(|hint| close_hint(hint.trim_start_matches(CLOSE).trim_matches('`'), closer).into());
+                last.hint = last
+                    .hint
+                    .take()
+                    .map(|hint| close_hint(hint.trim_start_matches(CLOSE).trim_matches('`'), closer).into());
             }
             return;
         }

@@ -1,6 +1,7 @@
 //! The cost of runs, computed from their events.
 
 use super::event::{RunEvent, RunEventKind};
+use patter_core::message::conversation::Usage;
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Cost, Prices};
 use std::sync::{Mutex, PoisonError};
@@ -22,12 +23,13 @@ use std::sync::{Mutex, PoisonError};
 pub struct Tally {
     prices: Prices,
     bill: Mutex<Bill>,
+    usage: Mutex<Usage>,
 }
 
 impl Tally {
     /// Returns an empty tally.
     pub fn new(prices: Prices) -> Self {
-        Self { prices, bill: Mutex::default() }
+        Self { prices, bill: Mutex::default(), usage: Mutex::default() }
     }
 
     /// Adds the cost of an event.
@@ -35,7 +37,13 @@ impl Tally {
         if let RunEventKind::Replied { model, usage, .. } = &event.kind {
             let cost = model.parse::<ModelRef>().ok().and_then(|model| self.prices.cost(&model, *usage));
             self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(cost);
+            *self.usage.lock().unwrap_or_else(PoisonError::into_inner) += *usage;
         }
+    }
+
+    /// Returns how many tokens all replies used.
+    pub fn usage(&self) -> Usage {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the total cost, or `None` if the cost of some reply is unknown.

@@ -152,8 +152,9 @@ impl ScriptedModel {
         let position = request.messages.iter().filter(is_reply).count();
         let number = position + 1;
         let Some(step) = self.steps.get(position) else {
-            let message =
-                format!("the script `{}` has {} replies, but this is request {number}", self.name, self.steps.len());
+            let count = self.steps.len();
+            let replies = if count == 1 { "reply" } else { "replies" };
+            let message = format!("the script `{}` has {count} {replies}, but this is request {number}", self.name);
             return Err(ModelError::Api { status: None, message });
         };
         match step.expect.mismatch(request) {

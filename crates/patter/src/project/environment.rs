@@ -1,7 +1,7 @@
 //! Environment variables for tools and models, and the file `.env`.
 
-use crate::os_error;
 use super::load::strip_dot;
+use crate::os_error;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::path::Path;

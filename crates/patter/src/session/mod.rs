@@ -18,6 +18,7 @@ use log::{SessionLog, UnsavedSession};
 use patter_core::compile::{CompileError, CompiledAgent};
 use patter_core::declare::project::AgentSelectionError;
 use patter_core::message::conversation::Message;
+use patter_core::provider::ModelRef;
 use patter_core::run::{Limits, Run, RunInput, StartError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -53,6 +54,8 @@ pub struct Session {
     configure_driver: ConfigureDriver,
     configure_limits: ConfigureLimits,
     log: Arc<SessionLog>,
+    /// The model to use instead of the configured one.
+    model: Option<ModelRef>,
     /// The current driver of the project, and the one configured from it.
     driver: Option<(Driver, Driver)>,
 }
@@ -153,6 +156,7 @@ impl Session {
             configure_driver: Arc::new(|driver| driver),
             configure_limits: Arc::new(|_| {}),
             log: Arc::new(log),
+            model: None,
             driver: None,
         }
     }
@@ -177,6 +181,13 @@ impl Session {
     pub fn with_limits(mut self, configure: impl Fn(&mut Limits) + Send + Sync + 'static) -> Self {
         self.configure_limits = Arc::new(configure);
         self
+    }
+
+    /// Sets the model of all agents from now on. It is saved with the next message, so that a resumed run uses it too.
+    pub fn set_model(&mut self, model: ModelRef) {
+        self.source.model = Some(model.to_string());
+        self.model = Some(model);
+        self.driver = None;
     }
 
     /// Records everything from now on.
@@ -283,6 +294,7 @@ impl Session {
             source: self.source.clone(),
             configure_driver: Arc::clone(&self.configure_driver),
             configure_limits: Arc::clone(&self.configure_limits),
+            model: self.model.clone(),
             ..Self::with_log(Arc::clone(&self.project), fork)
         })
     }
@@ -319,6 +331,10 @@ impl Session {
             Some((base, driver)) if base.is_same(&current) => driver.clone(),
             _ => {
                 let driver = (self.configure_driver)(current.clone()).with_journal(Arc::clone(&self.log) as _);
+                let driver = match &self.model {
+                    Some(model) => driver.with_model(model.clone()),
+                    None => driver,
+                };
                 self.driver = Some((current, driver.clone()));
                 driver
             }

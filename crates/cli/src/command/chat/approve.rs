@@ -1,7 +1,8 @@
 //! Approvals within the conversation.
 
+use crate::session::refusal;
 use crate::ui::style::{ACCENT, BOLD, CAUTION, DIM};
-use crate::ui::{Screen, columns, escape, fitting, key};
+use crate::ui::{Screen, columns, escape, fitting, key, line};
 use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 use patter::run::PendingCall;
 use patter::tool::BoxFuture;
@@ -43,13 +44,22 @@ impl Approver for ChatApprover {
             let tool = escape(&call.tool);
             let what = format!("{agent} wants to call {ACCENT}{tool}{ACCENT:#} {DIM}({}){DIM:#}", escape(because));
             show(screen, &what, call);
-            match ask(screen, &[('y', "yes"), ('n', "no"), ('a', "always in this chat")]).await {
+            match ask(screen, &[('y', "yes"), ('n', "no"), ('r', "no with a reason"), ('a', "always in this chat")])
+                .await
+            {
                 Some('y') => ApprovalAnswer::Approve,
                 Some('a') => {
                     self.always.lock().unwrap_or_else(PoisonError::into_inner).insert(call.tool.clone());
                     ApprovalAnswer::Approve
                 }
-                _ => ApprovalAnswer::Refuse("the person at the terminal refused it".to_owned()),
+                Some('r') => {
+                    let asking = Arc::clone(screen);
+                    // A question that cannot be shown is not answered.
+                    let reason = line(move || drop(asking.ask("  reason:"))).await;
+                    screen.answered();
+                    refusal(reason.as_deref())
+                }
+                _ => refusal(None),
             }
         })
     }

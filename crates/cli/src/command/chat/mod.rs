@@ -1,6 +1,8 @@
 //! `patter chat`: a conversation with an agent.
 
 mod approve;
+mod edit;
+mod history;
 mod save;
 mod slash;
 
@@ -34,9 +36,11 @@ use tokio::runtime::Handle;
 /// message, and stdout carries only the answers.
 #[derive(Args)]
 #[command(after_help = "In the conversation:\n  \
-                        /tools   tools the agent may call    /undo  undo the last exchange\n  \
-                        /why     what a tool name refers to  /fork  continue in a new session\n  \
-                        /save    save to a file              /help  all commands\n\n\
+                        /tools   tools the agent may call    /undo   undo the last exchange\n  \
+                        /why     what a tool name refers to  /fork   continue in a new session\n  \
+                        /model   show or change the model    /clear  start over\n  \
+                        /cost    tokens and cost so far      /edit   write in $EDITOR\n  \
+                        /save    save to a file              /help   all commands\n\n\
                         Examples:\n  \
                         patter chat examples/hello.gram --model demo\n  \
                         patter chat shop.gram#clerk --continue --ask 'shop/refund'\n  \
@@ -116,6 +120,9 @@ impl Conversation {
         let compiled = self.open.compile()?;
         (self.open.agents.models())(compiled.model())?;
         self.greet(&compiled)?;
+        if self.is_interactive {
+            self.show_past()?;
+        }
         if self.settle_unfinished_run()? == Flow::End {
             return Ok(Outcome::Findings);
         }

@@ -1,18 +1,19 @@
 //! Slash commands of the conversation.
 
+use super::history::list_messages;
 use super::{Conversation, Flow};
 use crate::error::CommandError;
 use crate::inspect::Resolution;
-use crate::ui::style::{ACCENT, BAD, BOLD, CAUTION, DIM, GOOD};
-use crate::ui::{self, columns};
-use patter::drive::now_ms;
+use crate::ui::style::{ACCENT, BAD, BOLD, CAUTION, GOOD};
+use crate::ui::{self, columns, line_width, pad, width, with_hanging_text};
+use patter::drive::{RunEvent, Tally, now_ms};
 use patter::message::conversation::Message;
 use patter::name::FullName;
 use patter::permission::{Decision, DecisionReason};
+use patter::provider::{ModelRef, ModelRefError};
 use patter::run::CallTarget;
-use patter::session::SessionError;
-use patter::store::SessionId;
-use std::fmt::Write;
+use patter::session::{Playback, SessionError};
+use patter::store::{SessionId, StoreError};
 use std::io;
 use std::sync::Arc;
 
@@ -27,16 +28,27 @@ pub(super) enum Slash {
     /// Into a new session, with this many messages.
     Fork(Option<usize>),
     Save(String),
+    /// Shows the model, or changes it.
+    Model(Option<String>),
+    /// Starts over in a new session.
+    Clear,
+    Cost,
+    /// Opens a text in the editor.
+    Edit(String),
     Quit,
 }
 
-const COMMANDS: [(&str, &str, &str); 8] = [
+const COMMANDS: [(&str, &str, &str); 12] = [
     ("/help", "", "show this list"),
     ("/tools", "", "tools the agent may call, and their permissions"),
     ("/why", "NAME", "what the name of a tool refers to"),
     ("/messages", "", "the conversation, with numbered messages"),
+    ("/model", "[NAME]", "show the model, or use another from now on"),
+    ("/cost", "", "tokens and cost of this session so far"),
+    ("/edit", "[TEXT]", "write your next message in $EDITOR"),
     ("/undo", "", "undo the last exchange, and edit your message"),
     ("/fork", "[N]", "continue in a new session, with the first N messages or all"),
+    ("/clear", "", "start over in a new session; this one is kept"),
     ("/save", "FILE", "write the conversation as Markdown, or as JSON to FILE.json"),
     ("/quit", "", "quit; so does Ctrl-D"),
 ];
@@ -76,8 +88,15 @@ impl Slash {
             },
             ("/save", "") => usage("to which file?"),
             ("/save", file) => Ok(Self::Save(file.to_owned())),
+            ("/model", "") => Ok(Self::Model(None)),
+            ("/model", name) => Ok(Self::Model(Some(name.to_owned()))),
+            ("/clear", "") => Ok(Self::Clear),
+            ("/cost", "") => Ok(Self::Cost),
+            ("/edit", text) => Ok(Self::Edit(text.to_owned())),
             ("/quit" | "/exit" | "/q", "") => Ok(Self::Quit),
-            ("/help" | "/tools" | "/messages" | "/undo" | "/quit", _) => usage(&format!("`{name}` takes no arguments")),
+            ("/help" | "/tools" | "/messages" | "/undo" | "/clear" | "/cost" | "/quit", _) => {
+                usage(&format!("`{name}` takes no arguments"))
+            }
             (unknown, _) => {
                 let near = patter::text::nearest(unknown, COMMANDS.iter().map(|(name, ..)| *name));
                 let hint = match near {
@@ -97,10 +116,14 @@ impl Conversation {
             Slash::Help => self.show(&help())?,
             Slash::Tools => self.tools()?,
             Slash::Why(name) => self.why(&name)?,
-            Slash::Messages => self.show(&messages(&self.open.session.conversation()))?,
+            Slash::Messages => self.show(&list_messages(&self.open.session.conversation()))?,
             Slash::Undo => self.undo()?,
             Slash::Fork(number) => self.fork(number)?,
             Slash::Save(file) => self.save(&file)?,
+            Slash::Model(name) => self.model(name.as_deref())?,
+            Slash::Clear => self.clear()?,
+            Slash::Cost => self.cost()?,
+            Slash::Edit(text) => self.edit(&text)?,
             Slash::Quit => return Ok(Flow::End),
         }
         Ok(Flow::Continue)
@@ -118,7 +141,7 @@ impl Conversation {
         if tools.is_empty() {
             return Ok(self.note("the agent has no tools")?);
         }
-        let names = tools.iter().map(|tool| tool.name.len()).max().unwrap_or(0);
+        let names = tools.iter().map(|tool| width(&tool.name)).max().unwrap_or(0);
         let mut out = String::new();
         for tool in tools {
             let (bound, full) = match &tool.target {
@@ -138,12 +161,10 @@ impl Conversation {
                 Decision::Ask => CAUTION,
                 Decision::Deny => BAD,
             };
-            let name = &tool.name;
+            let name = pad(&tool.name, names);
             let decision = decision.name();
-            let _ = writeln!(
-                out,
-                "  {ACCENT}{name:<names$}{ACCENT:#}  {style}{decision:<5}{style:#}  {bound}{DIM}{because}{DIM:#}"
-            );
+            let lead = format!("  {ACCENT}{name}{ACCENT:#}  {style}{decision:<5}{style:#}  ");
+            out.push_str(&with_hanging_text(&lead, names + 11, &format!("{bound}; {because}"), line_width()));
         }
         Ok(self.show(&out)?)
     }
@@ -194,12 +215,78 @@ impl Conversation {
         let name = |id: Option<SessionId>| id.map_or("an unsaved session".to_owned(), |id| format!("session {id}"));
         Ok(self.note(&format!("now in {}, with {messages} of {}", name(self.open.session.id()), name(from)))?)
     }
+
+    /// Starts over in a new session.
+    fn clear(&mut self) -> Result<(), CommandError> {
+        let before = self.open.session.id();
+        let target = self.open.store.as_ref().map(|store| (Arc::clone(store), SessionId::new(now_ms())));
+        self.open.session = self.open.session.fork(0, target)?;
+        Ok(self.note(&match (self.open.session.id(), before) {
+            (Some(id), Some(before)) => format!("now in session {id}; the conversation so far is session {before}"),
+            _ => "the conversation is now empty".to_owned(),
+        })?)
+    }
+
+    /// Shows the model, or changes it after checking that it can be called.
+    fn model(&mut self, name: Option<&str>) -> Result<(), CommandError> {
+        let (_, compiled) = self.open.session.prepare(None)?;
+        let current = compiled.model().clone();
+        let Some(name) = name else { return Ok(self.show(&format!("{current}\n"))?) };
+        let model: ModelRef = name
+            .parse()
+            .map_err(|error: ModelRefError| CommandError::usage(error.to_string()).with_hint_if(error.hint()))?;
+        (self.open.agents.models())(&model)?;
+        self.open.session.set_model(model.clone());
+        if let Err(error) = self.open.compile() {
+            // An agent may need something that the model does not have.
+            self.open.session.set_model(current);
+            return Err(error);
+        }
+        self.hash.clone_from(&self.open.session.prepare(None)?.1.spec().hash);
+        Ok(self.note(&format!("now using {model}"))?)
+    }
+
+    /// Shows what the session used and cost, including what happened before it was continued.
+    fn cost(&mut self) -> Result<(), CommandError> {
+        let whole = Tally::new(self.open.agents.config().prices());
+        let tally = match self.open.store.as_ref().zip(self.open.session.id()) {
+            Some((store, id)) => {
+                let entries = match self.runtime.block_on(store.read(&id)) {
+                    Ok(stored) => stored.entries,
+                    // A session is created with its first message.
+                    Err(StoreError::NotFound { .. }) => Vec::new(),
+                    Err(error) => return Err(error.into()),
+                };
+                events(&entries).iter().for_each(|event| whole.record(event));
+                &whole
+            }
+            None => &*self.open.tally,
+        };
+        let usage = tally.usage();
+        let cost = match tally.cost() {
+            Some(cost) => format!("{cost} at current prices"),
+            None => "cost unknown: set the price of the model under [prices] in patter.toml".to_owned(),
+        };
+        let messages = ui::plural(self.open.session.conversation().len(), "message");
+        let (input, output) = (usage.input_tokens, usage.output_tokens);
+        Ok(self.show(&format!("{messages}, {input} input tokens, {output} output tokens, {cost}\n"))?)
+    }
+}
+
+/// Returns the events of a stored session.
+fn events(entries: &[String]) -> Vec<RunEvent> {
+    let mut playback = Playback::default();
+    let entries = entries.iter().map_while(|entry| serde_json::from_str(entry).ok());
+    entries.map_while(|entry| playback.play(entry).ok()).flatten().collect()
 }
 
 fn help() -> String {
+    /// The width of names and arguments.
+    const LEAD: usize = 20;
     let mut out = String::new();
     for (name, argument, what) in COMMANDS {
-        let _ = writeln!(out, "  {BOLD}{name:<9}{BOLD:#} {argument:<5}  {what}");
+        let lead = format!("  {BOLD}{name:<9}{BOLD:#} {argument:<6}  ");
+        out.push_str(&with_hanging_text(&lead, LEAD, what, line_width()));
     }
     let keys = [
         ("Alt-Enter", "new line; also \\ at the end of a line, or text between \"\"\""),
@@ -207,34 +294,17 @@ fn help() -> String {
         ("Ctrl-C", "clear the line, or stop the turn; completed steps are kept"),
     ];
     for (key, what) in keys {
-        let _ = writeln!(out, "  {BOLD}{key:<9}{BOLD:#}        {what}");
+        let lead = format!("  {BOLD}{key:<9}{BOLD:#}         ");
+        out.push_str(&with_hanging_text(&lead, LEAD, what, line_width()));
     }
     out
 }
 
 fn because(because: &DecisionReason<'_>) -> String {
     match because {
-        DecisionReason::Rule(rule) => format!("  `{rule}` in {}", rule.origin),
-        other => format!("  {other}"),
+        DecisionReason::Rule(rule) => format!("`{rule}` in {}", rule.origin),
+        other => other.to_string(),
     }
-}
-
-/// Returns a line for each message.
-fn messages(conversation: &[Message]) -> String {
-    let width = columns().saturating_sub(18);
-    let mut out = String::new();
-    for (index, message) in conversation.iter().enumerate() {
-        let (who, text) = match message {
-            Message::User { text } => ("you", text.clone()),
-            Message::Assistant { text, calls, .. } => {
-                let calls: Vec<_> = calls.iter().map(|call| format!("→ {}", call.tool)).collect();
-                ("agent", format!("{text} {}", calls.join(" ")))
-            }
-            Message::Tool { tool, outcome, .. } => ("tool", format!("{tool}: {}", outcome.text())),
-        };
-        let _ = writeln!(out, "{DIM}{:>4}{DIM:#}  {who:<5}  {}", index + 1, ui::one_line(&text, width));
-    }
-    if out.is_empty() { "no messages yet\n".to_owned() } else { out }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Emphasis, code and links within a line.
 
-use anstyle::Effects;
+use super::{CODE, DIM, LINK};
+use anstyle::{Effects, Style};
 
 /// The start of a text. Lengths are those of the source, in bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -158,6 +159,45 @@ fn closing(text: &str, marker: char, run: usize, must_decide: bool) -> Option<us
         };
         last = Some(c);
         at += length;
+    }
+}
+
+/// Writes a complete text.
+pub(super) fn write_inline(mut text: &str, style: Style, put: &mut dyn FnMut(char, Style)) {
+    let mut before = None;
+    while !text.is_empty() {
+        let length = write_span(&scan(text, before, true), style, put);
+        let (done, left) = text.split_at_checked(length.max(1)).unwrap_or((text, ""));
+        before = done.chars().next_back();
+        text = left;
+    }
+}
+
+/// Writes what was found at the start of a text, and returns its length.
+pub(super) fn write_span(found: &Span<'_>, style: Style, put: &mut dyn FnMut(char, Style)) -> usize {
+    match *found {
+        Span::Undecided => 0,
+        Span::Plain { length, shown } => {
+            shown.chars().for_each(|c| put(c, style));
+            length
+        }
+        Span::Code { length, content } => {
+            let style = CODE.effects(CODE.get_effects() | style.get_effects());
+            content.chars().for_each(|c| put(c, style));
+            length
+        }
+        Span::Styled { length, content, effects } => {
+            write_inline(content, style.effects(style.get_effects() | effects), put);
+            length
+        }
+        Span::Link { length, content, address } => {
+            write_inline(content, style.fg_color(LINK.get_fg_color()), put);
+            if !address.is_empty() && content != address {
+                let address = if content.is_empty() { address.to_owned() } else { format!(" ({address})") };
+                address.chars().for_each(|c| put(c, DIM));
+            }
+            length
+        }
     }
 }
 

@@ -6,17 +6,20 @@
 mod block;
 mod flow;
 mod inline;
+mod table;
 
 use crate::ui::escape;
 use anstyle::{AnsiColor, Style};
 use block::{Kind, LineStart, classify};
 use flow::Flow;
-use inline::{Span, scan};
+use inline::{Span, scan, write_span};
 
 /// The maximum length of text that is held back, in bytes; what is still ambiguous then is literal.
 const MAX_HELD: usize = 400;
 /// The maximum depth of block quotes.
 const MAX_QUOTES: usize = 8;
+/// The maximum length of a table that is held back until it ends, in bytes.
+const MAX_TABLE: usize = 64 * 1024;
 /// The indentation of code.
 const CODE_INDENT: usize = 4;
 /// The maximum width of a rule.
@@ -41,6 +44,20 @@ pub(crate) struct Markdown {
     before: Option<char>,
     /// The depth of block quotes of the line.
     quotes: usize,
+    /// The rows of a table that has not ended.
+    table: Table,
+}
+
+/// Rows of a table, which are held back until all are known.
+#[derive(Default)]
+struct Table {
+    rows: Vec<String>,
+    /// The row that is being read.
+    row: String,
+    /// The prefix of its lines, such as the markers of quotes, and its width.
+    lead: String,
+    lead_width: usize,
+    length: usize,
 }
 
 /// The context of the next character.
@@ -75,6 +92,7 @@ impl Markdown {
             rest: String::new(),
             before: None,
             quotes: 0,
+            table: Table::default(),
         }
     }
 
@@ -89,6 +107,7 @@ impl Markdown {
     /// Ends the text, and returns what was held back, with a line break if a line is open.
     pub(crate) fn end(&mut self) -> String {
         self.read('\n');
+        self.end_table();
         self.flow.end();
         let out = self.flow.take();
         *self = Self::new(self.flow.width());
@@ -99,8 +118,7 @@ impl Markdown {
         match self.context {
             Context::Start => self.start(c),
             Context::Text(style) => self.text(c, style),
-            Context::Row if c == '\n' => self.end_line(Context::Start),
-            Context::Row => self.flow.put_raw(c, PLAIN),
+            Context::Row => self.row(c),
             Context::CodeStart(fence) => self.code_start(c, fence),
             Context::Code(fence) if c == '\n' => self.end_line(Context::CodeStart(fence)),
             Context::Code(_) => self.flow.put_raw(c, PLAIN),
@@ -132,6 +150,11 @@ impl Markdown {
         let quotes = format!("{DIM}│{DIM:#} ").repeat(self.quotes);
         let lead = format!("{quotes}{:indent$}", "");
         let lead_width = self.quotes * 2 + indent;
+        let may_continue_table =
+            matches!(found.kind, Kind::Row) || (matches!(found.kind, Kind::Quote) && self.quotes < MAX_QUOTES);
+        if !may_continue_table {
+            self.end_table();
+        }
         match &found.kind {
             Kind::Blank => {
                 if self.quotes > 0 {
@@ -175,12 +198,50 @@ impl Markdown {
                 self.before = None;
             }
             Kind::Row => {
-                self.flow.begin(&lead, lead_width, "", 0);
+                if self.table.lead != lead {
+                    self.end_table();
+                }
+                self.table.lead = lead;
+                self.table.lead_width = lead_width;
                 self.context = Context::Row;
             }
             Kind::Text => self.begin_text(&lead, lead_width, PLAIN),
         }
         true
+    }
+
+    /// Reads a character of a row of a table.
+    fn row(&mut self, c: char) {
+        let is_end = c == '\n';
+        if !is_end {
+            self.table.row.push(c);
+            self.table.length += c.len_utf8();
+        }
+        let is_full = self.table.length >= MAX_TABLE;
+        if is_end || is_full {
+            let row = std::mem::take(&mut self.table.row);
+            self.table.rows.push(row);
+        }
+        if is_full {
+            self.end_table();
+        }
+        if is_end {
+            self.context = Context::Start;
+            self.quotes = 0;
+            self.before = None;
+        }
+    }
+
+    /// Writes the table that ended: aligned if it is one, and else as it was written.
+    fn end_table(&mut self) {
+        let Table { mut rows, lead, lead_width, .. } = std::mem::take(&mut self.table);
+        rows.retain(|row| !row.is_empty());
+        let columns = self.flow.width().saturating_sub(lead_width);
+        let lines = table::render(&rows, columns).unwrap_or_else(|| rows.clone());
+        for line in lines {
+            self.flow.begin(&format!("{lead}{line}"), 0, "", 0);
+            self.flow.line_break();
+        }
     }
 
     fn begin_text(&mut self, lead: &str, width: usize, style: Style) {
@@ -213,43 +274,10 @@ impl Markdown {
 
     /// Writes what was found at the start of a text, and returns the rest.
     fn write<'t>(&mut self, text: &'t str, found: &Span<'t>, style: Style) -> &'t str {
-        let length = match *found {
-            Span::Undecided => 0,
-            Span::Plain { length, shown } => {
-                shown.chars().for_each(|c| self.flow.put(c, style));
-                length
-            }
-            Span::Code { length, content } => {
-                let style = CODE.effects(CODE.get_effects() | style.get_effects());
-                content.chars().for_each(|c| self.flow.put(c, style));
-                length
-            }
-            Span::Styled { length, content, effects } => {
-                self.write_all(content, style.effects(style.get_effects() | effects));
-                length
-            }
-            Span::Link { length, content, address } => {
-                let link = style.fg_color(LINK.get_fg_color());
-                self.write_all(content, link);
-                if !address.is_empty() && content != address {
-                    let address = if content.is_empty() { address.to_owned() } else { format!(" ({address})") };
-                    address.chars().for_each(|c| self.flow.put(c, DIM));
-                }
-                length
-            }
-        };
+        let length = write_span(found, style, &mut |c, style| self.flow.put(c, style));
         let (done, left) = text.split_at_checked(length).unwrap_or((text, ""));
         self.before = done.chars().next_back();
         left
-    }
-
-    /// Writes a complete text.
-    fn write_all(&mut self, mut text: &str, style: Style) {
-        self.before = None;
-        while !text.is_empty() {
-            let found = scan(text, self.before, true);
-            text = self.write(text, &found, style);
-        }
     }
 
     /// Holds the start of a line of code while it may be the closing fence.

@@ -2,23 +2,53 @@
 
 use super::server::McpServer;
 use super::tools::{ServerTools, ToolWarning};
-use crate::tool::ToolFailure;
+use crate::tool::{Tool, ToolFailure};
 use indexmap::IndexMap;
 use patter_core::gram;
+use patter_core::text::Glob;
 use patter_core::types::definition::Definition;
 use patter_core::types::signature::Record;
 
-/// Returns gram declarations for the tools of a server, for a file that a team reviews.
+/// Declarations of the tools of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerDeclarations {
+    /// The text of a gram file.
+    pub text: String,
+    /// The full names of the declared tools.
+    pub declared: Vec<String>,
+    /// The names of all tools of the server.
+    pub available: Vec<String>,
+}
+
+/// Returns gram declarations for the tools of a server, for a file that a team reviews: all of them, or those whose name or
+/// full name matches one of the globs.
 ///
 /// Record types come first. If two tools have different record types with the same name, the later tool is only
 /// mentioned in a comment.
-pub async fn declarations(server: &McpServer) -> Result<String, ToolFailure> {
+pub async fn declarations(server: &McpServer, only: &[Glob]) -> Result<ServerDeclarations, ToolFailure> {
     let ServerTools { tools, warnings } = server.tools().await?;
-    Ok(write_file(server.name(), tools.iter().map(|tool| &*tool.definition), &warnings))
+    let available = tools.iter().map(|tool| tool.name().to_owned()).collect();
+    let named = |tool: &Tool| Definition {
+        name: format!("{}/{}", server.name(), tool.name()),
+        ..Definition::clone(&tool.definition)
+    };
+    let is_wanted = |tool: &Tool, full: &str| {
+        only.is_empty() || only.iter().any(|glob| glob.matches(tool.name()) || glob.matches(full))
+    };
+    let wanted: Vec<_> =
+        tools.iter().map(|tool| (tool, named(tool))).filter(|(tool, full)| is_wanted(tool, &full.name)).collect();
+    let warnings = if only.is_empty() { warnings } else { Vec::new() };
+    let (text, declared) = write_file(server.name(), wanted.iter().map(|(_, definition)| definition), &warnings);
+    Ok(ServerDeclarations { text, declared, available })
 }
 
-fn write_file<'d>(server: &str, tools: impl Iterator<Item = &'d Definition>, warnings: &[ToolWarning]) -> String {
+fn write_file<'d>(
+    server: &str,
+    tools: impl Iterator<Item = &'d Definition>,
+    warnings: &[ToolWarning],
+) -> (String, Vec<String>) {
     let mut records: IndexMap<&str, &Record> = IndexMap::new();
+    let mut names = Vec::new();
     let mut declared = Vec::new();
     let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     for tool in tools {
@@ -30,6 +60,7 @@ fn write_file<'d>(server: &str, tools: impl Iterator<Item = &'d Definition>, war
             )),
             None => {
                 records.extend(tool.records.iter());
+                names.push(tool.name.clone());
                 declared.push(tool.to_string());
             }
         }
@@ -49,5 +80,5 @@ fn write_file<'d>(server: &str, tools: impl Iterator<Item = &'d Definition>, war
     }
     text.push_str(&declared.join("\n\n"));
     // Declarations written from views are valid; an invalid one would be shown without formatting.
-    gram::format(&text).unwrap_or(text)
+    (gram::format(&text).unwrap_or(text), names)
 }

@@ -22,7 +22,7 @@ mod error;
 
 pub use config::{ServerConfig, parse_servers, read_servers};
 pub use config_error::{ConfigError, ConfigWarning, ServerConfigError};
-pub use declare::declarations;
+pub use declare::{ServerDeclarations, declarations};
 pub use http::http_client;
 pub use server::McpServer;
 pub use settings::ServerSettings;

@@ -100,8 +100,8 @@ async fn writes_stable_and_valid_declarations() {
         let Some(program) = installed(name) else { return };
         let arguments = arguments.map_or_else(String::new, |root| format!(", {}", quoted(root)));
         let settings = format!("command = 'node'\nargs = [{}{arguments}]", quoted(&program));
-        let text = declarations(&server(&settings)).await.unwrap();
-        assert_eq!(text, declarations(&server(&settings)).await.unwrap());
+        let text = declarations(&server(&settings), &[]).await.unwrap().text;
+        assert_eq!(text, declarations(&server(&settings), &[]).await.unwrap().text);
         insta::assert_snapshot!(name, text);
         let project = Project::read([("demo.gram", &text)]);
         let findings = check(&project, &Options::default());

@@ -3,6 +3,7 @@
 use super::{call, tool, unusual};
 use patter::check::{Options, check};
 use patter::project::{Config, Environment, Project, ServerReport, ServerSelection, Tools};
+use patter::text::Glob;
 use patter::tool::mcp::{ToolWarning, declarations};
 use patter::tool::{Effect, Tool, ToolContext, ToolFailure};
 use serde_json::{Value as Json, json};
@@ -21,11 +22,20 @@ async fn warns_about_unsupported_tools() {
     insta::assert_snapshot!(declared.join("\n"));
     let ask = listing.tools.iter().find(|tool| tool.name() == "ask").unwrap();
     assert_eq!((ask.effect, ask.idempotent), (Effect::Network, true));
-    let text = declarations(&server).await.unwrap();
+    let text = declarations(&server, &[]).await.unwrap().text;
     assert!(text.contains("// Note: the tool `broken` is skipped"), "{text}");
     assert!(text.contains("[Node:Object | (children::Array"), "{text}");
     let findings = check(&Project::read([("demo.gram", &text)]), &Options::default());
     assert_eq!(findings.len(), 0, "{findings:?} {text}");
+    // Beside an agent that uses one of them, the others are not reported as unused, and their names are full.
+    assert!(text.contains("[`demo/tree`:Tool"), "{text}");
+    let agent = "[a:Agent {instruction: 'Use `demo/ask`.', model: 'demo'} | `demo/ask`]";
+    let options = Options { library: &["demo/*"] };
+    let findings = check(&Project::read([("a.gram", agent), ("demo.gram", text.as_str())]), &options);
+    assert_eq!(findings.len(), 0, "{findings:?} {text}");
+    let only = declarations(&server, &[Glob::new("demo/t*"), Glob::new("ask")]).await.unwrap();
+    assert_eq!(only.declared, ["demo/tree", "demo/ask", "demo/tell"]);
+    assert!(!only.text.contains("Note"), "{}", only.text);
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ async fn unusable_path_is_reported() {
     for (path, message) in [
         ("", "the session store `FILE` cannot be opened"),
         ("file/sessions.db", "cannot open the session store `FILE`: not a directory"),
-        ("dangling", "cannot open the session store `FILE`: No such file or directory (os error 2)"),
+        ("dangling", "cannot open the session store `FILE`: no such file or folder"),
     ] {
         // `join("")` would add a slash.
         let path = if path.is_empty() { folder.path().to_owned() } else { folder.path().join(path) };
