@@ -256,7 +256,7 @@ async fn nothing_is_done_that_cannot_be_saved() {
         };
         let saved = test_store.open().await.list(1).await.unwrap()[0].entries;
         ends.push((calls.load(Ordering::SeqCst), saved, end.contains("the disk is full")));
-        assert!(session.save_error().await.unwrap().to_string().contains("the disk is full"));
+        assert!(session.save_error().unwrap().to_string().contains("the disk is full"));
         // A session that cannot be saved does not continue.
         let again = session.say("And?", &CancellationToken::new()).await;
         assert!(!matches!(again, Ok(run) if matches!(run.outcome(), Some(RunOutcome::Answer { .. }))), "{at}");

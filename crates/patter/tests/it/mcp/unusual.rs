@@ -30,7 +30,7 @@ async fn warns_about_unsupported_tools() {
     // Beside an agent that uses one of them, the others are not reported as unused, and their names are full.
     assert!(text.contains("[`demo/tree`:Tool"), "{text}");
     let agent = "[a:Agent {instruction: 'Use `demo/ask`.', model: 'demo'} | `demo/ask`]";
-    let options = Options { library: &["demo/*"] };
+    let options = Options { library: &["demo/*"], ..Options::default() };
     let findings = check(&Project::read([("a.gram", agent), ("demo.gram", text.as_str())]), &options);
     assert_eq!(findings.len(), 0, "{findings:?} {text}");
     let only = declarations(&server, &[Glob::new("demo/t*"), Glob::new("ask")]).await.unwrap();
