@@ -329,7 +329,7 @@ fn mistakes_in_gram() {
             "[:Cases | [a:Case {input: 'x'}]]\n[:Cases | [a:Case {input: 'y'}]]",
             "2: duplicate case `a` (rename one of the two)",
         ),
-        ("[:Cases | [a:Case {input: 'x'}]", "1: expected `]`, found the end of the file ()"),
+        ("[:Cases | [a:Case {input: 'x'}]", "1: expected `]`, found the end of the file (close it with `]`)"),
         (
             "[hello:Agent]",
             "c: no cases found (write `[:Cases | [greets:Case { input: \"Hello!\" } | (:Contains { text: \"Hello\" })]]`)",

@@ -68,9 +68,9 @@ fn a_bracket_that_is_not_closed() {
     let table = [
         ("[a:Agent {", "close it with `}]`"),
         ("[a:Agent {\n  instruction: 'Be nice.',\n  model: 'demo'\n", "close it with `}]`"),
-        ("[a:Agent {\n| b]", "close it with `}`"),
+        (&format!("[a:Agent {{\n| sayHello] {HELLO}"), "close it with `}`"),
         (
-            "[a:Agent {instruction: 'x', model: 'demo'} | b\n\n[c:Agent {instruction: 'x', model: 'demo'}]",
+            "[a:Agent {instruction: 'x', model: 'demo'} | c\n\n[c:Agent {instruction: 'x', model: 'demo'}]",
             "close it with `]`",
         ),
         ("[t:Tool {", "close it with `}]`"),

@@ -337,11 +337,9 @@ impl<'s> Parser<'s> {
             // Brackets left open at the same position are one error, not one per level.
             if last.related.len() < 3 {
                 last.related.push(crate::RelatedSpan { span: opener, message: "also not closed".into() });
-                last.hint = last
-                    .hint
-                    .take()
-                    .map(|hint| close_hint(hint.trim_start_matches(CLOSE).trim_matches('`'), closer).into());
             }
+            let hint = last.hint.take().unwrap_or_default();
+            last.hint = Some(close_hint(hint.trim_start_matches(CLOSE).trim_matches('`'), closer).into());
             return;
         }
         let message = format!("expected `{}`, found {}", char::from(closer), self.describe_next_token());
