@@ -28,6 +28,9 @@ pub(crate) fn warn(
                     provider.name()
                 ))?;
             }
+            for (property, text) in compiled.adjusted_properties(access.wire) {
+                ui::warning(&format!("`{property}` of the agent `{agent}` {text}"))?;
+            }
         }
         let called = compiled.delegates().filter(|agent| seen.insert(agent.path()));
         waiting.extend(called.filter_map(&compile));

@@ -328,10 +328,15 @@ impl CompiledAgent {
     /// is validated regardless.
     pub fn unsupported_properties(&self, wire: Wire) -> Vec<&'static str> {
         let request = self.request(&[]);
-        let mut unsupported_settings = wire.unsupported_settings(&self.model().id, self.settings());
+        let mut unsupported_settings = wire.unsupported_settings(self.settings());
         unsupported_settings
             .extend((self.returns().is_some() && !wire.sends_answer_schema(&request)).then_some("returns"));
         unsupported_settings
+    }
+
+    /// Returns the properties that the model does not support as they are, each with what happens instead.
+    pub fn adjusted_properties(&self, wire: Wire) -> Vec<(&'static str, String)> {
+        wire.adjusted_settings(self.model(), self.settings())
     }
 
     /// Returns what the tools are bound to, as `patter.lock` records it.

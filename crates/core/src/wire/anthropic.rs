@@ -158,7 +158,8 @@ impl ReplyParser for AnthropicParser {
             self.end_block(index, builder);
         }
         self.update_usage(reply, builder);
-        builder.finish = reply.get("stop_reason").and_then(Json::as_str).map(finish_reason);
+        let reason = text(reply, "stop_reason");
+        builder.finish = (!reason.is_empty()).then(|| finish_reason(reason));
         Ok(())
     }
 
@@ -173,8 +174,11 @@ impl ReplyParser for AnthropicParser {
             "content_block_stop" => self.end_block(index, builder),
             "message_delta" => {
                 self.update_usage(event, builder);
-                if let Some(reason) = event.pointer("/delta/stop_reason").and_then(Json::as_str) {
+                let reason = text(field("delta"), "stop_reason");
+                if !reason.is_empty() {
+                    // Nothing of the reply follows, and compatible servers may omit the last event.
                     builder.finish = Some(finish_reason(reason));
+                    builder.is_complete = true;
                 }
             }
             "message_stop" => builder.set_done(),
@@ -272,6 +276,7 @@ fn finish_reason(reason: &str) -> FinishReason {
         "end_turn" | "stop_sequence" | "tool_use" => FinishReason::Stop,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "refusal" => FinishReason::Refused,
+        "content_filtered" | "guardrail_intervened" => FinishReason::Filtered,
         other => FinishReason::Other(other.to_owned()),
     }
 }

@@ -1,6 +1,6 @@
 //! The operations of a wire, dispatched to the module of its protocol.
 
-use super::effort::claude_conflicts;
+use super::effort::{always_reasons, claude_conflicts};
 use super::error::WireError;
 use super::framing::{Framing, Streaming};
 use super::json::is_json;
@@ -8,7 +8,7 @@ use super::reply::{ReplyBuilder, ReplyParser};
 use super::stream::StreamDecoder;
 use super::{anthropic, chat, gemini, ollama, responses};
 use crate::message::request::{Reply, Request, Settings};
-use crate::provider::{Server, Wire};
+use crate::provider::{ModelRef, Server, Wire};
 use serde::Serialize;
 
 impl Wire {
@@ -53,15 +53,15 @@ impl Wire {
         if is_json(body) { Ok(()) } else { Err(WireError::unexpected(body)) }
     }
 
-    /// Returns the settings that are set but not supported by the wire or the model. They are not sent.
+    /// Returns the settings that are set but not supported by the wire. They are not sent.
     ///
     /// ```
     /// use patter_core::{message::request::Settings, wire::Wire};
     /// let settings = Settings { top_k: Some(40), seed: Some(1), ..Settings::default() };
-    /// assert_eq!(Wire::Anthropic.unsupported_settings("claude-opus-4-5", &settings), ["seed"]);
-    /// assert_eq!(Wire::Chat.unsupported_settings("gpt-4o", &settings), ["topK"]);
+    /// assert_eq!(Wire::Anthropic.unsupported_settings(&settings), ["seed"]);
+    /// assert_eq!(Wire::Chat.unsupported_settings(&settings), ["topK"]);
     /// ```
-    pub fn unsupported_settings(self, model_id: &str, settings: &Settings) -> Vec<&'static str> {
+    pub fn unsupported_settings(self, settings: &Settings) -> Vec<&'static str> {
         let unsupported: &[&str] = match self {
             Wire::Chat | Wire::ChatFunctions => &["topK"],
             Wire::Responses => &["topK", "stop", "seed"],
@@ -71,11 +71,42 @@ impl Wire {
         let Settings { temperature: _, top_p: _, top_k, max_tokens: _, stop, seed, reasoning_effort: _ } = settings;
         let settable = [("topK", top_k.is_some()), ("stop", !stop.is_empty()), ("seed", seed.is_some())];
         let names = settable.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name);
-        let mut names: Vec<_> = names.filter(|name| unsupported.contains(name)).collect();
-        if self == Wire::Anthropic {
-            names.extend(claude_conflicts(model_id, settings));
+        names.filter(|name| unsupported.contains(name)).collect()
+    }
+
+    /// Returns the settings that a model does not support as they are, each with what happens instead.
+    ///
+    /// ```
+    /// use patter_core::{message::request::Settings, wire::Wire};
+    /// let settings = Settings { reasoning_effort: Some("none".into()), ..Settings::default() };
+    /// let model = "Google/gemini-3-pro-preview".parse().unwrap();
+    /// let expected = "is sent to Google as the lowest effort: `gemini-3-pro-preview` always reasons";
+    /// assert_eq!(Wire::Gemini.adjusted_settings(&model, &settings), [("reasoningEffort", expected.to_owned())]);
+    /// ```
+    pub fn adjusted_settings(self, model: &ModelRef, settings: &Settings) -> Vec<(&'static str, String)> {
+        let provider = model.provider.name();
+        let id = &model.id;
+        match self {
+            Wire::Anthropic => {
+                let describe = |setting| {
+                    let reason = match setting {
+                        "reasoningEffort" if settings.max_tokens.is_some() => {
+                            "`maxTokens` leaves no room for reasoning"
+                        }
+                        "reasoningEffort" => "the model does not reason",
+                        _ => "the model does not support it together with `reasoningEffort`",
+                    };
+                    (setting, format!("is not sent to {provider} for `{id}`: {reason}"))
+                };
+                claude_conflicts(id, settings).into_iter().map(describe).collect()
+            }
+            Wire::Gemini | Wire::Chat | Wire::ChatFunctions => {
+                let is_none = settings.reasoning_effort.as_deref() == Some("none");
+                let text = format!("is sent to {provider} as the lowest effort: `{id}` always reasons");
+                (is_none && always_reasons(id)).then_some(("reasoningEffort", text)).into_iter().collect()
+            }
+            Wire::Responses | Wire::Ollama => Vec::new(),
         }
-        names
     }
 
     /// Returns whether the schema of the answer is sent to the provider, which then enforces it. Anthropic does not

@@ -255,13 +255,19 @@ fn finish_reasons() {
         (Wire::Anthropic, anthropic("max_tokens"), Length),
         (Wire::Anthropic, anthropic("model_context_window_exceeded"), Length),
         (Wire::Anthropic, anthropic("refusal"), Refused),
+        (Wire::Anthropic, anthropic("content_filtered"), Filtered),
+        (Wire::Anthropic, anthropic(""), Stop),
         (Wire::Anthropic, anthropic("pause_turn"), Other("pause_turn".into())),
         (Wire::Gemini, gemini("MAX_TOKENS"), Length),
         (Wire::Gemini, gemini("SAFETY"), Filtered),
         (Wire::Gemini, gemini("UNEXPECTED_TOOL_CALL"), Malformed),
+        (Wire::Gemini, gemini("IMAGE_SAFETY"), Filtered),
+        (Wire::Gemini, gemini(""), Stop),
+        (Wire::Gemini, gemini("FINISH_REASON_UNSPECIFIED"), Stop),
         (Wire::Gemini, r#"{"promptFeedback": {"blockReason": "SAFETY"}}"#.into(), Filtered),
         (Wire::Ollama, ollama("length"), Length),
         (Wire::Ollama, ollama("stop"), Stop),
+        (Wire::Ollama, ollama(""), Stop),
     ];
     for (wire, body, finish) in cases {
         let reply = read(wire, &body).unwrap();
