@@ -95,7 +95,7 @@ fn answer(status: u16, headers: Headers) -> Response {
     };
     let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
     for (name, value) in headers {
-        response.headers_mut().insert(*name, value.parse().unwrap());
+        response.headers_mut().insert(name, value.parse().unwrap());
     }
     response
 }
