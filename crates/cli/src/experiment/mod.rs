@@ -156,7 +156,8 @@ impl ExperimentOptions {
         let (store, temporary) = self.open_store(&setup)?;
         let concurrency = self.possible_concurrency()?;
         let runtime = &setup.toolset.runtime;
-        let (stored, end) = runtime.block_on(self.perform(&series, plan, Arc::clone(&store), &setup, question, concurrency))?;
+        let (stored, end) =
+            runtime.block_on(self.perform(&series, plan, Arc::clone(&store), &setup, question, concurrency))?;
         let is_stored = temporary.is_none();
         if is_stored {
             ui::status(&format!("{DIM}experiment {}{DIM:#}", stored.id()))?;

@@ -363,10 +363,7 @@ impl<'d> RunTask<'d> {
     }
 
     /// Waits for the journal, but only for a moment once the run was stopped or its time is up.
-    async fn unless_stopped(
-        &self,
-        work: impl Future<Output = Result<(), JournalError>>,
-    ) -> Result<(), JournalError> {
+    async fn unless_stopped(&self, work: impl Future<Output = Result<(), JournalError>>) -> Result<(), JournalError> {
         let stopped = async {
             let _ = interruptible(self.cancellation, self.time_left(), std::future::pending::<()>()).await;
             tokio::time::sleep(SAVE_GRACE).await;

@@ -42,7 +42,10 @@ pub(super) fn has_no_descriptors() -> bool {
 pub(super) fn out_of_descriptors(store: &str) -> StoreError {
     let limit = getrlimit(Resource::Nofile).current.map(|limit| format!(" (the limit is {limit})"));
     StoreError::Unusable {
-        message: format!("the session store `{store}` cannot be used: too many open files{}", limit.unwrap_or_default()),
+        message: format!(
+            "the session store `{store}` cannot be used: too many open files{}",
+            limit.unwrap_or_default()
+        ),
         hint: Some("raise the limit with `ulimit -n`, or run fewer at once".to_owned()),
     }
 }

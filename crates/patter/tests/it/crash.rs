@@ -59,7 +59,7 @@ fn write_again(what: String) -> String {
     append_line(&what)
 }
 
-/// A store that kills the process at some append.
+/// A store that kills the process at some append. The first one creates the session.
 struct KillingStore {
     inner: Arc<dyn Store>,
     schedule: Arc<KillSchedule>,
@@ -93,7 +93,13 @@ impl KillingStore {
 
 impl Store for KillingStore {
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
-        Box::pin(async move { Ok(self.wrap(self.inner.create(new, now_ms).await?)) })
+        Box::pin(async move {
+            self.schedule.appends.fetch_add(1, Ordering::SeqCst);
+            self.schedule.check("before");
+            let claim = self.inner.create(new, now_ms).await?;
+            self.schedule.check("after");
+            Ok(self.wrap(claim))
+        })
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
@@ -169,10 +175,8 @@ async fn in_another_process() {
     let tools = [write_once::tool(), write_again::tool()];
     let project = LiveProject::open(Path::new(&folder).join("lead.gram")).with_tools(tools).read().await.unwrap();
     let session = id("work");
-    let has_started = store.list(1).await.unwrap().iter().any(|summary| summary.entries > 0);
-    if !has_started {
-        let _ = store.remove(&session).await;
-    }
+    // A session in the store can always be resumed: it was created together with the start of its run.
+    let has_started = !store.list(1).await.unwrap().is_empty();
     let opened = if has_started {
         Session::open(project.into(), store, &session).await.unwrap()
     } else {

@@ -1,7 +1,7 @@
 //! Sessions, turn by turn.
 
 use crate::store::{TestStore, id};
-use patter::drive::now_ms;
+use patter::drive::{RunEventKind, now_ms};
 use patter::live::LiveProject;
 use patter::message::conversation::Message;
 use patter::project::Environment;
@@ -11,8 +11,8 @@ use patter::store::{Claim, NewSession, SessionId, SessionState, SessionSummary, 
 use patter::tool::{BoxFuture, CancellationToken, Tool};
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 const HELLO: &str = "[greeter:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]";
@@ -156,7 +156,7 @@ async fn recording_is_complete() {
     assert!(recording.entries.iter().any(|entry| matches!(entry, LogEntry::ReplyStreamed { .. })));
 }
 
-/// A store with a fault at the nth append.
+/// A store with a fault at the nth append. The first one creates the session.
 struct FaultyStore {
     inner: Arc<dyn Store>,
     at: usize,
@@ -166,6 +166,8 @@ struct FaultyStore {
 #[derive(Clone)]
 enum Fault {
     Fail,
+    /// Fails to sync.
+    FailToSync,
     /// Notifies that the append starts, and waits for permission to continue.
     Wait(Arc<[Notify; 2]>),
 }
@@ -179,8 +181,9 @@ struct FaultyClaim {
 impl Store for FaultyStore {
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(async move {
+            self.fault.happen(self.at - 1).await?;
             let inner = self.inner.create(new, now_ms).await?;
-            Ok(Box::new(FaultyClaim { inner, left: self.at, fault: self.fault.clone() }) as Box<dyn Claim>)
+            Ok(Box::new(FaultyClaim { inner, left: self.at - 1, fault: self.fault.clone() }) as Box<dyn Claim>)
         })
     }
 
@@ -222,16 +225,30 @@ impl Claim for FaultyClaim {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.left = self.left.wrapping_sub(1);
         Box::pin(async move {
-            match (self.left, &self.fault) {
-                (0, Fault::Fail) => return Err(StoreError::Failed { message: "the disk is full".to_owned() }),
-                (0, Fault::Wait(signals)) => {
-                    signals[0].notify_one();
-                    signals[1].notified().await;
-                }
-                _ => {}
-            }
+            self.fault.happen(self.left).await?;
             self.inner.append(entries, state, now_ms).await
         })
+    }
+
+    fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
+        let fails = matches!(self.fault, Fault::FailToSync);
+        Box::pin(async move {
+            if fails { Err(StoreError::Failed { message: "the disk is gone".to_owned() }) } else { Ok(()) }
+        })
+    }
+}
+
+impl Fault {
+    async fn happen(&self, left: usize) -> Result<(), StoreError> {
+        match (left, self) {
+            (0, Fault::Fail) => return Err(StoreError::Failed { message: "the disk is full".to_owned() }),
+            (0, Fault::Wait(signals)) => {
+                signals[0].notify_one();
+                signals[1].notified().await;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -239,7 +256,7 @@ impl Claim for FaultyClaim {
 async fn nothing_is_done_that_cannot_be_saved() {
     let folder = Folder::new("[greeter:Agent {instruction: 'Greet with `greet`.', model: 'demo'} | greet]");
     let mut ends = Vec::new();
-    for at in 1..6 {
+    for at in 2..6 {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&calls);
         let greet = Tool::native("greet", "Greets a person", "(name::Text)==>(::Text)", move |_, _| {
@@ -261,8 +278,74 @@ async fn nothing_is_done_that_cannot_be_saved() {
         let again = session.say("And?", &CancellationToken::new()).await;
         assert!(!matches!(again, Ok(run) if matches!(run.outcome(), Some(RunOutcome::Answer { .. }))), "{at}");
     }
-    // The tool is called only after its start is saved. An answer counts even if it cannot be saved.
-    assert_eq!(ends, [(0, 0, true), (0, 2, true), (0, 3, true), (1, 4, true), (1, 5, false)]);
+    // The tool is called only after its start is saved. An answer that cannot be saved is an error.
+    assert_eq!(ends, [(0, 2, true), (0, 3, true), (1, 4, true), (1, 5, true)]);
+}
+
+#[tokio::test]
+async fn answer_that_cannot_be_saved_is_an_error() {
+    let folder = Folder::new(HELLO);
+    let test_store = TestStore::sqlite();
+    // The start, the reply with a call, the start of the call, its result, the answer.
+    let store = Arc::new(FaultyStore { inner: test_store.open().await, at: 5, fault: Fault::Fail });
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let session = Session::create(folder.project(vec![]).await, store, id("talk"));
+    let mut session = session.with_driver(move |driver| {
+        let seen = Arc::clone(&seen);
+        driver.with_listener(move |event| seen.lock().unwrap().push(event.kind.clone()))
+    });
+    let run = session.say("Hello! My name is Bob.", &CancellationToken::new()).await.unwrap();
+    let Some(RunOutcome::Failed(failure)) = run.outcome() else { panic!("{:?}", run.outcome()) };
+    assert_eq!(failure.message, "the answer was not saved: the session store failed: the disk is full");
+    // It was made, and nobody is told that the run succeeded.
+    assert!(matches!(run.conversation().last(), Some(Message::Assistant { text, .. }) if text.contains("Bob")));
+    let events = events.lock().unwrap();
+    let finished: Vec<_> = events.iter().filter(|event| matches!(event, RunEventKind::Finished { .. })).collect();
+    let [RunEventKind::Finished { error: Some(_), .. }] = finished.as_slice() else { panic!("{finished:?}") };
+    // What was saved can be resumed.
+    let stored = test_store.open().await.read(&id("talk")).await.unwrap();
+    assert!(Log::read(&stored.entries).unwrap().open_run().is_some());
+}
+
+#[tokio::test]
+async fn calls_that_must_not_be_repeated_wait_for_the_disk() {
+    let folder = Folder::new("[greeter:Agent {instruction: 'Greet with `greet`.', model: 'demo'} | greet]");
+    for (is_idempotent, expected) in [(true, 1), (false, 0)] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&calls);
+        let greet = Tool::native("greet", "Greets a person", "(name::Text)==>(::Text)", move |_, _| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            async { Ok(json!("Hello!")) }
+        });
+        let greet = greet.unwrap().idempotent(is_idempotent);
+        let test_store = TestStore::sqlite();
+        let store = Arc::new(FaultyStore { inner: test_store.open().await, at: 100, fault: Fault::FailToSync });
+        let mut session = Session::create(folder.project(vec![greet]).await, store, id("talk"));
+        let run = session.say("Please greet Bob", &CancellationToken::new()).await.unwrap();
+        assert_eq!(calls.load(Ordering::SeqCst), expected);
+        assert_eq!(matches!(run.outcome(), Some(RunOutcome::Answer { .. })), is_idempotent, "{:?}", run.outcome());
+    }
+}
+
+#[tokio::test]
+async fn session_that_cannot_be_created_can_be_tried_again() {
+    let folder = Folder::new(HELLO);
+    let test_store = TestStore::sqlite();
+    let store = test_store.open().await;
+    drop(store.create(NewSession::new(id("talk"), "other", "Hi"), 1).await.unwrap());
+    let mut session = Session::create(folder.project(vec![]).await, Arc::clone(&store), id("talk"));
+    let stop = CancellationToken::new();
+    for _ in 0..2 {
+        let error = session.say("Hello! My name is Bob.", &stop).await.unwrap_err();
+        assert!(matches!(&error, SessionError::Store(StoreError::Exists { .. })), "{error}");
+        assert!(session.conversation().is_empty());
+    }
+    store.remove(&id("talk")).await.unwrap();
+    assert_eq!(say(&mut session, "Hello! My name is Bob.").await, "Hello, Bob!");
+    let stored = store.read(&id("talk")).await.unwrap();
+    assert_eq!((stored.summary.agent.as_str(), stored.summary.title.as_str()), ("greeter", "Hello! My name is Bob."));
+    assert_eq!(Log::read(&stored.entries).unwrap().conversation(), session.conversation());
 }
 
 #[tokio::test]

@@ -274,7 +274,9 @@ impl Conversation {
             Some(run::RunOutcome::Answer { .. }) => {}
             Some(run::RunOutcome::Failed(failure)) => {
                 let hint = match failure.kind {
-                    FailureKind::ModelCalls => "raise the limit with --max-turns; /undo removes your message".to_owned(),
+                    FailureKind::ModelCalls => {
+                        "raise the limit with --max-turns; /undo removes your message".to_owned()
+                    }
                     FailureKind::Store => self.open.session.id().map_or_else(
                         || "/save writes the conversation to a file".to_owned(),
                         |id| unsaved_hint(id.as_str()),

@@ -125,7 +125,10 @@ impl PostgresStore {
         match version.fetch_one(&mut *connection).await.map_err(failed)? {
             VERSION => Ok(true),
             _ => Err(StoreError::Unusable {
-                message: format!("the session store `{}` was created by a newer version of Patter", self.server.address),
+                message: format!(
+                    "the session store `{}` was created by a newer version of Patter",
+                    self.server.address
+                ),
                 hint: Some("update Patter, or use another database".to_owned()),
             }),
         }

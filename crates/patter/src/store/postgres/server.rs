@@ -1,5 +1,6 @@
 //! Connections to a PostgreSQL server, and what its errors mean.
 
+use crate::os_error::describe;
 use crate::store::error::StoreError;
 use crate::store::id::SessionId;
 use crate::store::limit::{
@@ -110,7 +111,7 @@ impl Server {
         };
         let database = match error {
             sqlx::Error::Io(error) if is_out_of_descriptors(error) => return out_of_descriptors(address),
-            sqlx::Error::Io(error) => return unreachable(error),
+            sqlx::Error::Io(error) => return unreachable(&describe(error)),
             sqlx::Error::Tls(error) => return unreachable(error),
             sqlx::Error::PoolTimedOut if has_no_descriptors() => return out_of_descriptors(address),
             sqlx::Error::PoolTimedOut => {
@@ -130,9 +131,10 @@ impl Server {
             }
             Some("25006") => unusable(message, "use a server that accepts writes"),
             Some("53100") => unusable(message, "free some disk space on the server"),
-            Some("53300") => {
-                unusable(message, "raise `max_connections` of the server, or run fewer at once: each needs a connection")
-            }
+            Some("53300") => unusable(
+                message,
+                "raise `max_connections` of the server, or run fewer at once: each needs a connection",
+            ),
             Some("55P03" | "57014") => unusable(message, "try again when the server has less to do"),
             Some("57P01" | "57P02" | "57P03") => unusable(message, "try again when the server is running"),
             _ => StoreError::Failed { message: format!("`{address}`: {}", database.message()) },

@@ -208,10 +208,10 @@ impl SqliteFile {
                     false => return Err(out_of_descriptors(&self.path.display().to_string())),
                 },
                 Err(error) => {
-                    return Err(StoreError::Unusable {
-                        message: format!("cannot claim session `{id}`: cannot lock `{}`: {}", path.display(), describe(&error)),
-                        hint: None,
-                    });
+                    let path = path.display();
+                    let error = describe(&error);
+                    let message = format!("cannot claim session `{id}`: cannot lock `{path}`: {error}");
+                    return Err(StoreError::Unusable { message, hint: None });
                 }
             }
         }
@@ -243,8 +243,11 @@ impl SqliteFile {
     pub(super) async fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         let unusable = |error: io::Error| {
             let hint = (error.kind() == ErrorKind::AlreadyExists).then(|| "name another file".to_owned());
-            let message = format!("cannot write the copy `{}`: {}", path.display(), describe(&error));
-            StoreError::Unusable { message, hint }
+            let error = match error.kind() {
+                ErrorKind::AlreadyExists => "it already exists".to_owned(),
+                _ => describe(&error),
+            };
+            StoreError::Unusable { message: format!("cannot write the copy `{}`: {error}", path.display()), hint }
         };
         if path.symlink_metadata().is_ok() {
             return Err(unusable(ErrorKind::AlreadyExists.into()));

@@ -34,6 +34,7 @@ suite! {
     claim_is_exclusive_until_released,
     missing_session_is_reported,
     session_is_created_once,
+    session_is_created_with_its_first_entries,
     removed_session_is_gone,
     list_starts_with_the_latest_change,
     sessions_are_found_by_unambiguous_prefix,
@@ -153,6 +154,25 @@ async fn session_is_created_once(test_store: &TestStore) {
     let stored = store.read(&id("a")).await.unwrap();
     assert_eq!((stored.summary.created_ms, stored.entries), (1, texts(["1"])));
     drop(store.claim(&id("a")).await.unwrap());
+}
+
+async fn session_is_created_with_its_first_entries(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let first = new("a").with_entries(texts(["1", "2"]), SessionState::Running);
+    let mut claim = store.create(first.clone(), 1).await.unwrap();
+    assert_eq!(claim.entries(), 2);
+    append(&mut claim, &texts(["3"])).await;
+    let stored = store.read(&id("a")).await.unwrap();
+    assert_eq!((stored.entries, stored.summary.entries), (texts(["1", "2", "3"]), 3));
+    drop(claim);
+    assert_eq!(claim_error(store.create(first, 2).await), StoreError::Exists { id: id("a") });
+    assert_eq!(store.read(&id("a")).await.unwrap().entries.len(), 3);
+    let invalid = new("b").with_entries(texts(["1", "\0"]), SessionState::Running);
+    assert_eq!(claim_error(store.create(invalid, 1).await), StoreError::Entry { index: 1 });
+    assert!(matches!(store.read(&id("b")).await, Err(StoreError::NotFound { .. })));
+    let running = new("c").with_entries(texts(["1"]), SessionState::Running);
+    drop(store.create(running, 9).await.unwrap());
+    assert_eq!(store.list(1).await.unwrap()[0].state, SessionState::Running);
 }
 
 async fn removed_session_is_gone(test_store: &TestStore) {

@@ -5,6 +5,7 @@ mod concurrency;
 mod postgres;
 mod processes;
 mod properties;
+mod proxy;
 mod server;
 mod sqlite;
 

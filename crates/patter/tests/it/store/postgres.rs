@@ -1,8 +1,16 @@
 //! Tests for PostgreSQL.
 
+use super::proxy::{Proxy, Traffic};
 use super::{TestStore, append, claim_error, id, new, texts};
+use patter::live::LiveProject;
+use patter::run::{FailureKind, RunOutcome};
+use patter::session::Session;
 use patter::store::{self, SessionState, StoreError, StoreLocation};
+use patter::tool::{CancellationToken, Tool};
 use sqlx::{Connection, PgConnection};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 async fn open_error(url: &str) -> (String, Option<String>) {
     let Err(error) = store::open(&StoreLocation::parse(url).unwrap()).await else { panic!("{url} opens") };
@@ -13,7 +21,7 @@ async fn open_error(url: &str) -> (String, Option<String>) {
 async fn unreachable_server_is_reported() {
     let (message, hint) = open_error("postgres://ada:sesame@127.0.0.1:1/patter").await;
     let expected = "cannot connect to the session store `postgres://ada@127.0.0.1:1/patter`: \
-                    Connection refused (os error 111)";
+                    the connection was refused";
     assert_eq!(message, expected);
     assert_eq!(hint.unwrap(), "check that the server is running, and that its host and port are correct");
 }
@@ -99,6 +107,114 @@ async fn lost_spare_connection_is_replaced() {
     let store = test_store.open().await;
     terminate_connections(&test_store).await;
     drop(store.create(new("a"), 1).await.unwrap());
+}
+
+#[tokio::test]
+async fn claim_outlives_a_restart_of_the_server() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let store = test_store.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    for number in 1..4 {
+        append(&mut claim, &[number.to_string()]).await;
+        terminate_connections(&test_store).await;
+    }
+    assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2", "3"]);
+    append(&mut claim, &[]).await;
+    assert!(matches!(claim_error(store.claim(&id("a")).await), StoreError::Busy { .. }));
+}
+
+#[tokio::test]
+async fn append_whose_answer_is_lost_happens_once() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let proxy = Proxy::start(&test_store).await;
+    let store = store::open(&proxy.location).await.unwrap();
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1"])).await;
+    // The server appends the entries, but the connection breaks before it can say so.
+    proxy.set(Traffic::CutAnswers);
+    append(&mut claim, &texts(["2", "3"])).await;
+    append(&mut claim, &texts(["4"])).await;
+    assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2", "3", "4"]);
+}
+
+#[tokio::test]
+async fn serialization_failures_are_repeated() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let StoreLocation::Postgres(url) = &test_store.location else { panic!() };
+    let database = url.to_string().split('/').nth(3).unwrap().split('?').next().unwrap().to_owned();
+    test_store.execute(&format!("ALTER DATABASE {database} SET default_transaction_isolation = 'serializable'")).await;
+    super::concurrency::many_sessions_grow_concurrently(&test_store).await;
+}
+
+#[tokio::test]
+async fn copies_are_made_with_the_tools_of_the_server() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let error = test_store.open().await.back_up(Path::new("backup.db")).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("the session store `{}` is a PostgreSQL database", test_store.location));
+    assert_eq!(error.hint().unwrap(), "back it up with `pg_dump --schema=patter`");
+}
+
+#[tokio::test]
+async fn commits_wait_for_the_disk() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let url = format!("{}&options=-c%20synchronous_commit%3Doff", test_store.location);
+    let store = store::open(&StoreLocation::parse(&url).unwrap()).await.unwrap();
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    // A trigger sees the setting of the connection that appends.
+    test_store
+        .execute(
+            "CREATE TABLE seen (setting TEXT);
+             CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+             $$BEGIN INSERT INTO public.seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END$$;
+             CREATE TRIGGER note BEFORE INSERT ON TABLE.entries FOR EACH ROW EXECUTE FUNCTION note()",
+        )
+        .await;
+    append(&mut claim, &texts(["1"])).await;
+    let mut connection = PgConnection::connect(&test_store.location.to_string()).await.unwrap();
+    let seen: String = sqlx::query_scalar("SELECT setting FROM seen").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(seen, "local");
+}
+
+/// The time in which a run has to end whose store hangs. The time limit of operations is far longer.
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn stopping_does_not_wait_for_a_server_that_hangs() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.gram");
+    std::fs::write(&path, "[worker:Agent {instruction: 'Use `work`.', model: 'demo'} | work]").unwrap();
+    for (name, is_stopped) in [("stopped", true), ("timed-out", false)] {
+        let proxy = Arc::new(Proxy::start(&test_store).await);
+        let stop = CancellationToken::new();
+        // The server hangs from the first call on.
+        let stalled = Arc::clone(&proxy);
+        let token = stop.clone();
+        let work = Tool::native("work", "Works", "()==>(::Text)", move |_, _| {
+            stalled.set(Traffic::Stall);
+            if is_stopped {
+                token.cancel();
+            }
+            async { Ok(serde_json::json!("done")) }
+        });
+        let project = LiveProject::open(&path).with_tools([work.unwrap()]).read().await.unwrap();
+        let store = store::open(&proxy.location).await.unwrap();
+        let mut session = Session::create(project.into(), store, id(name));
+        if !is_stopped {
+            session = session.with_limits(|limits| limits.deadline_ms = Some(1000));
+        }
+        let start = Instant::now();
+        let run = session.say("Please work", &stop).await.unwrap();
+        assert!(start.elapsed() < SOON, "{name}: {:?}", start.elapsed());
+        let Some(RunOutcome::Failed(failure)) = run.outcome() else { panic!("{name}: {:?}", run.outcome()) };
+        assert_eq!(failure.kind, FailureKind::Store);
+        let expected = "cannot save the run: the session store did not answer after the run was stopped";
+        assert_eq!(failure.message, expected, "{name}");
+        drop(session);
+        // What was saved can be resumed.
+        let stored = test_store.open().await.read(&id(name)).await.unwrap();
+        assert_eq!(stored.summary.state, SessionState::Running);
+    }
 }
 
 /// Terminates all connections to a database, as a restart of the server does.

@@ -2,6 +2,7 @@
 
 use super::{TestStore, claim_error, id, new};
 use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ const ROLE: &str = "PATTER_TEST_ROLE";
 const BATCH: u64 = 3;
 /// The number of appends of each process.
 const TURNS: u64 = 20;
+/// The open files that a process may have which claims many sessions.
+const FEW_FILES: u64 = 64;
 /// The time limit for waits that should be short.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -67,6 +70,23 @@ async fn in_another_process() {
             assert_eq!(error.to_string(), message);
             assert_eq!(error.hint().unwrap(), "free some disk space and try again");
             assert_eq!(checked_length(&*store).await, claim.entries());
+        }
+        "claim many" => {
+            let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+            setrlimit(Resource::Nofile, Rlimit { current: Some(FEW_FILES), maximum }).unwrap();
+            let mut claims = Vec::new();
+            for number in 0..4 * FEW_FILES {
+                claims.push(store.create(new(&format!("s{number}")), 1).await.unwrap());
+            }
+            drop(claims);
+            // Without any descriptor, claims wait until there is one.
+            let mut files: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+            assert!(!files.is_empty());
+            let waiting = tokio::spawn(async move { store.claim(&id("s1")).await.map(|claim| claim.entries()) });
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(!waiting.is_finished());
+            files.truncate(0);
+            assert_eq!(waiting.await.unwrap().unwrap(), 0);
         }
         role => panic!("{role}"),
     }
@@ -139,6 +159,12 @@ async fn processes_take_turns_in_postgres() {
     if let Some(test_store) = TestStore::postgres().await {
         processes_take_turns(&test_store).await;
     }
+}
+
+#[test]
+fn claims_need_few_descriptors() {
+    let test_store = TestStore::sqlite();
+    assert!(spawn(&test_store, "claim many").wait().unwrap().success());
 }
 
 #[test]

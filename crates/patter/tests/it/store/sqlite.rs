@@ -6,6 +6,7 @@ use sqlx::{Connection, SqliteConnection};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 async fn open_error(path: &Path) -> (String, Option<String>) {
     let Err(error) = store::open(&StoreLocation::Sqlite(path.to_owned())).await else {
@@ -82,7 +83,7 @@ async fn unusable_path_is_reported() {
     symlink("nowhere/at/all", folder.path().join("dangling")).unwrap();
     for (path, message) in [
         ("", "the session store `FILE` cannot be opened"),
-        ("file/sessions.db", "cannot open the session store `FILE`: not a directory"),
+        ("file/sessions.db", "cannot open the session store `FILE`: a part of its path is not a folder"),
         ("dangling", "cannot open the session store `FILE`: no such file or folder"),
     ] {
         // `join("")` would add a slash.
@@ -159,6 +160,112 @@ async fn leftover_lock_file_is_not_a_claim() {
     assert!(holder.unwrap().starts_with(&format!("process {} on ", std::process::id())));
     drop(claim);
     assert!(!lock.exists());
+}
+
+#[tokio::test]
+async fn claim_waits_for_a_lock_that_outlives_its_holder() {
+    let test_store = TestStore::sqlite();
+    let store = test_store.open().await;
+    drop(store.create(new("a"), 1).await.unwrap());
+    let path = PathBuf::from(format!("{}.a.lock", file_path(&test_store).display()));
+    let lock = fs::File::create(&path).unwrap();
+    lock.lock().unwrap();
+    let release = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        drop(lock);
+    });
+    drop(store.claim(&id("a")).await.unwrap());
+    release.await.unwrap();
+}
+
+#[tokio::test]
+async fn locks_that_share_a_file_are_released_one_by_one() {
+    let test_store = TestStore::sqlite();
+    let store = test_store.open().await;
+    let other = test_store.open().await;
+    let first = store.create(new("a"), 1).await.unwrap();
+    let second = store.create(new("b"), 1).await.unwrap();
+    drop(first);
+    drop(other.claim(&id("a")).await.unwrap());
+    assert!(matches!(claim_error(other.claim(&id("b")).await), StoreError::Busy { .. }));
+    let third = store.create(new("c"), 1).await.unwrap();
+    drop(second);
+    drop(other.claim(&id("b")).await.unwrap());
+    assert!(matches!(claim_error(other.claim(&id("c")).await), StoreError::Busy { .. }));
+    drop(third);
+    drop(other.claim(&id("c")).await.unwrap());
+    drop((store, other));
+    let names = files(file_path(&test_store).parent().unwrap());
+    assert!(!names.iter().any(|name| name.ends_with(".lock")), "{names:?}");
+}
+
+/// A way to lose the files of a store.
+type Damage = fn(&Path);
+
+#[tokio::test]
+async fn files_that_are_removed_or_replaced_are_an_error() {
+    fn part(path: &Path, ending: &str) -> PathBuf {
+        format!("{}{ending}", path.display()).into()
+    }
+    let remove: Damage = |path| fs::remove_file(path).unwrap();
+    let remove_log: Damage = |path| fs::remove_file(part(path, "-wal")).unwrap();
+    let remove_index: Damage = |path| fs::remove_file(part(path, "-shm")).unwrap();
+    let rename: Damage = |path| fs::rename(path, path.with_file_name("moved.db")).unwrap();
+    let replace: Damage = |path| fs::rename(path.with_file_name("old.db"), path).unwrap();
+    // In place, as `cp` does.
+    let overwrite: Damage = |path| {
+        let old = fs::read(path.with_file_name("old.db")).unwrap();
+        fs::write(part(path, "-wal"), "").unwrap();
+        fs::write(path, old).unwrap();
+    };
+    for damage in [remove, remove_log, remove_index, rename, replace, overwrite] {
+        let test_store = TestStore::sqlite();
+        let path = file_path(&test_store);
+        let store = test_store.open().await;
+        drop(store.create(new("earlier"), 1).await.unwrap());
+        store.back_up(&path.with_file_name("old.db")).await.unwrap();
+        let mut claim = store.create(new("a"), 1).await.unwrap();
+        append(&mut claim, &texts(["1"])).await;
+        damage(path);
+        let error = claim.append(&texts(["2"]), SessionState::Idle, 2).await.unwrap_err();
+        let expected = format!("the session store `{}` was removed or replaced while it was in use", path.display());
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().unwrap().contains("is lost"));
+        // It stays an error.
+        assert!(claim.append(&texts(["3"]), SessionState::Idle, 3).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn copy_is_complete_and_usable() {
+    let test_store = TestStore::sqlite();
+    let path = file_path(&test_store);
+    let store = test_store.open().await;
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1", "2"])).await;
+    // The latest entries are not in the file itself.
+    let copy = path.with_file_name("plain copy.db");
+    fs::copy(path, &copy).unwrap();
+    let stored = store::open(&StoreLocation::Sqlite(copy)).await.unwrap().list(9).await.unwrap();
+    assert!(stored.iter().all(|session| session.entries == 0), "{stored:?}");
+    let backup = path.with_file_name("backup.db");
+    store.back_up(&backup).await.unwrap();
+    assert_eq!(mode(&backup), 0o600);
+    append(&mut claim, &texts(["3"])).await;
+    let copied = store::open(&StoreLocation::Sqlite(backup.clone())).await.unwrap();
+    assert_eq!(copied.read(&id("a")).await.unwrap().entries, ["1", "2"]);
+    // The claim belongs to the other file.
+    let mut copied_claim = copied.claim(&id("a")).await.unwrap();
+    append(&mut copied_claim, &texts(["other"])).await;
+    assert!(path.with_file_name("backup.db-wal").exists(), "it uses a write-ahead log");
+    // Nothing is overwritten, and nothing is left behind.
+    let before = fs::read(&backup).unwrap();
+    let error = store.back_up(&backup).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot write the copy `{}`: it already exists", backup.display()));
+    assert!(fs::read(&backup).unwrap() == before);
+    let error = store.back_up(Path::new("/no/such/folder/backup.db")).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot write the copy `/no/such/folder/backup.db`: no such file or folder");
+    assert_eq!(files(path.parent().unwrap()).iter().filter(|name| name.contains("partial")).count(), 0);
 }
 
 fn file_path(test_store: &TestStore) -> &Path {

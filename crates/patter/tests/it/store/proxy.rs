@@ -1,0 +1,87 @@
+//! A proxy in front of the PostgreSQL server, which can disturb its connections.
+
+use super::TestStore;
+use patter::store::StoreLocation;
+use std::collections::HashMap;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What happens to the bytes of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Traffic {
+    Forward,
+    /// Nothing passes, and connections stay open.
+    Stall,
+    /// Requests pass. The next answer does not: its connection is closed, and everything passes again.
+    CutAnswers,
+}
+
+/// A proxy that listens on loopback until it is dropped.
+pub(super) struct Proxy {
+    /// The store, as reached through the proxy.
+    pub(super) location: StoreLocation,
+    traffic: watch::Sender<Traffic>,
+    task: JoinHandle<()>,
+}
+
+impl Proxy {
+    pub(super) async fn start(test_store: &TestStore) -> Self {
+        let url = test_store.location.to_string();
+        let (database, options) = url.strip_prefix("postgres:///").unwrap().split_once('?').unwrap();
+        let options: HashMap<_, _> = options.split('&').map(|option| option.split_once('=').unwrap()).collect();
+        let socket = format!("{}/.s.PGSQL.{}", options["host"], options["port"]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let location = format!("postgres://{}@127.0.0.1:{port}/{database}?sslmode=disable", options["user"]);
+        let (traffic, _) = watch::channel(Traffic::Forward);
+        let shared = traffic.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = UnixStream::connect(&socket).await.unwrap();
+                tokio::spawn(connect(client, server, shared.clone()));
+            }
+        });
+        Self { location: StoreLocation::parse(&location).unwrap(), traffic, task }
+    }
+
+    pub(super) fn set(&self, traffic: Traffic) {
+        self.traffic.send_replace(traffic);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn connect(client: TcpStream, server: UnixStream, traffic: watch::Sender<Traffic>) {
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::select! {
+        () = forward(from_client, to_server, &traffic, false) => {}
+        () = forward(from_server, to_client, &traffic, true) => {}
+    }
+}
+
+async fn forward(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    traffic: &watch::Sender<Traffic>,
+    is_answer: bool,
+) {
+    let mut bytes = vec![0; 64 * 1024];
+    let mut changes = traffic.subscribe();
+    while let Ok(length @ 1..) = from.read(&mut bytes).await {
+        let current = *changes.wait_for(|traffic| *traffic != Traffic::Stall).await.unwrap();
+        if is_answer && current == Traffic::CutAnswers {
+            traffic.send_replace(Traffic::Forward);
+            return;
+        }
+        if to.write_all(&bytes[..length]).await.is_err() {
+            return;
+        }
+    }
+}
