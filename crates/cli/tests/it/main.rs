@@ -25,6 +25,7 @@ mod replay;
 mod run;
 mod sessions;
 mod shell;
+mod store;
 mod terminal;
 mod tools;
 mod voice;
