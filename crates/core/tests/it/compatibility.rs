@@ -50,7 +50,7 @@ fn check_parameter(declared: &str, tool: &str, expected: &[&str]) {
 #[test]
 fn a_tool_may_accept_wider_types_and_return_narrower_ones() {
     check("(a::Int)==>(::Double)", "(a::Double)==>(b::Text {optional: true})==>(::Int)", &[]);
-    check("(a::Int)==>(b::Text)==>(::Any)", "(a::Any)==>(::Text)", &[]);
+    check("(a::Int)==>(b::Text)==>(::Any)", "(b::Text)==>(a::Any)==>(::Text)", &[]);
     check("(a::Int {default: 3})==>(::Text)", "(a::Int)==>(::Text)", &[]);
     check("(a::Int)==>(::`Maybe Int`)", "(a::Int {optional: true})==>(::Int)", &[]);
     check_parameter("Int {range: 2..5}", "Double {range: 1.5...}", &[]);
@@ -65,6 +65,30 @@ fn a_tool_may_accept_wider_types_and_return_narrower_ones() {
     check_parameter("Array {elementType: 'Int', range: 1..2}", "Array {elementType: 'Double', range: 0..3}", &[]);
     check_parameter("Any {schema: json`{\"not\":{}}`}", "Any {schema: json`{\"not\":{}}`}", &[]);
     check_parameter("Any {schema: json`{\"not\":{}}`}", "Any {schema: json`{}`}", &[]);
+}
+
+#[test]
+fn no_argument_is_lost() {
+    check(
+        "(name::Text)==>(::Text)",
+        "(personName::Text {default: 'world'})==>(::Text)",
+        &["`name` is declared, but the tool does not have that parameter; it has `personName`"],
+    );
+    check(
+        "(a::Int)==>(b::Int {optional: true})==>(c::Int {default: 1})==>(::Any)",
+        "(a::Int)==>(::Any)",
+        &[
+            "`b` is declared, but the tool does not have that parameter; it has `a`",
+            "`c` is declared, but the tool does not have that parameter; it has `a`",
+        ],
+    );
+    check(
+        "(a::Any)==>(::Any)",
+        "()==>(::Any)",
+        &["`a` is declared, but the tool does not have that parameter; it has none"],
+    );
+    // A result may have more than what is declared; nothing is lost there that was promised.
+    check("()==>(::Object {fields: {a: 'Int'}})", "()==>(::Object {fields: {a: 'Int', b: 'Int'}})", &[]);
 }
 
 #[test]

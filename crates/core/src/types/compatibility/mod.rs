@@ -11,7 +11,7 @@ pub use contract::{Contract, ContractDifference, check_exact};
 
 use crate::types::signature::{PathStep, Records, Signature, Type};
 use std::fmt;
-use subtype::{DefaultHandling, Discrepancy, DiscrepancyKind, SubtypeCheck};
+use subtype::{DefaultHandling, Discrepancy, DiscrepancyKind, SubtypeCheck, UnlistedFields};
 
 /// A reason why a tool cannot implement a declaration.
 ///
@@ -61,6 +61,11 @@ pub enum IncompatibilityReason {
         /// A description of the expected type.
         expected: String,
     },
+    /// The declaration has a parameter that the tool does not have, so its argument would be lost.
+    Unaccepted {
+        /// The parameters of the tool.
+        accepted: Vec<String>,
+    },
 }
 
 impl fmt::Display for Incompatibility {
@@ -91,6 +96,11 @@ impl fmt::Display for Incompatibility {
             (IncompatibilityReason::Optional, Side::Result) => {
                 write!(f, "{part} is declared as required, but the tool may omit it")
             }
+            (IncompatibilityReason::Unaccepted { accepted }, _) => {
+                let names: Vec<_> = accepted.iter().map(|name| format!("`{name}`")).collect();
+                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                write!(f, "{part} is declared, but the tool does not have that parameter; it has {names}")
+            }
             (IncompatibilityReason::Unknown { expected }, Side::Arguments) => {
                 write!(f, "{part} is not declared and may be anything, but the tool accepts {expected}")
             }
@@ -115,6 +125,7 @@ impl Incompatibility {
             (DiscrepancyKind::Missing, _) => IncompatibilityReason::Missing,
             (DiscrepancyKind::Optional, _) => IncompatibilityReason::Optional,
             (DiscrepancyKind::Unknown { sup }, _) => IncompatibilityReason::Unknown { expected: sup },
+            (DiscrepancyKind::Unaccepted { accepted }, _) => IncompatibilityReason::Unaccepted { accepted },
         };
         Self { side, path: discrepancy.path, reason }
     }
@@ -134,8 +145,8 @@ impl Incompatibility {
 
 /// Checks whether a tool can implement a declaration, and returns all reasons if it cannot.
 ///
-/// - A call has the declared parameters and no others, with the declared defaults filled in. The tool may accept wider
-///   types and further optional parameters.
+/// - A call has the declared parameters and no others, with the declared defaults filled in. The tool has all of them, or
+///   an argument would be lost. It may accept wider types and further optional parameters.
 /// - Inside parameters and results, objects are open: fields that one side does not mention may contain anything.
 /// - Formats are ignored, because they are not enforced. Patterns and schemas are compatible only if they are equal.
 ///
@@ -177,6 +188,24 @@ pub fn check_compatible(
 /// ```
 pub fn is_subtype(sub: (&Type, &Records), sup: (&Type, &Records)) -> bool {
     let mut check = SubtypeCheck::new(sub.1, sup.1, DefaultHandling::Ignore);
+    check.types(sub.0, sup.0);
+    check.discrepancies.is_empty()
+}
+
+/// Returns whether a later version of the type of an argument accepts everything that callers of an earlier version send.
+/// They send the fields that they know and no others, and none of them may be lost.
+pub fn accepts_earlier(earlier: (&Type, &Records), later: (&Type, &Records)) -> bool {
+    is_subtype_assuming(UnlistedFields::Rejected, earlier, later)
+}
+
+/// Returns whether a later version of the type of a result keeps what an earlier version promised. It has the fields that
+/// it lists, of which callers ignore those that they do not know.
+pub fn keeps_promise(earlier: (&Type, &Records), later: (&Type, &Records)) -> bool {
+    is_subtype_assuming(UnlistedFields::Missing, later, earlier)
+}
+
+fn is_subtype_assuming(unlisted: UnlistedFields, sub: (&Type, &Records), sup: (&Type, &Records)) -> bool {
+    let mut check = SubtypeCheck::new(sub.1, sup.1, DefaultHandling::Ignore).with_unlisted(unlisted);
     check.types(sub.0, sup.0);
     check.discrepancies.is_empty()
 }

@@ -16,10 +16,19 @@ pub(super) struct Discrepancy {
 
 /// Why one part is not a subtype of the other, with descriptions of both.
 pub(super) enum DiscrepancyKind {
-    Type { sub: String, sup: String },
+    Type {
+        sub: String,
+        sup: String,
+    },
     Missing,
     Optional,
-    Unknown { sup: String },
+    Unknown {
+        sup: String,
+    },
+    /// The other side does not accept a field of this name, but only these.
+    Unaccepted {
+        accepted: Vec<String>,
+    },
 }
 
 /// How the defaults of the subtype are treated.
@@ -31,11 +40,15 @@ pub(super) enum DefaultHandling {
     Ignore,
 }
 
-/// Whether an object may have more fields than its type lists.
+/// What is assumed about the fields of an object that only one of two types lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ExtraFields {
-    Forbidden,
-    Allowed,
+pub(super) enum UnlistedFields {
+    /// A field that only the supertype lists may contain anything. One that only the subtype lists is accepted.
+    Anything,
+    /// A field that only the supertype lists is missing. One that only the subtype lists is accepted.
+    Missing,
+    /// A field that only the supertype lists is missing. One that only the subtype lists is not accepted.
+    Rejected,
 }
 
 /// The path to a part of a type: one more than the index of its last step, or 0 for the whole type.
@@ -46,6 +59,8 @@ pub(super) struct SubtypeCheck<'t> {
     sub_records: &'t Records,
     sup_records: &'t Records,
     defaults: DefaultHandling,
+    /// What is assumed about objects inside the types.
+    unlisted: UnlistedFields,
     /// Pairs that remain to be compared, the next one last. This is a list instead of recursion because record types may
     /// form long chains.
     open: Vec<(PathId, &'t Type, &'t Type)>,
@@ -62,11 +77,16 @@ impl<'t> SubtypeCheck<'t> {
             sub_records,
             sup_records,
             defaults,
+            unlisted: UnlistedFields::Anything,
             open: Vec::new(),
             steps: Vec::new(),
             seen: HashSet::new(),
             discrepancies: Vec::new(),
         }
+    }
+
+    pub(super) fn with_unlisted(self, unlisted: UnlistedFields) -> Self {
+        Self { unlisted, ..self }
     }
 
     pub(super) fn types(&mut self, sub: &'t Type, sup: &'t Type) {
@@ -75,7 +95,7 @@ impl<'t> SubtypeCheck<'t> {
     }
 
     pub(super) fn parameters(&mut self, sub: &'t [Field], sup: &'t [Field]) {
-        self.fields(0, sub, sup, ExtraFields::Forbidden);
+        self.fields(0, sub, sup, UnlistedFields::Rejected);
         self.finish();
     }
 
@@ -137,7 +157,7 @@ impl<'t> SubtypeCheck<'t> {
             }
             (sub, sup) => match (fields_of(sub, self.sub_records), fields_of(sup, self.sup_records)) {
                 (Some(sub), Some(sup)) => {
-                    self.fields(path, sub, sup, ExtraFields::Allowed);
+                    self.fields(path, sub, sup, self.unlisted);
                     true
                 }
                 _ => false,
@@ -145,7 +165,7 @@ impl<'t> SubtypeCheck<'t> {
         }
     }
 
-    fn fields(&mut self, path: PathId, sub: &'t [Field], sup: &'t [Field], extra: ExtraFields) {
+    fn fields(&mut self, path: PathId, sub: &'t [Field], sup: &'t [Field], unlisted: UnlistedFields) {
         if !self.seen.insert((sub.as_ptr(), sup.as_ptr())) {
             return;
         }
@@ -156,7 +176,7 @@ impl<'t> SubtypeCheck<'t> {
             let Some(found) = sub.iter().find(|other| other.name == field.name) else {
                 if is_required {
                     self.report(path, DiscrepancyKind::Missing);
-                } else if extra == ExtraFields::Allowed && !allows_everything(&field.ty) {
+                } else if unlisted == UnlistedFields::Anything && !allows_everything(&field.ty) {
                     self.report(path, DiscrepancyKind::Unknown { sup: describe(&field.ty) });
                 }
                 continue;
@@ -170,6 +190,14 @@ impl<'t> SubtypeCheck<'t> {
                 self.report(path, DiscrepancyKind::Optional);
             }
             inside.push((path, &found.ty, &field.ty));
+        }
+        if unlisted == UnlistedFields::Rejected {
+            let is_unaccepted = |field: &&Field| !sup.iter().any(|other| other.name == field.name);
+            for field in sub.iter().filter(is_unaccepted) {
+                let path = self.extend_path(path, PathStep::Key(field.name.clone()));
+                let accepted = sup.iter().map(|field| field.name.clone()).collect();
+                self.report(path, DiscrepancyKind::Unaccepted { accepted });
+            }
         }
         self.open.extend(inside.into_iter().rev());
     }
@@ -201,6 +229,11 @@ fn has_tighter_facets(sub: &Type, sup: &Type) -> bool {
         Some(allowed) if sub.shape == Shape::Boolean => {
             [json!(true), json!(false)].iter().all(|value| allowed.iter().any(|other| json_eq(other, value)))
         }
+        // A range of whole numbers is a list of them, too.
+        Some(allowed) if sub.shape == Shape::Integer => sub.facets.range.as_ref().is_some_and(|range| {
+            whole_numbers(range, allowed.len())
+                .is_some_and(|mut numbers| numbers.all(|number| allowed.iter().any(|other| json_eq(other, &number))))
+        }),
         Some(_) => false,
     };
     let has_size = !matches!(sub.shape, Shape::Boolean | Shape::Object(_) | Shape::Record(_));
@@ -214,6 +247,14 @@ fn has_tighter_facets(sub: &Type, sup: &Type) -> bool {
         _ => true,
     };
     is_listed && is_in_range && has_pattern
+}
+
+/// Iterates over the whole numbers in a range, unless there are more than `limit`.
+fn whole_numbers(range: &Bounds, limit: usize) -> Option<impl Iterator<Item = Json>> {
+    let lower = range.lower.as_ref()?.as_i64()?;
+    let upper = range.upper.as_ref()?.as_i64()?;
+    let count = usize::try_from(upper.checked_sub(lower)?.checked_add(1)?).ok()?;
+    (count <= limit).then(|| (lower..=upper).map(Json::from))
 }
 
 /// Returns whether a range contains another range of a shape.

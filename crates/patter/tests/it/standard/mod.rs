@@ -5,8 +5,10 @@ mod date_time;
 mod json;
 mod text;
 
-use patter::tool::standard::tools;
-use patter::tool::{Effect, Tool, ToolContext};
+use patter::library::{Layer, MatchMode, bind};
+use patter::project::Environment;
+use patter::tool::standard::{standard_library, tools};
+use patter::tool::{Effect, Tool, ToolContext, ToolResources, merge};
 use serde_json::{Value as Json, json};
 
 /// Returns a tool of the standard library by its full name.
@@ -72,8 +74,20 @@ fn describes_all_tools() {
 fn say_hello_greets() {
     check("sayHello", json!({ "personName": "Ada" }), json!("Hello, Ada!"));
     check("sayHello", json!({}), json!("Hello, world!"));
-    let declared = "(personName::Text {default:\"world\"})==>(::String)";
-    let declared = patter::types::signature::Signature::parse(declared).unwrap();
-    assert_eq!(tool("sayHello").definition.signature, declared);
-    assert_eq!(tool("sayHello").definition.description, "Returns a friendly greeting for the given name");
+    for nobody in ["", "  "] {
+        check("sayHello", json!({ "personName": nobody }), json!("Hello, world!"));
+    }
+}
+
+#[test]
+fn say_hello_is_exactly_what_the_first_example_declares() {
+    let text = "[hello_world_agent:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} |
+      [sayHello:Tool {description: \"Returns a friendly greeting message for the given name\", exact: true} |
+        (personName::Text {default:\"world\"})==>(::String)]]";
+    let project = patter::project::Project::read([("hello.gram", text)]);
+    let agent = project.main_agent(None).unwrap();
+    let tools = standard_library(&ToolResources::new(".", Environment::default()));
+    let library = merge([(Layer::Internal, tools)]).unwrap();
+    let bound = bind(&agent, &project, &library, MatchMode::Compatible).unwrap();
+    assert_eq!(bound.len(), 1);
 }
