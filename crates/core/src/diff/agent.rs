@@ -1,27 +1,50 @@
-//! Changes to agents, tools and toolboxes.
+//! Changes to agents.
 
+use super::tool::is_lowered;
 use super::{Differ, Judgement, Subject};
-use crate::declare::{Agent, Element, ToolSpec};
+use crate::declare::project::Project;
+use crate::declare::scope::Scope;
+use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
+use crate::run::Limits;
 use indexmap::IndexMap;
-use patter_gram::{Pattern, Property, Value};
+use patter_gram::{Span, Value};
 use std::borrow::Cow;
 
-/// The properties with the permissions of an agent.
-const PERMISSIONS: [&str; 3] = ["allow", "ask", "deny"];
+/// The properties of an agent that are not compared by value alone.
+const COMPARED: [&str; 6] = ["description", "instruction", "returns", "allow", "ask", "deny"];
+
+/// What an element of an agent refers to.
+enum Meaning {
+    Agent(Box<Agent>),
+    Tool(Box<ToolSpec>),
+    /// A tool of the library.
+    Library,
+}
+
+/// What an element refers to, and where it is.
+struct Resolved {
+    meaning: Meaning,
+    /// Where the declaration is, if it is in another place than the element.
+    elsewhere: Option<String>,
+    span: Span,
+}
 
 impl Differ<'_> {
     pub(super) fn compare_agents(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
-        self.compare_texts(subject, "description", Judgement::Cosmetic, old.description(), new.description());
+        // Agents that call it read its description.
+        self.compare_texts(subject, "description", Judgement::Compatible, old.description(), new.description());
         self.compare_texts(subject, "instruction", Judgement::Compatible, old.instruction(), new.instruction());
+        self.compare_permissions(subject, old, new);
         if let (Some(old), Some(new)) = (old.pattern(), new.pattern()) {
-            self.compare_settings(subject, old, new, &["description", "instruction"]);
+            self.compare_settings(subject, old, new, &COMPARED, judge_setting);
         }
+        self.compare_answers(subject, old, new);
         let before = elements(old);
         let after = elements(new);
         for (name, element) in &after {
             match before.get(name) {
-                Some(earlier) => self.compare_elements(subject, earlier, element),
-                None => self.push(subject, Judgement::Compatible, format!("can now call `{name}`")),
+                Some(earlier) => self.compare_elements(subject, (old, earlier), (new, element)),
+                None => self.push(subject, Judgement::Breaking, format!("can now call `{name}`")),
             }
         }
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
@@ -29,63 +52,54 @@ impl Differ<'_> {
         }
     }
 
-    fn compare_elements(&mut self, subject: &Subject, old: &Element, new: &Element) {
-        let inner = |noun: &str| {
-            let name = new.name().unwrap_or_default();
-            subject.inner(noun, &name, Some(old.span()), Some(new.span()))
-        };
-        match (old, new) {
-            (Element::Tool(old), Element::Tool(new)) => self.compare_tools(&inner("tool"), old, new),
-            (Element::Agent(old), Element::Agent(new)) => self.compare_agents(&inner("agent"), old, new),
-            (Element::Reference { .. }, Element::Reference { .. }) => {}
-            (_, new) => {
-                let name = new.name().unwrap_or_default();
-                let kind = match new {
-                    Element::Tool(_) => "a tool declared in place",
-                    Element::Agent(_) => "an agent declared in place",
-                    Element::Reference { .. } => "declared elsewhere",
-                };
-                self.push(subject, Judgement::Compatible, format!("`{name}` is now {kind}"));
+    /// Compares the types of the answers, which callers rely on.
+    fn compare_answers(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
+        let text = |agent: &Agent| agent.pattern().and_then(|pattern| pattern.value("returns"));
+        let (before, after) = match (text(old), text(new)) {
+            (None, None) => return,
+            (None, Some(after)) => {
+                return self.push(subject, Judgement::Compatible, format!("`returns` set to {after}"));
             }
+            (Some(_), None) => return self.push(subject, Judgement::Breaking, "`returns` removed"),
+            (Some(before), Some(after)) => (before, after),
+        };
+        match (old.returns(self.old.records()), new.returns(self.new.records())) {
+            (Some(Ok(old)), Some(Ok(new))) => self.compare_results(subject, &old, &new),
+            _ if before == after => {}
+            _ => self.push(subject, Judgement::Breaking, format!("`returns` changed from {before} to {after}")),
         }
     }
 
-    pub(super) fn compare_tools(&mut self, subject: &Subject, old: &ToolSpec, new: &ToolSpec) {
-        self.compare_texts(subject, "description", Judgement::Compatible, old.description(), new.description());
-        if let (Some(old), Some(new)) = (old.pattern(), new.pattern()) {
-            self.compare_settings(subject, old, new, &["description"]);
-        }
-        match (old.signature(self.old.records()), new.signature(self.new.records())) {
-            (Ok(old), Ok(new)) => self.compare_signatures(subject, &old, &new),
-            (Ok(_), Err(_)) => self.push(subject, Judgement::Breaking, "the signature is now invalid"),
-            (Err(_), Ok(_)) => self.push(subject, Judgement::Compatible, "the signature is now valid"),
-            (Err(_), Err(_)) => {}
-        }
-    }
-
-    pub(super) fn compare_toolboxes(&mut self, subject: &Subject, old: Pattern<'_>, new: Pattern<'_>) {
-        self.compare_settings(subject, old, new, &[]);
-        let tools = |pattern: Pattern<'_>| -> IndexMap<String, ToolSpec> {
-            let tools = pattern.elements().filter_map(ToolSpec::cast);
-            tools.filter_map(|tool| Some((tool.name()?.into_owned(), tool.clone()))).collect()
-        };
-        let before = tools(old);
-        let after = tools(new);
-        for (name, tool) in &after {
-            let inner = subject.inner("tool", name, before.get(name).map(ToolSpec::span), Some(tool.span()));
-            match before.get(name) {
-                Some(earlier) => self.compare_tools(&inner, earlier, tool),
-                None => self.push(&inner, Judgement::Compatible, "added"),
+    /// Compares what an element refers to. What both versions declare at the top level is compared there.
+    fn compare_elements(&mut self, subject: &Subject, old: (&Agent, &Element), new: (&Agent, &Element)) {
+        let name = new.1.name().unwrap_or_default();
+        let before = resolve(self.old, old.0, old.1);
+        let after = resolve(self.new, new.0, new.1);
+        let is_same_place = before.elsewhere.is_some() && before.elsewhere == after.elsewhere;
+        let inner = |noun: &str| subject.inner(noun, &name, Some(before.span), Some(after.span));
+        match (&before.meaning, &after.meaning) {
+            (Meaning::Agent(_), Meaning::Agent(_)) | (Meaning::Tool(_), Meaning::Tool(_)) if is_same_place => {}
+            (Meaning::Agent(old), Meaning::Agent(new)) => self.compare_agents(&inner("agent"), old, new),
+            (Meaning::Tool(old), Meaning::Tool(new)) => self.compare_tools(&inner("tool"), old, new),
+            (Meaning::Library, Meaning::Library) => {}
+            // The declaration and the library describe the same tool.
+            (Meaning::Library, Meaning::Tool(_)) => {
+                self.push(subject, Judgement::Compatible, format!("`{name}` is now declared"));
             }
-        }
-        for (name, tool) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
-            let inner = subject.inner("tool", name, Some(tool.span()), None);
-            self.push(&inner, Judgement::Breaking, "removed");
+            (Meaning::Tool(_), Meaning::Library) => {
+                self.push(subject, Judgement::Compatible, format!("`{name}` is no longer declared"));
+            }
+            (Meaning::Agent(_), Meaning::Tool(_) | Meaning::Library) => {
+                self.push(subject, Judgement::Breaking, format!("`{name}` is now a tool instead of an agent"));
+            }
+            (Meaning::Tool(_) | Meaning::Library, Meaning::Agent(_)) => {
+                self.push(subject, Judgement::Breaking, format!("`{name}` is now an agent instead of a tool"));
+            }
         }
     }
 
     /// Compares a text. A difference in white space does not change the meaning.
-    fn compare_texts(
+    pub(super) fn compare_texts(
         &mut self,
         subject: &Subject,
         key: &str,
@@ -108,57 +122,37 @@ impl Differ<'_> {
         };
         self.push_text(subject, judgement, &description, &old, &new);
     }
-
-    /// Compares the other properties by value.
-    fn compare_settings(&mut self, subject: &Subject, old: Pattern<'_>, new: Pattern<'_>, compared: &[&str]) {
-        let values = |pattern: Pattern<'_>| -> IndexMap<String, Value> {
-            let read = |property: Property<'_>| Some((property.key().into_owned(), Value::read(property.value()?)?));
-            pattern.properties().filter_map(read).filter(|(key, _)| !compared.contains(&key.as_str())).collect()
-        };
-        let before = values(old);
-        let after = values(new);
-        for key in PERMISSIONS {
-            self.compare_permissions(subject, key, before.get(key), after.get(key));
-        }
-        let is_setting = |key: &str| !PERMISSIONS.contains(&key);
-        for (key, value) in after.iter().filter(|(key, _)| is_setting(key)) {
-            match before.get(key) {
-                Some(earlier) if earlier == value => {}
-                Some(earlier) => {
-                    // Callers rely on the type of the answer.
-                    let judgement = if key == "returns" { Judgement::Breaking } else { Judgement::Compatible };
-                    self.push(subject, judgement, format!("`{key}` changed from {earlier} to {value}"));
-                }
-                None => self.push(subject, Judgement::Compatible, format!("`{key}` set to {value}")),
-            }
-        }
-        for key in before.keys().filter(|key| is_setting(key) && !after.contains_key(*key)) {
-            self.push(subject, Judgement::Compatible, format!("`{key}` removed"));
-        }
-    }
-
-    /// Compares the rules of one kind. Granting more than before is breaking.
-    fn compare_permissions(&mut self, subject: &Subject, key: &str, old: Option<&Value>, new: Option<&Value>) {
-        let old = rules(old);
-        let new = rules(new);
-        let grants = key != "deny";
-        for rule in new.iter().filter(|rule| !old.contains(rule)) {
-            let judgement = if grants { Judgement::Breaking } else { Judgement::Compatible };
-            self.push(subject, judgement, format!("permission `{key} {rule}` added"));
-        }
-        for rule in old.iter().filter(|rule| !new.contains(rule)) {
-            let judgement = if grants { Judgement::Compatible } else { Judgement::Breaking };
-            self.push(subject, judgement, format!("permission `{key} {rule}` removed"));
-        }
-    }
 }
 
-/// Returns the strings of a property that is a string or a list of strings.
-fn rules(value: Option<&Value>) -> Vec<String> {
-    match value {
-        Some(Value::String(rule)) => vec![rule.clone()],
-        Some(Value::Array(rules)) => rules.iter().filter_map(|rule| rule.as_str().map(str::to_owned)).collect(),
-        _ => Vec::new(),
+/// Judges a change to a property of an agent.
+fn judge_setting(key: &str, old: Option<&Value>, new: Option<&Value>) -> Judgement {
+    let turns = Value::from(i64::from(Limits::default().max_model_calls));
+    let is_breaking = match key {
+        "maxTurns" => is_lowered(old.or(Some(&turns)), new.or(Some(&turns))),
+        "maxToolCalls" | "maxTokens" | "timeout" => is_lowered(old, new),
+        _ => false,
+    };
+    if is_breaking { Judgement::Breaking } else { Judgement::Compatible }
+}
+
+fn resolve(project: &Project, agent: &Agent, element: &Element) -> Resolved {
+    let here = |meaning| Resolved { meaning, elsewhere: None, span: element.span() };
+    let name = match element {
+        Element::Tool(tool) => return here(Meaning::Tool(Box::new(tool.clone()))),
+        Element::Agent(agent) => return here(Meaning::Agent(Box::new(agent.clone()))),
+        Element::Reference { name, .. } => name,
+    };
+    let scope = Scope::new(agent);
+    let found = project.resolve(&scope, name);
+    // The tools of toolboxes are part of the library.
+    let Some(found) = found.first().filter(|found| found.kind != DeclarationKind::Implementation) else {
+        return here(Meaning::Library);
+    };
+    let tool = ToolSpec::cast(found.pattern).map(|tool| (format!("tool {name}"), Meaning::Tool(Box::new(tool))));
+    let called = Agent::cast(found.pattern).map(|agent| (agent.path().to_string(), Meaning::Agent(Box::new(agent))));
+    match called.or(tool) {
+        Some((path, meaning)) => Resolved { meaning, elsewhere: Some(path), span: element.span() },
+        None => here(Meaning::Library),
     }
 }
 

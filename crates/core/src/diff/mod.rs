@@ -1,6 +1,8 @@
 //! Comparison of two versions of a project, with a judgement of each change.
 
 mod signature;
+mod permission;
+mod tool;
 mod agent;
 
 use crate::declare::project::{Declaration, Project};
@@ -33,7 +35,7 @@ pub enum Judgement {
     Cosmetic,
     /// Existing uses still work, though possibly with different results.
     Compatible,
-    /// Existing uses may no longer work, or an agent may do something that it was not allowed to do.
+    /// Existing uses may no longer work, or something may happen that could not happen before.
     Breaking,
 }
 
@@ -198,7 +200,12 @@ impl<'p> Differ<'p> {
             old: None,
             new: FileSpan::new(declaration),
         };
-        self.push(&subject, Judgement::Compatible, "added");
+        match self.new.pattern(declaration) {
+            Some(toolbox) if declaration.kind == DeclarationKind::Toolbox => {
+                self.report_added_toolbox(&subject, toolbox);
+            }
+            _ => self.push(&subject, Judgement::Compatible, "added"),
+        }
     }
 
     fn report_removed(&mut self, declaration: &Declaration) {
@@ -207,7 +214,9 @@ impl<'p> Differ<'p> {
             old: FileSpan::new(declaration),
             new: None,
         };
-        let is_used = !matches!(declaration.kind, DeclarationKind::Cases | DeclarationKind::Case);
+        // What uses a record type is compared by the fields, whatever their type is called.
+        let is_used =
+            !matches!(declaration.kind, DeclarationKind::Cases | DeclarationKind::Case | DeclarationKind::Record);
         self.push(&subject, if is_used { Judgement::Breaking } else { Judgement::Compatible }, "removed");
     }
 

@@ -125,10 +125,7 @@ impl HttpSpec {
 
     /// Returns the effect of a call.
     pub fn effect(&self) -> Effect {
-        self.options.effect.unwrap_or(match self.method {
-            Method::Get | Method::Head | Method::Options => Effect::Network,
-            Method::Post | Method::Put | Method::Patch | Method::Delete => Effect::Writes,
-        })
+        self.options.effect.unwrap_or(self.method.effect())
     }
 
     /// Returns whether the request may be repeated if its outcome is unknown.
@@ -175,6 +172,14 @@ impl Method {
             Method::Patch => "PATCH",
             Method::Delete => "DELETE",
             Method::Options => "OPTIONS",
+        }
+    }
+
+    /// Returns the effect of a request, unless it is declared.
+    pub const fn effect(self) -> Effect {
+        match self {
+            Method::Get | Method::Head | Method::Options => Effect::Network,
+            Method::Post | Method::Put | Method::Patch | Method::Delete => Effect::Writes,
         }
     }
 
