@@ -3,6 +3,7 @@
 use crate::error::ErrorFormat;
 use clap::builder::EnumValueParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use patter::drive::StreamedReplies;
 
 /// The output format of a command.
 ///
@@ -74,6 +75,17 @@ pub(crate) enum RunFormat {
     Json,
     /// One JSON document per line for each event
     StreamJson,
+}
+
+impl RunFormat {
+    /// Returns which replies people see while they arrive. The others can be repeated if their connection breaks.
+    pub(crate) fn streamed_replies(self) -> StreamedReplies {
+        match self {
+            RunFormat::Text => StreamedReplies::Outermost,
+            RunFormat::Json => StreamedReplies::None,
+            RunFormat::StreamJson => StreamedReplies::All,
+        }
+    }
 }
 
 impl OutputFormat for RunFormat {

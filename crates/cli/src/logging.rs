@@ -61,10 +61,13 @@ pub(crate) fn log_event(event: &RunEvent) {
         RunEventKind::Waiting { seconds, because } => {
             info!(target: RUN, agent, seconds, because, "waiting before the next request");
         }
-        RunEventKind::Replied { model, usage, calls } => {
+        RunEventKind::Replied { model, usage, calls, finish } => {
             let input = usage.input_tokens;
             let output = usage.output_tokens;
-            info!(target: RUN, agent, model, input_tokens = input, output_tokens = output, tool_calls = calls, "model replied");
+            info!(target: RUN, agent, model, input_tokens = input, output_tokens = output, tool_calls = calls, finish, "model replied");
+        }
+        RunEventKind::Incomplete { finish, message } => {
+            info!(target: RUN, agent, finish, message, "the reply is incomplete");
         }
         RunEventKind::Asked { tool, call_id, because, .. } => {
             info!(target: RUN, agent, tool, call_id, because, "asking for an approval");

@@ -1,6 +1,7 @@
 //! The program `patter`.
 //!
-//! Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure, 2 usage error.
+//! Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure, 2 usage error, 128 and the number of
+//! a signal that stopped the program.
 
 mod argument;
 mod cli;
@@ -19,7 +20,7 @@ mod unsupported;
 
 use clap::Parser;
 use cli::Cli;
-use error::{CommandError, CommandResult, ErrorFormat};
+use error::{CommandError, CommandResult, ErrorFormat, INTERRUPTED};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,14 +39,15 @@ fn main() -> ExitCode {
 
 /// Prints the error of a command, and returns the exit code.
 fn exit(result: CommandResult, format: ErrorFormat) -> ExitCode {
-    match result {
-        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+    let code = match result {
+        Ok(outcome) => outcome.exit_code(),
         Err(error) => {
             // If stderr is gone too, the exit code is all that is left.
             let _ = error.print(format);
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
-    }
+    };
+    ExitCode::from(if code == INTERRUPTED { setup::stop_code() } else { code })
 }
 
 /// Prints a usage error or the help, and returns the exit code. Machine-readable formats get the error as a document too.

@@ -52,7 +52,9 @@ impl Command for Resume {
         let name = SessionName::default();
         let approver = TerminalApprover { yes: self.options.yes, repeat: self.repeat };
         let listener = listener(format, Arc::clone(&name));
-        let mut open = self.options.reopen(self.session.as_deref(), self.file.as_deref(), listener, approver)?;
+        let streamed = format.streamed_replies();
+        let mut open =
+            self.options.reopen(self.session.as_deref(), self.file.as_deref(), streamed, listener, approver)?;
         let id = open.session.id().map(|id| id.to_string()).unwrap_or_default();
         let _ = name.set(id.clone());
         if self.abandon {
@@ -70,7 +72,7 @@ impl Command for Resume {
         if before.is_some_and(|before| before.hash != compiled.spec().hash) {
             ui::warning("the agent has changed since the run began; it resumes with the current version")?;
         }
-        let run = open.toolset.runtime.block_on(open.session.resume(&open.toolset.stop));
+        let run = open.perform(async |session, interrupt| session.resume(interrupt).await);
         open.finish(format, run, &compiled)
     }
 }

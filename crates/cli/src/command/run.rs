@@ -7,6 +7,8 @@ use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::session::{RunOptions, SessionName, SessionOptions, TerminalApprover, listener};
 use crate::setup::split_agent;
 use clap::Args;
+use patter::run::StartError;
+use patter::session::SessionError;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -55,16 +57,20 @@ impl Command for Run {
             "-" => read_prompt(&self.agent)?,
             prompt => prompt.to_owned(),
         };
+        // Nothing else is wrong before the input is.
+        if prompt.trim().is_empty() {
+            return Err(SessionError::from(StartError::EmptyInput).into());
+        }
         let format = self.format.format;
         let name = SessionName::default();
         let approver = TerminalApprover { yes: self.options.yes, repeat: false };
         let listener = listener(format, Arc::clone(&name));
-        let mut open = self.options.open(&self.agent, &self.session, listener, approver)?;
+        let mut open = self.options.open(&self.agent, &self.session, format.streamed_replies(), listener, approver)?;
         let compiled = open.compile()?;
         if let Some(id) = open.session.id() {
             let _ = name.set(id.to_string());
         }
-        let run = open.toolset.runtime.block_on(open.session.say(&prompt, &open.toolset.stop));
+        let run = open.perform(async |session, interrupt| session.say(&prompt, interrupt).await);
         open.finish(format, run, &compiled)
     }
 }

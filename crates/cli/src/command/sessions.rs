@@ -5,12 +5,12 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Existing, unwritable, write_atomically};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, markdown, summary_json};
-use crate::ui::style::DIM;
+use crate::ui::style::{CAUTION, DIM};
 use crate::ui::{self, escape, short};
 use clap::{Args, Subcommand, ValueEnum};
 use patter::drive::now_ms;
 use patter::message::conversation::Message;
-use patter::run;
+use patter::run::{self, FailureKind};
 use patter::session::{Log, Recording};
 use patter::store::{self, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession};
 use serde_json::{Value as Json, json};
@@ -281,6 +281,9 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
                 let _ = writeln!(out, "{number}  ← {} {}", escape(tool), shorten(&outcome.text()));
             }
         }
+        if let Some(why) = incompleteness(log, index) {
+            let _ = writeln!(out, "     {CAUTION}incomplete: {}{CAUTION:#}", escape(&why));
+        }
     }
     match (log.open_run(), log.turns().last()) {
         (Some(_), _) => out.push_str("\nthe last run has not finished; continue it with `patter resume`\n"),
@@ -294,6 +297,23 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
         (None, None) => {}
     }
     out
+}
+
+/// Returns why a message is only a part of an answer, if it is.
+fn incompleteness(log: &Log, message: usize) -> Option<String> {
+    let turns = log.turns();
+    let position = turns.iter().rposition(|turn| turn.begin <= message)?;
+    let end = turns.get(position + 1).map_or(log.conversation().len(), |next| next.begin);
+    let is_last = message + 1 == end && log.open_run().is_none();
+    let is_answer =
+        matches!(log.conversation().get(message)?, Message::Assistant { calls, .. } if calls.is_empty()) && is_last;
+    match &turns.get(position)?.outcome {
+        _ if !is_answer => None,
+        run::RunOutcome::Answer { finish, .. } => finish.incompleteness(),
+        // Other failures follow a whole reply.
+        run::RunOutcome::Failed(failure) if !matches!(failure.kind, FailureKind::Model | FailureKind::Deadline) => None,
+        run::RunOutcome::Failed(_) | run::RunOutcome::Cancelled => Some("the reply was interrupted".to_owned()),
+    }
 }
 
 /// Returns a session as JSON.

@@ -20,12 +20,13 @@
 //! they are known. `details` lists errors of the same shape, or diagnostics, which also have a `code` and a `level`. The
 //! output of a program that failed is in `detail`.
 //! The kinds are `usage`, `failure`, `interrupted`, and those that the library names: `ConfigurationError`, `ToolError`,
-//! `ValidationError`, `LLMAPIError` and `StoreError` for runs, `not_found`, `permission_denied`, `invalid_input`,
+//! `ValidationError`, `LLMAPIError`, `StoreError`, `Cancelled` and `Suspended` for runs, `not_found`, `permission_denied`, `invalid_input`,
 //! `invalid_output`, `failed`, `timed_out` and `cancelled` for calls of tools.
 
 mod library;
 
 use crate::place::Place;
+use crate::setup::stop_name;
 use crate::ui::{self, Excerpts};
 use serde_json::{Map, Value as Json, json};
 use std::fmt;
@@ -119,7 +120,8 @@ impl Outcome {
     }
 }
 
-/// The exit code of a program that was interrupted: 128 and the number of SIGINT.
+/// The exit code of a program that was interrupted: 128 and the number of SIGINT. `main` replaces it by the code of the
+/// signal that stopped the program.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 impl ErrorKind {
@@ -165,7 +167,10 @@ impl CommandError {
 
     /// Returns the error of a program that a signal stopped.
     pub(crate) fn interrupted() -> Self {
-        Self::new(ErrorKind::Interrupted, "interrupted")
+        Self::new(
+            ErrorKind::Interrupted,
+            stop_name().map_or_else(|| "interrupted".to_owned(), |signal| format!("stopped by {signal}")),
+        )
     }
 
     /// Combines errors into one, or returns the only one unchanged. There must be at least one.

@@ -3,9 +3,11 @@
 use super::run_failure;
 use crate::error::{CommandError, CommandResult, ErrorKind, INTERRUPTED, Outcome};
 use crate::format::RunFormat;
+use crate::setup::stop_name;
 use crate::ui::style::DIM;
 use crate::ui::{self, nonzero};
 use patter::drive::{RunEvent, RunEventKind};
+use patter::message::request::FinishReason;
 use patter::provider::price::Cost;
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
@@ -18,29 +20,45 @@ pub(crate) type SessionName = Arc<OnceLock<String>>;
 
 /// Returns a listener that shows events. Events that cannot be shown do not stop the run.
 pub(crate) fn listener(format: RunFormat, session: SessionName) -> impl Fn(&RunEvent) + Send + Sync {
-    // Whether a line of the answer is open, and whether nothing was printed yet.
+    // Whether a line of the answer is open, and whether no event was printed yet.
     let is_open = AtomicBool::new(false);
     let is_first = AtomicBool::new(true);
     move |event| {
         let _ = match format {
             RunFormat::Text => {
-                let ends = matches!(&event.kind, RunEventKind::Replied { calls, .. } if *calls > 0 && event.depth == 0);
-                if matches!(&event.kind, RunEventKind::Text { .. }) && event.depth == 0 {
-                    is_open.store(true, Ordering::Relaxed);
-                } else if ends && is_open.swap(false, Ordering::Relaxed) {
-                    // Text before tool calls is a line of its own.
-                    let _ = ui::print("\n");
+                match &event.kind {
+                    RunEventKind::Text { text } if event.depth == 0 => {
+                        is_open.store(!text.ends_with('\n'), Ordering::Relaxed);
+                    }
+                    // The answer ends with a line break; text before tool calls is a line of its own.
+                    RunEventKind::Replied { .. } | RunEventKind::Incomplete { .. } | RunEventKind::Finished { .. }
+                        if event.depth == 0 && is_open.swap(false, Ordering::Relaxed) =>
+                    {
+                        let _ = ui::print("\n");
+                    }
+                    _ => {}
                 }
                 show(event)
             }
             RunFormat::StreamJson => {
+                warn_incomplete(event);
                 if let (Some(id), true) = (session.get(), is_first.swap(false, Ordering::Relaxed)) {
                     let _ = ui::print(&format!("{}\n", json!({"event": "session", "id": id})));
                 }
                 ui::print(&format!("{}\n", json!(event)))
             }
-            RunFormat::Json => Ok(()),
+            RunFormat::Json => {
+                warn_incomplete(event);
+                Ok(())
+            }
         };
+    }
+}
+
+/// Warns about an incomplete reply on stderr too, where people read it.
+fn warn_incomplete(event: &RunEvent) {
+    if let (RunEventKind::Incomplete { .. }, Some(line)) = (&event.kind, ui::event_line(event)) {
+        let _ = ui::status(&line);
     }
 }
 
@@ -55,7 +73,6 @@ pub(crate) fn finish_run(
     let failure = failure(run, session);
     match format {
         RunFormat::Text => {
-            ui::print("\n")?;
             ui::status(&format!("{DIM}{}{DIM:#}", summary(run, cost, session)))?;
         }
         RunFormat::Json => {
@@ -68,6 +85,31 @@ pub(crate) fn finish_run(
         RunFormat::StreamJson => {}
     }
     failure.map_or(Ok(Outcome::Success), Err)
+}
+
+/// Shows that a signal suspended a run, and how to resume it. `resume` is the command for that, if the run is stored.
+pub(crate) fn finish_suspended(
+    format: RunFormat,
+    run: Option<&Run>,
+    bindings: &str,
+    cost: Option<Cost>,
+    session: Option<&str>,
+    resume: Option<&str>,
+) -> CommandError {
+    let signal = stop_name().unwrap_or("a signal");
+    let kind = ErrorKind::Named { name: "Suspended", code: INTERRUPTED };
+    let Some(run) = run else {
+        return CommandError::new(kind, format!("stopped by {signal} before the run started"));
+    };
+    let message = match resume {
+        Some(resume) => format!("the run was stopped by {signal}; resume it with `{resume}`"),
+        None => format!("the run was stopped by {signal}, and cannot be resumed because it is not stored"),
+    };
+    let error = CommandError::new(kind, message);
+    match format {
+        RunFormat::Json => error.with_document(document(run, bindings, cost, session)),
+        RunFormat::Text | RunFormat::StreamJson => error,
+    }
 }
 
 fn failure(run: &Run, session: Option<&str>) -> Option<CommandError> {
@@ -109,8 +151,10 @@ fn summary(run: &Run, cost: Option<Cost>, session: Option<&str>) -> String {
 }
 
 fn document(run: &Run, bindings: &str, cost: Option<Cost>, session: Option<&str>) -> Json {
-    let mut document = json!(run.response());
+    let response = run.response();
+    let mut document = json!(response);
     if let Json::Object(document) = &mut document {
+        document.insert("finish".to_owned(), json!(response.finish.as_ref().map(FinishReason::name)));
         document.insert("usage".to_owned(), json!(run.usage()));
         document.insert("cost_usd".to_owned(), json!(cost.map(Cost::dollars)));
         document.insert("model_calls".to_owned(), json!(run.model_calls()));

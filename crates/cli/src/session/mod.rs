@@ -6,6 +6,7 @@ mod store;
 mod transcript;
 
 pub(crate) use approve::{TerminalApprover, refusal};
+use display::finish_suspended;
 pub(crate) use display::{SessionName, finish_run, listener, unsaved_hint};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, summary_json};
@@ -14,12 +15,12 @@ use crate::argument::{parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::logging::log_event;
-use crate::setup::{Rules, Setup, ToolSources, Toolset, split_agent, until_stopped};
+use crate::setup::{Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
 use crate::ui::style::DIM;
 use crate::{ui, unsupported};
 use clap::Args;
 use patter::compile::CompiledAgent;
-use patter::drive::{Approver, Driver, RunEvent, Tally, now_ms};
+use patter::drive::{Approver, Driver, RunEvent, StreamedReplies, Tally, now_ms};
 use patter::live::{LiveProject, ProjectPaths};
 use patter::permission::Rule;
 use patter::project::{Config, ServerSelection};
@@ -27,6 +28,7 @@ use patter::provider::ModelRef;
 use patter::run::{Limits, Run};
 use patter::session::{AgentSelection, Recorder, Session, SessionError};
 use patter::store::{SessionId, Store, StoreError};
+use patter::tool::CancellationToken;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +120,8 @@ pub(crate) struct OpenSession {
     pub(crate) agents: Arc<LiveProject>,
     /// What it cost since it was opened.
     pub(crate) tally: Arc<Tally>,
+    /// The options with which `patter resume` finds it.
+    resume_options: String,
     pub(crate) toolset: Toolset,
 }
 
@@ -127,6 +131,7 @@ impl RunOptions {
         &self,
         agent: &str,
         session: &SessionOptions,
+        streamed: StreamedReplies,
         listener: impl Fn(&RunEvent) + Send + Sync + 'static,
         approver: impl Approver + 'static,
     ) -> Result<OpenSession, CommandError> {
@@ -135,7 +140,7 @@ impl RunOptions {
         let deadline = self.limits.deadline();
         let store = prepared.open_store(&self.store, session.needs_store(), deadline)?;
         let opened = prepared.wait_for_store(deadline, prepared.open_session(session, store.clone()))?;
-        self.connect(prepared, opened, store, listener, approver)
+        self.connect(prepared, opened, store, streamed, listener, approver)
     }
 
     /// Opens a stored session to resume its unfinished run, with the files that it was started with unless another is
@@ -144,6 +149,7 @@ impl RunOptions {
         &self,
         id: Option<&str>,
         file: Option<&str>,
+        streamed: StreamedReplies,
         listener: impl Fn(&RunEvent) + Send + Sync + 'static,
         approver: impl Approver + 'static,
     ) -> Result<OpenSession, CommandError> {
@@ -174,7 +180,7 @@ impl RunOptions {
             let session = Session::open(Arc::clone(&prepared.agents), Arc::clone(&store), &id).await?;
             Ok::<_, CommandError>((session.with_source(prepared.source.clone()), store))
         })?;
-        options.connect(prepared, session, Some(store), listener, approver)
+        options.connect(prepared, session, Some(store), streamed, listener, approver)
     }
 
     /// Reads files, with their project and its tools.
@@ -205,6 +211,7 @@ impl RunOptions {
         prepared: PreparedAgent,
         session: Session,
         store: Option<Arc<dyn Store>>,
+        streamed: StreamedReplies,
         listener: impl Fn(&RunEvent) + Send + Sync + 'static,
         approver: impl Approver + 'static,
     ) -> Result<OpenSession, CommandError> {
@@ -222,7 +229,7 @@ impl RunOptions {
                 counted.record(event);
                 listener(event);
             });
-            let driver = driver.with_approver(Arc::clone(&approver));
+            let driver = driver.with_streamed_replies(streamed).with_approver(Arc::clone(&approver));
             match &model {
                 Some(model) => driver.with_model(model.clone()),
                 None => driver,
@@ -236,7 +243,9 @@ impl RunOptions {
                 recorder.map_err(|error| CommandError::from(error).with_hint("remove the file, or name another"))?,
             );
         }
-        Ok(OpenSession { session, store, agents: prepared.agents, tally, toolset: prepared.toolset })
+        let resume_options = self.store.argument();
+        let agents = prepared.agents;
+        Ok(OpenSession { session, store, agents, tally, resume_options, toolset: prepared.toolset })
     }
 }
 
@@ -254,15 +263,43 @@ impl OpenSession {
         Ok(compiled)
     }
 
-    /// Shows how a run ended.
+    /// Performs a run until it ends: `None` if a signal suspends it.
+    pub(crate) fn perform<T>(&mut self, run: impl AsyncFnOnce(&mut Session, &CancellationToken) -> T) -> Option<T> {
+        let Signals { interrupt, suspend, .. } = self.toolset.signals.clone();
+        self.toolset.runtime.block_on(suspend.run_until_cancelled(run(&mut self.session, &interrupt)))
+    }
+
+    /// Shows how a run ended: `None` if a signal suspended it.
     pub(crate) fn finish(
         &self,
         format: RunFormat,
-        run: Result<Run, SessionError>,
+        run: Option<Result<Run, SessionError>>,
         compiled: &CompiledAgent,
     ) -> CommandResult {
         let id = self.session.id().map(|id| id.to_string());
+        let Some(run) = run else { return Err(self.suspended(format, id.as_deref(), compiled)) };
         finish_run(format, &run?, compiled.bindings_hash(), self.tally.cost(), id.as_deref())
+    }
+}
+
+impl OpenSession {
+    fn suspended(&self, format: RunFormat, id: Option<&str>, compiled: &CompiledAgent) -> CommandError {
+        let is_saved = self.wait_until_saved();
+        let run = self.session.read_log(|log| log.open_run().cloned());
+        let resume = self.resume_command().filter(|_| is_saved);
+        let bindings = compiled.bindings_hash();
+        finish_suspended(format, run.as_ref(), bindings, self.tally.cost(), id, resume.as_deref())
+    }
+
+    /// Waits for the step that was being saved when a run was suspended. Returns whether all steps are saved.
+    pub(crate) fn wait_until_saved(&self) -> bool {
+        let saved = async { tokio::time::timeout(SAVE_TIMEOUT, self.session.wait_until_saved()).await };
+        matches!(self.toolset.runtime.block_on(saved), Ok(Ok(())))
+    }
+
+    /// Returns the command that resumes the unfinished run, if it is stored.
+    pub(crate) fn resume_command(&self) -> Option<String> {
+        self.store.as_ref().and(self.session.id()).map(|id| format!("patter resume {id}{}", self.resume_options))
     }
 }
 
@@ -355,6 +392,8 @@ impl PreparedAgent {
     }
 }
 
+/// The time that a store has to save the last step of a run that is suspended.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many recent sessions are searched.
 pub(crate) const RECENT_SESSIONS: usize = 1000;
 

@@ -2,13 +2,12 @@
 
 use super::RECENT_SESSIONS;
 use crate::error::{CommandError, ErrorKind};
-use crate::setup::new_runtime;
+use crate::setup::CommandRuntime;
 use clap::Args;
 use patter::project::{Config, Environment};
 use patter::store::{self, SessionId, Store, StoreError, StoreLocation};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::runtime::Runtime;
 
 /// Where sessions are stored.
 #[derive(Args, Debug, Clone, Default)]
@@ -20,7 +19,7 @@ pub(crate) struct StoreOption {
 
 /// An open store, with the runtime it needs.
 pub(crate) struct OpenStore {
-    pub(crate) runtime: Runtime,
+    pub(crate) runtime: CommandRuntime,
     pub(crate) store: Arc<dyn Store>,
 }
 
@@ -30,7 +29,7 @@ impl StoreOption {
         let root = patter::project::find_root();
         let config = Config::read(root.as_deref())?;
         let environment = Environment::read(root.as_deref()).unwrap_or_else(|_| Environment::from_process());
-        let runtime = new_runtime()?;
+        let runtime = CommandRuntime::new()?;
         let store = runtime.block_on(self.connect(root.as_deref(), &config, &environment))?;
         Ok(OpenStore { runtime, store })
     }
@@ -44,6 +43,11 @@ impl StoreOption {
     ) -> Result<Arc<dyn Store>, CommandError> {
         let location = self.location(root, config, environment)?.ok_or_else(|| self.disabled())?;
         Ok(store::open(&location).await?)
+    }
+
+    /// Returns the option as it was written, to be added to another command.
+    pub(crate) fn argument(&self) -> String {
+        self.store.as_ref().map_or_else(String::new, |store| format!(" --store {store}"))
     }
 
     /// Returns whether the command names a store.

@@ -6,7 +6,7 @@ mod signal;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
 pub(crate) use rules::Rules;
-pub(crate) use signal::{Turn, outlive_file_size_limit, stop_signal, until_stopped};
+pub(crate) use signal::{CommandRuntime, Signals, Turn, outlive_file_size_limit, stop_code, stop_name, until_stopped};
 
 use crate::error::CommandError;
 use crate::file::check_readable;
@@ -24,7 +24,6 @@ use patter::tool::{CancellationToken, Tool};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::runtime::{Builder, Runtime};
 use tracing::{debug, info};
 
 /// A project with its tools.
@@ -40,9 +39,11 @@ pub(crate) struct Toolset {
     pub(crate) library: Arc<Library<Tool>>,
     /// The servers that could not be asked for their tools. They are already reported on stderr.
     pub(crate) missing_servers: Vec<CommandError>,
-    pub(crate) runtime: Runtime,
+    pub(crate) runtime: CommandRuntime,
     /// Cancelled when a signal stops the program.
     pub(crate) stop: CancellationToken,
+    /// What the signal asks for.
+    pub(crate) signals: Signals,
     /// What Ctrl-C stops first.
     pub(crate) turn: Turn,
     /// The variables that tools and models read.
@@ -138,9 +139,10 @@ impl Toolset {
         for line in environment.bad_lines() {
             ui::warning(&format!("line {line} of .env is not an assignment such as NAME=value"))?;
         }
-        let runtime = new_runtime()?;
+        let runtime = CommandRuntime::new()?;
         let turn = Turn::default();
-        let stop = stop_signal(&runtime, turn.clone())?;
+        let signals = Signals::listen(&runtime, turn.clone())?;
+        let stop = signals.stop.clone();
         let mut tools = Tools::read(project, root, config, &environment)?;
         report_problems(&tools)?;
         let names: Vec<_> = tools.servers().map(str::to_owned).collect();
@@ -156,13 +158,8 @@ impl Toolset {
         missing_servers.iter_mut().try_for_each(CommandError::print_problem)?;
         let library = Arc::new(tools.library()?);
         debug!(tools = library.entries().count(), "the tools are available");
-        Ok(Self { library, missing_servers, runtime, stop, turn, environment, tools })
+        Ok(Self { library, missing_servers, runtime, stop, signals, turn, environment, tools })
     }
-}
-
-/// Returns a runtime for a command.
-pub(crate) fn new_runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
 /// Reports declared tools that cannot be created. The others are available all the same.

@@ -1,6 +1,6 @@
 //! Lines that show the events of a run.
 
-use super::style::{ACCENT, BAD, DIM, PLAIN};
+use super::style::{ACCENT, BAD, DIM, PLAIN, WARNING};
 use super::{columns, escape, one_line};
 use patter::drive::{RunEvent, RunEventKind};
 use std::io::{self, IsTerminal};
@@ -10,7 +10,7 @@ const LINE_WIDTH: usize = 120;
 /// The minimum width of a text on a line, even where there is no room for it.
 const MIN_TEXT_WIDTH: usize = 12;
 
-/// Returns the line that shows the start or end of a call, or a wait. At a terminal it is not wrapped.
+/// Returns the line that shows the start or end of a call, a wait, or an incomplete reply. At a terminal it is not wrapped.
 pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
     let indent = "  ".repeat(event.depth as usize);
     let width = if io::stderr().is_terminal() { columns() } else { LINE_WIDTH };
@@ -31,6 +31,13 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
         RunEventKind::Waiting { seconds, because } => {
             let wait = format!("waiting {seconds:.1} s:");
             Some(format!("{indent}{DIM}{wait} {}{DIM:#}", rest(because, wait.len() + 1)))
+        }
+        RunEventKind::Incomplete { message, .. } => {
+            let agent = match event.depth {
+                0 => String::new(),
+                _ => format!("`{}`: ", escape(&event.agent)),
+            };
+            Some(format!("{indent}{WARNING}warning{WARNING:#}: {agent}{}", escape(message)))
         }
         _ => None,
     }

@@ -289,7 +289,7 @@ fn a_signal_ends_the_chat() {
     terminal.prompts("").keys("half a li").prompts("half a li");
     let killed = std::process::Command::new("kill").args(["-TERM", &terminal.process().to_string()]).status();
     assert!(killed.unwrap().success());
-    assert_eq!(terminal.ends(), Some(130));
+    assert_eq!(terminal.ends(), Some(143));
 }
 
 #[test]

@@ -182,6 +182,52 @@ impl Request<'_> {
     }
 }
 
+impl FinishReason {
+    /// Returns the reason as one word, for machines. Reasons that only one provider has keep the name that it gives them.
+    ///
+    /// ```
+    /// use patter_core::message::request::FinishReason;
+    /// assert_eq!(FinishReason::Length.name(), "length");
+    /// assert_eq!(FinishReason::Other("pause_turn".into()).name(), "pause_turn");
+    /// ```
+    pub fn name(&self) -> &str {
+        match self {
+            FinishReason::Stop => "stop",
+            FinishReason::Length => "length",
+            FinishReason::Filtered => "filtered",
+            FinishReason::Refused => "refused",
+            FinishReason::Malformed => "malformed",
+            FinishReason::Other(name) => name,
+        }
+    }
+
+    /// Describes why a reply is not a whole answer, for people; `None` if it is.
+    ///
+    /// ```
+    /// use patter_core::message::request::FinishReason;
+    /// assert_eq!(FinishReason::Stop.incompleteness(), None);
+    /// assert_eq!(FinishReason::Refused.incompleteness().unwrap(), "the model refused to answer");
+    /// ```
+    pub fn incompleteness(&self) -> Option<String> {
+        Some(match self {
+            FinishReason::Stop => return None,
+            FinishReason::Length => "the reply was cut off at its length limit".to_owned(),
+            FinishReason::Filtered => "the reply was cut off by the content filter of the provider".to_owned(),
+            FinishReason::Refused => "the model refused to answer".to_owned(),
+            FinishReason::Malformed => "the reply is malformed".to_owned(),
+            FinishReason::Other(name) => format!("the model stopped with `{name}`, so the reply may be incomplete"),
+        })
+    }
+
+    /// Returns whether the reply certainly ends too early, so that its last call or its value cannot be trusted.
+    pub const fn cuts_off(&self) -> bool {
+        match self {
+            FinishReason::Length | FinishReason::Filtered | FinishReason::Refused => true,
+            FinishReason::Stop | FinishReason::Malformed | FinishReason::Other(_) => false,
+        }
+    }
+}
+
 impl Reply {
     /// Converts the reply into a message of the conversation.
     pub fn into_message(self) -> Message {

@@ -53,6 +53,11 @@ pub enum RunInput {
         /// The time in milliseconds.
         at: u64,
     },
+    /// A reply was interrupted after people saw a part of it: [`Run::reply_interrupted`].
+    ReplyInterrupted {
+        /// The text that was received.
+        text: String,
+    },
     /// The model call failed: [`Run::model_failed`].
     ModelFailed {
         /// The failure.
@@ -146,6 +151,7 @@ impl Run {
                 let missing = || Ruling { decision: Decision::Deny, because: "no ruling was recorded".into() };
                 self.model_replied(reply, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(missing))
             }
+            RunInput::ReplyInterrupted { text } => self.reply_interrupted(text),
             RunInput::ModelFailed { failure, at } => self.model_failed(failure, at),
             RunInput::CallStarted { call_id } => self.call_started(&call_id),
             RunInput::CallFinished { call_id, outcome, duration_ms, usage, at } => {

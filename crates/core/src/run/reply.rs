@@ -6,7 +6,7 @@ use super::{CallTarget, FailureKind, MAX_CALLS_IN_REPLY, Run, RunError, RunFailu
 use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use crate::message::request::{FinishReason, Reply};
 use crate::permission::Decision;
-use crate::text::nearest;
+use crate::text::{nearest, truncate};
 use std::collections::HashSet;
 
 impl Run {
@@ -33,6 +33,17 @@ impl Run {
         Ok(())
     }
 
+    /// Records the text of a reply that was interrupted. It stays in the conversation, because people have seen it. Report
+    /// afterwards how the run ends: by a failure, a cancellation or a deadline.
+    pub fn reply_interrupted(&mut self, text: String) -> Result<(), RunError> {
+        self.expect_reply()?;
+        // Providers reject messages without text.
+        if !text.trim().is_empty() {
+            self.conversation.push(Message::assistant(text, Vec::new()));
+        }
+        Ok(())
+    }
+
     /// Ends the run because the model call failed. Retries are up to the caller, before reporting the failure.
     pub fn model_failed(&mut self, failure: RunFailure, now: u64) -> Result<(), RunError> {
         self.count_model_call(now)?;
@@ -41,28 +52,35 @@ impl Run {
     }
 
     fn count_model_call(&mut self, now: u64) -> Result<(), RunError> {
-        match &self.state {
-            State::Model => {}
-            State::Tools(_) => return Err(RunError::NoModelCall),
-            State::Done(_) => return Err(RunError::Ended),
-        }
+        self.expect_reply()?;
         self.advance_clock(now);
         self.model_calls = self.model_calls.saturating_add(1);
         Ok(())
+    }
+
+    fn expect_reply(&self) -> Result<(), RunError> {
+        match &self.state {
+            State::Model => Ok(()),
+            State::Tools(_) => Err(RunError::NoModelCall),
+            State::Done(_) => Err(RunError::Ended),
+        }
     }
 
     fn take_calls(&mut self, mut reply: Reply, decide: &dyn Fn(&PendingCall) -> Ruling) {
         make_unique(&mut reply.calls, &self.conversation);
         self.tool_calls = self.tool_calls.saturating_add(reply.calls.len() as u64);
         let too_many = self.spec.limits.max_tool_calls.filter(|limit| self.tool_calls > *limit);
+        let last = reply.calls.len().saturating_sub(1);
         let slots = reply.calls.iter().enumerate().map(|(index, call)| {
+            // Calls are written one after the other, so only the last one can lack a part of its arguments.
+            let cut_off = reply.finish.incompleteness().filter(|_| index == last && reply.finish.cuts_off());
             let pending = match too_many {
                 Some(_) => Err(ToolOutcome::Cancelled),
                 None if index >= MAX_CALLS_IN_REPLY => {
                     let message = format!("only the first {MAX_CALLS_IN_REPLY} calls of a reply are executed");
                     Err(ToolOutcome::Error { message })
                 }
-                None => self.pending(call, &reply.finish),
+                None => self.pending(call, cut_off.as_deref()),
             };
             match pending {
                 Ok(pending) => rule_on(pending, decide),
@@ -81,15 +99,20 @@ impl Run {
         }
     }
 
-    /// Returns the pending call, or the outcome that the model reads if it cannot be made.
-    fn pending(&self, call: &ToolCall, finish: &FinishReason) -> Result<PendingCall, ToolOutcome> {
+    /// Returns the pending call, or the outcome that the model reads if it cannot be made. `cut_off` says why its arguments
+    /// may be incomplete.
+    fn pending(&self, call: &ToolCall, cut_off: Option<&str>) -> Result<PendingCall, ToolOutcome> {
         let error = |message| ToolOutcome::Error { message };
         let tool = &call.tool;
         let target = self.spec.target(tool).ok_or_else(|| error(self.unknown_tool(tool)))?;
         let arguments = call.parse_arguments().map_err(|wrong| {
-            let cut = if *finish == FinishReason::Length { "; the reply was cut off at its length limit" } else { "" };
-            error(format!("the arguments of `{tool}` are not valid JSON: {wrong}{cut}"))
+            let cut_off = cut_off.map_or_else(String::new, |why| format!("; {why}"));
+            error(format!("the arguments of `{tool}` are not valid JSON: {wrong}{cut_off}"))
         })?;
+        // Some providers complete the JSON of arguments that were cut off, so valid JSON proves nothing.
+        if let Some(why) = cut_off {
+            return Err(error(format!("`{tool}` was not called, because its arguments may be incomplete: {why}")));
+        }
         if is_too_deep(&arguments) {
             return Err(error(format!("the arguments of `{tool}` are nested more than {MAX_DEPTH} levels deep")));
         }
@@ -126,6 +149,12 @@ impl Run {
             // An empty reply is left out of the conversation: some providers reject it in later requests.
             let message = describe_empty_reply(&reply.finish);
             return self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::Model, message }));
+        }
+        if self.spec.returns.is_some() && reply.finish.cuts_off() {
+            // Valid JSON proves nothing: `12` may be the start of `123`. Another attempt would be cut off too.
+            let message = describe_incomplete_answer(&reply);
+            self.conversation.push(reply.into_message());
+            return self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::Answer, message }));
         }
         let parsed = self.spec.returns.as_ref().map(|schema| answer::parse(&reply.text, schema));
         let text = reply.text.clone();
@@ -183,6 +212,17 @@ fn make_unique(calls: &mut [ToolCall], conversation: &[Message]) {
             number += 1;
             call.id = format!("{base}-{number}");
         }
+    }
+}
+
+/// Describes why a structured answer is not usable.
+fn describe_incomplete_answer(reply: &Reply) -> String {
+    const MAX_REFUSAL_CHARS: usize = 300;
+    let why = reply.finish.incompleteness().unwrap_or_default();
+    match reply.finish {
+        FinishReason::Length => format!("{why}, so there is no complete answer; raise `maxTokens`"),
+        FinishReason::Refused => format!("{why}: {}", truncate(reply.text.trim(), MAX_REFUSAL_CHARS)),
+        _ => format!("{why}, so there is no complete answer"),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::call::Slot;
 use super::{Run, RunOutcome, State};
 use crate::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
+use crate::message::request::FinishReason;
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -14,6 +15,9 @@ pub struct Response {
     pub content: String,
     /// The calls with a result, in order.
     pub tools_used: Vec<Invocation>,
+    /// Why the model stopped, if there is an answer: with anything but `Stop`, the answer may be incomplete.
+    #[serde(skip)]
+    pub finish: Option<FinishReason>,
     /// The tokens used.
     #[serde(skip)]
     pub usage: Usage,
@@ -49,9 +53,9 @@ pub enum InvocationResult {
 impl Run {
     /// Returns the response; before the run has ended, what is known so far.
     pub fn response(&self) -> Response {
-        let content = match self.outcome() {
-            Some(RunOutcome::Answer { text, .. }) => text.clone(),
-            Some(RunOutcome::Failed(_) | RunOutcome::Cancelled) | None => String::new(),
+        let (content, finish) = match self.outcome() {
+            Some(RunOutcome::Answer { text, finish, .. }) => (text.clone(), Some(finish.clone())),
+            Some(RunOutcome::Failed(_) | RunOutcome::Cancelled) | None => (String::new(), None),
         };
         let mut results: HashMap<&str, &ToolOutcome> = HashMap::new();
         results.extend(self.new_messages().iter().filter_map(|message| match message {
@@ -66,7 +70,7 @@ impl Run {
         }
         let calls = self.new_messages().iter().flat_map(Message::calls);
         let tools_used = calls.filter_map(|call| Some(self.invocation(call, results.get(call.id.as_str())?))).collect();
-        Response { content, tools_used, usage: self.usage, model_calls: self.model_calls }
+        Response { content, tools_used, finish, usage: self.usage, model_calls: self.model_calls }
     }
 
     fn invocation(&self, call: &ToolCall, outcome: &ToolOutcome) -> Invocation {

@@ -143,7 +143,13 @@ impl CallTask {
         let run = self.driver.perform(&compiled, run, path, start, &self.cancellation).await;
         let outcome = match run.outcome() {
             Some(RunOutcome::Answer { value: Some(value), .. }) => ToolOutcome::Value { value: value.clone() },
-            Some(RunOutcome::Answer { text, .. }) => ToolOutcome::Value { value: Json::from(text.as_str()) },
+            // The calling model must not take a part for the whole.
+            Some(RunOutcome::Answer { text, finish, .. }) => ToolOutcome::Value {
+                value: Json::from(match finish.incompleteness() {
+                    Some(why) => format!("{text}\n\n(incomplete: {why})"),
+                    None => text.clone(),
+                }),
+            },
             Some(RunOutcome::Failed(failure)) => ToolOutcome::Error { message: failure.to_string() },
             Some(RunOutcome::Cancelled) | None => ToolOutcome::Cancelled,
         };

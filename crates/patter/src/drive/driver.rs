@@ -26,9 +26,23 @@ pub struct Driver {
     pub(super) state: SharedState,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) listener: Option<Listener>,
+    pub(super) streamed: StreamedReplies,
     pub(super) journal: Option<Arc<dyn Journal>>,
     /// The agents compiled so far.
     compiled: Arc<Mutex<HashMap<AgentPath, CompiledAgent>>>,
+}
+
+/// Which replies a listener receives piece by piece. It receives the others when they are complete: then nobody has seen
+/// a part of them, and a reply whose connection breaks can be requested again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StreamedReplies {
+    /// All replies.
+    #[default]
+    All,
+    /// The replies of the outermost run.
+    Outermost,
+    /// No replies.
+    None,
 }
 
 /// How the driver comes by a run.
@@ -51,6 +65,7 @@ impl Driver {
             state: SharedState::default(),
             approver: Arc::new(RefusingApprover),
             listener: None,
+            streamed: StreamedReplies::default(),
             journal: None,
             compiled: Arc::default(),
         }
@@ -96,6 +111,13 @@ impl Driver {
     #[must_use]
     pub fn with_listener(mut self, listener: impl Fn(&RunEvent) + Send + Sync + 'static) -> Self {
         self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets which replies the listener receives piece by piece. By default all are.
+    #[must_use]
+    pub fn with_streamed_replies(mut self, streamed: StreamedReplies) -> Self {
+        self.streamed = streamed;
         self
     }
 

@@ -62,6 +62,16 @@ pub enum RunEventKind {
         usage: Usage,
         /// The number of tool calls requested.
         calls: usize,
+        /// Why the model stopped: `stop` if the reply is complete.
+        finish: String,
+    },
+    /// A reply is not complete: the model stopped early, or the connection broke.
+    Incomplete {
+        /// Why the reply ended: `length`, `filtered`, `refused`, `interrupted`, or the name that the provider gives the
+        /// reason.
+        finish: String,
+        /// What that means.
+        message: String,
     },
     /// Approval of a call is requested.
     Asked {
@@ -108,6 +118,9 @@ pub enum RunEventKind {
         /// Why there is no answer, if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<FailureReport>,
+        /// Why the model stopped, if there is an answer: with anything but `stop`, the answer may be incomplete.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finish: Option<String>,
         /// The number of model calls.
         model_calls: u32,
         /// The response.

@@ -2,7 +2,7 @@
 
 use super::event::{FailureReport, RunEventKind};
 use patter_core::message::conversation::{Message, ToolCall};
-use patter_core::message::request::Delta;
+use patter_core::message::request::{Delta, FinishReason, Reply};
 use patter_core::run::{Run, RunInput, Step};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,8 +61,19 @@ impl EventLog {
                 if !self.has_text.load(Ordering::Relaxed) && !reply.text.is_empty() {
                     events.push(RunEventKind::Text { text: reply.text.clone() });
                 }
-                let model = self.model.clone();
-                events.push(RunEventKind::Replied { model, usage: reply.usage, calls: reply.calls.len() });
+                events.push(RunEventKind::Replied {
+                    model: self.model.clone(),
+                    usage: reply.usage,
+                    calls: reply.calls.len(),
+                    finish: reply.finish.name().to_owned(),
+                });
+                events.extend(incomplete(reply));
+            }
+            RunInput::ReplyInterrupted { text } if !text.trim().is_empty() => {
+                events.push(RunEventKind::Incomplete {
+                    finish: "interrupted".to_owned(),
+                    message: "the reply was interrupted; the part that was received is kept".to_owned(),
+                });
             }
             RunInput::CallStarted { call_id } => {
                 let call = run.started_calls().find(|call| call.id == *call_id);
@@ -87,7 +98,8 @@ impl EventLog {
                 *self = Self::new(&self.model, &self.bindings);
                 return self.start(run);
             }
-            RunInput::ModelFailed { .. }
+            RunInput::ReplyInterrupted { .. }
+            | RunInput::ModelFailed { .. }
             | RunInput::CallApproved { .. }
             | RunInput::CallRefused { .. }
             | RunInput::Cancelled { .. }
@@ -100,10 +112,12 @@ impl EventLog {
 
     /// Returns the event of a run that has ended.
     pub(crate) fn finished(run: &Run) -> RunEventKind {
+        let response = run.response();
         RunEventKind::Finished {
             error: FailureReport::from_run(run),
+            finish: response.finish.as_ref().map(|finish| finish.name().to_owned()),
             model_calls: run.model_calls(),
-            response: run.response(),
+            response,
             usage: run.usage(),
         }
     }
@@ -154,4 +168,16 @@ impl EventLog {
             Step::CallModel { .. } | Step::CallTools { .. } | Step::Done(_) => {}
         }
     }
+}
+
+/// Returns the event of a reply that is not complete. Without text and calls it is an error, which ends the run.
+fn incomplete(reply: &Reply) -> Option<RunEventKind> {
+    let is_empty = reply.text.trim().is_empty() && reply.calls.is_empty();
+    let why = reply.finish.incompleteness().filter(|_| !is_empty)?;
+    let message = match reply.finish {
+        _ if reply.finish.cuts_off() && !reply.calls.is_empty() => format!("{why}; its last call is not made"),
+        FinishReason::Length => format!("{why}; `maxTokens` sets it"),
+        _ => why,
+    };
+    Some(RunEventKind::Incomplete { finish: reply.finish.name().to_owned(), message })
 }

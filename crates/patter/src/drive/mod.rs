@@ -8,13 +8,14 @@ mod approve;
 mod journal;
 mod driver;
 mod call;
+mod pieces;
 mod run_task;
 mod compare;
 
 pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 pub use clock::{milliseconds, now_ms};
 pub use compare::ReplayCompareError;
-pub use driver::Driver;
+pub use driver::{Driver, StreamedReplies};
 pub use event::{FailureReport, Listener, RunEvent, RunEventKind};
 pub(crate) use event_log::EventLog;
 pub use journal::{Journal, JournalError};

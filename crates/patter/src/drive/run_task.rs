@@ -7,13 +7,14 @@ use super::driver::{Driver, Start};
 use super::event::{RunEventKind, emit};
 use super::event_log::EventLog;
 use super::journal::JournalError;
+use super::pieces::ReplyPieces;
 use crate::model::{DeltaSink, ModelError};
 use crate::tool::{BoxFuture, CancellationToken, Executor};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::{ToolOutcome, Usage};
-use patter_core::message::request::{Delta, Reply};
+use patter_core::message::request::Reply;
 use patter_core::run::{CallTarget, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step};
 use patter_core::session::{LogEntry, RunPath};
 use std::cell::RefCell;
@@ -240,29 +241,19 @@ impl<'d> RunTask<'d> {
             Err(error) => return self.fail_model(&error),
         };
         let agent = compiled.name();
-        let depth = self.run.depth();
-        let path = &self.path;
-        let event_log = &self.event_log;
-        let listener = self.driver.listener.as_ref();
-        let recording = self.driver.journal.as_ref().filter(|journal| journal.is_recording());
-        let sink = (listener.is_some() || recording.is_some()).then_some({
-            move |delta: Delta| {
-                if let Some(journal) = recording {
-                    journal.record(&LogEntry::ReplyStreamed { run: path.clone(), pieces: vec![delta.clone()] });
-                }
-                if let (Some(listener), Some(event)) = (listener, event_log.piece(delta)) {
-                    emit(listener, agent, depth, event);
-                }
-            }
-        });
+        let pieces = ReplyPieces::new(self.driver, &self.event_log, agent, self.run.depth(), &self.path);
         let request = compiled.request(self.run.conversation());
-        let sink = sink.as_ref().map(|sink| sink as &DeltaSink<'_>);
+        let sink = pieces.is_wanted().then_some(&pieces as &DeltaSink<'_>);
         let provider = model.provider().name();
         tracing::debug!(agent, provider, model = %compiled.model(), messages = request.messages.len(), "calling model");
         let start = Instant::now();
         let call = model.call(&request, sink, self.cancellation);
         let result = interruptible(self.cancellation, self.time_left(), call).await;
         let duration_ms = milliseconds(start.elapsed());
+        let shown = pieces.end();
+        if !matches!(result, Ok(Ok(_))) && !shown.is_empty() {
+            self.apply(RunInput::ReplyInterrupted { text: shown });
+        }
         match result {
             Err(interruption) => {
                 tracing::debug!(agent, provider, duration_ms, ?interruption, "model call interrupted");

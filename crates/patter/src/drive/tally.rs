@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// let tally = Tally::new(Prices::builtin());
 /// let usage = Usage { input_tokens: 1000, output_tokens: 10, ..Usage::default() };
-/// let kind = RunEventKind::Replied { model: "OpenAI/gpt-4o-mini".into(), usage, calls: 0 };
+/// let kind = RunEventKind::Replied { model: "OpenAI/gpt-4o-mini".into(), usage, calls: 0, finish: "stop".into() };
 /// tally.record(&RunEvent { agent: "greeter".into(), depth: 0, kind });
 /// assert_eq!(tally.cost().unwrap().to_string(), "$0.000156");
 /// ```

@@ -1,7 +1,7 @@
 //! Arms: agents under test.
 
 use super::recordings::{RecordingJournal, ReplySource};
-use crate::drive::{Driver, Tally, milliseconds, now_ms};
+use crate::drive::{Driver, StreamedReplies, Tally, milliseconds, now_ms};
 use crate::tool::CancellationToken;
 use patter_core::case::Case;
 use patter_core::compile::CompiledAgent;
@@ -112,6 +112,7 @@ impl Arm {
         let tally = Arc::new(Tally::new(self.prices.clone()));
         let recorded = Arc::clone(&tally);
         let mut driver = self.driver.clone().with_listener(move |event| recorded.record(event));
+        driver = driver.with_streamed_replies(StreamedReplies::None);
         let mut trial = TrialRun::start();
         match self.replies.as_ref().map(|replies| replies(case, repeat)) {
             Some(Ok(models)) => driver = driver.with_models(models),

@@ -4,6 +4,7 @@ use super::policy::{NetworkPolicy, normalize_host, parse_address};
 use super::resolve::{PolicyResolver, SystemResolver};
 use super::{HttpError, HttpRequest, HttpResponse, redirect, tls};
 use reqwest::Url;
+use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -80,9 +81,9 @@ impl HttpClient {
                 builder = builder.body(body.clone());
             }
             let started = Instant::now();
-            let result = builder.send().await.map_err(|error| HttpError::from_reqwest(error, &request.url));
+            let result = builder.send().await;
             trace(&request, &result, started.elapsed());
-            let response = result?;
+            let response = result.map_err(|error| HttpError::from_reqwest(&error, &request.url))?;
             match redirect::next_request(&request, &response)? {
                 None => return Ok(HttpResponse::new(response)),
                 Some(next) => request = next,
@@ -164,11 +165,15 @@ impl fmt::Debug for HttpClient {
 }
 
 /// Logs a request. Only the host of the URL is shown: the rest may contain secrets.
-fn trace(request: &HttpRequest, result: &Result<reqwest::Response, HttpError>, duration: Duration) {
+fn trace(request: &HttpRequest, result: &Result<reqwest::Response, reqwest::Error>, duration: Duration) {
     let method = request.method.as_str();
     let host = request.url.host_str();
     match result {
         Ok(response) => tracing::debug!(method, host, status = response.status().as_u16(), ?duration, "HTTP request"),
-        Err(error) => tracing::debug!(method, host, %error, cause = error.cause(), ?duration, "HTTP request failed"),
+        Err(error) => {
+            // Its own text has the URL.
+            let causes = error.source().map(tracing::field::debug);
+            tracing::debug!(method, host, causes, ?duration, "HTTP request failed");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! HTTP errors.
 
+use super::problem::ConnectionProblem;
 use super::resolve::PrivateAddressError;
 use reqwest::Url;
 use std::error::Error;
@@ -40,20 +41,20 @@ pub enum HttpError {
         place: String,
     },
     /// The connection cannot be established.
-    #[error("cannot connect to `{host}`")]
+    #[error("cannot connect to `{server}`: {problem}")]
     Connect {
-        /// The host, with the port where the URL has one.
-        host: String,
-        /// The underlying error.
-        cause: String,
+        /// The host and the port.
+        server: String,
+        /// The reason.
+        problem: ConnectionProblem,
     },
     /// The connection failed before the response was complete.
-    #[error("lost the connection to `{host}`")]
+    #[error("lost the connection to `{server}`: {problem}")]
     ConnectionLost {
-        /// The host, with the port where the URL has one.
-        host: String,
-        /// The underlying error.
-        cause: String,
+        /// The host and the port.
+        server: String,
+        /// The reason.
+        problem: ConnectionProblem,
     },
     /// The body of the response is too large.
     #[error("the response is larger than {0} bytes")]
@@ -69,6 +70,14 @@ impl HttpError {
                 Some(format!("to allow it, add `allow = [\"{entry}\"]` under `[http]` in patter.toml"))
             }
             HttpError::Moved { .. } => Some("use the new URL".to_owned()),
+            error => error.problem()?.hint().map(str::to_owned),
+        }
+    }
+
+    /// Returns why the connection failed, if that is the error.
+    pub fn problem(&self) -> Option<&ConnectionProblem> {
+        match self {
+            HttpError::Connect { problem, .. } | HttpError::ConnectionLost { problem, .. } => Some(problem),
             _ => None,
         }
     }
@@ -76,7 +85,6 @@ impl HttpError {
     /// Returns the underlying error, for the operator.
     pub fn cause(&self) -> Option<String> {
         match self {
-            HttpError::Connect { cause, .. } | HttpError::ConnectionLost { cause, .. } => Some(cause.clone()),
             HttpError::PrivateAddress { host, address: Some(address), .. } => {
                 Some(format!("`{host}` resolves to {address}"))
             }
@@ -89,25 +97,30 @@ impl HttpError {
         matches!(self, HttpError::Connect { .. } | HttpError::ConnectionLost { .. })
     }
 
-    pub(super) fn from_reqwest(error: reqwest::Error, url: &Url) -> Self {
-        // The URL may contain secrets.
-        let error = error.without_url();
-        let name = url.host_str().unwrap_or_default();
-        let mut cause = error.to_string();
+    pub(super) fn from_reqwest(error: &reqwest::Error, url: &Url) -> Self {
         let mut source = error.source();
         while let Some(inner) = source {
             if let Some(PrivateAddressError { address, .. }) = inner.downcast_ref::<PrivateAddressError>() {
+                let host = url.host_str().unwrap_or_default().to_owned();
                 let port = url.port_or_known_default().unwrap_or(0);
-                return HttpError::PrivateAddress { host: name.to_owned(), port, address: Some(*address) };
+                return HttpError::PrivateAddress { host, port, address: Some(*address) };
             }
-            cause.push_str(": ");
-            cause.push_str(&inner.to_string());
             source = inner.source();
         }
-        let host = match url.port() {
-            Some(port) => format!("{name}:{port}"),
-            None => name.to_owned(),
-        };
-        if error.is_connect() { HttpError::Connect { host, cause } } else { HttpError::ConnectionLost { host, cause } }
+        let server = host_and_port(url);
+        let problem = ConnectionProblem::find_or_innermost(error);
+        match error.is_connect() {
+            true => HttpError::Connect { server, problem },
+            false => HttpError::ConnectionLost { server, problem },
+        }
+    }
+}
+
+/// Returns the host and the port of a URL, whose other parts may contain secrets.
+pub(crate) fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct PolicyResolver {
 }
 
 /// A resolver that returns every address.
-pub(super) struct SystemResolver;
+pub(crate) struct SystemResolver;
 
 /// An error for a host name that resolves to an address the policy does not allow.
 #[derive(Debug, Error)]
@@ -25,6 +25,11 @@ pub(super) struct PrivateAddressError {
     pub(super) name: String,
     pub(super) address: IpAddr,
 }
+
+/// An error for a host name that was not found.
+#[derive(Debug, Error)]
+#[error("cannot look up the host name")]
+pub(super) struct LookupError(#[source] std::io::Error);
 
 impl Resolve for PolicyResolver {
     fn resolve(&self, name: Name) -> Resolving {
@@ -50,6 +55,6 @@ impl Resolve for SystemResolver {
     }
 }
 
-async fn look_up(name: &str) -> std::io::Result<Vec<SocketAddr>> {
-    Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+async fn look_up(name: &str) -> Result<Vec<SocketAddr>, LookupError> {
+    Ok(tokio::net::lookup_host((name, 0)).await.map_err(LookupError)?.collect())
 }

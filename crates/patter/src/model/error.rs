@@ -38,6 +38,8 @@ pub enum ModelError {
     Network {
         /// What went wrong.
         message: String,
+        /// What to do about it.
+        hint: Option<String>,
     },
     /// The request was cancelled.
     #[error("the request to the model was cancelled")]
@@ -81,7 +83,7 @@ impl ModelError {
     /// Returns what to do about the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            ModelError::Configuration { hint, .. } => hint.as_deref(),
+            ModelError::Configuration { hint, .. } | ModelError::Network { hint, .. } => hint.as_deref(),
             _ => None,
         }
     }

@@ -5,7 +5,9 @@ use super::error::ModelError;
 use super::interface::{DeltaSink, Model};
 use super::rate_limit::{Delay, RateLimiter};
 use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use crate::http::{Bytes, HttpClient, HttpError, HttpRequest, HttpResponse, Method, NetworkPolicy, Url, jittered};
+use crate::http::{
+    Bytes, ConnectionProblem, HttpClient, HttpError, HttpRequest, HttpResponse, Method, NetworkPolicy, Url, jittered,
+};
 use crate::project::{Environment, ModelsConfig};
 use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, CancellationToken};
@@ -51,6 +53,8 @@ pub struct HttpModel {
     base_url: String,
     /// What to check if the base URL is not that of a provider.
     address_hint: String,
+    /// The variable or file that sets the base URL; `None` for the default.
+    address_source: Option<&'static str>,
     codec: Codec,
     /// The time limit of a call, including retries.
     timeout: Duration,
@@ -111,6 +115,7 @@ impl HttpModel {
         Ok(Self {
             provider: model.provider,
             address_hint: access.address_hint(),
+            address_source: access.base_url_source,
             base_url: access.base_url,
             codec: Codec::new(access.wire, server),
             timeout: access.timeout,
@@ -143,7 +148,7 @@ impl HttpModel {
         let url = Url::parse(&format!("{}{}", self.base_url.trim_end_matches('/'), self.codec.wire().models_path()));
         let mut request = HttpRequest::get(url.map_err(|_| self.invalid_base_url())?);
         request.headers = self.headers.clone();
-        let network_error = |error: HttpError| self.redact(AttemptError::from_http(&error).error);
+        let network_error = |error: HttpError| self.redact(self.connection_error(&error).error);
         let mut response = self.client.send(request).await.map_err(network_error)?;
         let status = response.status();
         let (body, _) = response.read_some(MAX_ERROR_BYTES).await.map_err(network_error)?;
@@ -175,9 +180,35 @@ impl HttpModel {
         }
     }
 
+    /// Returns the error of an attempt without a complete response.
+    fn connection_error(&self, error: &HttpError) -> AttemptError {
+        let message = error.to_string();
+        let model_error = match error {
+            HttpError::Moved { .. } => ModelError::Configuration { message, hint: error.hint() },
+            _ => ModelError::Network { message, hint: self.connection_hint(error) },
+        };
+        AttemptError { may_retry: error.is_transient(), ..AttemptError::new(model_error) }
+    }
+
+    /// Returns what to do about a connection that failed.
+    fn connection_hint(&self, error: &HttpError) -> Option<String> {
+        let name = self.provider.name();
+        let is_refused = error.problem() == Some(&ConnectionProblem::Refused);
+        if is_refused && self.provider == Provider::OLLAMA {
+            let variable = self.provider.endpoint().map_or("", |endpoint| endpoint.base_url_variable);
+            return Some(format!(
+                "is Ollama running? start it with `ollama serve`, or set its address in `{variable}`"
+            ));
+        }
+        match (error.hint(), self.address_source) {
+            (Some(hint), Some(source)) => Some(format!("{hint} (the address of {name} is set in `{source}`)")),
+            (hint, _) => hint,
+        }
+    }
+
     fn redact(&self, mut error: ModelError) -> ModelError {
         if let ModelError::Api { message, .. }
-        | ModelError::Network { message }
+        | ModelError::Network { message, .. }
         | ModelError::Malformed { message }
         | ModelError::Configuration { message, .. } = &mut error
         {
@@ -232,7 +263,7 @@ impl HttpModel {
             is_body_secret: true,
             keeps_method: true,
         };
-        let mut response = self.client.send(http_request).await.map_err(|error| AttemptError::from_http(&error))?;
+        let mut response = self.client.send(http_request).await.map_err(|error| self.connection_error(&error))?;
         let limit = exhausted_limit(|name| response.header(name), SystemTime::now());
         if !response.status().is_success() {
             return Err(AttemptError::from_response(response, limit).await);
@@ -250,12 +281,13 @@ impl HttpModel {
         };
         let Some(sink) = sink else {
             let status = response.status().as_u16();
-            let body = response.read(MAX_REPLY_BYTES).await.map_err(|error| AttemptError::from_http(&error))?;
+            let body = response.read(MAX_REPLY_BYTES).await.map_err(|error| self.connection_error(&error))?;
             return self.codec.decode(request, status, &body).map_err(|error| attempt_error(&error));
         };
         let mut decoder = self.codec.stream_decoder(request);
-        // A reply that was shown in part cannot be retracted, so it is not retried.
-        let mut is_shown = false;
+        let mut has_pieces = false;
+        // A reply that somebody saw in part cannot be retracted, so it is not retried.
+        let is_shown = |has_pieces: bool| has_pieces && !sink.retract();
         let mut is_ended = false;
         while !is_ended {
             let deltas = match response.chunk().await {
@@ -264,17 +296,17 @@ impl HttpModel {
                     is_ended = true;
                     decoder.end()
                 }
-                Err(error) => return Err(AttemptError::from_http(&error).final_if(is_shown)),
+                Err(error) => return Err(self.connection_error(&error).final_if(is_shown(has_pieces))),
             };
-            for delta in deltas.map_err(|error| attempt_error(&error).final_if(is_shown))? {
-                is_shown = true;
-                sink(delta);
+            for delta in deltas.map_err(|error| attempt_error(&error).final_if(is_shown(has_pieces)))? {
+                has_pieces = true;
+                sink.receive(delta);
             }
             is_ended |= decoder.is_done();
         }
         // The connection can be reused once the body has ended, but the caller need not wait for that.
         drop(tokio::spawn(tokio::time::timeout(BODY_END_TIMEOUT, response.read(MAX_ERROR_BYTES))));
-        decoder.finish().map_err(|error| attempt_error(&error).final_if(is_shown))
+        decoder.finish().map_err(|error| attempt_error(&error).final_if(is_shown(has_pieces)))
     }
 }
 
@@ -316,17 +348,6 @@ impl AttemptError {
     /// Returns an error after which there is no retry.
     const fn new(error: ModelError) -> Self {
         Self { error, may_retry: false, delay: None, affects_all: false }
-    }
-
-    fn from_http(error: &HttpError) -> Self {
-        let cause = error.cause().map_or_else(String::new, |cause| format!(": {cause}"));
-        let message = format!("{error}{cause}");
-        let may_retry = error.is_transient();
-        let error = match error {
-            HttpError::Moved { .. } => ModelError::Configuration { message, hint: error.hint() },
-            _ => ModelError::Network { message },
-        };
-        Self { may_retry, ..Self::new(error) }
     }
 
     fn from_wire(error: &WireError) -> Self {
@@ -384,7 +405,7 @@ async fn wait(delay: Delay, sink: Option<&DeltaSink<'_>>) -> Result<(), ModelErr
     }
     tracing::info!(%reason, ?duration, "delaying the request to the model");
     if let Some(sink) = sink {
-        sink(Delta::Waiting { seconds: duration.as_secs_f64(), because: reason.clone() });
+        sink.receive(Delta::Waiting { seconds: duration.as_secs_f64(), because: reason.clone() });
     }
     delay.sleep().await;
     Ok(())

@@ -5,9 +5,26 @@ use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::request::{Delta, Reply, Request};
 use patter_core::provider::Provider;
 
-/// A function that receives the pieces of a reply as they arrive. It should return quickly, because the reply waits for
-/// it.
-pub type DeltaSink<'s> = dyn Fn(Delta) + Send + Sync + 's;
+/// Receives the pieces of a reply as they arrive. Functions are receivers that do not give pieces back.
+pub trait DeltaReceiver: Send + Sync {
+    /// Receives a piece. It should return quickly, because the reply waits for it.
+    fn receive(&self, delta: Delta);
+
+    /// Asks to forget the pieces of the reply so far, because the connection broke and the request can be repeated.
+    /// Returns whether that is possible: it is not if somebody has seen them.
+    fn retract(&self) -> bool {
+        false
+    }
+}
+
+impl<F: Fn(Delta) + Send + Sync> DeltaReceiver for F {
+    fn receive(&self, delta: Delta) {
+        self(delta);
+    }
+}
+
+/// A receiver of the pieces of a reply.
+pub type DeltaSink<'s> = dyn DeltaReceiver + 's;
 
 /// A model that answers requests. One value can serve any number of requests at once; the conversation is part of the
 /// request.
@@ -48,7 +65,7 @@ pub trait Model: Send + Sync {
     /// too.
     ///
     /// Once `cancellation` is cancelled, the call ends soon with [`ModelError::Cancelled`]. Models retry failed requests
-    /// themselves, but never after a piece of the reply was passed to the sink.
+    /// themselves, but after a piece of the reply was passed to the sink only if it can be retracted.
     fn call<'a>(
         &'a self,
         request: &'a Request<'a>,

@@ -19,7 +19,7 @@ pub use access::ProviderAccess;
 pub use demo::DemoModel;
 pub use error::ModelError;
 pub use http::HttpModel;
-pub use interface::{DeltaSink, Model};
+pub use interface::{DeltaReceiver, DeltaSink, Model};
 pub use replay::{ReplayMode, ReplayModel};
 pub use resolver::{ModelResolver, model_resolver, model_resolver_with_config};
 pub use scripted::{ScriptError, ScriptedModel};

@@ -124,7 +124,7 @@ impl Model for ReplayModel {
             }
             let Exchange { deltas, result, .. } = self.take_exchange(request)?;
             if let Some(sink) = sink {
-                deltas.into_iter().for_each(sink);
+                deltas.into_iter().for_each(|delta| sink.receive(delta));
             }
             result.map_err(|RunFailure { kind, message }| match kind {
                 FailureKind::Configuration => ModelError::Configuration { message, hint: None },

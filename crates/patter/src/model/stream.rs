@@ -25,7 +25,7 @@ pub(super) async fn stream_reply(
         if cancellation.is_cancelled() {
             return Err(ModelError::Cancelled);
         }
-        sink(delta);
+        sink.receive(delta);
     }
     Ok(reply)
 }

@@ -96,6 +96,12 @@ impl SessionLog {
         lock(&self.failure).error.clone()
     }
 
+    /// Waits until nothing is being saved.
+    pub(super) async fn wait_until_saved(&self) -> Result<(), JournalError> {
+        drop(self.saved.lock().await);
+        self.save_error().map_or(Ok(()), Err)
+    }
+
     /// Returns why the session could not be created, once.
     pub(super) fn take_creation_error(&self) -> Option<StoreError> {
         lock(&self.failure).creation.take()

@@ -199,6 +199,9 @@ impl Session {
     ///
     /// If the future is dropped early, the run is unfinished: see [`Session::resume`] and [`Session::abandon`].
     pub async fn say(&mut self, text: &str, cancellation: &CancellationToken) -> Result<Run, SessionError> {
+        if text.trim().is_empty() {
+            return Err(StartError::EmptyInput.into());
+        }
         if self.log.read(|log| log.open_run().is_some()) {
             return Err(SessionError::UnfinishedRun);
         }
@@ -302,6 +305,12 @@ impl Session {
     /// Returns why the session is no longer saved, if the store failed; the last entries are lost.
     pub fn save_error(&self) -> Option<JournalError> {
         self.log.save_error()
+    }
+
+    /// Waits for the step that is being saved, if there is one: that of a run whose future was dropped, for example. Fails
+    /// if the session is no longer saved.
+    pub async fn wait_until_saved(&self) -> Result<(), JournalError> {
+        self.log.wait_until_saved().await
     }
 
     /// Returns the id of the session, if it is saved.

@@ -34,6 +34,7 @@ pub use implementation::{DEFAULT_TIMEOUT, Implementation, Tool, ToolKind};
 pub use native::Shared;
 pub use patter_core::declare::Effect;
 pub use patter_core::types::definition::{Definition, DefinitionError};
+pub use process::{end_processes, kill_processes};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
 
 pub use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::post};
 use futures_util::{StreamExt, stream};
-use patter::drive::{ApprovalAnswer, Approver, Driver, RunEvent, RunEventKind, now_ms};
+use patter::drive::{ApprovalAnswer, Approver, Driver, RunEvent, RunEventKind, StreamedReplies, now_ms};
 use patter::library::Layer;
 use patter::message::conversation::Message;
 use patter::model::{HttpModel, Model, ModelError, ScriptedModel, model_resolver};
@@ -462,7 +462,7 @@ async fn misbehaving_provider_is_an_error_and_never_a_hang() {
         assert!(failure.to_string().contains(expected), "{failure} does not contain {expected}");
         assert!(!failure.to_string().contains("k3y-s3cret"), "{failure}");
         assert_eq!(requests.lock().unwrap().len(), count, "{failure}");
-        assert_eq!(finished.run.conversation().last(), Some(&Message::user("hi")), "the message is kept");
+        assert_eq!(finished.run.conversation().first(), Some(&Message::user("hi")), "the message is kept");
     }
 }
 
@@ -470,4 +470,77 @@ async fn misbehaving_provider_is_an_error_and_never_a_hang() {
 async fn missing_key_error_names_the_variable() {
     let error = HttpModel::new(&"Anthropic/claude".parse().unwrap(), &Environment::default()).err().unwrap();
     assert!(error.to_string().contains("`ANTHROPIC_API_KEY`") && error.hint().unwrap().contains("--model demo"));
+}
+
+/// Returns a stream that breaks after its first piece.
+fn broken(text: &str) -> Response {
+    let event = format!("data: {}\n\n", delta(json!({"content": text}), Json::Null));
+    let pieces = stream::iter([Ok(event.into_bytes()), Err(std::io::Error::other("broken"))]);
+    // The server sends what it has while it waits for more.
+    let slow = pieces.then(|piece| async {
+        if piece.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        piece
+    });
+    Response::new(Body::from_stream(slow))
+}
+
+/// A reply that nobody has seen a part of is requested again.
+#[tokio::test]
+async fn unseen_broken_streams_are_repeated() {
+    let answer = || sse(&[delta(json!({"content": "Hello!"}), json!("stop"))]);
+    for streamed in [StreamedReplies::None, StreamedReplies::Outermost, StreamedReplies::All] {
+        let (base, requests) = provider(vec![broken("Hel"), answer()]).await;
+        let driver = over_http(&base).with_streamed_replies(streamed);
+        let finished = run(driver, Vec::new(), "hi", &CancellationToken::new()).await;
+        let requests = requests.lock().unwrap();
+        if streamed == StreamedReplies::None {
+            assert_eq!((finished.answer(), requests.len()), ("Hello!", 2));
+            assert!(finished.events.iter().any(|event| event == "text Hello!"), "{:?}", finished.events);
+            assert!(!finished.events.iter().any(|event| event == "text Hel"), "{:?}", finished.events);
+            assert!(requests.iter().all(|(_, body)| body["stream"] == true), "slow replies would time out otherwise");
+        } else {
+            assert_eq!(requests.len(), 1);
+            let Some(RunOutcome::Failed(failure)) = finished.run.outcome() else { panic!("{:?}", finished.run) };
+            assert!(failure.message.starts_with("lost the connection to `127.0.0.1:"), "{failure}");
+            let last = finished.run.conversation().last();
+            assert_eq!(last, Some(&Message::assistant("Hel", vec![])), "what was seen is kept");
+        }
+    }
+}
+
+/// An agent that is called by another learns that the answer is only a part.
+#[tokio::test]
+async fn incomplete_answers_of_agents_are_marked() {
+    let inner = r#"[{"text": "Half of", "finish": "length"}]"#;
+    let outer = r#"[{"calls": [{"tool": "helper", "arguments": {"input": "go"}}]},
+        {"text": "I see.", "expect": {"results": ["Half of\n\n(incomplete: the reply was cut off at its length limit)"]}}]"#;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("inner.json"), inner).unwrap();
+    std::fs::write(folder.path().join("outer.json"), outer).unwrap();
+    let model = |name: &str| format!("scripted/{}", folder.path().join(name).display());
+    let agents = format!(
+        "[boss:Agent {{instruction: 'Ask `helper`.', model: '{}'}} | helper]\n\
+         [helper:Agent {{description: 'Helps', instruction: 'Help.', model: '{}'}}]",
+        model("outer.json"),
+        model("inner.json")
+    );
+    let path = folder.path().join("a.gram");
+    std::fs::write(&path, agents).unwrap();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let project = patter::live::LiveProject::open(&path).read().await.unwrap();
+    let mut session = patter::session::Session::new(project.into()).with_driver(move |driver| {
+        let seen = Arc::clone(&seen);
+        driver.with_listener(move |event| seen.lock().unwrap().push(event.clone()))
+    });
+    let run = session.say("Hi", &CancellationToken::new()).await.unwrap();
+    assert_eq!(run.response().content, "I see.", "{:?}", run.outcome());
+    assert_eq!(run.response().finish, Some(patter::message::request::FinishReason::Stop));
+    let events = events.lock().unwrap();
+    let incomplete: Vec<_> =
+        events.iter().filter(|event| matches!(event.kind, RunEventKind::Incomplete { .. })).collect();
+    assert_eq!(incomplete.len(), 1);
+    assert_eq!((incomplete[0].agent.as_str(), incomplete[0].depth), ("helper", 1));
 }

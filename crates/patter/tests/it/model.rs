@@ -2,7 +2,7 @@
 
 use patter::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
 use patter::message::request::{Delta, FinishReason, OfferedTool, Reply, Request, Settings};
-use patter::model::{DemoModel, Model, ModelError, ScriptedModel};
+use patter::model::{DeltaSink, DemoModel, Model, ModelError, ScriptedModel};
 use patter::name::WireName;
 use patter::provider::Provider;
 use patter::tool::CancellationToken;
@@ -26,7 +26,7 @@ async fn call(
 async fn call_with_sink(
     model: &dyn Model,
     messages: &[Message],
-    sink: &(dyn Fn(Delta) + Send + Sync),
+    sink: &DeltaSink<'_>,
     cancellation: &CancellationToken,
 ) -> Result<Reply, ModelError> {
     let schema = json!({"type": "object", "properties": {"personName": {"type": "string"}}});
@@ -232,7 +232,7 @@ fn errors_have_hints_and_kinds() {
         (api(Some(401)), "status 401: no".to_owned(), "api", false),
         (api(Some(503)), "status 503: no".to_owned(), "api", true),
         (api(None), "no".to_owned(), "api", false),
-        (ModelError::Network { message: "no route".into() }, "no route".to_owned(), "network", true),
+        (ModelError::Network { message: "no route".into(), hint: None }, "no route".to_owned(), "network", true),
         (ModelError::Cancelled, "the request to the model was cancelled".to_owned(), "cancelled", false),
         (
             ModelError::TimedOut { after: Duration::from_millis(1500) },

@@ -83,6 +83,23 @@ async fn terminates_a_program_before_killing_it() {
     until("the output before the end", || root.path().join("goodbye").exists().then_some(())).await;
 }
 
+/// A shell that started the program exits first, which must not cut the cleanup of the program short.
+#[tokio::test]
+async fn the_whole_group_has_time_to_exit() {
+    let root = TempDir::new().unwrap();
+    let program =
+        "trap 'sleep 0.3; echo bye > goodbye; exit' TERM; echo $$ > new; mv new ids; while :; do sleep 0.01; done";
+    std::fs::write(root.path().join("program.sh"), program).unwrap();
+    let tool = endless(root.path(), "sh program.sh; true");
+    let context = ToolContext::new("1");
+    let ids = tokio::select! {
+        result = tool.implementation.call(json!({"a": ""}), &context) => panic!("ended: {result:?}"),
+        ids = until("the start", || ids(root.path())) => ids,
+    };
+    until("the end of the program", || is_gone(ids[0]).then_some(())).await;
+    assert!(root.path().join("goodbye").exists(), "the program was killed before its cleanup was done");
+}
+
 #[test]
 fn kills_the_group_at_once_without_a_runtime() {
     for script in ENDLESS {

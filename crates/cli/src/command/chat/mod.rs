@@ -14,9 +14,11 @@ use crate::ui::{Input, Screen, Typed, columns, is_interactive, nonzero, plural};
 use approve::{ChatApprover, ask};
 use clap::Args;
 use patter::compile::CompiledAgent;
+use patter::drive::StreamedReplies;
+use patter::message::conversation::Message;
 use patter::project::Environment;
 use patter::run::{self, FailureKind, Run};
-use patter::session::SessionError;
+use patter::session::{Session, SessionError};
 use patter::tool::CancellationToken;
 use slash::Slash;
 use std::io;
@@ -67,7 +69,8 @@ impl Command for Chat {
         let approver = ChatApprover::new(self.options.yes, is_interactive.then(|| Arc::clone(&screen)));
         let shown = Arc::clone(&screen);
         let listener = move |event: &_| shown.show(event);
-        let open = self.options.open(&self.agent, &self.session, listener, approver)?;
+        let streamed = StreamedReplies::Outermost;
+        let open = self.options.open(&self.agent, &self.session, streamed, listener, approver)?;
         let input = match is_interactive {
             true => Input::terminal(history(&open.toolset.environment), Slash::names())?,
             false => Input::pipe(),
@@ -191,14 +194,14 @@ impl Conversation {
         match self.ask(&[('r', "resume it"), ('d', "drop it"), ('q', "quit")]) {
             Some('r') => {
                 let token = self.begin_turn();
-                let run = self.wait_for(async |open| open.session.resume(&token).await);
+                let run = self.wait_for(async |session| session.resume(&token).await);
                 self.finish_turn(run, "")?;
                 Ok(Flow::Continue)
             }
             Some('d') => {
                 let token = self.begin_turn();
-                let abandoned = self.wait_for(async |open| token.run_until_cancelled(open.session.abandon()).await);
-                abandoned.ok_or_else(CommandError::interrupted)??;
+                let abandoned = self.wait_for(async |session| token.run_until_cancelled(session.abandon()).await);
+                abandoned.flatten().ok_or_else(CommandError::interrupted)??;
                 self.note("dropped; calls in progress were cancelled")?;
                 Ok(Flow::Continue)
             }
@@ -237,12 +240,12 @@ impl Conversation {
             Err(error) => return self.return_message(error, text),
         }
         let token = self.begin_turn();
-        let run = self.wait_for(async |open| open.session.say(text, &token).await);
+        let run = self.wait_for(async |session| session.say(text, &token).await);
         self.finish_turn(run, text)
     }
 
-    /// Waits for a turn, with a progress indicator.
-    fn wait_for<T>(&mut self, work: impl AsyncFnOnce(&mut OpenSession) -> T) -> T {
+    /// Waits for a turn, with a progress indicator: `None` if a signal suspends it.
+    fn wait_for<T>(&mut self, work: impl AsyncFnOnce(&mut Session) -> T) -> Option<T> {
         let screen = Arc::clone(&self.screen);
         let done = CancellationToken::new();
         let _guard = done.clone().drop_guard();
@@ -253,18 +256,23 @@ impl Conversation {
                 screen.tick();
             }
         }));
-        let runtime = self.runtime.clone();
-        runtime.block_on(work(&mut self.open))
+        let suspend = self.open.toolset.signals.suspend.clone();
+        self.runtime.block_on(suspend.run_until_cancelled(work(&mut self.open.session)))
     }
 
     /// Returns the token that Ctrl-C cancels: that of a turn at a terminal, that of the program in a script.
     fn begin_turn(&self) -> CancellationToken {
-        let stop = &self.open.toolset.stop;
-        if self.is_interactive { self.open.toolset.turn.begin(stop) } else { stop.clone() }
+        let interrupt = &self.open.toolset.signals.interrupt;
+        if self.is_interactive { self.open.toolset.turn.begin(interrupt) } else { interrupt.clone() }
     }
 
-    /// Shows how a turn ended.
-    fn finish_turn(&mut self, run: Result<Run, SessionError>, text: &str) -> io::Result<()> {
+    /// Shows how a turn ended: `None` if a signal suspended it.
+    fn finish_turn(&mut self, run: Option<Result<Run, SessionError>>, text: &str) -> io::Result<()> {
+        let Some(run) = run else {
+            // The terminal may be gone.
+            let _ = self.report_suspended();
+            return Ok(());
+        };
         self.screen.end()?;
         let run = match run {
             Ok(run) => run,
@@ -287,10 +295,22 @@ impl Conversation {
             }
             Some(run::RunOutcome::Cancelled) | None => {
                 self.has_failed = true;
-                self.note("stopped; completed steps are kept (/undo removes them)")?;
+                let kept =
+                    if has_partial_answer(&run) { "the partial answer is kept" } else { "completed steps are kept" };
+                self.note(&format!("stopped; {kept} (/undo removes it all)"))?;
             }
         }
         if self.is_interactive { self.note(&format!("{}\n", self.summary(&run))) } else { Ok(()) }
+    }
+
+    /// Reports that a signal suspended the turn, once everything is saved.
+    fn report_suspended(&self) -> io::Result<()> {
+        let is_saved = self.open.wait_until_saved();
+        self.screen.end()?;
+        match self.open.resume_command().filter(|_| is_saved) {
+            Some(resume) => self.note(&format!("the turn is not finished; resume it with `{resume}`")),
+            None => self.note("the turn is not finished, and is not stored"),
+        }
     }
 
     /// Returns what a turn used, and what the conversation cost so far.
@@ -343,4 +363,9 @@ impl Conversation {
         let is_lost = self.open.session.save_error().is_some();
         Ok(Outcome::from_findings(is_lost || self.has_failed && !self.is_interactive))
     }
+}
+
+/// Returns whether a run that was stopped ends with a part of an answer.
+fn has_partial_answer(run: &Run) -> bool {
+    matches!(run.new_messages().last(), Some(Message::Assistant { calls, .. }) if calls.is_empty())
 }

@@ -180,8 +180,8 @@ impl Conversation {
 
     fn undo(&mut self) -> Result<(), CommandError> {
         let token = self.begin_turn();
-        let undone = self.wait_for(async |open| token.run_until_cancelled(open.session.undo()).await);
-        match undone.ok_or_else(CommandError::interrupted)?? {
+        let undone = self.wait_for(async |session| token.run_until_cancelled(session.undo()).await);
+        match undone.flatten().ok_or_else(CommandError::interrupted)?? {
             None => self.note("nothing to undo")?,
             Some(text) if self.is_interactive => {
                 self.note(&match ui::nonzero(self.open.session.conversation().len(), "message") {

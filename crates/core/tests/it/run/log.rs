@@ -34,6 +34,7 @@ fn the_json_of_entries_is_stable() {
     let outcome = conversation::ToolOutcome::Cancelled;
     let inputs = [
         (RunInput::ModelReplied { reply: reply("", &[], FinishReason::Stop), rulings: vec![], at: 1 }, "reply"),
+        (RunInput::ReplyInterrupted { text: "Hel".into() }, "reply_interrupted"),
         (RunInput::ModelFailed { failure, at: 1 }, "model_failed"),
         (RunInput::CallStarted { call_id: call_id() }, "started"),
         (

@@ -26,6 +26,8 @@ enum Event {
     Calls(&'static [(&'static str, &'static str, &'static str)]),
     /// The model stops for another reason, with or without text.
     Stops(FinishReason, &'static str),
+    /// A reply breaks off.
+    Breaks(&'static str),
     /// The model call fails.
     Fails(&'static str),
     Starts(&'static str),
@@ -81,6 +83,7 @@ fn apply(run: &mut Run, event: &Event) -> Result<(), RunError> {
         Event::Says(text) => run.model_replied(reply(text, &[], FinishReason::Stop), now, &decide),
         Event::Calls(calls) => run.model_replied(reply("", calls, FinishReason::Stop), now, &decide),
         Event::Stops(finish, text) => run.model_replied(reply(text, &[], finish.clone()), now, &decide),
+        Event::Breaks(text) => run.reply_interrupted((*text).to_owned()),
         Event::Fails(message) => {
             run.model_failed(RunFailure { kind: FailureKind::Model, message: (*message).to_owned() }, now)
         }

@@ -1,6 +1,6 @@
 //! Scenarios: sequences of inputs, the steps in between, and the conversation that results.
 
-use super::Event::{Approves, CallFails, Calls, Cancel, Fails, Refuses, Returns, Says, Starts, Stops};
+use super::Event::{Approves, Breaks, CallFails, Calls, Cancel, Fails, Refuses, Returns, Says, Starts, Stops};
 use super::*;
 
 #[test]
@@ -228,6 +228,73 @@ fn truncated_replies_are_marked() {
     run.model_replied(reply("", &[("1", "sayHello", "{\"a")], FinishReason::Length), 1, &decide).unwrap();
     let result = transcript(run.conversation()).pop().unwrap();
     assert!(result.ends_with("; the reply was cut off at its length limit"), "{result}");
+}
+
+#[test]
+fn the_response_says_why_the_model_stopped() {
+    let run = check(&[(Stops(FinishReason::Length, "Hel"), "answer Hel")], &["user: Hi", "model: Hel"]);
+    assert_eq!(run.response().finish, Some(FinishReason::Length));
+    let run = check(&[(Cancel, "cancelled")], &["user: Hi"]);
+    assert_eq!(run.response().finish, None);
+}
+
+#[test]
+fn the_last_call_of_a_reply_that_was_cut_off_is_never_made() {
+    let reasons = [
+        (FinishReason::Length, "the reply was cut off at its length limit"),
+        (FinishReason::Filtered, "the reply was cut off by the content filter of the provider"),
+        (FinishReason::Refused, "the model refused to answer"),
+    ];
+    for (finish, why) in reasons {
+        // Arguments that are missing, that the provider completed, and that are complete.
+        for arguments in ["", " ", "{}", "{\"personName\": \"Ad\"}"] {
+            let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
+            let calls = [("1", "sayHello", "{\"personName\": \"Bob\"}"), ("2", "mail/send", arguments)];
+            run.model_replied(reply("", &calls, finish.clone()), 1, &decide).unwrap();
+            assert_eq!(format_step(&run), "tools 1", "{finish:?} {arguments}");
+            apply(&mut run, &Returns("1", json!("Hello, Bob!"))).unwrap();
+            let result = transcript(run.conversation()).pop().unwrap();
+            let expected = format!("`mail/send` was not called, because its arguments may be incomplete: {why}");
+            assert_eq!(result, format!("2=mail/send: error: {expected}"));
+            assert_eq!(format_step(&run), "model");
+        }
+    }
+    // The names that some vendors give to ordinary ends change nothing.
+    let mut run = Run::start(spec(), Vec::new(), "Hi", 0).unwrap();
+    let finish = FinishReason::Other("tool_use".into());
+    run.model_replied(reply("", &[("1", "sayHello", "{}")], finish), 1, &decide).unwrap();
+    assert_eq!(format_step(&run), "tools 1");
+}
+
+#[test]
+fn a_structured_answer_that_was_cut_off_is_an_error() {
+    let reasons = [
+        (
+            FinishReason::Length,
+            "LLMAPIError: the reply was cut off at its length limit, so there is no complete answer; raise `maxTokens`",
+        ),
+        (
+            FinishReason::Filtered,
+            "LLMAPIError: the reply was cut off by the content filter of the provider, so there is no complete answer",
+        ),
+        (FinishReason::Refused, "LLMAPIError: the model refused to answer: 12"),
+    ];
+    for (finish, expected) in reasons {
+        let spec = RunSpec { returns: Some(json!({"type": "integer"})), ..spec() };
+        let run = play(spec, Vec::new(), &[(Stops(finish, "12"), expected)]);
+        assert_eq!(transcript(run.conversation()), ["user: Hi", "model: 12"]);
+        assert_eq!(run.model_calls(), 1, "another attempt would be cut off too");
+    }
+    let spec = RunSpec { returns: Some(json!({"type": "integer"})), ..spec() };
+    play(spec, Vec::new(), &[(Stops(FinishReason::Other("eos".into()), "12"), "answer 12")]);
+}
+
+#[test]
+fn the_text_of_an_interrupted_reply_is_kept() {
+    for (end, expected) in [(Fails("lost"), "LLMAPIError: lost"), (Cancel, "cancelled")] {
+        check(&[(Breaks("Once upon"), "model"), (end, expected)], &["user: Hi", "model: Once upon"]);
+    }
+    check(&[(Breaks(" \n"), "model"), (Cancel, "cancelled")], &["user: Hi"]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! A connection to an MCP server, from the handshake to the end.
 
 use super::error::{McpError, error_chain};
-use super::http::{RefusalStatus, SessionClient};
+use super::http::{SessionClient, TransportFailures};
 use super::listener::ServerListener;
 use super::process::{ServerProcess, StderrTail};
 use super::settings::{ServerSettings, Transport};
+use crate::http::host_and_port;
 use crate::tool::{BoxFuture, ToolContext};
 use rmcp::model::{CancelledNotificationParam, ProgressToken, RequestId};
 use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
@@ -35,6 +36,7 @@ pub(super) struct Connection {
 pub(super) struct ConnectionHandle {
     pub(super) peer: Peer<RoleClient>,
     pub(super) listener: ServerListener,
+    pub(super) failures: TransportFailures,
     /// The number of the connection to the server.
     pub(super) generation: u64,
     stderr: Option<StderrTail>,
@@ -49,7 +51,7 @@ impl Connection {
         deadline: Instant,
     ) -> Result<Self, McpError> {
         let listener = ServerListener::new(&settings.redactor);
-        let refusal = RefusalStatus::default();
+        let failures = TransportFailures::default();
         let name = &settings.name;
         let (result, process) = match &settings.transport {
             Transport::Process { command, arguments, environment, folder } => {
@@ -62,20 +64,20 @@ impl Connection {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.iter().cloned().collect());
                 let client =
-                    SessionClient { client: client.clone(), listener: listener.clone(), refusal: refusal.clone() };
+                    SessionClient { client: client.clone(), listener: listener.clone(), failures: failures.clone() };
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 (timeout_at(deadline, serve_client(listener.clone(), transport)).await, None)
             }
         };
         match result {
-            Ok(Ok(running)) => Ok(Self::new(running, process, listener, generation)),
+            Ok(Ok(running)) => Ok(Self::new(running, process, listener, failures, generation)),
             failed => {
                 let exit = match process {
                     Some(process) => process.kill().await,
                     None => String::new(),
                 };
                 Err(match failed {
-                    Ok(Err(error)) => initialize_error(settings, &error, refusal.status(), &exit),
+                    Ok(Err(error)) => initialize_error(settings, &error, &failures, &exit),
                     _ => McpError::slow_start(name, settings.start_timeout, exit),
                 })
             }
@@ -86,10 +88,11 @@ impl Connection {
         running: RunningService<RoleClient, ServerListener>,
         process: Option<ServerProcess>,
         listener: ServerListener,
+        failures: TransportFailures,
         generation: u64,
     ) -> Self {
         let stderr = process.as_ref().map(|process| process.stderr().clone());
-        let handle = ConnectionHandle { peer: running.peer().clone(), listener, generation, stderr };
+        let handle = ConnectionHandle { peer: running.peer().clone(), listener, failures, generation, stderr };
         let cancel = running.cancellation_token();
         let ended: BoxFuture<'static, ()> = Box::pin(async move {
             let _ = running.waiting().await;
@@ -159,19 +162,21 @@ impl ConnectionHandle {
 fn initialize_error(
     settings: &ServerSettings,
     error: &ClientInitializeError,
-    refusal: Option<u16>,
+    failures: &TransportFailures,
     exit: &str,
 ) -> McpError {
     let detail = error_chain(error);
     let detail = if exit.is_empty() { detail } else { format!("{detail}; {exit}") };
     let name = &settings.name;
-    if let Some(status) = refusal {
+    if let Some(status) = failures.refusal() {
         return McpError::unauthorized(name, status, detail);
     }
     match (error, &settings.transport) {
         (ClientInitializeError::JsonRpcError(error), _) => McpError::refused_start(name, &error.message, detail),
         (_, Transport::Process { .. }) => McpError::early_exit(name, detail),
-        (_, Transport::Http { .. }) => McpError::unreachable(name, detail),
+        (_, Transport::Http { url, .. }) => {
+            McpError::unreachable(name, &host_and_port(url), failures.take_problem(), detail)
+        }
     }
 }
 

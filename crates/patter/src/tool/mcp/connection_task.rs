@@ -4,6 +4,7 @@ use super::connection::{Connection, ConnectionHandle};
 use super::error::{McpError, Reconnect};
 use super::settings::ServerSettings;
 use crate::http::jittered;
+use crate::tool::process::REGISTRY;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
@@ -42,22 +43,26 @@ impl ConnectionTask {
         Self { settings, client, connection: None, generation: 0, failures: 0, last_failure: None }
     }
 
-    /// Handles messages until all senders are gone.
+    /// Handles messages until all senders are gone, or all servers are stopped.
     pub(super) async fn run(mut self, mut messages: mpsc::Receiver<TaskMessage>) {
+        let stop = REGISTRY.stop_servers();
         loop {
-            let message = match &mut self.connection {
-                None => messages.recv().await,
-                Some(connection) => tokio::select! {
-                    message = messages.recv() => message,
-                    () = connection.wait() => Some(TaskMessage::Broken(connection.generation())),
-                },
+            let next = async {
+                match &mut self.connection {
+                    None => messages.recv().await,
+                    Some(connection) => tokio::select! {
+                        message = messages.recv() => message,
+                        () = connection.wait() => Some(TaskMessage::Broken(connection.generation())),
+                    },
+                }
             };
-            match message {
+            match stop.run_until_cancelled(next).await.flatten() {
                 None => break,
                 Some(TaskMessage::Connect(reply)) if reply.is_closed() => {}
-                Some(TaskMessage::Connect(reply)) => {
-                    let _ = reply.send(self.connect().await);
-                }
+                Some(TaskMessage::Connect(reply)) => match stop.run_until_cancelled(self.connect()).await {
+                    Some(result) => drop(reply.send(result)),
+                    None => break,
+                },
                 Some(TaskMessage::Broken(generation)) => {
                     if let Some(broken) = self.connection.take_if(|current| current.generation() == generation) {
                         self.discard(broken).await;

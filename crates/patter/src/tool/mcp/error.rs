@@ -1,5 +1,6 @@
 //! Errors of MCP servers.
 
+use crate::http::ConnectionProblem;
 use crate::os_error;
 use crate::tool::ToolFailure;
 use crate::tool::redact::Redactor;
@@ -65,9 +66,20 @@ impl McpError {
         Self::new(message, detail, Reconnect::Later)
     }
 
-    pub(super) fn unreachable(server: &str, detail: String) -> Self {
-        let message = format!("cannot connect to the MCP server `{server}`");
-        Self::new(message, detail, Reconnect::Soon)
+    /// Returns the error of a server at a host and port.
+    pub(super) fn unreachable(server: &str, address: &str, problem: Option<ConnectionProblem>, detail: String) -> Self {
+        let message = format!("cannot connect to the MCP server `{server}` at `{address}`");
+        Self::new(message, detail, Reconnect::Soon).because(problem)
+    }
+
+    /// Adds why the connection failed, if that is known. Then the texts of libraries say no more.
+    fn because(mut self, problem: Option<ConnectionProblem>) -> Self {
+        if let Some(problem) = problem {
+            let hint = problem.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+            self.message = format!("{}: {problem}{hint}", self.message);
+            self.detail.clear();
+        }
+        self
     }
 
     pub(super) fn unauthorized(server: &str, status: u16, detail: String) -> Self {
@@ -80,7 +92,7 @@ impl McpError {
         Self::new(message, String::new(), Reconnect::Later)
     }
 
-    pub(super) fn from_request(server: &str, error: &ServiceError) -> Self {
+    pub(super) fn from_request(server: &str, error: &ServiceError, problem: Option<ConnectionProblem>) -> Self {
         let message = match error {
             ServiceError::Timeout { timeout } => {
                 let message = format!("the MCP server `{server}` did not respond within {}", format_duration(*timeout));
@@ -91,7 +103,8 @@ impl McpError {
                 format!("the MCP server `{server}` returned an error: {message}")
             }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                format!("lost the connection to the MCP server `{server}` before it responded")
+                let message = format!("lost the connection to the MCP server `{server}` before it responded");
+                return Self::new(message, error_chain(error), Reconnect::Soon).because(problem);
             }
             _ => format!("the MCP server `{server}` sent an invalid response"),
         };

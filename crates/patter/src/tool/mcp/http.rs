@@ -1,7 +1,7 @@
 //! The HTTP transport of MCP.
 
 use super::listener::ServerListener;
-use crate::http::{HttpError, tls};
+use crate::http::{ConnectionProblem, HttpError, SystemResolver, tls};
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage};
@@ -10,8 +10,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The time limit for a connection.
@@ -23,6 +22,7 @@ pub fn http_client() -> Result<reqwest::Client, HttpError> {
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls::config(std::env::var("SSL_CERT_FILE").ok().as_deref())?)
         .redirect(reqwest::redirect::Policy::none())
+        .dns_resolver(SystemResolver)
         .connect_timeout(CONNECT_TIMEOUT);
     builder.build().map_err(|error| HttpError::Setup(format!("cannot set up the HTTP client: {error}")))
 }
@@ -35,30 +35,54 @@ pub fn http_client() -> Result<reqwest::Client, HttpError> {
 pub(super) struct SessionClient {
     pub(super) client: reqwest::Client,
     pub(super) listener: ServerListener,
-    pub(super) refusal: RefusalStatus,
+    pub(super) failures: TransportFailures,
 }
 
-/// The status with which a server denied access, once it did.
+/// Why requests failed. The library that makes them passes on only texts.
 #[derive(Clone, Default)]
-pub(super) struct RefusalStatus(Arc<AtomicU16>);
+pub(super) struct TransportFailures(Arc<Mutex<LastFailure>>);
 
-impl RefusalStatus {
-    pub(super) fn status(&self) -> Option<u16> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|status| *status != 0)
+#[derive(Default)]
+struct LastFailure {
+    /// The status with which the server denied access.
+    status: Option<u16>,
+    problem: Option<ConnectionProblem>,
+}
+
+impl TransportFailures {
+    /// Returns the status with which the server denied access, once it did.
+    pub(super) fn refusal(&self) -> Option<u16> {
+        self.last().status
     }
 
-    fn record(&self, error: &TransportError) {
-        let status = match error {
-            StreamableHttpError::AuthRequired(_) => 401,
-            StreamableHttpError::InsufficientScope(_) => 403,
-            StreamableHttpError::Client(error) => error.status().map_or(0, |status| status.as_u16()),
-            StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => 401,
-            StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 403") => 403,
-            _ => 0,
+    /// Returns why the last connection failed, once.
+    pub(super) fn take_problem(&self) -> Option<ConnectionProblem> {
+        self.last().problem.take()
+    }
+
+    /// Notes an error, and removes the URL from it, which may contain secrets.
+    fn record(&self, error: TransportError) -> TransportError {
+        let status = match &error {
+            StreamableHttpError::AuthRequired(_) => Some(401),
+            StreamableHttpError::InsufficientScope(_) => Some(403),
+            StreamableHttpError::Client(error) => error.status().map(|status| status.as_u16()),
+            StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => Some(401),
+            StreamableHttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 403") => Some(403),
+            _ => None,
         };
-        if matches!(status, 401 | 403) {
-            self.0.store(status, Ordering::Relaxed);
+        let mut last = self.last();
+        last.status = status.filter(|status| matches!(status, 401 | 403)).or(last.status);
+        match error {
+            StreamableHttpError::Client(error) => {
+                last.problem = ConnectionProblem::find(&error);
+                StreamableHttpError::Client(error.without_url())
+            }
+            error => error,
         }
+    }
+
+    fn last(&self) -> MutexGuard<'_, LastFailure> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +106,7 @@ impl StreamableHttpClient for SessionClient {
             _ => None,
         };
         let response = self.client.post_message(uri, message, session, auth, headers).await;
-        let response = response.inspect_err(|error| self.refusal.record(error))?;
+        let response = response.map_err(|error| self.failures.record(error))?;
         match (request, response) {
             (Some(request), StreamableHttpPostResponse::Json(JsonRpcMessage::Error(answer), session)) => {
                 if is_in_session && is_about_session(&answer) {
@@ -104,7 +128,7 @@ impl StreamableHttpClient for SessionClient {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<(), TransportError> {
-        self.client.delete_session(uri, session, auth, headers).await
+        self.client.delete_session(uri, session, auth, headers).await.map_err(|error| self.failures.record(error))
     }
 
     async fn get_stream(
@@ -115,7 +139,8 @@ impl StreamableHttpClient for SessionClient {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
-        self.client.get_stream(uri, session, last_event, auth, headers).await
+        let stream = self.client.get_stream(uri, session, last_event, auth, headers).await;
+        stream.map_err(|error| self.failures.record(error))
     }
 }
 

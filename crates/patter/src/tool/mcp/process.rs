@@ -1,6 +1,6 @@
 //! The process of an MCP server.
 
-use crate::tool::process::{OutputTail, ProcessGroup, read_chunks};
+use crate::tool::process::{GroupKind, OutputTail, ProcessGroup, read_chunks};
 use crate::tool::redact::Redactor;
 use std::fmt::Write as _;
 use std::io;
@@ -14,7 +14,9 @@ use tokio::time::timeout;
 
 /// The number of bytes at the end of stderr that are shown.
 const STDERR_BYTES: usize = 4096;
-/// The time that a server has to exit after its stdin is closed, and again after SIGTERM.
+/// The time that a server has to exit after its stdin is closed.
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
+/// The time that a server has to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 /// The time that a server has to exit after it closed its stdout.
 const EXIT_DELAY: Duration = Duration::from_millis(200);
@@ -55,7 +57,7 @@ impl ServerProcess {
         if let Some(folder) = folder {
             command.current_dir(folder);
         }
-        let (mut child, group) = ProcessGroup::spawn(&mut command)?;
+        let (mut child, group) = ProcessGroup::spawn(&mut command, GroupKind::Server)?;
         let pipes = child.stdout.take().zip(child.stdin.take()).zip(child.stderr.take());
         let ((stdout, stdin), pipe) = pipes.ok_or_else(|| io::Error::other("the pipes are missing"))?;
         let stderr = StderrTail::new(redactor);
@@ -69,9 +71,13 @@ impl ServerProcess {
 
     /// Waits for a process whose stdin is closed, terminates it if it does not exit, and kills its group.
     pub(super) async fn terminate(mut self) {
-        if timeout(GRACE, self.child.wait()).await.is_err() {
+        if timeout(CLOSE_GRACE, self.child.wait()).await.is_err() {
             self.group.terminate();
-            let _ = timeout(GRACE, self.child.wait()).await;
+            let exit = async {
+                let _ = self.child.wait().await;
+                self.group.wait_until_empty().await;
+            };
+            let _ = timeout(GRACE, exit).await;
         }
         self.kill().await;
     }

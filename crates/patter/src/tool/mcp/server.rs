@@ -158,7 +158,7 @@ impl McpServer {
             // If the queue is full, the task notices by itself, or from the next caller.
             let _ = self.task().try_send(TaskMessage::Broken(connection.generation));
         }
-        let error = McpError::from_request(self.name(), error);
+        let error = McpError::from_request(self.name(), error, connection.failures.take_problem());
         error.map_detail(|detail| connection.with_stderr(detail)).failure(&self.settings().redactor)
     }
 

@@ -1,8 +1,13 @@
 //! Process groups.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use super::registry::{GroupKind, REGISTRY};
+use rustix::process::{Pid, test_kill_process_group};
 use std::io;
+use std::time::Duration;
 use tokio::process::{Child, Command};
+
+/// The time between two checks whether a group is empty: nothing reports the end of processes that are not our children.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The process group of a child process: the child and everything it starts. It is killed when dropped.
 #[derive(Default)]
@@ -13,25 +18,34 @@ pub(crate) struct ProcessGroup {
 
 impl ProcessGroup {
     /// Spawns a process as the leader of a new group.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
-        let child = command.process_group(0).spawn()?;
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    pub(crate) fn spawn(command: &mut Command, kind: GroupKind) -> io::Result<(Child, Self)> {
+        let (child, leader) = REGISTRY.start(kind, || {
+            let child = command.process_group(0).spawn()?;
+            let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+            Ok((child, leader))
+        })?;
         Ok((child, Self { leader }))
     }
 
     /// Asks the processes of the group to exit.
     pub(crate) fn terminate(&self) {
         if let Some(leader) = self.leader {
-            kill_process_group(leader, Signal::TERM).ok();
+            REGISTRY.terminate(leader);
         }
     }
 
-    /// Kills the processes of the group, once. That fails if none is left, which is fine.
-    ///
-    /// The leader may have been waited for: its id is not reused as long as other processes are in the group.
+    /// Waits until no process is left in the group. Its leader must have been waited for.
+    pub(crate) async fn wait_until_empty(&self) {
+        let Some(leader) = self.leader else { return };
+        while test_kill_process_group(leader).is_ok() {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Kills the processes of the group, once.
     pub(crate) fn kill(&mut self) {
         if let Some(leader) = self.leader.take() {
-            kill_process_group(leader, Signal::KILL).ok();
+            REGISTRY.kill(leader);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Processes that run to their end, with bounded output.
 
-use super::{OutputTail, ProcessGroup, read_chunks};
+use super::{GroupKind, OutputTail, ProcessGroup, read_chunks};
 use std::future::pending;
 use std::io;
 use std::mem;
@@ -65,7 +65,7 @@ impl RunningProcess {
     /// Spawns a process as the leader of a group. [`RunningProcess::run`] reads its stdout and stderr.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, group) = ProcessGroup::spawn(command)?;
+        let (mut child, group) = ProcessGroup::spawn(command, GroupKind::Call)?;
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
         Ok(Self { child: Some(child), group, stdout, stderr, on_drop: OnDrop::Terminate })
@@ -127,8 +127,13 @@ impl RunningProcess {
         self.group.terminate();
         if let Some(child) = &mut self.child {
             let output = async { tokio::join!(discard(&mut self.stdout), discard(&mut self.stderr), pending::<()>()) };
+            // A shell exits before the programs that it started.
+            let exit = async {
+                child.wait().await.ok();
+                self.group.wait_until_empty().await;
+            };
             tokio::select! {
-                _ = timeout(GRACE, child.wait()) => {}
+                _ = timeout(GRACE, exit) => {}
                 _ = output => {}
             }
             self.group.kill();

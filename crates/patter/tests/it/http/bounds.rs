@@ -65,17 +65,41 @@ async fn limits_the_time_of_a_request() {
 
 #[tokio::test]
 async fn reports_broken_connections() {
-    for sent in ["", "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345"] {
+    let closed = "the server closed it too early; try again; if it happens often, look into the log of the server";
+    let not_http = "the server does not speak HTTP; check the port, and whether the server uses `https`";
+    let cases = [
+        ("", closed),
+        ("nonsense\r\n\r\n", not_http),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345", closed),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n", closed),
+    ];
+    for (sent, problem) in cases {
         let base = raw(move |mut stream| async move { stream.write_all(sent.as_bytes()).await.unwrap() }).await;
         let message = failure(&tool(&base, "url: 'BASE', retries: 0", "()==>(::Text)"), json!({})).await;
-        assert_eq!(message, format!("lost the connection to `{}`", host(&base)), "{sent}");
+        assert_eq!(message, format!("lost the connection to `{}`: {problem}", host(&base)), "{sent}");
     }
     let closed = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
     let message = failure(&tool(&closed, "url: 'BASE', retries: 1", "()==>(::Text)"), json!({})).await;
-    assert_eq!(message, format!("cannot connect to `{}`", host(&closed)));
+    let refused = "the connection was refused; is the server running, and is the port right?";
+    assert_eq!(message, format!("cannot connect to `{}`: {refused}", host(&closed)));
+    let unknown = "http://no-such-host.invalid:81/secret/path?key=sesame";
+    let message = failure(&tool(unknown, "url: 'BASE', retries: 0", "()==>(::Text)"), json!({})).await;
+    let expected = "the host name was not found; check the host name and the network connection";
+    assert_eq!(message, format!("cannot connect to `no-such-host.invalid:81`: {expected}"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad\r\n\r\n").await.unwrap();
+        while stream.read(&mut [0; 64]).await.is_ok_and(|count| count > 0) {}
+    });
+    let url = base.replace("http://", "https://");
+    let message = failure(&tool(&url, "url: 'BASE', retries: 0", "()==>(::Text)"), json!({})).await;
+    let expected = "the server does not speak TLS; if the server does not use TLS, write `http` instead of `https`";
+    assert_eq!(message, format!("cannot connect to `{}`: {expected}", host(&base)));
 }
 
 fn host(base: &str) -> &str {

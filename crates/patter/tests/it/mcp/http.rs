@@ -38,7 +38,9 @@ async fn connects_to_a_url() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("url = 'http://127.0.0.1:{port}/mcp'");
     let failure = tokio::time::timeout(SOON, server(&address).tools()).await.expect("it hangs").unwrap_err();
-    assert_eq!(failure.message(), "cannot connect to the MCP server `demo`");
+    let refused = "the connection was refused; is the server running, and is the port right?";
+    let expected = format!("cannot connect to the MCP server `demo` at `127.0.0.1:{port}`: {refused}");
+    assert_eq!((failure.message(), failure.detail()), (expected.as_str(), None));
 
     let server = server(&address);
     let running = ServerProcess::start(&program, port).await;
@@ -86,4 +88,28 @@ async fn check_denied(status: StatusCode, challenge: Option<&'static str>) {
     assert!(!failure.detail().unwrap().contains("::"), "{failure:?}");
     assert_eq!(received.recv().await.unwrap().unwrap(), "key sesame-open");
     assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_one_sentence() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let cases = [
+        (
+            format!("url = 'http://127.0.0.1:{port}/mcp?key=sesame'"),
+            format!(
+                "cannot connect to the MCP server `demo` at `127.0.0.1:{port}`: the connection was refused; \
+                 is the server running, and is the port right?"
+            ),
+        ),
+        (
+            "url = 'http://no-such-host.invalid/mcp'".to_owned(),
+            "cannot connect to the MCP server `demo` at `no-such-host.invalid:80`: the host name was not found; \
+             check the host name and the network connection"
+                .to_owned(),
+        ),
+    ];
+    for (settings, expected) in cases {
+        let failure = tokio::time::timeout(SOON, server(&settings).tools()).await.expect("it hangs").unwrap_err();
+        assert_eq!((failure.message(), failure.detail()), (expected.as_str(), None));
+    }
 }

@@ -1,0 +1,107 @@
+//! The pieces of a reply on their way to the listener and the recording.
+
+use super::driver::{Driver, StreamedReplies};
+use super::event::{RunEventKind, emit};
+use super::event_log::EventLog;
+use crate::model::DeltaReceiver;
+use patter_core::message::request::Delta;
+use patter_core::session::{LogEntry, RunPath};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Receives the pieces of one reply. Pieces that nobody sees before the reply is complete are held back.
+pub(super) struct ReplyPieces<'d> {
+    pub(super) driver: &'d Driver,
+    pub(super) event_log: &'d EventLog,
+    pub(super) agent: &'d str,
+    pub(super) depth: u32,
+    pub(super) path: &'d RunPath,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The text that the listener received.
+    shown: String,
+    /// Pieces for the recording.
+    held_back: Vec<Delta>,
+}
+
+impl<'d> ReplyPieces<'d> {
+    pub(super) fn new(
+        driver: &'d Driver,
+        event_log: &'d EventLog,
+        agent: &'d str,
+        depth: u32,
+        path: &'d RunPath,
+    ) -> Self {
+        Self { driver, event_log, agent, depth, path, state: Mutex::default() }
+    }
+
+    /// Returns whether anybody wants the pieces.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.driver.listener.is_some() || self.is_recording()
+    }
+
+    /// Ends the reply: records what was held back, and returns the text that the listener received.
+    pub(super) fn end(self) -> String {
+        let State { shown, held_back } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(journal) = self.driver.journal.as_ref().filter(|_| !held_back.is_empty()) {
+            journal.record(&LogEntry::ReplyStreamed { run: self.path.clone(), pieces: held_back });
+        }
+        shown
+    }
+
+    /// Returns whether the listener receives the pieces as they arrive.
+    fn is_streamed(&self) -> bool {
+        match self.driver.streamed {
+            StreamedReplies::All => true,
+            StreamedReplies::Outermost => self.depth == 0,
+            StreamedReplies::None => false,
+        }
+    }
+
+    fn is_recording(&self) -> bool {
+        self.driver.journal.as_ref().is_some_and(|journal| journal.is_recording())
+    }
+
+    fn emit(&self, event: Option<RunEventKind>) {
+        if let (Some(listener), Some(event)) = (&self.driver.listener, event) {
+            emit(listener, self.agent, self.depth, event);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DeltaReceiver for ReplyPieces<'_> {
+    fn receive(&self, delta: Delta) {
+        let is_recording = self.is_recording();
+        if !self.is_streamed() {
+            if let Delta::Waiting { .. } = &delta {
+                self.emit(self.event_log.piece(delta.clone()));
+            }
+            if is_recording {
+                self.state().held_back.push(delta);
+            }
+            return;
+        }
+        if let (Some(journal), true) = (&self.driver.journal, is_recording) {
+            journal.record(&LogEntry::ReplyStreamed { run: self.path.clone(), pieces: vec![delta.clone()] });
+        }
+        if let (Delta::Text { text }, true) = (&delta, self.driver.listener.is_some()) {
+            self.state().shown.push_str(text);
+        }
+        self.emit(self.event_log.piece(delta));
+    }
+
+    fn retract(&self) -> bool {
+        let is_possible = !self.is_streamed();
+        if is_possible {
+            // Delays are not part of the reply.
+            self.state().held_back.retain(|delta| matches!(delta, Delta::Waiting { .. }));
+        }
+        is_possible
+    }
+}
