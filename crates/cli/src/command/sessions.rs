@@ -11,9 +11,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use patter::drive::now_ms;
 use patter::message::conversation::Message;
 use patter::run::{self, FailureKind};
-use patter::session::{Log, Recording};
+use patter::session::{Log, Recording, session_pattern};
 use patter::store::{self, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ enum Action {
         #[command(flatten)]
         format: FormatOption<DataFormat>,
     },
-    /// Export a conversation as Markdown, JSON, or a recording for `patter replay`
+    /// Export a session as Markdown, JSON, patterns in gram, or a recording for `patter replay`
     Export {
         /// Session
         session: String,
@@ -111,6 +111,7 @@ enum ExportFormat {
     Markdown,
     Json,
     Recording,
+    Gram,
 }
 
 impl OutputFormat for ExportFormat {
@@ -118,7 +119,7 @@ impl OutputFormat for ExportFormat {
 
     fn error_format(self) -> ErrorFormat {
         match self {
-            ExportFormat::Markdown | ExportFormat::Recording => ErrorFormat::Text,
+            ExportFormat::Markdown | ExportFormat::Recording | ExportFormat::Gram => ErrorFormat::Text,
             ExportFormat::Json => ErrorFormat::Json,
         }
     }
@@ -337,6 +338,10 @@ fn export(
         ExportFormat::Markdown => markdown(&stored.summary.agent, log.conversation()),
         ExportFormat::Json => format!("{:#}\n", document(stored, log)),
         ExportFormat::Recording => Recording::from_log(&stored.summary.id, &stored.entries),
+        ExportFormat::Gram => {
+            let summary = summary_json(&stored.summary);
+            session_pattern(stored.summary.id.as_str(), summary.as_object().unwrap_or(&Map::new()), log)
+        }
     };
     match output {
         None => ui::print_data(&text)?,

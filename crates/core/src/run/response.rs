@@ -6,7 +6,7 @@ use crate::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
 use crate::message::request::FinishReason;
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The response of a run. Its JSON contains the content and the tools used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,6 +71,11 @@ impl Run {
         let calls = self.new_messages().iter().flat_map(Message::calls);
         let tools_used = calls.filter_map(|call| Some(self.invocation(call, results.get(call.id.as_str())?))).collect();
         Response { content, tools_used, finish, usage: self.usage, model_calls: self.model_calls }
+    }
+
+    /// Returns how long finished calls took in milliseconds, by call id.
+    pub(crate) fn durations_ms(&self) -> &BTreeMap<String, u64> {
+        &self.durations
     }
 
     fn invocation(&self, call: &ToolCall, outcome: &ToolOutcome) -> Invocation {

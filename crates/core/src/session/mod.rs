@@ -4,12 +4,15 @@
 //! progress when the program ended. Each [`LogEntry`] is one JSON document; where logs are stored is up to the caller.
 
 pub mod replay;
+mod pattern;
+
+pub use pattern::session_pattern;
 
 use crate::message::conversation::{Message, Usage};
 use crate::message::request::{Delta, RequestTemplate};
 use crate::run::{Run, RunInput, RunOutcome, RunStart};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -164,6 +167,9 @@ pub struct Turn {
     pub model_calls: u32,
     /// The tokens used.
     pub usage: Usage,
+    /// How long calls took in milliseconds, by call id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub durations_ms: BTreeMap<String, u64>,
     /// The outcome.
     pub outcome: RunOutcome,
 }
@@ -322,6 +328,7 @@ impl Log {
             elapsed_ms: run.elapsed_ms(),
             model_calls: run.model_calls(),
             usage: run.usage(),
+            durations_ms: run.durations_ms().clone(),
             outcome,
         });
         self.last_run = Some(run);

@@ -8,6 +8,7 @@ use super::number::{count, dollars, duration, plural};
 use super::transcript::{mark, shorten, transcript_budget, transcripts};
 use super::view::{CaseView, ReportView};
 use crate::experiment::{ReportKind, Trial};
+use indexmap::IndexMap;
 use patter_core::provider::price::Cost;
 use serde_json::{Value as Json, json};
 
@@ -197,18 +198,7 @@ fn row(view: &ReportView, number: usize, case: &CaseView, figures: &[Figure], tr
     };
     let cells: Html = (0..case.arms.len()).map(|arm| cells(view, case, arm, figures)).collect();
     let columns = figures.len() + 1;
-    let reasons: Vec<Option<String>> =
-        case.arms.iter().map(|runs| runs.iter().find_map(|trial| failure_reason(trial))).collect();
-    let reasons = match reasons.iter().any(Option::is_some) {
-        false => Html::default(),
-        true => {
-            let cells = reasons.iter().zip(&view.report.arms).map(|(reason, arm)| {
-                let reason = shorten(reason.as_deref().unwrap_or_default(), REASON);
-                html!("<td role=\"cell\" colspan=\"{}\" data-arm=\"{}\">{}</td>", columns, arm.name, reason)
-            });
-            html!("<tr role=\"row\" class=\"why\">{}</tr>", cells.collect::<Html>())
-        }
-    };
+    let reasons = reasons(view, case, columns);
     // The head of the row stands beside the reasons, too.
     let span = if reasons.is_empty() { html!("") } else { html!(" rowspan=\"2\"") };
     let details = match transcripts.is_empty() {
@@ -235,6 +225,32 @@ fn row(view: &ReportView, number: usize, case: &CaseView, figures: &[Figure], tr
         reasons,
         details
     )
+}
+
+/// Returns a row with the reasons why runs did not pass, below each arm if there is room; empty if all passed.
+fn reasons(view: &ReportView, case: &CaseView, columns: usize) -> Html {
+    let reasons = case.arms.iter().zip(&view.report.arms).map(|(runs, arm)| {
+        let reason = runs.iter().find_map(|trial| failure_reason(trial));
+        (arm.name.as_str(), shorten(reason.as_deref().unwrap_or_default(), REASON))
+    });
+    let reasons: Vec<(&str, String)> = reasons.collect();
+    if reasons.iter().all(|(_, reason)| reason.is_empty()) {
+        return Html::default();
+    }
+    let cells: Html = if case.arms.len() < MANY_ARMS {
+        let cell = |(arm, reason): &(&str, String)| {
+            html!("<td role=\"cell\" colspan=\"{}\" data-arm=\"{}\">{}</td>", columns, *arm, reason)
+        };
+        reasons.iter().map(cell).collect()
+    } else {
+        let mut arms: IndexMap<&str, Vec<&str>> = IndexMap::new();
+        for (arm, reason) in reasons.iter().filter(|(_, reason)| !reason.is_empty()) {
+            arms.entry(reason).or_default().push(arm);
+        }
+        let lines = arms.iter().map(|(reason, arms)| html!("<p><b>{}</b> {}</p>", arms.join(", "), *reason));
+        html!("<td role=\"cell\" colspan=\"{}\">{}</td>", columns * case.arms.len(), lines.collect::<Html>())
+    };
+    html!("<tr role=\"row\" class=\"why\">{}</tr>", cells)
 }
 
 /// Returns the result and the figures of a case under an arm.

@@ -11,8 +11,7 @@ use super::summary::finding;
 use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance};
 
 /// The ends of the axis of ratios. Longer intervals are cut off, and end in an arrow.
-const REACHES: [(f64, &[f64]); 9] = [
-    (1.1, &[1.05, 1.1]),
+const REACHES: [(f64, &[f64]); 8] = [
     (1.25, &[1.1, 1.25]),
     (1.5, &[1.25, 1.5]),
     (2.0, &[1.5, 2.0]),

@@ -94,7 +94,7 @@ fn compared(view: &ReportView, comparison: &Comparison) -> Html {
             comparison.baseline
         ),
     };
-    let tallies: Html = decisions.iter().map(|decision| tally(comparison, decision)).collect();
+    let tallies: Html = decisions.iter().map(|decision| tally(view, comparison, decision)).collect();
     html!(
         "<p class=\"verdict\">{}{}</p>{}{}<div class=\"tallies\">{}</div>{}",
         if view.is_interrupted() { "So far: " } else { "" },
@@ -166,18 +166,19 @@ fn reasons(decision: &ArmDecision, baseline: &str) -> Html {
 }
 
 /// Returns the pass rates of two arms, and how many cases were won and lost.
-fn tally(comparison: &Comparison, decision: &ArmDecision) -> Html {
+fn tally(view: &ReportView, comparison: &Comparison, decision: &ArmDecision) -> Html {
     let Some(pass) = decision.pass() else { return Html::default() };
     let rate = |mean: Option<f64>| mean.map_or_else(|| "–".to_owned(), percent);
     let counts = pass.counts;
-    let part = |number: usize, name: &str, word: &str| {
-        html!(
-            "<li class=\"{}\"><a href=\"#cases\" data-only=\"{}\"><b>{}</b> {}</a></li>",
-            name,
-            name,
-            count(number as u64),
-            word
-        )
+    let part = |number: usize, name: &str| {
+        let text = html!("<b>{}</b> {}", count(number as u64), name);
+        match view.report.kind {
+            ReportKind::Ab => {
+                html!("<li class=\"{}\"><a href=\"#cases\" data-only=\"{}\">{}</a></li>", name, name, text)
+            }
+            // The cases of the earlier report are not on the page.
+            ReportKind::Eval => html!("<li class=\"{}\">{}</li>", name, text),
+        }
     };
     html!(
         "<div class=\"tally\"><p class=\"rates\"><span><span class=\"arm\">{}</span> <b>{}</b></span> <span>→ <span class=\"arm\">{}</span> \
@@ -187,9 +188,9 @@ fn tally(comparison: &Comparison, decision: &ArmDecision) -> Html {
         decision.arm,
         rate(pass.arm_mean),
         svg::stack(counts.better, counts.same, counts.worse),
-        part(counts.better, "won", "won"),
-        part(counts.worse, "lost", "lost"),
-        part(counts.same, "same", "same"),
+        part(counts.better, "won"),
+        part(counts.worse, "lost"),
+        part(counts.same, "same"),
         plural(counts.cases, "case")
     )
 }

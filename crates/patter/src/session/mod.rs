@@ -5,7 +5,7 @@ mod recording;
 mod log;
 mod playback;
 
-pub use patter_core::session::{AgentSelection, Log, LogEntry, LogError, RunPath, Turn, replay};
+pub use patter_core::session::{AgentSelection, Log, LogEntry, LogError, RunPath, Turn, replay, session_pattern};
 pub use playback::Playback;
 pub use recording::{Recorder, Recording, RecordingError};
 

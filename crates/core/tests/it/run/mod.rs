@@ -3,6 +3,7 @@
 mod errors;
 mod limits;
 mod log;
+mod pattern;
 mod invariants;
 mod replay;
 mod scenarios;
