@@ -198,8 +198,10 @@ impl Record {
     }
 
     fn opaque(&mut self, opaque: &Opaque) {
-        let Opaque { wire, data } = opaque;
-        self.add("opaque", &format!("{{wire: {}, data: {}}}", quote(wire), tagged_json(&data.to_string())));
+        let Opaque { wire, origin, data } = opaque;
+        let origin = if origin.is_empty() { String::new() } else { format!("origin: {}, ", quote(origin)) };
+        let data = tagged_json(&data.to_string());
+        self.add("opaque", &format!("{{wire: {}, {origin}data: {data}}}", quote(wire)));
     }
 
     fn outcome(&mut self, outcome: &ToolOutcome) {

@@ -192,7 +192,11 @@ fn hostile() -> impl Strategy<Value = String> {
 
 fn hostile_message() -> impl Strategy<Value = Message> {
     let call = (hostile(), hostile(), hostile()).prop_map(|(id, tool, arguments)| ToolCall { id, tool, arguments });
-    let opaque = prop::option::of((hostile(), hostile()).prop_map(|(wire, text)| Opaque { wire, data: json!([text]) }));
+    let opaque = prop::option::of((hostile(), hostile(), hostile()).prop_map(|(wire, origin, text)| Opaque {
+        wire,
+        origin,
+        data: json!([text]),
+    }));
     let outcome = prop_oneof![
         hostile().prop_map(|text| ToolOutcome::Value { value: Json::String(text) }),
         hostile().prop_map(|text| ToolOutcome::Value { value: json!({ "": [text, null, 0.1, -5] }) }),
