@@ -25,6 +25,7 @@ mod native;
 mod npm;
 mod openapi;
 mod pace;
+mod reasoning;
 mod processes;
 mod protection;
 mod replay;
