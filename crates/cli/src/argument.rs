@@ -2,7 +2,18 @@
 
 use patter::provider::{ModelRef, ModelRefError};
 use patter::text;
+use std::num::NonZeroU32;
 use std::time::Duration;
+
+/// Parses a number of things, at least one.
+pub(crate) fn parse_count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
+}
+
+/// Parses a whole number that may be zero.
+pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write a whole number, such as 0 or 12".to_owned())
+}
 
 /// Parses a positive duration: `500ms`, `30s`, `2m`, `1h`, or a number of seconds.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -34,6 +45,18 @@ pub(crate) fn parse_rate(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_whole() {
+        assert_eq!(parse_count("12").map(NonZeroU32::get), Ok(12));
+        for text in ["", "0", "-1", "1.5", "many", "99999999999"] {
+            assert_eq!(parse_count(text), Err("write a whole number from 1 to 4294967295".to_owned()), "{text}");
+        }
+        assert_eq!(parse_number("0"), Ok(0));
+        for text in ["", "-1", "x", "1e3"] {
+            assert_eq!(parse_number(text), Err("write a whole number, such as 0 or 12".to_owned()), "{text}");
+        }
+    }
 
     #[test]
     fn durations_have_units() {

@@ -123,7 +123,7 @@ pub(crate) fn unwritable(path: &Path, cause: &io::Error) -> CommandError {
         CommandError::failure(format!("cannot write `{}`: {reason}", path.display())).with_place(place.clone())
     };
     match cause.kind() {
-        ErrorKind::AlreadyExists => error("the file already exists"),
+        ErrorKind::AlreadyExists => error("the file already exists").with_hint("remove the file, or name another"),
         ErrorKind::NotFound => error("its folder does not exist").with_hint("create the folder first"),
         _ => error(&describe(cause)),
     }

@@ -1,17 +1,18 @@
 //! `patter experiments`: lists experiments, and reports their results.
 
 use super::Command;
+use crate::argument::parse_count;
 use crate::error::{CommandResult, ErrorFormat, Outcome};
 use crate::experiment::{OutputOptions, ReportFormat, ab_text, eval_text, latest};
-use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, summary_json};
-use crate::ui;
+use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, state, summary_json};
+use crate::ui::{self, Align, Column, listing};
 use clap::Args;
 use patter::drive::now_ms;
 use patter::experiment::{ReportKind, StoredTrials, compare_arms};
 use patter::stats::CompareOptions;
-use patter::store::{self, SessionState, SessionSummary};
+use patter::store::{self, SessionSummary};
 use serde_json::Value as Json;
-use std::fmt::Write;
+use std::num::NonZeroU32;
 
 /// List experiments, or report the result of one
 ///
@@ -27,8 +28,8 @@ pub(crate) struct Experiments {
     experiment: Option<String>,
 
     /// Maximum number of experiments to list
-    #[arg(long, default_value_t = 20, value_name = "N")]
-    limit: usize,
+    #[arg(long, default_value = "20", value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    limit: NonZeroU32,
 
     #[command(flatten)]
     output: OutputOptions,
@@ -43,10 +44,11 @@ impl Command for Experiments {
     }
 
     fn run(&self) -> CommandResult {
-        let OpenStore { runtime, store } = self.store.open()?;
+        let OpenStore { runtime, store } = self.store.open_existing()?;
         let Some(named) = &self.experiment else {
             let sessions = runtime.block_on(store.list(RECENT_SESSIONS))?;
-            let experiments = sessions.into_iter().filter(SessionSummary::is_experiment).take(self.limit);
+            let experiments =
+                sessions.into_iter().filter(SessionSummary::is_experiment).take(self.limit.get() as usize);
             return self.list(&experiments.collect::<Vec<_>>());
         };
         let mut report = runtime.block_on(async {
@@ -74,6 +76,14 @@ impl Command for Experiments {
     }
 }
 
+const COLUMNS: [Column; 5] = [
+    Column { name: "EXPERIMENT", align: Align::Left, max: usize::MAX },
+    Column { name: "CHANGED", align: Align::Right, max: usize::MAX },
+    Column { name: "STATE", align: Align::Left, max: usize::MAX },
+    Column { name: "RUNS", align: Align::Right, max: usize::MAX },
+    Column { name: "TITLE", align: Align::Left, max: usize::MAX },
+];
+
 impl Experiments {
     fn list(&self, experiments: &[SessionSummary]) -> CommandResult {
         self.output.check_list()?;
@@ -81,18 +91,16 @@ impl Experiments {
             ui::print(&format!("{:#}\n", Json::Array(experiments.iter().map(summary_json).collect())))?;
             return Ok(Outcome::Success);
         }
-        let mut text = String::new();
-        for experiment in experiments {
-            let state = if experiment.state == SessionState::Running { "open" } else { "    " };
-            let age = ui::format_age(now_ms().saturating_sub(experiment.changed_ms));
-            let runs = experiment.entries.saturating_sub(1);
-            let title = ui::short(&experiment.title);
-            let _ = writeln!(text, "{}  {age:>8}  {state}  {runs:>6} runs  {title}", experiment.id);
-        }
-        if text.is_empty() {
+        if experiments.is_empty() {
             ui::status("no experiments yet; start one with `patter eval` or `patter ab`")?;
+            return Ok(Outcome::Success);
         }
-        ui::print(&text)?;
+        let rows = experiments.iter().map(|experiment| {
+            let age = ui::format_age(now_ms().saturating_sub(experiment.changed_ms));
+            let runs = experiment.entries.saturating_sub(1).to_string();
+            [experiment.id.to_string(), age, state(experiment).to_owned(), runs, ui::short(&experiment.title)]
+        });
+        ui::print(&listing(&COLUMNS, &rows.collect::<Vec<_>>(), ui::line_width()))?;
         Ok(Outcome::Success)
     }
 }

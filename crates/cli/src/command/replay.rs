@@ -4,6 +4,7 @@ use super::Command;
 use crate::argument::parse_model;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
+use crate::place::Place;
 use crate::session::{SessionName, finish_run, listener};
 use crate::setup::{Rules, Setup, ToolSources, split_agent};
 use crate::ui;
@@ -16,11 +17,12 @@ use patter::model::model_resolver_with_config;
 use patter::project::{Config, ServerSelection};
 use patter::provider::ModelRef;
 use patter::session::replay::{Difference, OnDifference, ReplayComparison};
-use patter::session::{LogEntry, Playback, Recording};
+use patter::session::{LogEntry, Playback, Recording, RecordingError};
 use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Replay a recorded run, or show where an edited agent would have behaved differently
@@ -76,11 +78,27 @@ impl Command for Replay {
             let error = CommandError::usage("rules and tools apply only to a comparison");
             return Err(error.with_hint("name the agent to compare with: --agent FILE"));
         }
-        let recording = Recording::read(&self.recording)?;
+        let recording =
+            Recording::read(&self.recording).map_err(|error| unreadable_recording(&self.recording, error))?;
         match &self.agent {
             Some(agent) => self.compare(agent, recording),
             None => play(recording, self.format.format),
         }
+    }
+}
+
+/// Returns the error of a file that is not a recording, or of something else that was taken for one.
+fn unreadable_recording(path: &Path, error: RecordingError) -> CommandError {
+    let name = path.display().to_string();
+    match &error {
+        RecordingError::File { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+            let error =
+                CommandError::failure(format!("cannot read `{name}`: no such file")).with_place(Place::file(name));
+            error.with_hint(
+                "name a file written by `patter run --record FILE`, or by `patter sessions export ID --format recording -o FILE`",
+            )
+        }
+        _ => CommandError::from(error).with_place(Place::file(name)),
     }
 }
 

@@ -1,21 +1,24 @@
 //! `patter sessions`: lists, shows, exports, forks, removes and backs up sessions.
 
 use super::Command;
+use crate::argument::{parse_count, parse_number};
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Existing, unwritable, write_atomically};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
-use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, markdown, summary_json};
+use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, markdown, state, summary_json};
 use crate::ui::style::{CAUTION, DIM};
-use crate::ui::{self, escape, short};
+use crate::ui::{self, Align, Column, escape, listing, short};
 use clap::{Args, Subcommand, ValueEnum};
 use patter::drive::now_ms;
 use patter::message::conversation::Message;
 use patter::run::{self, FailureKind};
 use patter::session::{Log, Recording, session_pattern};
 use patter::store::{self, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession};
+use patter::text::nearest;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// List, show, fork, export, delete and back up sessions
@@ -35,8 +38,8 @@ pub(crate) struct Sessions {
     action: Option<Action>,
 
     /// Maximum number of sessions to list
-    #[arg(long, default_value_t = 20, value_name = "N")]
-    limit: usize,
+    #[arg(long, default_value = "20", value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    limit: NonZeroU32,
 
     #[command(flatten)]
     format: FormatOption<DataFormat>,
@@ -76,8 +79,8 @@ enum Action {
         /// Session
         session: String,
         /// Number of messages to copy; by default all
-        #[arg(long, value_name = "N")]
-        at: Option<usize>,
+        #[arg(long, value_name = "N", value_parser = parse_number, allow_negative_numbers = true)]
+        at: Option<u64>,
         /// Id of the new session
         #[arg(long, value_name = "ID")]
         id: Option<String>,
@@ -102,6 +105,9 @@ enum Action {
         #[command(flatten)]
         format: FormatOption<DataFormat>,
     },
+    /// Anything else, such as an id without a subcommand
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -128,7 +134,7 @@ impl OutputFormat for ExportFormat {
 impl Command for Sessions {
     fn error_format(&self) -> ErrorFormat {
         match &self.action {
-            None => self.list_format().error_format(),
+            None | Some(Action::Unknown(_)) => self.list_format().error_format(),
             Some(
                 Action::Show { format, .. }
                 | Action::Fork { format, .. }
@@ -140,13 +146,17 @@ impl Command for Sessions {
     }
 
     fn run(&self) -> CommandResult {
-        let OpenStore { runtime, store } = self.store.open()?;
+        if let Some(Action::Unknown(words)) = &self.action {
+            return Err(unknown_subcommand(words.first().map(String::as_str).unwrap_or_default()));
+        }
+        let OpenStore { runtime, store } = self.store.open_existing()?;
         let store = &*store;
         match &self.action {
-            None => {
-                let mut sessions = runtime.block_on(store.list(self.limit.max(RECENT_SESSIONS)))?;
+            None | Some(Action::Unknown(_)) => {
+                let limit = self.limit.get() as usize;
+                let mut sessions = runtime.block_on(store.list(limit.max(RECENT_SESSIONS)))?;
                 sessions.retain(|session| !session.is_experiment());
-                sessions.truncate(self.limit);
+                sessions.truncate(limit);
                 self.list(&sessions)?;
             }
             Some(Action::Show { session, full, format }) => {
@@ -204,20 +214,32 @@ impl Sessions {
         if sessions.is_empty() {
             return ui::status("no sessions yet; start one with `patter run`");
         }
-        let width = |part: fn(&SessionSummary) -> usize| sessions.iter().map(part).max().unwrap_or(0);
-        let ids = width(|session| session.id.as_str().len());
-        let agents = width(|session| session.agent.chars().count());
-        let mut text = String::new();
-        for session in sessions {
-            let state = if session.state == SessionState::Running { "open" } else { "    " };
+        let rows = sessions.iter().map(|session| {
             let age = ui::format_age(now_ms().saturating_sub(session.changed_ms));
-            let id = session.id.as_str();
-            let agent = escape(&session.agent);
-            let title = short(&session.title);
-            let _ = writeln!(text, "{id:ids$}  {age:>8}  {state}  {agent:agents$}  {title}");
-        }
-        ui::print(&text)
+            let id = session.id.as_str().to_owned();
+            [id, age, state(session).to_owned(), escape(&session.agent), short(&session.title)]
+        });
+        ui::print(&listing(&COLUMNS, &rows.collect::<Vec<_>>(), ui::line_width()))
     }
+}
+
+const COLUMNS: [Column; 5] = [
+    Column { name: "SESSION", align: Align::Left, max: usize::MAX },
+    Column { name: "CHANGED", align: Align::Right, max: usize::MAX },
+    Column { name: "STATE", align: Align::Left, max: usize::MAX },
+    Column { name: "AGENT", align: Align::Left, max: 20 },
+    Column { name: "TITLE", align: Align::Left, max: usize::MAX },
+];
+
+/// Returns the error of a word that is not a subcommand: a misspelt one, or a session.
+fn unknown_subcommand(word: &str) -> CommandError {
+    let hint = match nearest(word, ["show", "export", "fork", "rm", "backup"]) {
+        Some(name) => format!("did you mean `patter sessions {name}`?"),
+        None => {
+            format!("show a session with `patter sessions show {word}`; `patter sessions --help` lists the subcommands")
+        }
+    };
+    CommandError::usage(format!("`patter sessions` has no subcommand `{word}`")).with_hint(hint)
 }
 
 async fn read(store: &dyn Store, text: &str) -> Result<(StoredSession, Log), CommandError> {
@@ -230,24 +252,30 @@ async fn read(store: &dyn Store, text: &str) -> Result<(StoredSession, Log), Com
 }
 
 async fn remove(store: &dyn Store, sessions: &[String]) -> Result<Vec<SessionId>, CommandError> {
-    let mut removed = Vec::new();
+    // All are found before any is removed, so that a typo removes nothing.
+    let mut ids = Vec::new();
     for text in sessions {
         let id = store::find(store, text).await?;
-        store.remove(&id).await?;
-        ui::status(&format!("removed {id}"))?;
-        removed.push(id);
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
     }
-    Ok(removed)
+    for id in &ids {
+        store.remove(id).await?;
+        ui::status(&format!("removed {id}"))?;
+    }
+    Ok(ids)
 }
 
-async fn fork(store: &dyn Store, text: &str, at: Option<usize>, id: Option<&str>) -> Result<SessionId, CommandError> {
+async fn fork(store: &dyn Store, text: &str, at: Option<u64>, id: Option<&str>) -> Result<SessionId, CommandError> {
     let (stored, log) = read(store, text).await?;
-    let count = log.conversation().len();
-    let Some(messages) = log.conversation().get(..at.unwrap_or(count)) else {
-        let message = format!("no message {}: the conversation has {count}", at.unwrap_or_default());
-        return Err(CommandError::failure(message).with_hint("`patter sessions show` numbers the messages"));
-    };
     let from = stored.summary.id.clone();
+    let count = log.conversation().len();
+    let wanted = at.map_or(count, |at| usize::try_from(at).unwrap_or(usize::MAX));
+    let Some(messages) = log.conversation().get(..wanted) else {
+        let message = format!("session `{from}` has no message {wanted}: its conversation has {count}");
+        return Err(CommandError::failure(message).with_hint(format!("`patter sessions show {from}` numbers them")));
+    };
     let id = match id {
         Some(id) => SessionId::parse(id).map_err(StoreError::from)?,
         None => SessionId::new(now_ms()),

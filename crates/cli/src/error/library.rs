@@ -106,7 +106,15 @@ impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         // An id is malformed only where somebody typed it.
         let kind = if matches!(error, StoreError::Id { .. }) { ErrorKind::Usage } else { STORE };
-        Self::new(kind, error.to_string()).with_hint_if(error.hint())
+        let hint = error.hint().or_else(|| match &error {
+            StoreError::NotFound { .. } => Some("list sessions with `patter sessions`".to_owned()),
+            StoreError::Empty => Some("start one with `patter run`".to_owned()),
+            StoreError::Exists { id } => {
+                Some(format!("choose another id, or delete it with `patter sessions rm {id}`"))
+            }
+            _ => None,
+        });
+        Self::new(kind, error.to_string()).with_hint_if(hint)
     }
 }
 
@@ -149,9 +157,11 @@ impl From<SessionError> for CommandError {
             }
             SessionError::UnfinishedRun => Self::new(kind, "the last run of this session has not finished")
                 .with_hint("continue it with `patter resume`, or drop it with `patter resume --abandon`"),
-            error @ (SessionError::NoUnfinishedRun
-            | SessionError::AgentNotFound(_)
-            | SessionError::NoMessage { .. }) => Self::new(kind, error.to_string()),
+            error @ SessionError::NoUnfinishedRun => Self::new(kind, error.to_string())
+                .with_hint("continue the conversation with `patter run FILE PROMPT --session ID`"),
+            error @ (SessionError::AgentNotFound(_) | SessionError::NoMessage { .. }) => {
+                Self::new(kind, error.to_string())
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use arm::ArmSpec;
 pub(crate) use output::{OutputOptions, ReportFormat, document, read_report, write_report};
 pub(crate) use text::{ab_text, comparison_text, eval_text};
 
-use crate::argument::{parse_model, parse_rate};
+use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
 use crate::setup::{Rules, Setup, ToolSources, Toolset, max_runs, split_agent, until_stopped};
@@ -47,11 +47,11 @@ pub(crate) struct ExperimentOptions {
     tag: Vec<String>,
 
     /// Number of runs per case
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count, allow_negative_numbers = true)]
     repeats: NonZeroU32,
 
     /// Number of runs at a time
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = parse_count, allow_negative_numbers = true)]
     concurrency: NonZeroU32,
 
     /// Start at most N runs per unit of time: 60/min, 2/s, 500/h
@@ -59,7 +59,7 @@ pub(crate) struct ExperimentOptions {
     rate: Option<Duration>,
 
     /// Seed of the random order of runs
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_number, allow_negative_numbers = true)]
     seed: u64,
 
     /// Resume this experiment: its id, the start of it, or latest

@@ -9,7 +9,7 @@ pub(crate) use approve::{TerminalApprover, refusal};
 use display::finish_suspended;
 pub(crate) use display::{SessionName, finish_run, listener, unsaved_hint};
 pub(crate) use store::{OpenStore, StoreOption};
-pub(crate) use transcript::{fork_log, markdown, summary_json};
+pub(crate) use transcript::{fork_log, markdown, state, summary_json};
 
 use crate::argument::{parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -153,7 +153,7 @@ impl RunOptions {
         listener: impl Fn(&RunEvent) + Send + Sync + 'static,
         approver: impl Approver + 'static,
     ) -> Result<OpenSession, CommandError> {
-        let OpenStore { runtime, store } = self.store.open()?;
+        let OpenStore { runtime, store } = self.store.open_existing()?;
         let (id, source) = runtime.block_on(async {
             let id = match id {
                 Some(id) => patter::store::find(&*store, id).await?,
@@ -374,7 +374,13 @@ impl PreparedAgent {
         let session = match (&options.session, options.continue_last) {
             (Some(id), _) if options.new => Session::create(agents, store, SessionId::parse(id)?),
             (Some(id), _) => {
-                let id = patter::store::find(&*store, id).await?;
+                let id = patter::store::find(&*store, id).await.map_err(|error| match error {
+                    StoreError::NotFound { text, nearest: None } => StoreError::Unusable {
+                        message: format!("there is no session `{text}`"),
+                        hint: Some("add --new to start it, or list sessions with `patter sessions`".to_owned()),
+                    },
+                    error => error,
+                })?;
                 Session::open(agents, store, &id).await?
             }
             (None, true) => {

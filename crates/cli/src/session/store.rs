@@ -2,6 +2,7 @@
 
 use super::RECENT_SESSIONS;
 use crate::error::{CommandError, ErrorKind};
+use crate::place::Place;
 use crate::setup::CommandRuntime;
 use clap::Args;
 use patter::project::{Config, Environment};
@@ -24,11 +25,21 @@ pub(crate) struct OpenStore {
 }
 
 impl StoreOption {
-    /// Opens the store of the project around the current folder.
-    pub(crate) fn open(&self) -> Result<OpenStore, CommandError> {
+    /// Opens the store of the project around the current folder, for a command that reads what is there. A file that the
+    /// command names must exist: creating an empty one would hide a typo.
+    pub(crate) fn open_existing(&self) -> Result<OpenStore, CommandError> {
         let root = patter::project::find_root();
         let config = Config::read(root.as_deref())?;
         let environment = Environment::read(root.as_deref()).unwrap_or_else(|_| Environment::from_process());
+        if self.is_given()
+            && let Some(StoreLocation::Sqlite(path)) = self.location(root.as_deref(), &config, &environment)?
+            && !path.exists()
+        {
+            let error = CommandError::usage(format!("there is no session store `{}`", path.display()));
+            return Err(error
+                .with_place(Place::file(path.display().to_string()))
+                .with_hint("check the path; `patter run` creates a store"));
+        }
         let runtime = CommandRuntime::new()?;
         let store = runtime.block_on(self.connect(root.as_deref(), &config, &environment))?;
         Ok(OpenStore { runtime, store })

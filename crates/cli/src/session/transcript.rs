@@ -15,9 +15,17 @@ pub(crate) fn summary_json(session: &SessionSummary) -> Json {
         "created_ms": session.created_ms,
         "changed_ms": session.changed_ms,
         "entries": session.entries,
-        "state": if session.state == SessionState::Running { "open" } else { "idle" },
+        "state": state(session),
         "forked_from": session.forked_from.as_ref().map(SessionId::as_str),
     })
+}
+
+/// Returns the name of the state of a session.
+pub(crate) fn state(session: &SessionSummary) -> &'static str {
+    match session.state {
+        SessionState::Running => "open",
+        SessionState::Idle => "idle",
+    }
 }
 
 /// Returns the log of a session that starts with messages of another.

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::fields::{CaseField, CaseFields};
 use super::lines::{check_id, read_input_and_tags};
-use super::option::CheckKind;
+use super::option::{CHECK_KINDS, CheckKind};
 use super::{Case, CaseReader};
 use crate::declare::DeclarationKind;
 use crate::declare::head_span;
@@ -107,6 +107,7 @@ fn misplaced_element(element: Pattern<'_>) -> Diagnostic {
 fn read_case(pattern: Pattern<'_>, id: String) -> Result<ParsedCase<'_>, Vec<Diagnostic>> {
     let mut fields = read_fields(pattern, "a case")?;
     check_name(pattern, &mut fields);
+    reject_checks(&mut fields);
     fields.reject_unknown(&["input", "tags"]);
     let (turns, tags) = read_input_and_tags(&mut fields);
     let mut problems = fields.problems;
@@ -121,6 +122,18 @@ fn read_case(pattern: Pattern<'_>, id: String) -> Result<ParsedCase<'_>, Vec<Dia
         Some(turns) if problems.is_empty() => Ok(ParsedCase { pattern, id, turns, tags, checks }),
         _ => Err(problems),
     }
+}
+
+/// Reports checks that are written as properties, as in JSON.
+fn reject_checks(fields: &mut CaseFields) {
+    let kind_of = |field: &CaseField| CHECK_KINDS.iter().find(|kind| kind.key == field.key);
+    for (field, kind) in fields.fields.iter().filter_map(|field| Some((field, kind_of(field)?))) {
+        let problem = rule::UNKNOWN_PROPERTY.at(field.key_span, format!("a case has no property `{}`", field.key));
+        let hint =
+            format!("checks are elements: `[name:Case {{ input: \"…\" }} | (:{} {{ {}: … }})]`", kind.label, kind.main);
+        fields.problems.push(problem.with_hint(hint));
+    }
+    fields.fields.retain(|field| kind_of(field).is_none());
 }
 
 /// Reports a case without a name, or with a name among its properties.

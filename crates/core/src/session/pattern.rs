@@ -69,7 +69,9 @@ fn response(turn: &Turn, conversation: &[Message]) -> String {
         RunOutcome::Cancelled => record.data("cancelled", &Json::Bool(true)),
     }
     record.text("agent", &turn.agent);
-    record.text("model", &turn.model);
+    if !turn.model.is_empty() {
+        record.text("model", &turn.model);
+    }
     record.number("at", turn.at);
     record.number("elapsedMs", turn.elapsed_ms);
     record.number("modelCalls", u64::from(turn.model_calls));
@@ -188,13 +190,17 @@ impl Record {
         }
     }
 
+    /// Adds the counts that are not 0.
     fn usage(&mut self, usage: Usage) {
         let counts = match serde_json::to_value(usage) {
             Ok(Json::Object(counts)) => counts,
             _ => Map::new(),
         };
-        let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{}: {count}", camel_case(name))).collect();
-        self.add("usage", &format!("{{{}}}", counts.join(", ")));
+        let counts = counts.iter().filter(|(_, count)| count.as_u64() != Some(0));
+        let counts: Vec<String> = counts.map(|(name, count)| format!("{}: {count}", camel_case(name))).collect();
+        if !counts.is_empty() {
+            self.add("usage", &format!("{{{}}}", counts.join(", ")));
+        }
     }
 
     fn opaque(&mut self, opaque: &Opaque) {

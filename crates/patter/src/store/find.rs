@@ -18,7 +18,10 @@ pub async fn find(store: &dyn Store, text: &str) -> Result<SessionId, StoreError
         let latest = recent.into_iter().find(|summary| !summary.is_experiment());
         return latest.map(|latest| latest.id).ok_or(StoreError::Empty);
     }
-    let ids = if text.is_empty() { Vec::new() } else { store.ids(text, MAX_MATCHES).await? };
+    if text.is_empty() {
+        SessionId::parse(text)?;
+    }
+    let ids = store.ids(text, MAX_MATCHES).await?;
     match ids.as_slice() {
         [] => Err(not_found(store, text).await),
         [first, ..] if ids.len() == 1 || first.as_str() == text => Ok(first.clone()),

@@ -52,7 +52,11 @@ fn data(value: Value) -> Json {
 }
 
 fn usage(pattern: Pattern) -> Json {
-    let Some(Value::Map(counts)) = pattern.value("usage") else { panic!("no usage") };
+    let counts = match pattern.value("usage") {
+        Some(Value::Map(counts)) => counts,
+        None => Vec::new(),
+        other => panic!("{other:?}"),
+    };
     let snake = |name: &str| {
         name.chars().fold(String::new(), |mut snake, letter| {
             if letter.is_ascii_uppercase() {
@@ -62,7 +66,13 @@ fn usage(pattern: Pattern) -> Json {
             snake
         })
     };
-    Json::Object(counts.into_iter().map(|(name, count)| (snake(&name), data(count))).collect())
+    // Counts that are 0 are left out.
+    let mut usage = json!(Usage::default());
+    for (name, count) in counts {
+        assert!(usage.get(snake(&name)).is_some(), "{name}");
+        usage[snake(&name)] = data(count);
+    }
+    usage
 }
 
 fn turn(response: Pattern, begin: usize) -> Json {
@@ -80,7 +90,7 @@ fn turn(response: Pattern, begin: usize) -> Json {
     };
     let number = |key: &str| data(response.value(key).unwrap());
     let mut turn = json!({
-        "agent": text(response, "agent"), "model": text(response, "model"), "begin": begin, "at": number("at"),
+        "agent": text(response, "agent"), "model": text(response, "model").unwrap_or_else(|| json!("")), "begin": begin, "at": number("at"),
         "elapsed_ms": number("elapsedMs"), "model_calls": number("modelCalls"), "usage": usage(response),
         "outcome": outcome,
     });
