@@ -98,7 +98,11 @@ fn unreadable_recording(path: &Path, error: RecordingError) -> CommandError {
                 "name a file written by `patter run --record FILE`, or by `patter sessions export ID --format recording -o FILE`",
             )
         }
-        _ => CommandError::from(error).with_place(Place::file(name)),
+        RecordingError::File { .. } => CommandError::from(error).with_place(Place::file(name)),
+        _ => {
+            let message = format!("cannot replay `{name}`: {error}");
+            CommandError::from(error).with_message(message).with_place(Place::file(name))
+        }
     }
 }
 

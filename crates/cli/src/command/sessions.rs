@@ -245,6 +245,10 @@ fn unknown_subcommand(word: &str) -> CommandError {
 async fn read(store: &dyn Store, text: &str) -> Result<(StoredSession, Log), CommandError> {
     let id = store::find(store, text).await?;
     let stored = store.read(&id).await?;
+    if stored.summary.is_experiment() {
+        let error = CommandError::failure(format!("`{id}` is an experiment, not a conversation"));
+        return Err(error.with_hint(format!("report it with `patter experiments {id}`")));
+    }
     match Log::read(&stored.entries) {
         Ok(log) => Ok((stored, log)),
         Err(error) => Err(CommandError::failure(format!("the session `{id}` is damaged: {error}"))),

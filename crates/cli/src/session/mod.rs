@@ -159,7 +159,14 @@ impl RunOptions {
                 Some(id) => patter::store::find(&*store, id).await?,
                 None => store::find_unfinished(&*store).await?,
             };
-            let log = patter::session::Log::read(store.read(&id).await?.entries)?;
+            let stored = store.read(&id).await?;
+            if stored.summary.is_experiment() {
+                return Err(SessionError::Store(StoreError::Unusable {
+                    message: format!("`{id}` is an experiment, not a conversation"),
+                    hint: Some("repeat the command that started it to continue it".to_owned()),
+                }));
+            }
+            let log = patter::session::Log::read(stored.entries)?;
             Ok::<_, SessionError>((id, log.selection().cloned().unwrap_or_default()))
         })?;
         let (paths, name) = match (file, &source.files) {

@@ -191,7 +191,7 @@ fn a_killed_experiment_is_resumed() {
     assert!(!again.contains("resuming"), "{again}");
     assert!(folder.run(&["sessions", "--store", "x.db"]).contains("no sessions yet"));
     let listed = folder.run(&["experiments", "--store", "x.db"]);
-    assert!(listed.contains("    30 runs  greeter\n") && !listed.contains("open"), "{listed}");
+    assert!(listed.contains("  idle     30  greeter\n") && !listed.contains("open"), "{listed}");
 }
 
 #[test]

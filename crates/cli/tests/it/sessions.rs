@@ -1,6 +1,7 @@
 //! `patter sessions` and `patter resume`.
 
 use crate::folder::Folder;
+use crate::terminal::Terminal;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader};
 
@@ -79,9 +80,124 @@ fn conversations_continue() {
         assert_eq!((code, answer.as_str()), (0, "Hello, Bob!\n"), "{errors}");
     }
     let (code, _, errors) = run(&folder, &["sessions", "fork", "first", "--at", "13"]);
-    assert!(code == 1 && errors.contains("no message 13: the conversation has 12"), "{errors}");
+    assert!(code == 1 && errors.contains("session `first` has no message 13: its conversation has 12"), "{errors}");
+    // A typo deletes nothing.
+    assert_eq!(run(&folder, &["sessions", "rm", "one", "tow"]).0, 1);
+    assert_eq!(run(&folder, &["sessions", "show", "one"]).0, 0);
     assert_eq!(run(&folder, &["sessions", "rm", "one", "two"]).0, 0);
     assert_eq!(run(&folder, &["sessions", "show", "one"]).0, 1);
+}
+
+/// The export in gram is a file like any other, and has what the JSON export has; the tests of the core crate compare all of it.
+#[test]
+fn sessions_are_exported_as_patterns() {
+    let folder = project();
+    run(&folder, &["run", "hello.gram", "Greet `Ada` \\ \"x\" ]|", "--new", "--session", "ada"]);
+    let (code, _, errors) = run(&folder, &["sessions", "export", "ada", "--format", "gram", "-o", "ada.gram"]);
+    assert_eq!(code, 0, "{errors}");
+    let (code, report, errors) = run(&folder, &["check", "ada.gram", "--strict"]);
+    assert_eq!((code, report.as_str()), (0, ""), "{errors}");
+    assert_eq!(run(&folder, &["fmt", "--check", "ada.gram"]).0, 0);
+    let (_, json, _) = run(&folder, &["sessions", "export", "ada", "--format", "json"]);
+    let json: Json = serde_json::from_str(&json).unwrap();
+    let source = std::fs::read_to_string(folder.path().join("ada.gram")).unwrap();
+    let (tree, _) = patter::gram::parse(&source);
+    let session = tree.patterns().next().unwrap();
+    let texts = |pattern: patter::gram::Pattern, key: &str| pattern.value(key).unwrap().as_str().unwrap().to_owned();
+    assert_eq!(
+        (session.name().unwrap(), texts(session, "title")),
+        ("ada".into(), json["title"].as_str().unwrap().into())
+    );
+    let response = session.elements().next().unwrap();
+    assert_eq!(texts(response, "content"), json["turns"][0]["outcome"]["answer"]["text"]);
+    let message = response.elements().next().unwrap();
+    assert_eq!(texts(message, "text"), json["conversation"][0]["text"]);
+    let invocation = response.elements().nth(1).unwrap().elements().next().unwrap();
+    assert_eq!(texts(invocation, "tool"), "sayHello");
+    // The project is still the same: nothing in the file is a declaration.
+    assert_eq!(run(&folder, &["run", "hello.gram", "Greet Eve"]).0, 0);
+}
+
+/// Each mistake names what is wrong and the way out.
+#[test]
+fn mistakes_about_sessions_and_recordings_have_hints() {
+    let folder = project();
+    folder.write("cases.jsonl", r#"{"id": "ann", "input": "Greet Ann", "checks": [{"contains": "Ann"}]}"#);
+    let hello = |arguments: &[&str]| run(&folder, &[&["run", "hello.gram"], arguments].concat());
+    let empty = run(&folder, &["sessions", "show", "latest"]);
+    assert!(empty.2.contains("there are no sessions yet") && empty.2.contains("`patter run`"), "{}", empty.2);
+    hello(&["Greet Ada", "--new", "--session", "ada"]);
+    run(&folder, &["eval", "hello.gram", "-c", "cases.jsonl"]);
+    let (_, listed, _) = run(&folder, &["experiments", "--format", "json"]);
+    let experiment: Json = serde_json::from_str(&listed).unwrap();
+    let experiment = experiment[0]["id"].as_str().unwrap();
+    folder.write("taken.md", "");
+    let table: [(&[&str], i32, &str, &str); 24] = [
+        (&["sessions", "ada"], 2, "has no subcommand `ada`", "`patter sessions show ada`"),
+        (&["sessions", "shwo", "ada"], 2, "has no subcommand `shwo`", "did you mean `patter sessions show`?"),
+        (&["sessions", "show", ""], 2, "`` is not a session id", "1 to 64 characters"),
+        (&["sessions", "show", "eve"], 1, "there is no session `eve`", "`patter sessions`"),
+        (&["sessions", "show", "adda"], 1, "there is no session `adda`", "did you mean `ada`?"),
+        (&["sessions", "export", "eve"], 1, "there is no session `eve`", "`patter sessions`"),
+        (&["sessions", "export", "ada", "-o", "taken.md"], 1, "`taken.md`: the file already exists", "name another"),
+        (&["sessions", "export", "ada", "-o", "no/ada.md"], 1, "its folder does not exist", "create the folder first"),
+        (&["sessions", "export", "ada", "--format", "xml"], 2, "invalid value 'xml'", "recording, gram"),
+        (&["sessions", "fork", "ada", "--id", "ada"], 1, "session `ada` already exists", "choose another id"),
+        (&["sessions", "fork", "ada", "--id", "A b"], 2, "`A b` is not a session id", "1 to 64 characters"),
+        (&["sessions", "fork", "ada", "--at", "99"], 1, "has no message 99", "`patter sessions show ada`"),
+        (&["sessions", "fork", "ada", "--at", "-1"], 2, "invalid value '-1'", "write a whole number"),
+        (&["sessions", "--limit", "0"], 2, "invalid value '0'", "from 1 to"),
+        (&["sessions", "--limit", "some"], 2, "invalid value 'some'", "from 1 to"),
+        (&["sessions", "--store", "no.db"], 2, "there is no session store `no.db`", "check the path"),
+        (&["experiments", "--limit", "-1"], 2, "invalid value '-1'", "from 1 to"),
+        (&["experiments", "--store", "no.db"], 2, "there is no session store `no.db`", "check the path"),
+        (&["resume", "ada"], 1, "the last run has ended", "--session"),
+        (&["resume", "eve"], 1, "there is no session `eve`", "`patter sessions`"),
+        (&["replay", "ada"], 1, "cannot read `ada`: no such file", "--format recording"),
+        (&["replay", "hello.gram"], 1, "cannot replay `hello.gram`: not a Patter recording", "--record"),
+        (&["eval", "hello.gram", "-c", "cases.jsonl", "--repeats", "0"], 2, "'--repeats <N>'", "from 1 to"),
+        (&["eval", "hello.gram", "-c", "cases.jsonl", "--seed", "-1"], 2, "'--seed <N>'", "write a whole number"),
+    ];
+    for (arguments, expected, cause, way_out) in table {
+        let (code, _, errors) = run(&folder, arguments);
+        assert_eq!(code, expected, "{arguments:?}: {errors}");
+        assert!(errors.contains(cause) && errors.contains(way_out), "{arguments:?}: {errors}");
+        assert!(!errors.contains("os error") && !errors.contains("digit"), "{arguments:?}: {errors}");
+    }
+    for arguments in
+        [["sessions", "show", experiment], ["sessions", "export", experiment], ["sessions", "fork", experiment]]
+    {
+        let (code, _, errors) = run(&folder, &arguments);
+        assert!(
+            code == 1 && errors.contains("is an experiment") && errors.contains("`patter experiments x-"),
+            "{errors}"
+        );
+    }
+    let (code, _, errors) = run(&folder, &["resume", experiment]);
+    assert!(code == 1 && errors.contains("is an experiment") && errors.contains("repeat the command"), "{errors}");
+    let (code, _, errors) = hello(&["Greet me", "--session", "new-one"]);
+    assert!(code == 1 && errors.contains("there is no session `new-one`") && errors.contains("add --new"), "{errors}");
+    assert!(!folder.path().join("no.db").exists());
+}
+
+#[test]
+fn lists_have_headers_and_fit_the_terminal() {
+    let folder = project();
+    let long = "Greet Ada, and tell her that this is a message that does not fit into a line of a terminal";
+    run(&folder, &["run", "hello.gram", long, "--new", "--session", "ada"]);
+    let (_, list, _) = run(&folder, &["sessions"]);
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines[0], "SESSION  CHANGED  STATE  AGENT    TITLE");
+    assert!(
+        lines[1].starts_with("ada ")
+            && lines[1].contains("  idle   greeter  Greet Ada")
+            && lines[1].ends_with("terminal")
+    );
+    let mut terminal = Terminal::start(&folder, &["sessions"], 80);
+    terminal.until("the list", |screen| screen.contents().contains("SESSION  CHANGED"));
+    terminal.until("the title is cut", |screen| {
+        screen.contents().contains("Greet Ada, and tell") && screen.contents().contains('…')
+    });
 }
 
 #[test]
@@ -90,7 +206,7 @@ fn a_killed_run_is_resumed() {
     killed(&folder);
     let (code, _, errors) = run(&folder, &["run", "work.gram", "And?", "--continue"]);
     assert!(code == 1 && errors.contains("has not finished") && errors.contains("`patter resume`"), "{errors}");
-    assert!(run(&folder, &["sessions"]).1.contains("  open  worker  Go\n"));
+    assert!(run(&folder, &["sessions"]).1.contains("  open   worker  Go\n"));
     // From another folder too, as the session records its file.
     std::fs::create_dir(folder.path().join("below")).unwrap();
     let mut command = folder.command();

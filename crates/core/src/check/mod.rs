@@ -170,7 +170,8 @@ impl<'p> Checker<'p> {
     }
 
     fn report_unknown_declaration(&mut self, pattern: Pattern<'p>) {
-        if self.is_broken(pattern.span()) {
+        // An exported session declares nothing, and says what it is.
+        if self.is_broken(pattern.span()) || pattern.has_label("Session") {
             return;
         }
         let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
