@@ -65,7 +65,7 @@ rules! {
     NOT_CALLABLE = "P043" Error "a reference to something that cannot be called";
     UNUSED_DECLARATION = "P044" Warning "an unused declaration";
     UNBOUND_TOOL = "P045" Error "a declared tool that nothing implements";
-    UNUSED_PERMISSION = "P046" Warning "a permission rule that never applies";
+    UNUSED_PERMISSION = "P046" Error "a permission rule that never applies";
     SECOND_MEANING = "P047" Warning "a name with two meanings";
 
     MALFORMED_MODEL = "P050" Error "a malformed model";

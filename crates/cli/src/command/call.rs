@@ -63,7 +63,7 @@ impl Command for Call {
             }
             Err(_) => Permissions::default(),
         };
-        let permissions = self.rules.add_to(permissions, &setup.config)?;
+        let permissions = permissions.with_all(self.rules.checked(&setup)?);
         let executor = Executor::new(library.clone(), permissions).with_listener(show_progress);
         let approval = self.approval(&setup.toolset, &executor, &arguments);
         let cancellation = setup.toolset.stop.clone();

@@ -111,7 +111,7 @@ impl Replay {
         let (file, name) = split_agent(agent);
         let setup = Setup::read(&[file], &self.sources, &ServerSelection::All)?;
         let agent = setup.agent(name)?;
-        let rules = self.rules.all(&setup.config)?;
+        let rules = self.rules.checked(&setup)?;
         let Setup { config, loaded, toolset, .. } = setup;
         let models = model_resolver_with_config(&toolset.environment, &config.models);
         let driver = Driver::new(Arc::new(loaded.project), Arc::clone(&toolset.library), models).with_rules(rules);

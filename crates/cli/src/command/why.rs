@@ -7,6 +7,7 @@ use crate::inspect::{Resolution, call_permissions};
 use crate::setup::{Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use clap::Args;
+use patter::library::KnownTools;
 use patter::name::FullName;
 use patter::permission::Permissions;
 use patter::project::ServerSelection;
@@ -48,6 +49,10 @@ impl Command for Why {
         let project = &setup.loaded.project;
         let library = &*setup.toolset.library;
         let rules = self.rules.all(&setup.config)?;
+        let known = KnownTools::new(project, library);
+        for unused in rules.iter().filter_map(|rule| known.unused(rule)) {
+            ui::warning(&format!("{unused}; {}", unused.hint()))?;
+        }
         let permissions = |name: &FullName| match (&agent, library.resolve(&self.tool)) {
             (Some(agent), _) => {
                 let (own, _) = agent.rules(project.agent_path(agent).unwrap_or_default());

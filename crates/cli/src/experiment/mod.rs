@@ -14,7 +14,7 @@ pub(crate) use text::{ab_text, comparison_text, eval_text};
 use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
-use crate::setup::{Rules, Setup, ToolSources, Toolset, max_runs, split_agent, until_stopped};
+use crate::setup::{Rules, Setup, ToolSources, Toolset, max_runs, refuse_unused, split_agent, until_stopped};
 use crate::ui;
 use crate::ui::Progress;
 use crate::ui::style::DIM;
@@ -25,6 +25,7 @@ use patter::experiment::{
     Arm, BlockOrder, CommandChecks, Plan, Report, ReportKind, Series, SeriesEnd, SeriesProgress, StoredTrials,
     StoredTrialsError, Throttle, Trial, compare_arms, is_conclusive,
 };
+use patter::permission::UnusedRule;
 use patter::project::ServerSelection;
 use patter::provider::ModelRef;
 use patter::stats::{CompareOptions, Stopping};
@@ -148,6 +149,7 @@ impl ExperimentOptions {
             arms.push(self.limited(arm));
             revisions.extend(revision);
         }
+        refuse_unused(setup.root.as_deref(), unused_everywhere(&arms))?;
         let judges = bench.judges(&cases, &self.cases)?;
         let root = setup.root.clone().unwrap_or_else(|| PathBuf::from("."));
         let command_checks = CommandChecks::new(&root, setup.toolset.environment.clone());
@@ -337,4 +339,12 @@ pub(crate) async fn latest(store: &dyn Store) -> Result<store::SessionId, StoreE
 fn resolve_beside(file: &str, others: &[PathBuf]) -> PathBuf {
     let folders = others.iter().filter_map(|other| other.parent());
     folders.map(|folder| folder.join(file)).find(|path| path.is_file()).unwrap_or_else(|| Path::new(file).to_owned())
+}
+
+/// Returns the rules that are about nothing in any arm. A rule may be about a tool that only some of them have.
+fn unused_everywhere(arms: &[Arm]) -> Vec<UnusedRule> {
+    let mut unused: Vec<Vec<_>> = arms.iter().map(|arm| arm.driver().unused_rules()).collect();
+    let Some(first) = unused.pop() else { return Vec::new() };
+    let is_everywhere = |one: &UnusedRule| unused.iter().all(|arm| arm.iter().any(|other| other.rule == one.rule));
+    first.into_iter().filter(is_everywhere).collect()
 }

@@ -5,9 +5,11 @@ use crate::file::{Input, check_readable, unreadable};
 use crate::ui;
 use patter::check::{Options, check};
 use patter::gram::Dialect;
+use patter::library::Library;
 use patter::permission::Rule;
 use patter::project::{Config, Environment, Finding, LoadedProject, Project, Tools, find_root};
 use patter::rule;
+use patter::tool::Tool;
 use std::path::Path;
 
 /// Reads a file as the first of its project. Errors in it are mentioned on stderr.
@@ -36,6 +38,7 @@ pub(crate) struct KnownTools {
     /// The full names of the tools that the project must not override.
     sealed: Vec<String>,
     rules: Vec<Rule>,
+    library: Library<Tool>,
 }
 
 impl KnownTools {
@@ -47,7 +50,13 @@ impl KnownTools {
         let names = tools.names().map(|name| name.as_str().to_owned());
         let names = names.chain(tools.servers().map(|server| format!("{server}/*"))).collect();
         let sealed = tools.sealed_names().map(|name| name.as_str().to_owned()).collect();
-        Self { names, sealed, rules }
+        // Layers that cannot be merged are found by `sealed`.
+        Self { names, sealed, rules, library: tools.library().unwrap_or_default() }
+    }
+
+    /// Returns the tools that need no server.
+    pub(crate) fn library(&self) -> &Library<Tool> {
+        &self.library
     }
 
     /// Checks the project with what is known about its tools.

@@ -194,7 +194,7 @@ impl RunOptions {
     fn prepare(&self, paths: &[PathBuf], name: Option<&str>) -> Result<PreparedAgent, CommandError> {
         let setup = Setup::read(paths, &self.sources, &ServerSelection::All)?;
         let agent = setup.agent(name)?;
-        let rules = self.rules.all(&setup.config)?;
+        let rules = self.rules.checked(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;
         let paths: Vec<_> = paths.iter().chain(self.sources.files()).cloned().collect();
         let full = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();

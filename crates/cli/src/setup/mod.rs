@@ -5,7 +5,7 @@ mod rules;
 mod signal;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
-pub(crate) use rules::Rules;
+pub(crate) use rules::{Rules, refuse_unused, unused_error};
 pub(crate) use signal::{CommandRuntime, Signals, Turn, outlive_file_size_limit, stop_code, stop_name, until_stopped};
 
 use crate::error::CommandError;

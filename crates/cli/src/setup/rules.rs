@@ -1,9 +1,14 @@
 //! Permission rules on the command line.
 
+use super::Setup;
 use crate::error::{CommandError, ErrorKind};
+use crate::place::Place;
 use clap::Args;
-use patter::permission::{Permissions, Rule};
-use patter::project::{Config, PermissionConfig};
+use patter::gram::Span;
+use patter::library::KnownTools;
+use patter::permission::{Rule, UnusedRule};
+use patter::project::{CONFIG, Config, PermissionConfig};
+use std::path::Path;
 
 /// Permission rules of a command.
 #[derive(Args, Debug, Clone, Default)]
@@ -22,12 +27,16 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Adds the rules of the project and of the command to permissions.
-    pub(crate) fn add_to(&self, permissions: Permissions, config: &Config) -> Result<Permissions, CommandError> {
-        Ok(permissions.with_all(self.all(config)?))
+    /// Returns the rules of the project and of the command. A rule that is about nothing is an error, because it would
+    /// protect nothing.
+    pub(crate) fn checked(&self, setup: &Setup) -> Result<Vec<Rule>, CommandError> {
+        let rules = self.all(&setup.config)?;
+        let known = KnownTools::new(&setup.loaded.project, &*setup.toolset.library);
+        refuse_unused(setup.root.as_deref(), rules.iter().filter_map(|rule| known.unused(rule)).collect())?;
+        Ok(rules)
     }
 
-    /// Returns the rules of the project and of the command.
+    /// Returns the rules of the project and of the command, which may be about nothing.
     pub(crate) fn all(&self, config: &Config) -> Result<Vec<Rule>, CommandError> {
         let mut rules = config.permissions.rules()?;
         rules.extend(self.parse()?);
@@ -44,5 +53,39 @@ impl Rules {
         let rules =
             PermissionConfig { allow, ask, deny }.rules_with_origin(|decision| format!("--{}", decision.name()));
         rules.map_err(|error| CommandError::from(error).with_kind(ErrorKind::Usage))
+    }
+}
+
+/// Returns an error if there are rules about nothing.
+pub(crate) fn refuse_unused(root: Option<&Path>, unused: Vec<UnusedRule>) -> Result<(), CommandError> {
+    if unused.is_empty() {
+        return Ok(());
+    }
+    let message = "a permission rule is about nothing, so nothing was run";
+    Err(CommandError::combine(message, unused.iter().map(|unused| unused_error(root, unused)).collect()))
+}
+
+/// Describes a rule about nothing, with its place.
+pub(crate) fn unused_error(root: Option<&Path>, unused: &UnusedRule) -> CommandError {
+    let origin = &unused.rule.origin;
+    if origin.starts_with("--") {
+        return CommandError::usage(format!("{origin}: {unused}")).with_hint(unused.hint());
+    }
+    let path = root.unwrap_or(Path::new(".")).join(CONFIG);
+    let path = path.strip_prefix(".").unwrap_or(&path);
+    let error = CommandError::new(ErrorKind::named("ConfigurationError"), unused.to_string());
+    error.with_hint(unused.hint()).with_place(place_of(path, unused))
+}
+
+/// Returns the place of a rule in `patter.toml`.
+fn place_of(path: &Path, unused: &UnusedRule) -> Place {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // The rule is written without its decision, and may have other quotes and spaces than the parsed one.
+    let tools = unused.rule.tools.to_string();
+    let quoted = ['"', '\''].iter().find_map(|quote| text.find(&format!("{quote}{tools}")));
+    match quoted.and_then(|at| u32::try_from(at + 1).ok()) {
+        Some(at) => Place::in_source(&file, &text, Span::at(at)),
+        None => Place::file(file),
     }
 }

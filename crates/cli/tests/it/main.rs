@@ -21,6 +21,7 @@ mod folder;
 mod import;
 mod new;
 mod notation;
+mod permissions;
 mod replay;
 mod run;
 mod sessions;

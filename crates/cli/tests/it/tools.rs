@@ -71,14 +71,13 @@ fn rules_without_effect_are_reported() {
     folder.write("agent.gram", "[a:Agent { instruction: \"Use `sayHello`.\", model: \"demo\", deny: [\"nosuch/*\", \"sayHello\"] } | sayHello]\n");
     let printed = folder.run(&["check", "--bind"]);
     assert!(
-        printed.starts_with("exit 0") && printed.contains("warning[P046]: `deny nosuch/*` matches no tool"),
+        printed.starts_with("exit 1") && printed.contains("error[P046]: `deny nosuch/*` matches no tool"),
         "{printed}"
     );
-    assert!(printed.contains("patter.toml: `deny fecth` matches no tool; did you mean `fetch`?"), "{printed}");
-    assert!(
-        printed.contains("has the parameter `urll`; did you mean `url`?") && !printed.contains("fs/*`"),
-        "{printed}"
-    );
+    assert!(printed.contains("patter.toml:2:10: `deny fecth` matches no tool"), "{printed}");
+    assert!(printed.contains("did you mean `fetch`?"), "{printed}");
+    assert!(printed.contains("has the parameter `urll`") && printed.contains("did you mean `url`?"), "{printed}");
+    assert!(!printed.contains("fs/*`"), "{printed}");
 }
 
 #[test]

@@ -80,6 +80,8 @@ impl<'p> Checker<'p> {
     fn check_reference(&mut self, agent: Pattern<'p>, reference: Pattern<'p>, name: &str, found: &[Candidate<'p>]) {
         match found {
             [_] => {}
+            // An agent with a syntax error may have swallowed something, or lost it.
+            [] if self.is_broken(agent.span()) => {}
             [] => {
                 let diagnostic = self.undefined_reference(agent, reference, name);
                 if let Some(diagnostic) = diagnostic {

@@ -5,7 +5,7 @@ use super::Lock;
 use crate::check::file_errors;
 use crate::declare::Agent;
 use crate::declare::project::Project;
-use crate::library::{BindError, Library, LibraryTool, MatchMode, Target, bind};
+use crate::library::{BindError, Library, LibraryTool, MatchMode, Target, bind, first_unused_rule};
 use crate::message::conversation::Message;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
@@ -141,7 +141,8 @@ pub enum CompileError {
         /// The errors.
         findings: Vec<Diagnostic>,
     },
-    /// A permission is invalid. It would protect nothing, so the agent does not run.
+    /// A permission is invalid, or about nothing that the library knows. It would protect nothing, so the agent does not
+    /// run.
     #[error("invalid permissions of the agent `{agent}`: {}", finding.message)]
     Permission {
         /// The agent.
@@ -179,6 +180,9 @@ impl CompiledAgent {
         let (rules, invalid) = agent.rules(project.agent_path(agent).unwrap_or("its file"));
         if let Some(finding) = invalid.into_iter().next() {
             return Err(CompileError::Permission { agent: name, finding: Box::new(finding) });
+        }
+        if let Some((agent, finding)) = first_unused_rule(agent, project, library) {
+            return Err(CompileError::Permission { agent, finding: Box::new(finding) });
         }
         let returns = match agent.returns(project.records()) {
             Some(Ok(ty)) => Some(type_schema(&ty, project.records())),

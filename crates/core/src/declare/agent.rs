@@ -4,7 +4,7 @@ use super::{DeclarationKind, OwnedPattern, ToolSpec, format_text};
 use crate::permission::{Decision, Rule};
 use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
-use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Value, format, parse, quote_name};
+use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;
 
 /// The declaration of an agent: its name, instruction and model, and the tools and agents it may call.
@@ -123,26 +123,23 @@ impl Agent {
     /// assert_eq!(errors[0].message, "`fs//` is not a tool name or pattern");
     /// ```
     pub fn rules(&self, origin: &str) -> (Vec<Rule>, Vec<Diagnostic>) {
+        let (rules, errors) = self.rules_with_spans(origin);
+        (rules.into_iter().map(|(rule, _)| rule).collect(), errors)
+    }
+
+    /// Parses the permission rules like [`Agent::rules`], each with its span.
+    pub(crate) fn rules_with_spans(&self, origin: &str) -> (Vec<(Rule, Span)>, Vec<Diagnostic>) {
         let mut rules = Vec::new();
         let mut errors = Vec::new();
         for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
             let Some(property) = self.pattern().and_then(|pattern| pattern.get(decision.name())) else { continue };
-            let texts = match Value::read(property) {
-                Some(Value::String(text)) => vec![text],
-                Some(Value::Array(items)) => {
-                    let texts = items.into_iter().filter_map(|item| match item {
-                        Value::String(text) => Some(text),
-                        _ => None,
-                    });
-                    texts.collect()
-                }
-                _ => Vec::new(),
-            };
-            for text in texts {
+            let items = if property.kind() == Kind::Array { property.children().collect() } else { vec![property] };
+            for item in items {
+                let Some(Value::String(text)) = Value::read(item) else { continue };
                 match Rule::with_decision(decision, &text, origin) {
-                    Ok(rule) => rules.push(rule),
+                    Ok(rule) => rules.push((rule, item.span())),
                     Err(error) => {
-                        let found = rule::BAD_PERMISSION.at(property.span(), error.to_string());
+                        let found = rule::BAD_PERMISSION.at(item.span(), error.to_string());
                         errors.push(found.with_hint(error.hint()));
                     }
                 }

@@ -8,7 +8,7 @@ use crate::name::FullName;
 use crate::rule;
 use crate::types::compatibility::{ContractDifference, Incompatibility, check_compatible, check_exact};
 use crate::types::definition::{Definition, DefinitionError};
-use patter_gram::{Diagnostic, Span, Syntax};
+use patter_gram::Span;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -231,8 +231,7 @@ pub fn bind_each<T: HasDefinition>(
     bound.collect()
 }
 
-/// Returns a finding for each declaration of any agent in a project that cannot be bound to a library, and for each
-/// permission rule of an agent that never applies to it.
+/// Returns a finding for each declaration of any agent in a project that cannot be bound to a library.
 ///
 /// ```
 /// use patter_core::{types::definition::Definition, library::{HasDefinition, Library, find_unbound}, declare::project::Project};
@@ -250,7 +249,6 @@ pub fn find_unbound<T: HasDefinition>(project: &Project, library: &Library<T>) -
     let mut findings = Vec::new();
     for (file, source) in project.files().iter().enumerate() {
         for agent in source.tree.walk().filter_map(Agent::cast) {
-            findings.extend(unused_rules(&agent, library).into_iter().map(|diagnostic| Finding { file, diagnostic }));
             let Err(error) = bind(&agent, project, library, MatchMode::Compatible) else { continue };
             for failure in error.failures {
                 let diagnostic = rule::UNBOUND_TOOL.at(failure.span, failure.to_string());
@@ -263,22 +261,6 @@ pub fn find_unbound<T: HasDefinition>(project: &Project, library: &Library<T>) -
         }
     }
     findings
-}
-
-/// Returns a diagnostic for each permission rule of an agent that never applies.
-fn unused_rules<T: HasDefinition>(agent: &Agent, library: &Library<T>) -> Vec<Diagnostic> {
-    let tools = || library.entries().map(|entry| (&entry.name, entry.value.definition()));
-    // Agents are called like tools, but are not in the library.
-    let agents: Vec<_> = agent.elements().filter_map(|element| FullName::parse(&element.name()?).ok()).collect();
-    let (rules, _) = agent.rules("");
-    let rules = rules.iter().filter(|rule| !agents.iter().any(|name| rule.matches_tool(name)));
-    let found = rules.filter_map(|rule| {
-        let unused = rule.unused(tools())?;
-        let property = agent.pattern().and_then(|pattern| pattern.get(rule.decision.name()));
-        let span = property.map_or(agent.span(), Syntax::span);
-        Some(rule::UNUSED_PERMISSION.at(span, unused.to_string()).with_hint(unused.hint()))
-    });
-    found.collect()
 }
 
 struct Binder<'b, T> {

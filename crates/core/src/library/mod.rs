@@ -5,11 +5,15 @@
 //! values of the entries can have any type.
 
 mod bind;
+mod rules;
 
 pub use bind::{
     BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, UnboundReason, bind, bind_each,
     find_unbound,
 };
+
+pub(crate) use rules::first_unused_rule;
+pub use rules::{KnownTools, find_unused_rules};
 
 use crate::name::FullName;
 use crate::text::nearest;
@@ -248,6 +252,11 @@ impl<T> Library<T> {
     pub fn with_missing_servers(mut self, servers: impl IntoIterator<Item = String>) -> Self {
         self.missing_servers = servers.into_iter().collect();
         self
+    }
+
+    /// Returns the names of MCP servers whose tools are missing.
+    pub fn missing_servers(&self) -> &[String] {
+        &self.missing_servers
     }
 
     /// Resolves a name: a full name to its entry, a bare name to the entry in the highest layer that has it.

@@ -9,7 +9,7 @@ mod unused;
 
 pub use condition::{Condition, Operator};
 pub use rule::{Rule, RuleError, ToolPattern};
-pub use unused::UnusedRule;
+pub use unused::{KnownTool, UnusedReason, UnusedRule};
 
 use crate::name::FullName;
 use indexmap::IndexSet;

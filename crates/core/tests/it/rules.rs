@@ -4,7 +4,7 @@ use crate::library::library;
 use patter_core::check::{Options, check};
 use patter_core::declare::project::{Finding, Project};
 use patter_core::gram::{Dialect, LineIndex, Rendering, Rule, format, render};
-use patter_core::library::find_unbound;
+use patter_core::library::{find_unbound, find_unused_rules};
 use patter_core::rule;
 use patter_core::text::mask_secrets;
 use std::path::Path;
@@ -45,8 +45,11 @@ fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
     let project = Project::read_dialect([("example.gram", text)], dialect);
     let options = Options { sealed: &["mail/send"], pedantic: rule.code == "P066", ..Options::default() };
     let mut findings = check(&project, &options);
-    if matches!(rule.code, "P045" | "P046") {
-        findings.extend(find_unbound(&project, &library(&[("sayHello", "(personName::Text)==>(::Text)")])));
+    let library = library(&[("sayHello", "(personName::Text)==>(::Text)")]);
+    match rule.code {
+        "P045" => findings.extend(find_unbound(&project, &library)),
+        "P046" => findings.extend(find_unused_rules(&project, &library)),
+        _ => {}
     }
     findings
 }

@@ -9,8 +9,8 @@ use patter_core::compile::{CompileError, CompiledAgent};
 use patter_core::declare::Agent;
 use patter_core::declare::project::Project;
 use patter_core::declare::scope::AgentPath;
-use patter_core::library::Library;
-use patter_core::permission::{Permissions, Rule};
+use patter_core::library::{KnownTools, Library};
+use patter_core::permission::{Permissions, Rule, UnusedRule};
 use patter_core::provider::ModelRef;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,6 +91,16 @@ impl Driver {
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.rules.extend(rules);
         self
+    }
+
+    /// Returns the added rules that are about nothing that the library or the project knows. They would protect nothing, so
+    /// a caller should not run an agent with them.
+    pub fn unused_rules(&self) -> Vec<UnusedRule> {
+        if self.rules.is_empty() {
+            return Vec::new();
+        }
+        let known = KnownTools::new(&self.project, &*self.library);
+        self.rules.iter().filter_map(|rule| known.unused(rule)).collect()
     }
 
     /// Sets the state that tools share.

@@ -89,6 +89,11 @@ impl Arm {
         self
     }
 
+    /// Returns the driver of its runs.
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
     /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name

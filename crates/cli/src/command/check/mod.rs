@@ -7,15 +7,16 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
 use crate::inspect::{KnownTools, add_unbound, drift};
-use crate::setup::Toolset;
+use crate::setup::{Toolset, unused_error};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
 use clap::{Args, ValueEnum};
 use patter::compile::CompiledAgent;
 use patter::declare::{Agent, DeclarationKind};
 use patter::gram::{Dialect, Severity};
-use patter::library::find_unbound;
-use patter::project::{Config, Finding, LoadedProject, ServerSelection, find_root, find_root_of};
+use patter::library::{self, Library, find_unbound, find_unused_rules};
+use patter::project::{Config, Finding, LoadedProject, Project, ServerSelection, find_root, find_root_of};
+use patter::tool::Tool;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +109,7 @@ impl Command for Check {
         let mut findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
         let problems = match self.bind || self.locked {
             true => self.bind(&loaded, root.as_deref(), &config, &mut findings)?,
-            false => Vec::new(),
+            false => check_rules(&loaded.project, known.library(), root.as_deref(), &config, &mut findings)?,
         };
         findings.retain(|finding| {
             let is_ignored = config.check.ignore.iter().any(|code| code == finding.diagnostic.code);
@@ -145,17 +146,14 @@ impl Check {
             }
         };
         add_unbound(findings, find_unbound(project, &toolset.library));
-        let tools = || toolset.library.entries().map(|entry| (&entry.name, &*entry.value.definition));
-        let rules = config.permissions.rules().unwrap_or_default();
-        for unused in rules.iter().filter_map(|rule| rule.unused(tools())) {
-            ui::warning(&format!("patter.toml: {unused}; {}", unused.hint()))?;
-        }
+        let unused = check_rules(project, &toolset.library, root, config, findings)?;
         let compile = |agent: &Agent| CompiledAgent::new(agent, project, &toolset.library, None).ok();
         let agents = project.agents().filter_map(|(_, agent)| compile(&agent)).collect();
         unsupported::warn(agents, compile, &toolset.environment, &config.models)?;
         let drift = if self.locked { drift(project, root, &toolset) } else { Vec::new() };
         let mut problems: Vec<_> = drift.into_iter().map(CommandError::failure).collect();
         problems.iter_mut().try_for_each(CommandError::print_problem)?;
+        problems.extend(unused);
         problems.extend(toolset.missing_servers);
         Ok(problems)
     }
@@ -168,6 +166,23 @@ impl Check {
         }
         ui::status(&summary(loaded, findings, problems))
     }
+}
+
+/// Adds the rules of agents that are about nothing to the findings. Returns those of `patter.toml`.
+fn check_rules(
+    project: &Project,
+    library: &Library<Tool>,
+    root: Option<&Path>,
+    config: &Config,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<CommandError>, CommandError> {
+    add_unbound(findings, find_unused_rules(project, library));
+    let known = library::KnownTools::new(project, library);
+    let rules = config.permissions.rules().unwrap_or_default();
+    let unused = rules.iter().filter_map(|rule| known.unused(rule));
+    let mut problems: Vec<_> = unused.map(|unused| unused_error(root, &unused)).collect();
+    problems.iter_mut().try_for_each(CommandError::print_problem)?;
+    Ok(problems)
 }
 
 /// Summarizes in a line what was checked and what was found.

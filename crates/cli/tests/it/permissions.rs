@@ -1,0 +1,112 @@
+//! Permission rules that are about nothing: nothing runs with them.
+
+use crate::folder::Folder;
+
+const AGENT: &str = "[a:Agent { instruction: 'Use `readFile`.', model: 'demo' } | `fs/readFile`]\n";
+const CASES: &str = "[:Cases | [c:Case { input: 'hi' } | (:Contains { text: 'x' })]]\n";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("a.gram", AGENT);
+    folder.write("cases.gram", CASES);
+    folder.write("patter.toml", "");
+    folder
+}
+
+/// The commands that run something.
+fn commands() -> Vec<Vec<&'static str>> {
+    vec![
+        vec!["run", "a.gram", "hi"],
+        vec!["chat", "a.gram"],
+        vec!["eval", "a.gram", "--cases", "cases.gram"],
+        vec!["ab", "a.gram", "--cases", "cases.gram", "--arm", "x=base", "--arm", "y=model:demo"],
+        vec!["call", "sayHello"],
+    ]
+}
+
+#[test]
+fn nothing_runs_with_a_misspelt_rule() {
+    let folder = folder();
+    for (rule, hint) in [
+        ("fs/writeFil", "did you mean `fs/writeFile`?"),
+        ("writeFil", "did you mean `fs/writeFile`?"),
+        ("fss/*", "did you mean `fs/*`?"),
+        ("files/writeFile", "did you mean `fs/writeFile`?"),
+        ("fs/writeFile when pth is 'x'", "did you mean `path`?"),
+    ] {
+        for decision in ["allow", "ask", "deny"] {
+            let option = format!("--{decision}");
+            let output = folder.run(&["run", "a.gram", "hi", &option, rule]);
+            assert!(output.starts_with("exit 2") && output.contains(hint), "{output}");
+        }
+    }
+    for mut command in commands() {
+        command.extend(["--deny", "fs/writeFil"]);
+        let output = folder.run(&command);
+        assert!(
+            output.starts_with("exit 2") && output.contains("did you mean `fs/writeFile`?"),
+            "{command:?} {output}"
+        );
+        command.truncate(command.len() - 2);
+        command.extend(["--deny", "fs/writeFile"]);
+        let output = folder.run(&command);
+        assert!(!output.contains("matches no tool"), "{command:?} {output}");
+    }
+}
+
+#[test]
+fn a_misspelt_rule_of_the_project_is_found() {
+    let folder = folder();
+    folder.write("patter.toml", "[permissions]\ndeny = [\"sayHello when x is 'y'\",\n  \"fs/writeFil\"]\n");
+    for command in commands() {
+        let output = folder.run(&command);
+        assert!(output.starts_with("exit 1") || output.starts_with("exit 2"), "{command:?} {output}");
+        assert!(output.contains("patter.toml:3:4") && output.contains("did you mean `fs/writeFile`?"), "{output}");
+    }
+    for options in [&["check"][..], &["check", "--bind"]] {
+        let output = folder.run(options);
+        assert!(output.starts_with("exit 1") && output.contains("patter.toml:3:4"), "{output}");
+        assert!(output.contains("`deny fs/writeFil` matches no tool"), "{output}");
+        assert!(output.contains("has the parameter `x`"), "{output}");
+    }
+    // Tools that no agent of this project uses are fine, as long as they are known.
+    let rules = "[permissions]\nask = [\"fs/*\", \"fetch\"]\ndeny = [\"*\", \"sayHello when personName is 'x'\"]\n";
+    folder.write("patter.toml", rules);
+    let output = folder.run(&["run", "a.gram", "hi"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+}
+
+#[test]
+fn a_misspelt_rule_of_an_agent_is_found() {
+    let folder = folder();
+    folder.write("a.gram", &AGENT.replace("model:", "deny: ['fetch', 'fs/writeFil'], model:"));
+    for command in commands().into_iter().filter(|command| command[0] != "call" && command[0] != "chat") {
+        let output = folder.run(&command);
+        assert!(output.contains("did you mean `fs/writeFile`?"), "{command:?} {output}");
+        assert!(!output.starts_with("exit 0"), "{output}");
+    }
+    let output = folder.run(&["check"]);
+    assert!(output.starts_with("exit 1") && output.contains("P046"), "{output}");
+    // Also a rule of an agent that would be called.
+    folder.write(
+        "a.gram",
+        "[a:Agent { instruction: 'Ask `b`.', model: 'demo' } | b]
+         [b:Agent { description: 'b', instruction: 'x', model: 'demo', ask: 'fs/writeFil' }]\n",
+    );
+    let output = folder.run(&["run", "a.gram", "hi"]);
+    assert!(output.starts_with("exit 1") && output.contains("`b`") && output.contains("fs/writeFile"), "{output}");
+}
+
+#[test]
+fn tools_of_servers_that_did_not_start_may_have_rules() {
+    let folder = folder();
+    let rules = "deny = [\"files/*\", \"files/delete\", \"deleteEverything\"]";
+    folder.write("patter.toml", &format!("[permissions]\n{rules}\n[mcp.files]\ncommand = \"no-such-program\"\n"));
+    for command in [vec!["run", "a.gram", "hi", "--no-mcp"], vec!["call", "sayHello"], vec!["check"]] {
+        let output = folder.run(&command);
+        assert!(output.starts_with("exit 0"), "{output}");
+    }
+    folder.write("patter.toml", "[permissions]\ndeny = [\"writeFil\"]\n[mcp.files]\ncommand = \"no-such-program\"\n");
+    let output = folder.run(&["run", "a.gram", "hi", "--no-mcp"]);
+    assert!(output.contains("did you mean `fs/writeFile`?"), "{output}");
+}

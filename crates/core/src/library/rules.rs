@@ -1,0 +1,143 @@
+//! Permission rules that are about nothing. A misspelt rule must not widen permissions silently, so nothing runs with one.
+
+use super::{HasDefinition, Library};
+use crate::declare::project::{Finding, Project};
+use crate::declare::scope::Scope;
+use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
+use crate::name::FullName;
+use crate::permission::{KnownTool, Rule, ToolPattern, UnusedReason, UnusedRule};
+use crate::rule;
+use patter_gram::{Diagnostic, Pattern, PatternKind};
+use std::collections::HashSet;
+
+/// Everything that permission rules may be about: the tools of a library, whether an agent uses them or not, and what a
+/// project declares.
+#[derive(Debug, Clone, Default)]
+pub struct KnownTools {
+    tools: Vec<KnownTool>,
+    /// The MCP servers whose tools are not known.
+    missing_servers: Vec<String>,
+}
+
+impl KnownTools {
+    /// Collects the tools of a library and of a project.
+    pub fn new<T: HasDefinition>(project: &Project, library: &Library<T>) -> Self {
+        let parameters = |entry: &T| {
+            let parameters = entry.definition().signature.parameters.iter();
+            parameters.map(|parameter| parameter.name.clone()).collect()
+        };
+        let in_library = library
+            .entries()
+            .map(|entry| KnownTool { name: entry.name.clone(), parameters: Some(parameters(&entry.value)) });
+        let mut known = Self { tools: in_library.collect(), missing_servers: library.missing_servers().to_vec() };
+        for source in project.files() {
+            for pattern in source.tree.patterns() {
+                known.add_declared(project, pattern, "");
+            }
+        }
+        known
+    }
+
+    /// Returns why a rule never applies, or `None` if it may apply.
+    pub fn unused(&self, rule: &Rule) -> Option<UnusedRule> {
+        rule.unused(&self.tools).filter(|unused| !self.may_be_of_server(unused))
+    }
+
+    /// Returns whether a rule may be about a tool of a server that was not asked for its tools. A bare name that
+    /// resembles a known one is a misspelling all the same.
+    fn may_be_of_server(&self, unused: &UnusedRule) -> bool {
+        let UnusedReason::UnknownTool { nearest } = &unused.reason else { return false };
+        let (ToolPattern::Within(name) | ToolPattern::One(name)) = &unused.rule.tools else { return false };
+        let is_bare = !name.contains('/') && matches!(unused.rule.tools, ToolPattern::One(_));
+        match name.split('/').next() {
+            _ if is_bare => nearest.is_none() && !self.missing_servers.is_empty(),
+            toolbox => self.missing_servers.iter().any(|server| Some(server.as_str()) == toolbox),
+        }
+    }
+
+    /// Adds what a pattern declares, and what is inside it.
+    fn add_declared(&mut self, project: &Project, pattern: Pattern<'_>, namespace: &str) {
+        let name = pattern.name().unwrap_or_default();
+        let kind = DeclarationKind::from_pattern(pattern);
+        let parameters = match kind {
+            _ if pattern.kind() == PatternKind::Reference => None,
+            Some(DeclarationKind::Agent) => Some(vec!["input".to_owned()]),
+            Some(DeclarationKind::Tool | DeclarationKind::Implementation) => {
+                let signature = ToolSpec::cast(pattern).and_then(|spec| spec.signature(project.records()).ok());
+                signature.map(|it| it.parameters.into_iter().map(|parameter| parameter.name).collect())
+            }
+            Some(DeclarationKind::Toolbox) => {
+                pattern.elements().for_each(|tool| self.add_declared(project, tool, &name));
+                return;
+            }
+            _ => return,
+        };
+        if let Ok(name) = FullName::join(namespace, &name) {
+            self.tools.push(KnownTool { name, parameters });
+        }
+        if kind == Some(DeclarationKind::Agent) {
+            pattern.elements().for_each(|element| self.add_declared(project, element, ""));
+        }
+    }
+}
+
+/// Returns a finding for each permission rule of any agent in a project that is about nothing.
+pub fn find_unused_rules<T: HasDefinition>(project: &Project, library: &Library<T>) -> Vec<Finding> {
+    let known = KnownTools::new(project, library);
+    let mut findings = Vec::new();
+    for (file, source) in project.files().iter().enumerate() {
+        for agent in source.tree.walk().filter_map(Agent::cast) {
+            findings.extend(unused_rules(&agent, &known).map(|diagnostic| Finding { file, diagnostic }));
+        }
+    }
+    findings
+}
+
+/// Returns the first permission rule that is about nothing, of an agent or of an agent that it may call, with the path to
+/// that agent.
+pub(crate) fn first_unused_rule<T: HasDefinition>(
+    agent: &Agent,
+    project: &Project,
+    library: &Library<T>,
+) -> Option<(String, Diagnostic)> {
+    let mut known = None;
+    let mut open = vec![agent.clone()];
+    let mut seen = HashSet::new();
+    while let Some(agent) = open.pop() {
+        let path = agent.path().to_string();
+        if !seen.insert((path.clone(), agent.span())) {
+            continue;
+        }
+        if !agent.rules("").0.is_empty() {
+            let known = known.get_or_insert_with(|| KnownTools::new(project, library));
+            // The agent need not be part of the project.
+            agent.pattern().into_iter().for_each(|pattern| known.add_declared(project, pattern, ""));
+            if let Some(found) = unused_rules(&agent, known).next() {
+                return Some((path, found));
+            }
+        }
+        let scope = Scope::new(&agent);
+        let mut called: Vec<_> = agent.elements().filter_map(|element| delegate(&element, project, &scope)).collect();
+        called.reverse();
+        open.extend(called);
+    }
+    None
+}
+
+/// Returns the agent that an element refers to.
+fn delegate<'p>(element: &Element, project: &'p Project, scope: &Scope<'p>) -> Option<Agent> {
+    match element {
+        Element::Agent(agent) => Some(agent.clone()),
+        Element::Reference { name, .. } => Agent::cast(project.resolve(scope, name).first()?.pattern),
+        Element::Tool(_) => None,
+    }
+}
+
+/// Iterates over diagnostics for the rules of an agent that are about nothing.
+fn unused_rules(agent: &Agent, known: &KnownTools) -> impl Iterator<Item = Diagnostic> {
+    let found = agent.rules_with_spans("").0.into_iter().filter_map(|(rule, span)| {
+        let unused = known.unused(&rule)?;
+        Some(rule::UNUSED_PERMISSION.at(span, unused.to_string()).with_hint(unused.hint()))
+    });
+    found.collect::<Vec<_>>().into_iter()
+}
