@@ -243,8 +243,11 @@ impl SqliteFile {
     pub(super) async fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         let unusable = |error: io::Error| {
             let hint = (error.kind() == ErrorKind::AlreadyExists).then(|| "name another file".to_owned());
-            let message = format!("cannot write the copy `{}`: {}", path.display(), describe(&error));
-            StoreError::Unusable { message, hint }
+            let error = match error.kind() {
+                ErrorKind::AlreadyExists => "it already exists".to_owned(),
+                _ => describe(&error),
+            };
+            StoreError::Unusable { message: format!("cannot write the copy `{}`: {error}", path.display()), hint }
         };
         if path.symlink_metadata().is_ok() {
             return Err(unusable(ErrorKind::AlreadyExists.into()));
