@@ -298,7 +298,7 @@ async fn answer_that_cannot_be_saved_is_an_error() {
     let run = session.say("Hello! My name is Bob.", &CancellationToken::new()).await.unwrap();
     let Some(RunOutcome::Failed(failure)) = run.outcome() else { panic!("{:?}", run.outcome()) };
     assert_eq!(failure.message, "the answer was not saved: the session store failed: the disk is full");
-    // It was made, and nobody is told that the run succeeded.
+    // The conversation has it, but no event says that the run succeeded.
     assert!(matches!(run.conversation().last(), Some(Message::Assistant { text, .. }) if text.contains("Bob")));
     let events = events.lock().unwrap();
     let finished: Vec<_> = events.iter().filter(|event| matches!(event, RunEventKind::Finished { .. })).collect();

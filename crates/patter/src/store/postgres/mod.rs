@@ -71,6 +71,8 @@ struct PostgresClaim {
     next: u64,
     server: Arc<Server>,
     connection: PgConnection,
+    /// The id of the connection on the server.
+    connection_id: i32,
 }
 
 impl PostgresStore {
@@ -148,17 +150,16 @@ impl PostgresStore {
     /// Claims a session with a connection, which becomes part of the claim.
     async fn claim_with(&self, mut connection: PgConnection, id: &SessionId) -> Result<Box<dyn Claim>, StoreError> {
         self.server.lock(&mut connection, LOCK, id).await?;
-        let query = sqlx::query_scalar::<_, i64>("SELECT entries FROM patter.sessions WHERE id = $1").bind(id.as_str());
-        let entries = query.fetch_optional(&mut connection).await.map_err(|error| self.server.failed(&error))?;
-        let Some(next) = entries.and_then(|entries| u64::try_from(entries).ok()) else {
-            return Err(not_found(self, id.as_str()).await);
-        };
-        Ok(self.claimed(connection, id.clone(), next))
+        const LENGTH: &str = "SELECT entries, pg_backend_pid() FROM patter.sessions WHERE id = $1";
+        let query = sqlx::query_as::<_, (i64, i32)>(LENGTH).bind(id.as_str());
+        let found = query.fetch_optional(&mut connection).await.map_err(|error| self.server.failed(&error))?;
+        let Some((entries, connection_id)) = found else { return Err(not_found(self, id.as_str()).await) };
+        Ok(self.claimed(connection, connection_id, id.clone(), u64::try_from(entries).unwrap_or_default()))
     }
 
-    fn claimed(&self, connection: PgConnection, id: SessionId, next: u64) -> Box<dyn Claim> {
+    fn claimed(&self, connection: PgConnection, connection_id: i32, id: SessionId, next: u64) -> Box<dyn Claim> {
         tracing::debug!(session = %id, entries = next, "session claimed");
-        Box::new(PostgresClaim { id, next, server: Arc::clone(&self.server), connection })
+        Box::new(PostgresClaim { id, next, server: Arc::clone(&self.server), connection, connection_id })
     }
 }
 
@@ -175,16 +176,19 @@ impl Store for PostgresStore {
                     SELECT created.id, new.position - 1, new.entry
                     FROM created, unnest($5) WITH ORDINALITY AS new (entry, position)
                 )
-                SELECT pg_try_advisory_lock(hashtextextended('patter session ' || id, 0)) FROM created";
+                SELECT pg_try_advisory_lock(hashtextextended('patter session ' || id, 0)), pg_backend_pid() FROM created";
             check_entries(&new.entries)?;
             let mut connection = self.dedicated_connection().await?;
-            let query = sqlx::query_scalar::<_, bool>(CREATE).bind(new.id.as_str()).bind(new.agent()).bind(new.title());
+            let query = sqlx::query_as::<_, (bool, i32)>(CREATE).bind(new.id.as_str()).bind(new.agent());
+            let query = query.bind(new.title());
             let query = query.bind(to_i64(now_ms)).bind(&new.entries).bind(new.state.as_str());
             let query = query.bind(new.forked_from.as_ref().map(SessionId::as_str));
             match query.fetch_optional(&mut connection).await.map_err(|error| self.server.failed(&error))? {
-                Some(true) => Ok(self.claimed(connection, new.id, new.entries.len() as u64)),
+                Some((true, connection_id)) => {
+                    Ok(self.claimed(connection, connection_id, new.id, new.entries.len() as u64))
+                }
                 // The lock of a holder that was just killed.
-                Some(false) => self.claim_with(connection, &new.id).await,
+                Some((false, _)) => self.claim_with(connection, &new.id).await,
                 None => Err(StoreError::Exists { id: new.id }),
             }
         }))
@@ -332,14 +336,17 @@ impl PostgresClaim {
     /// were appended. Fails if anyone else has the session, or changed it.
     async fn claim_again(&mut self, entries: &[String]) -> Result<bool, StoreError> {
         const TAIL: &str = "
-            SELECT entries, ARRAY(SELECT entry FROM patter.entries WHERE session = $1 AND number >= $2 ORDER BY number)
+            SELECT entries, ARRAY(SELECT entry FROM patter.entries WHERE session = $1 AND number >= $2 ORDER BY number),
+                pg_backend_pid()
             FROM patter.sessions WHERE id = $1";
         let mut connection = self.server.reconnect().await?;
+        self.server.end_lost(&mut connection, self.connection_id, &self.id).await;
         self.server.lock(&mut connection, LOCK, &self.id).await?;
+        let query = sqlx::query_as::<_, (i64, Vec<String>, i32)>(TAIL).bind(self.id.as_str()).bind(to_i64(self.next));
+        let found = query.fetch_optional(&mut connection).await.map_err(|error| self.server.failed(&error))?;
+        let Some((length, tail, connection_id)) = found else { return Err(self.conflict()) };
         self.connection = connection;
-        let query = sqlx::query_as::<_, (i64, Vec<String>)>(TAIL).bind(self.id.as_str()).bind(to_i64(self.next));
-        let found = query.fetch_optional(&mut self.connection).await.map_err(|error| self.server.failed(&error))?;
-        let Some((length, tail)) = found else { return Err(self.conflict()) };
+        self.connection_id = connection_id;
         let added = u64::try_from(length).ok().and_then(|length| length.checked_sub(self.next));
         match added {
             Some(0) => Ok(false),

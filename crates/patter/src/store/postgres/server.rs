@@ -32,6 +32,14 @@ pub(super) const LOCK: &str = "SELECT pg_try_advisory_lock(hashtextextended('pat
 /// The same lock, which ends with the transaction.
 pub(super) const LOCK_IN_TRANSACTION: &str =
     "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
+/// Ends the connection with an id, if it has the lock of a session.
+const END: &str = "
+    WITH wanted AS (SELECT hashtextextended('patter session ' || $1, 0) AS key)
+    SELECT pg_terminate_backend(locks.pid)
+    FROM wanted, pg_locks AS locks
+    WHERE locks.pid = $2 AND locks.locktype = 'advisory' AND locks.granted AND locks.objsubid = 1
+      AND locks.classid::bigint = (wanted.key >> 32) & 4294967295
+      AND locks.objid::bigint = wanted.key & 4294967295";
 const HOLDER: &str = "
     WITH wanted AS (SELECT hashtextextended('patter session ' || $1, 0) AS key)
     SELECT activity.application_name
@@ -99,6 +107,15 @@ impl Server {
         let holder = holder.fetch_optional(&mut *connection).await.ok().flatten().flatten();
         let holder = holder.map(|name| name.strip_prefix(APPLICATION_PREFIX).unwrap_or(&name).to_owned());
         Err(StoreError::Busy { id: id.clone(), holder: holder.filter(|name| !name.is_empty()) })
+    }
+
+    /// Ends a connection of ours that was lost, if the server has not noticed yet that it is gone: it has the lock of the
+    /// session.
+    pub(super) async fn end_lost(&self, connection: &mut PgConnection, lost: i32, id: &SessionId) {
+        let ended = sqlx::query(END).bind(id.as_str()).bind(lost).execute(connection).await;
+        if let Err(error) = ended {
+            tracing::debug!(session = %id, %error, "cannot end the lost connection");
+        }
     }
 
     /// Translates an error. See the appendix of PostgreSQL's manual for the codes.

@@ -138,6 +138,18 @@ async fn append_whose_answer_is_lost_happens_once() {
 }
 
 #[tokio::test]
+async fn claim_outlives_a_connection_that_the_server_still_has() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let proxy = Proxy::start(&test_store).await;
+    let store = store::open(&proxy.location).await.unwrap();
+    let mut claim = store.create(new("a"), 1).await.unwrap();
+    append(&mut claim, &texts(["1"])).await;
+    proxy.set(Traffic::Abandon);
+    append(&mut claim, &texts(["2"])).await;
+    assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1", "2"]);
+}
+
+#[tokio::test]
 async fn serialization_failures_are_repeated() {
     let Some(test_store) = TestStore::postgres().await else { return };
     let StoreLocation::Postgres(url) = &test_store.location else { panic!() };

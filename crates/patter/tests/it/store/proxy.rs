@@ -16,6 +16,9 @@ pub(super) enum Traffic {
     Stall,
     /// Requests pass. The next answer does not: its connection is closed, and everything passes again.
     CutAnswers,
+    /// The next request does not pass: the client's end of its connection is closed, while the server keeps its own, as
+    /// after a failure of the network. Then everything passes again.
+    Abandon,
 }
 
 /// A proxy that listens on loopback until it is dropped.
@@ -59,10 +62,12 @@ impl Drop for Proxy {
 
 async fn connect(client: TcpStream, server: UnixStream, traffic: watch::Sender<Traffic>) {
     let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
     tokio::select! {
-        () = forward(from_client, to_server, &traffic, false) => {}
-        () = forward(from_server, to_client, &traffic, true) => {}
+        end = forward(from_client, &mut to_server, &traffic, false) => if end == Traffic::Abandon {
+            std::mem::forget((from_server, to_server));
+        },
+        _ = forward(&mut from_server, to_client, &traffic, true) => {}
     }
 }
 
@@ -71,17 +76,18 @@ async fn forward(
     mut to: impl AsyncWrite + Unpin,
     traffic: &watch::Sender<Traffic>,
     is_answer: bool,
-) {
+) -> Traffic {
     let mut bytes = vec![0; 64 * 1024];
     let mut changes = traffic.subscribe();
     while let Ok(length @ 1..) = from.read(&mut bytes).await {
         let current = *changes.wait_for(|traffic| *traffic != Traffic::Stall).await.unwrap();
-        if is_answer && current == Traffic::CutAnswers {
+        if current == (if is_answer { Traffic::CutAnswers } else { Traffic::Abandon }) {
             traffic.send_replace(Traffic::Forward);
-            return;
+            return current;
         }
         if to.write_all(&bytes[..length]).await.is_err() {
-            return;
+            break;
         }
     }
+    Traffic::Forward
 }
