@@ -243,11 +243,8 @@ impl SqliteFile {
     pub(super) async fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         let unusable = |error: io::Error| {
             let hint = (error.kind() == ErrorKind::AlreadyExists).then(|| "name another file".to_owned());
-            let error = match error.kind() {
-                ErrorKind::AlreadyExists => "it already exists".to_owned(),
-                _ => describe(&error),
-            };
-            StoreError::Unusable { message: format!("cannot write the copy `{}`: {error}", path.display()), hint }
+            let message = format!("cannot write the copy `{}`: {}", path.display(), describe(&error));
+            StoreError::Unusable { message, hint }
         };
         if path.symlink_metadata().is_ok() {
             return Err(unusable(ErrorKind::AlreadyExists.into()));
