@@ -3,12 +3,13 @@
 use super::RECENT_SESSIONS;
 use crate::error::{CommandError, ErrorKind};
 use crate::place::Place;
-use crate::setup::CommandRuntime;
+use crate::setup::new_runtime;
 use clap::Args;
 use patter::project::{Config, Environment};
 use patter::store::{self, SessionId, Store, StoreError, StoreLocation};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 
 /// Where sessions are stored.
 #[derive(Args, Debug, Clone, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct StoreOption {
 
 /// An open store, with the runtime it needs.
 pub(crate) struct OpenStore {
-    pub(crate) runtime: CommandRuntime,
+    pub(crate) runtime: Runtime,
     pub(crate) store: Arc<dyn Store>,
 }
 
@@ -40,7 +41,7 @@ impl StoreOption {
                 .with_place(Place::file(path.display().to_string()))
                 .with_hint("check the path; `patter run` creates a store"));
         }
-        let runtime = CommandRuntime::new()?;
+        let runtime = new_runtime()?;
         let store = runtime.block_on(self.connect(root.as_deref(), &config, &environment))?;
         Ok(OpenStore { runtime, store })
     }

@@ -6,7 +6,9 @@ mod signal;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
 pub(crate) use rules::{Rules, refuse_unused, unused_error};
-pub(crate) use signal::{CommandRuntime, Signals, Turn, outlive_file_size_limit, stop_code, stop_name, until_stopped};
+pub(crate) use signal::{
+    Signals, ToolRuntime, Turn, new_runtime, outlive_file_size_limit, stop_code, stop_name, until_stopped,
+};
 
 use crate::error::CommandError;
 use crate::file::check_readable;
@@ -39,7 +41,7 @@ pub(crate) struct Toolset {
     pub(crate) library: Arc<Library<Tool>>,
     /// The servers that could not be asked for their tools. They are already reported on stderr.
     pub(crate) missing_servers: Vec<CommandError>,
-    pub(crate) runtime: CommandRuntime,
+    pub(crate) runtime: ToolRuntime,
     /// Cancelled when a signal stops the program.
     pub(crate) stop: CancellationToken,
     /// What the signal asks for.
@@ -139,7 +141,7 @@ impl Toolset {
         for line in environment.bad_lines() {
             ui::warning(&format!("line {line} of .env is not an assignment such as NAME=value"))?;
         }
-        let runtime = CommandRuntime::new()?;
+        let runtime = ToolRuntime::new()?;
         let turn = Turn::default();
         let signals = Signals::listen(&runtime, turn.clone())?;
         let stop = signals.stop.clone();

@@ -40,16 +40,21 @@ const SUSPENDING: &[(Signal, &str)] = &[
 /// The signal that stopped the program, with its name.
 static STOPPED_BY: OnceLock<(Signal, &str)> = OnceLock::new();
 
-/// The runtime of a command. Before it is dropped, the processes that were started on it end.
-pub(crate) struct CommandRuntime(Runtime);
+/// Returns a runtime for a command that starts no processes.
+pub(crate) fn new_runtime() -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
 
-impl CommandRuntime {
+/// The runtime of the tools of a command. All processes end before it is dropped.
+pub(crate) struct ToolRuntime(Runtime);
+
+impl ToolRuntime {
     pub(crate) fn new() -> io::Result<Self> {
-        Builder::new_multi_thread().worker_threads(2).enable_all().build().map(Self)
+        new_runtime().map(Self)
     }
 }
 
-impl Deref for CommandRuntime {
+impl Deref for ToolRuntime {
     type Target = Runtime;
 
     fn deref(&self) -> &Runtime {
@@ -57,7 +62,7 @@ impl Deref for CommandRuntime {
     }
 }
 
-impl Drop for CommandRuntime {
+impl Drop for ToolRuntime {
     fn drop(&mut self) {
         self.0.block_on(end_processes(GRACE));
     }

@@ -267,6 +267,24 @@ fn servers_have_time_to_exit() {
     assert!(is_gone(pids[0]));
 }
 
+/// Opening the session first must not stop the servers of the run that resumes.
+#[test]
+fn a_resumed_run_starts_its_servers_once() {
+    let folder = project(&polite());
+    folder.write("server.sh", SERVER.replace("echo $$ > new; mv new pid", "echo started >> starts"));
+    folder.write("patter.toml", "[store]\nurl = \"s.db\"\n[mcp.slow]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n");
+    let child = start(&folder, &["run", "a.gram", "hi"]);
+    let pids = pids(&folder);
+    send(&child, Signal::TERM);
+    assert_eq!(output(child).0, Some(143));
+    wait_until_gone(&pids);
+    assert!(said_goodbye(folder.path()));
+    std::fs::remove_file(folder.path().join("starts")).unwrap();
+    let (exit, stdout, stderr) = output(start(&folder, &["resume"]));
+    assert_eq!((exit, stdout.as_str()), (Some(0), "Done.\n"), "{stderr}");
+    assert_eq!(folder.read("starts"), "started\n");
+}
+
 #[test]
 fn a_suspended_chat_is_resumed() {
     let folder = project(&polite());

@@ -83,7 +83,8 @@ impl HttpClient {
             let started = Instant::now();
             let result = builder.send().await;
             trace(&request, &result, started.elapsed());
-            let response = result.map_err(|error| HttpError::from_reqwest(&error, &request.url))?;
+            let proxy = self.inner.variables.proxy_variable(&request.url);
+            let response = result.map_err(|error| HttpError::from_reqwest(&error, &request.url, proxy))?;
             match redirect::next_request(&request, &response)? {
                 None => return Ok(HttpResponse::new(response)),
                 Some(next) => request = next,
@@ -112,6 +113,16 @@ impl HttpClient {
             return Err(HttpError::PrivateAddress { host, port, address: None });
         }
         Ok(&clients.restricted)
+    }
+}
+
+impl ClientVariables {
+    /// Returns the variable of the proxy for a URL. `NO_PROXY` may exclude its host.
+    fn proxy_variable(&self, url: &Url) -> Option<&'static str> {
+        match url.scheme() {
+            "https" => self.https_proxy.as_ref().map(|_| "HTTPS_PROXY"),
+            _ => self.http_proxy.as_ref().map(|_| "HTTP_PROXY"),
+        }
     }
 }
 

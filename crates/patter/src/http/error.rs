@@ -47,6 +47,8 @@ pub enum HttpError {
         server: String,
         /// The reason.
         problem: ConnectionProblem,
+        /// The variable of the proxy for such requests.
+        proxy: Option<&'static str>,
     },
     /// The connection failed before the response was complete.
     #[error("lost the connection to `{server}`: {problem}")]
@@ -70,6 +72,9 @@ impl HttpError {
                 Some(format!("to allow it, add `allow = [\"{entry}\"]` under `[http]` in patter.toml"))
             }
             HttpError::Moved { .. } => Some("use the new URL".to_owned()),
+            HttpError::Connect { proxy: Some(proxy), .. } => {
+                Some(format!("check the proxy in `{proxy}`, or list the host in `NO_PROXY`"))
+            }
             error => error.problem()?.hint().map(str::to_owned),
         }
     }
@@ -97,7 +102,7 @@ impl HttpError {
         matches!(self, HttpError::Connect { .. } | HttpError::ConnectionLost { .. })
     }
 
-    pub(super) fn from_reqwest(error: &reqwest::Error, url: &Url) -> Self {
+    pub(super) fn from_reqwest(error: &reqwest::Error, url: &Url, proxy: Option<&'static str>) -> Self {
         let mut source = error.source();
         while let Some(inner) = source {
             if let Some(PrivateAddressError { address, .. }) = inner.downcast_ref::<PrivateAddressError>() {
@@ -110,7 +115,7 @@ impl HttpError {
         let server = host_and_port(url);
         let problem = ConnectionProblem::find_or_innermost(error);
         match error.is_connect() {
-            true => HttpError::Connect { server, problem },
+            true => HttpError::Connect { server, problem, proxy },
             false => HttpError::ConnectionLost { server, problem },
         }
     }

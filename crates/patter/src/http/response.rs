@@ -33,7 +33,7 @@ impl HttpResponse {
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
         match self.inner.chunk().await {
             Ok(chunk) => Ok(chunk),
-            Err(error) => Err(HttpError::from_reqwest(&error, self.inner.url())),
+            Err(error) => Err(HttpError::from_reqwest(&error, self.inner.url(), None)),
         }
     }
 

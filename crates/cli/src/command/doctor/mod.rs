@@ -8,7 +8,7 @@ mod tool;
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
-use crate::setup::{CommandRuntime, Signals, Turn, until_stopped};
+use crate::setup::{Signals, ToolRuntime, Turn, until_stopped};
 use crate::ui;
 use crate::ui::style::{ACCENT, BAD, BOLD, DIM, GOOD};
 use anstyle::Style;
@@ -66,7 +66,7 @@ impl Command for Doctor {
     }
 
     fn run(&self) -> CommandResult {
-        let runtime = CommandRuntime::new()?;
+        let runtime = ToolRuntime::new()?;
         let stop = Signals::listen(&runtime, Turn::default())?.stop;
         let root = find_root();
         let examined = until_stopped(&runtime, &stop, self.examine(root.as_deref()));

@@ -86,7 +86,10 @@ async fn reach(
     match tokio::time::timeout(TIMEOUT, client.probe()).await {
         Err(_) => CheckResult::broken(format!("{name}: `{base}` did not respond within {} s", TIMEOUT.as_secs()), hint),
         Ok(Err(error @ ModelError::Configuration { .. })) => broken(&error),
-        Ok(Err(error)) => CheckResult::broken(format!("{name}: `{base}` cannot be reached: {error}"), hint),
+        Ok(Err(error)) => {
+            let hint = error.hint().map_or(hint, |hint| format!("{hint}; `--offline` skips this"));
+            CheckResult::broken(format!("{name}: {error}"), hint)
+        }
         Ok(Ok(status)) if access.endpoint.is_rejection(status) => {
             let hint = match access.key_variable.iter().chain(access.endpoint.key_variables).next() {
                 Some(variable) => format!("set a valid key in `{variable}`"),

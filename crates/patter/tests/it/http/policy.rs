@@ -1,7 +1,7 @@
 //! Private addresses are blocked unless a project allows them.
 
 use super::server::{Server, call, reply, tool_with};
-use patter::http::{HttpClient, NetworkPolicy};
+use patter::http::{HttpClient, HttpRequest, NetworkPolicy};
 use serde_json::json;
 
 #[test]
@@ -151,4 +151,14 @@ async fn reports_unreadable_certificates() {
     let tool = tool_with(&client, "https://example.com", "url: 'BASE'", "()==>(::Text)", &[]);
     let message = call(&tool, json!({})).await.unwrap_err().message().to_owned();
     assert!(message.starts_with("cannot read the certificates in `/no/such.pem` (`SSL_CERT_FILE`): "), "{message}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_answer_is_named() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let variables = move |name: &str| (name == "HTTP_PROXY").then(|| format!("http://ada:sesame@127.0.0.1:{port}"));
+    let client = HttpClient::new(NetworkPolicy::default(), variables);
+    let error = client.send(HttpRequest::get("http://example.com/?key=sesame".parse().unwrap())).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot connect to `example.com:80`: the connection was refused");
+    assert_eq!(error.hint().unwrap(), "check the proxy in `HTTP_PROXY`, or list the host in `NO_PROXY`");
 }
