@@ -2,10 +2,10 @@
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
-use crate::experiment::{ArmSpec, ExperimentOptions, OutputOptions, Question, ab_text};
+use crate::experiment::{ArmSpec, ExperimentOptions, FailOn, OutputOptions, Question, ab_text, describe_regressions};
 use crate::ui;
 use clap::Args;
-use patter::experiment::{ReportKind, SeriesEnd, compare_arms};
+use patter::experiment::{ReportKind, SeriesEnd, regressions};
 use patter::stats::Stopping;
 use std::collections::HashSet;
 
@@ -33,6 +33,10 @@ pub(crate) struct Ab {
     #[arg(long)]
     stop_early: bool,
 
+    /// Exit with 1 if an arm is worse than the first, in any metric and by an amount that may matter
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+
     #[command(flatten)]
     output: OutputOptions,
 
@@ -56,20 +60,22 @@ impl Command for Ab {
         }
         let stopping = if self.stop_early { Stopping::Anytime } else { Stopping::Fixed };
         let question = Question { kind: ReportKind::Ab, agent: &self.agent, arms: &self.arms, stopping };
-        let mut answer = self.experiment.run(&question, self.output.detail())?;
-        let arms: Vec<_> = answer.report.arms.iter().map(|arm| arm.name.clone()).collect();
-        match compare_arms(&arms, &answer.report.trials, &self.experiment.statistics(stopping)) {
-            Ok(comparison) => answer.report.comparison = Some(comparison),
-            Err(error) => ui::warning(&format!("cannot compare the arms: {error}"))?,
-        }
+        let mut answer = self.experiment.run(&question, self.output.detail(), |_| Ok(()))?;
+        let comparison = answer.report.compare(&self.experiment.statistics(stopping));
+        let comparison =
+            comparison.map_err(|error| CommandError::failure(format!("cannot compare the arms: {error}")))?;
+        let worse: Vec<_> = regressions(&comparison).cloned().collect();
+        answer.report.comparison = Some(comparison);
         self.output.write(&answer.report, &ab_text(&answer.report))?;
-        match answer.end {
-            SeriesEnd::Stopped => answer.report_stopped(),
-            SeriesEnd::Enough => {
-                ui::status("stopped early: the result is clear")?;
-                Ok(Outcome::Success)
-            }
-            SeriesEnd::Complete => Ok(Outcome::Success),
+        answer.finish()?;
+        let is_undecided = answer.report_errors()?;
+        if answer.end == SeriesEnd::Stopped {
+            return answer.report_stopped();
         }
+        let is_regression = self.fail_on == Some(FailOn::Regression) && !worse.is_empty();
+        if is_regression {
+            ui::warning(&format!("regression: {}", describe_regressions(&worse)))?;
+        }
+        Ok(Outcome::from_findings(is_undecided || is_regression))
     }
 }

@@ -1,44 +1,50 @@
 //! `patter eval`: measures an agent on test cases.
 
 use super::Command;
-use crate::error::{CommandResult, ErrorFormat, Outcome};
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::experiment::{
-    ArmSpec, Detail, ExperimentOptions, OutputOptions, Question, comparison_text, document, eval_text, read_report,
-    write_report,
+    ArmSpec, Baseline, Detail, ExperimentOptions, FailOn, OutputOptions, Question, comparison_text,
+    describe_regressions, document, eval_text, regressions_since, write_report,
 };
 use crate::ui;
 use clap::Args;
-use patter::experiment::{Gate, GateError, ReportKind, SeriesEnd, compare_reports};
+use patter::experiment::{Gate, GateError, Report, ReportKind, SeriesEnd};
 use patter::stats::Stopping;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run test cases against an agent, check the results, and report the pass rate
 ///
 /// Each run is stored as it ends. To continue an interrupted experiment, repeat the command. Exits with 1 if a gate
-/// fails; without --gate, if a case does.
+/// fails; without --gate and --fail-on, if a case does. An error of a model, a judge or a program is not a failed case:
+/// with too many of them there is no result, and the command exits with 1.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter eval examples/hello.gram --cases cases.gram --model demo\n  \
                         patter eval shop.gram#clerk --cases cases.jsonl --repeats 3 --gate 'pass>=0.95'\n  \
                         patter eval shop.gram --cases cases.csv --format junit -o report.xml\n  \
-                        patter eval shop.gram --cases cases.gram --baseline last.json --save-baseline last.json")]
+                        patter eval shop.gram --cases cases.gram --save-baseline last.json\n  \
+                        patter eval shop.gram --cases cases.gram --baseline last.json --fail-on regression")]
 pub(crate) struct Eval {
     /// File containing the agent; by default its top-level agent, which no other agent calls
     #[arg(value_name = "FILE[#AGENT]")]
     agent: String,
 
-    /// Required threshold, e.g. `pass>=0.95`; metrics: pass, latency_p50, latency_p95, cost, total_cost, tokens, turns,
-    /// tool_calls
+    /// Required threshold, e.g. `pass>=95%` or `latency_p95<=2s`; metrics: pass, latency_p50, latency_p95, cost,
+    /// total_cost, tokens, turns, tool_calls
     #[arg(long, value_name = "GATE", value_parser = gate)]
     gate: Vec<Gate>,
 
-    /// Compare with an earlier report: a file, or the id of an experiment
+    /// Compare with an earlier report, on the cases that did not change since: a file, or the id of an experiment
     #[arg(long, value_name = "FILE|ID")]
     baseline: Option<String>,
 
-    /// Write the report to this file, for --baseline
+    /// Write the report to this file, for --baseline, unless it is worse than the one that it would replace
     #[arg(long, value_name = "FILE")]
     save_baseline: Option<PathBuf>,
+
+    /// Exit with 1 if the results are worse than the baseline; latency does not count
+    #[arg(long, value_name = "WHAT", requires = "baseline")]
+    fail_on: Option<FailOn>,
 
     #[command(flatten)]
     output: OutputOptions,
@@ -56,28 +62,70 @@ impl Command for Eval {
         let arms = [ArmSpec::base("agent")];
         let question = Question { kind: ReportKind::Eval, agent: &self.agent, arms: &arms, stopping: Stopping::Fixed };
         let detail = if self.save_baseline.is_some() { Detail::Full } else { self.output.detail() };
-        let mut answer = self.experiment.run(&question, detail)?;
-        let gates = if self.gate.is_empty() { vec![Gate::ALL_PASS] } else { self.gate.clone() };
+        let mut baseline = None;
+        let mut answer = self.experiment.run(&question, detail, |prepared| {
+            baseline = self.baseline().map(|name| Baseline::read(&name, prepared)).transpose()?;
+            Ok(())
+        })?;
+        let gates = match (self.gate.as_slice(), self.fail_on) {
+            ([], None) => vec![Gate::ALL_PASS],
+            (gates, _) => gates.to_vec(),
+        };
         answer.report.gates = gates.iter().map(|gate| gate.judge(&answer.report.trials)).collect();
         let mut text = eval_text(&answer.report);
-        if let Some(named) = &self.baseline {
-            let before = read_report(named, &*answer.store, &answer.setup.toolset.runtime)?;
-            match compare_reports(&before, &answer.report, &self.experiment.statistics(Stopping::Fixed)) {
-                Ok(comparison) => {
-                    text.push_str(&comparison_text(&comparison));
-                    answer.report.comparison = Some(comparison);
-                }
-                Err(error) => ui::warning(&format!("cannot compare with `{named}`: {error}"))?,
-            }
+        let mut worse = Vec::new();
+        if let Some(baseline) = &baseline {
+            let comparison = baseline.compare(&answer, &self.experiment.statistics(Stopping::Fixed))?;
+            text.push_str(&comparison_text(&comparison));
+            worse = regressions_since(&comparison);
+            answer.report.comparison = Some(comparison);
         }
         self.output.write(&answer.report, &text)?;
+        answer.finish()?;
+        let is_undecided = answer.report_errors()?;
         if answer.end == SeriesEnd::Stopped {
             return answer.report_stopped();
         }
-        if let Some(path) = &self.save_baseline {
-            write_report(path, &format!("{}\n", document(&answer.report)))?;
+        let is_regression = !worse.is_empty();
+        if is_regression {
+            ui::warning(&format!("regression: {}", describe_regressions(&worse)))?;
         }
-        Ok(Outcome::from_findings(!answer.report.gates.iter().all(|gate| gate.passed)))
+        let is_gate_failed = !answer.report.gates.iter().all(|gate| gate.passed);
+        let is_saved = match &self.save_baseline {
+            None => true,
+            Some(path) => {
+                let reasons = [
+                    (is_undecided, "too many runs ended with an error"),
+                    (is_regression, "the results are worse than the baseline"),
+                    (is_gate_failed && !self.gate.is_empty(), "a gate failed"),
+                ];
+                self.save(path, &answer.report, reasons.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why))?
+            }
+        };
+        let fails = is_undecided || is_gate_failed || !is_saved;
+        Ok(Outcome::from_findings(fails || (is_regression && self.fail_on == Some(FailOn::Regression))))
+    }
+}
+
+impl Eval {
+    /// Returns the baseline: the one that is named, or else the one that would be replaced.
+    fn baseline(&self) -> Option<String> {
+        let replaced = || self.save_baseline.as_ref().filter(|path| path.is_file());
+        self.baseline.clone().or_else(|| replaced().map(|path| path.display().to_string()))
+    }
+
+    /// Saves the results for later comparisons, unless there is a reason not to. Returns whether they are saved.
+    fn save(&self, path: &Path, report: &Report, refusal: Option<&str>) -> Result<bool, CommandError> {
+        let Some(why) = refusal else {
+            write_report(path, &format!("{}\n", document(report)))?;
+            return Ok(true);
+        };
+        let name = path.display();
+        let error = CommandError::failure(format!("`{name}` is not saved: {why}"));
+        error
+            .with_hint("to accept these results as they are, save them to a new file, without --baseline and --gate")
+            .print_problem()?;
+        Ok(false)
     }
 }
 

@@ -3,14 +3,14 @@
 use super::Command;
 use crate::argument::parse_count;
 use crate::error::{CommandResult, ErrorFormat, Outcome};
-use crate::experiment::{OutputOptions, ReportFormat, ab_text, eval_text, latest};
+use crate::experiment::{OutputOptions, ReportFormat, ab_text, eval_text, find_experiment};
 use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, state, summary_json};
 use crate::ui::{self, Align, Column, listing};
 use clap::Args;
 use patter::drive::now_ms;
-use patter::experiment::{ReportKind, StoredTrials, compare_arms};
+use patter::experiment::{ReportKind, StoredTrials};
 use patter::stats::CompareOptions;
-use patter::store::{self, SessionSummary};
+use patter::store::SessionSummary;
 use serde_json::Value as Json;
 use std::num::NonZeroU32;
 
@@ -52,22 +52,18 @@ impl Command for Experiments {
             return self.list(&experiments.collect::<Vec<_>>());
         };
         let mut report = runtime.block_on(async {
-            let id = match named.as_str() {
-                "latest" => latest(&*store).await?,
-                named => store::find(&*store, named).await?,
-            };
+            let id = find_experiment(&*store, named).await?;
             StoredTrials::read(&*store, &id).await
         })?;
         let text = match report.kind {
             ReportKind::Eval => eval_text(&report),
             ReportKind::Ab => {
-                let arms: Vec<_> = report.arms.iter().map(|arm| arm.name.clone()).collect();
                 let options = CompareOptions {
                     seed: report.seed,
                     stopping: report.blocks.stopping(),
                     ..CompareOptions::default()
                 };
-                report.comparison = compare_arms(&arms, &report.trials, &options).ok();
+                report.comparison = report.compare(&options).ok();
                 ab_text(&report)
             }
         };

@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::setup::{Setup, ToolSources, read_files, report_problems, split_agent};
 use patter::case::{Case, Check};
 use patter::drive::Driver;
-use patter::experiment::{Arm, Judge, recorded_replies};
+use patter::experiment::{Arm, Judge, hash_recordings, recorded_replies};
 use patter::library::{Entry, Layer, Library};
 use patter::model::model_resolver_with_config;
 use patter::project::{Config, Project, ServerSelection, Tools};
@@ -151,9 +151,11 @@ impl Bench<'_> {
                 let error = CommandError::failure(format!("no recordings in `{}`", path.display()));
                 return Err(error.with_hint("`--record` writes a folder for each arm; name one of those"));
             }
-            Some(path) => arm.with_replies(recorded_replies(path)),
+            Some(path) => arm.with_replies(recorded_replies(path)).with_setup(hash_recordings(path)?),
             None => arm,
         };
+        // The address of a model is part of what it is.
+        let arm = arm.with_setup(format!("{:?}", place.config.models));
         Ok((arm, checkout))
     }
 

@@ -2,13 +2,15 @@
 
 mod arm;
 mod cases;
+mod baseline;
 mod output;
 mod plot;
 mod revision;
 mod text;
 
 pub(crate) use arm::ArmSpec;
-pub(crate) use output::{OutputOptions, ReportFormat, document, read_report, write_report};
+pub(crate) use baseline::{Baseline, FailOn, describe_regressions, regressions_since};
+pub(crate) use output::{OutputOptions, ReportFormat, document, write_report};
 pub(crate) use text::{ab_text, comparison_text, eval_text};
 
 use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
@@ -22,19 +24,22 @@ use arm::Bench;
 use clap::Args;
 use patter::drive::{Driver, RefusingApprover};
 use patter::experiment::{
-    Arm, BlockOrder, CommandChecks, Plan, Report, ReportKind, Series, SeriesEnd, SeriesProgress, StoredTrials,
-    StoredTrialsError, Throttle, Trial, compare_arms, is_conclusive,
+    Arm, ArmErrors, BlockOrder, CommandChecks, Completion, Plan, Report, ReportKind, Series, SeriesEnd, SeriesProgress,
+    StoredTrials, StoredTrialsError, Throttle, Trial, compare_arms, is_conclusive, leading_blocks,
 };
 use patter::permission::UnusedRule;
 use patter::project::ServerSelection;
 use patter::provider::ModelRef;
 use patter::stats::{CompareOptions, Stopping};
 use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
+use patter::text::nearest;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 /// How cases are run.
 #[derive(Args, Clone)]
@@ -106,19 +111,31 @@ pub(crate) struct Question<'q> {
     pub(crate) stopping: Stopping,
 }
 
+/// An experiment that is about to start.
+pub(crate) struct Prepared<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) store: &'p dyn Store,
+    pub(crate) runtime: &'p Runtime,
+}
+
 /// The result of an experiment.
 pub(crate) struct Answer {
     pub(crate) report: Report,
     pub(crate) end: SeriesEnd,
-    /// Whether it stays in the store, so that it can be resumed.
-    is_stored: bool,
-    pub(crate) setup: Setup,
-    pub(crate) store: Arc<dyn Store>,
+    stored: StoredTrials,
+    /// The folder of the store, if it is not kept.
+    temporary: Option<TempDir>,
+    setup: Setup,
 }
 
 impl ExperimentOptions {
-    /// Runs an experiment.
-    pub(crate) fn run(&self, question: &Question<'_>, detail: Detail) -> Result<Answer, CommandError> {
+    /// Runs an experiment. `check` may prevent that, before anything is spent.
+    pub(crate) fn run(
+        &self,
+        question: &Question<'_>,
+        detail: Detail,
+        check: impl FnOnce(&Prepared<'_>) -> Result<(), CommandError>,
+    ) -> Result<Answer, CommandError> {
         let cases = cases::read(&self.cases, &self.tag)?;
         let (file, name) = split_agent(question.agent);
         let toolboxes: Vec<_> = question.arms.iter().flat_map(|arm| arm.toolboxes.iter().cloned()).collect();
@@ -158,18 +175,23 @@ impl ExperimentOptions {
         let (store, temporary) = self.open_store(&setup)?;
         let concurrency = self.possible_concurrency()?;
         let runtime = &setup.toolset.runtime;
+        check(&Prepared { plan: &plan, store: &*store, runtime })?;
         let (stored, end) =
             runtime.block_on(self.perform(&series, plan, Arc::clone(&store), &setup, question, concurrency))?;
-        let is_stored = temporary.is_none();
-        if is_stored {
+        if temporary.is_none() {
             ui::status(&format!("{DIM}experiment {}{DIM:#}", stored.id()))?;
         }
-        let report = match detail {
+        let mut report = match detail {
             Detail::Brief => stored.brief_report(),
             Detail::Full => runtime.block_on(stored.report())?,
         };
-        drop((stored, temporary, revisions));
-        Ok(Answer { report, end, is_stored, setup, store })
+        report.completion = match end {
+            SeriesEnd::Complete => Completion::Complete,
+            SeriesEnd::Enough => Completion::StoppedEarly,
+            SeriesEnd::Stopped => Completion::Interrupted,
+        };
+        drop(revisions);
+        Ok(Answer { report, end, stored, temporary, setup })
     }
 
     fn limited(&self, arm: Arm) -> Arm {
@@ -177,7 +199,8 @@ impl ExperimentOptions {
             Some(folder) => arm.with_recordings(folder),
             None => arm,
         };
-        arm.with_limits(|limits| self.limits.apply(limits))
+        let approvals = if self.yes { "approves all calls" } else { "refuses calls that need an approval" };
+        arm.with_limits(|limits| self.limits.apply(limits)).with_setup(approvals.to_owned())
     }
 
     fn plan(&self, question: &Question<'_>, series: &Series) -> Plan {
@@ -253,7 +276,9 @@ impl ExperimentOptions {
             }
             compared_at = trials.len();
             let options = self.statistics(question.stopping);
-            let compared = compare_arms(&names, trials, &options);
+            // Looking only at what has ended would leave out what is slow to fail.
+            let leading = leading_blocks(trials, names.len(), self.repeats.get(), BlockOrder::ByCase);
+            let compared = compare_arms(&names, leading, &options);
             if compared.is_ok_and(|compared| is_conclusive(&compared)) {
                 SeriesProgress::Enough
             } else {
@@ -273,10 +298,7 @@ impl ExperimentOptions {
     /// Starts the experiment, or resumes it if it was interrupted.
     async fn begin_or_resume(&self, plan: Plan, store: Arc<dyn Store>) -> Result<StoredTrials, StoredTrialsError> {
         if let Some(text) = &self.resume {
-            let id = match text.as_str() {
-                "latest" => latest(&*store).await?,
-                text => store::find(&*store, text).await?,
-            };
+            let id = find_experiment(&*store, text).await?;
             return Ok(report_resumed(StoredTrials::resume(store, &id, plan).await?));
         }
         if !self.new
@@ -293,7 +315,7 @@ impl ExperimentOptions {
 }
 
 /// A store, with its folder if that is temporary.
-type OpenedStore = (Arc<dyn Store>, Option<tempfile::TempDir>);
+type OpenedStore = (Arc<dyn Store>, Option<TempDir>);
 
 /// How much of the runs a report needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -305,12 +327,38 @@ pub(crate) enum Detail {
 }
 
 impl Answer {
+    /// Ends an experiment whose report is written. Until then, a repeated command resumes it, and has nothing left to run.
+    pub(crate) fn finish(&mut self) -> Result<(), CommandError> {
+        if self.end != SeriesEnd::Stopped {
+            let toolset = &self.setup.toolset;
+            toolset.runtime.block_on(Series::finish(&mut self.stored, &toolset.stop))?;
+        }
+        Ok(())
+    }
+
+    /// Reports runs that ended with an error. Returns whether there are too many for a conclusion.
+    pub(crate) fn report_errors(&self) -> Result<bool, CommandError> {
+        let mut is_undecidable = false;
+        for arm in &self.report.arms {
+            let Some(errors) = ArmErrors::find(&arm.name, &self.report.trials) else { continue };
+            if errors.is_undecidable() {
+                is_undecidable = true;
+                let error = CommandError::failure(format!("cannot decide: {errors}"));
+                error
+                    .with_hint("errors say nothing about the answers: fix the cause, and run it again")
+                    .print_problem()?;
+            } else {
+                ui::warning(&format!("{errors}; these runs are left out"))?;
+            }
+        }
+        Ok(is_undecidable)
+    }
+
     /// Reports how far an interrupted experiment is, and how to resume it.
     pub(crate) fn report_stopped(&self) -> CommandResult {
-        let planned = self.report.arms.len() * self.report.cases.len() * self.report.repeats as usize;
         let done = self.report.trials.len();
-        let rest = if self.is_stored { "; repeat the command to resume" } else { "" };
-        ui::status(&format!("stopped after {done} of {planned} runs{rest}"))?;
+        let rest = if self.temporary.is_none() { "; repeat the command to resume" } else { "" };
+        ui::status(&format!("stopped after {done} of {} runs{rest}", self.report.planned()))?;
         Ok(Outcome::Interrupted)
     }
 }
@@ -323,8 +371,32 @@ fn report_resumed(stored: StoredTrials) -> StoredTrials {
     stored
 }
 
+/// Finds an experiment by its id, by the start of it, or as `latest`.
+pub(crate) async fn find_experiment(store: &dyn Store, text: &str) -> Result<store::SessionId, StoreError> {
+    if text == "latest" {
+        return latest(store).await;
+    }
+    let unusable = |message: String, hint: String| StoreError::Unusable { message, hint: Some(hint) };
+    match store::find(store, text).await {
+        Err(StoreError::NotFound { text, .. }) => {
+            let recent = store.list(RECENT_SESSIONS).await?;
+            let ids = recent.iter().filter(|summary| summary.is_experiment()).map(|summary| summary.id.as_str());
+            let hint = match nearest(&text, ids) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`patter experiments` lists them".to_owned(),
+            };
+            Err(unusable(format!("there is no experiment `{text}`"), hint))
+        }
+        Err(error @ StoreError::Ambiguous { .. }) => {
+            let hint = error.hint().unwrap_or_default();
+            Err(unusable(format!("several experiment ids start with `{text}`"), hint))
+        }
+        found => found,
+    }
+}
+
 /// Returns the last experiment that was interrupted, or else the last.
-pub(crate) async fn latest(store: &dyn Store) -> Result<store::SessionId, StoreError> {
+async fn latest(store: &dyn Store) -> Result<store::SessionId, StoreError> {
     let mut experiments = store.list(RECENT_SESSIONS).await?;
     experiments.retain(store::SessionSummary::is_experiment);
     let open = experiments.iter().position(|summary| summary.state == SessionState::Running).unwrap_or(0);

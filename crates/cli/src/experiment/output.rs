@@ -1,6 +1,6 @@
 //! Writing and reading reports.
 
-use super::Detail;
+use super::{Detail, find_experiment};
 use crate::error::{CommandError, ErrorFormat};
 use crate::file::{Existing, Input, unreadable, unwritable, write_atomically};
 use crate::format::{FormatOption, OutputFormat};
@@ -8,7 +8,7 @@ use crate::ui;
 use clap::{Args, ValueEnum};
 use patter::experiment::{Report, StoredTrials, junit, summarize};
 use patter::report::html;
-use patter::store::{self, Store};
+use patter::store::Store;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
@@ -123,13 +123,21 @@ pub(crate) fn document(report: &Report) -> Json {
 pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> Result<Report, CommandError> {
     if Path::new(named).is_file() {
         let bytes = std::fs::read(named).map_err(|error| unreadable(&Input::Path(named.into()), &error))?;
-        return serde_json::from_slice(&bytes).map_err(|error| {
+        let read = || {
+            let mut document: Json = serde_json::from_slice(&bytes)?;
+            // Its own comparison is not needed, and other versions may describe it in another way.
+            if let Json::Object(fields) = &mut document {
+                fields.remove("comparison");
+            }
+            serde_json::from_value(document)
+        };
+        return read().map_err(|error: serde_json::Error| {
             let error = CommandError::failure(format!("`{named}` is not a report: {error}"));
             error.with_hint("write reports with --save-baseline or --format json")
         });
     }
     let report = runtime.block_on(async {
-        let id = store::find(store, named).await?;
+        let id = find_experiment(store, named).await?;
         StoredTrials::read(store, &id).await
     })?;
     Ok(report)

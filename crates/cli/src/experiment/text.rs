@@ -3,9 +3,10 @@
 use super::plot::plot;
 use crate::ui::style::{BAD, BOLD, DIM, GOOD, PLAIN};
 use crate::ui::{escape, short, truncate};
-use patter::experiment::{ArmSummary, Report, Trial, summarize};
+use patter::experiment::{ArmSummary, Completion, Report, Trial, TrialOutcome, summarize};
 use patter::provider::price::Cost;
 use patter::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The maximum number of cases to show; with more cases, only those that failed are shown.
@@ -15,13 +16,16 @@ const NAME_WIDTH: usize = 30;
 
 /// Returns the report of one arm: a line for each case, a summary, and the gates.
 pub(crate) fn eval_text(report: &Report) -> String {
-    let mut text = String::new();
+    let mut text = banner(report);
     let width = report.cases.iter().map(|case| case.id.chars().count()).max().unwrap_or(0).min(NAME_WIDTH);
-    let of_case = |id: &str| report.trials.iter().filter(|trial| trial.case == id).collect::<Vec<_>>();
+    let mut of_case: HashMap<&str, Vec<&Trial>> = HashMap::new();
+    for trial in &report.trials {
+        of_case.entry(&trial.case).or_default().push(trial);
+    }
     let mut shown = 0;
     let mut hidden = 0;
     for case in &report.cases {
-        let mut trials = of_case(&case.id);
+        let mut trials = of_case.remove(case.id.as_str()).unwrap_or_default();
         trials.sort_by_key(|trial| trial.repeat);
         let failed = trials.iter().find(|trial| !trial.passed);
         if shown >= MAX_CASES || (report.cases.len() > MAX_CASES && failed.is_none()) {
@@ -39,7 +43,11 @@ pub(crate) fn eval_text(report: &Report) -> String {
     }
     let _ = writeln!(text, "\n{}", summary_text(&summarize(&report.trials)));
     for gate in &report.gates {
-        let (style, word) = if gate.passed { (GOOD, "passed") } else { (BAD, "failed") };
+        let (style, word) = match (gate.passed, gate.undecided) {
+            (true, _) => (GOOD, "passed"),
+            (false, true) => (BAD, "undecided"),
+            (false, false) => (BAD, "failed"),
+        };
         let _ = writeln!(text, "gate {} {style}{word}{style:#}: {}", gate.gate, gate.why);
     }
     text
@@ -47,7 +55,7 @@ pub(crate) fn eval_text(report: &Report) -> String {
 
 /// Returns the summary of each arm, and how they compare.
 pub(crate) fn ab_text(report: &Report) -> String {
-    let mut text = String::new();
+    let mut text = banner(report);
     let width = report.arms.iter().map(|arm| arm.name.chars().count()).max().unwrap_or(0).min(NAME_WIDTH);
     for arm in &report.arms {
         let summed = summarize(report.arm_trials(&arm.name));
@@ -61,6 +69,16 @@ pub(crate) fn ab_text(report: &Report) -> String {
         let _ = writeln!(text, "{:width$}  {}", "", summary_text(&summed).replace('\n', &format!("\n{:width$}  ", "")));
     }
     text + &report.comparison.as_ref().map(comparison_text).unwrap_or_default()
+}
+
+/// Returns a line that marks the report of an experiment that is not complete.
+fn banner(report: &Report) -> String {
+    let runs = format!("{} of {} runs", report.trials.len(), report.planned());
+    match report.completion {
+        Completion::Complete => String::new(),
+        Completion::StoppedEarly => format!("stopped early, after {runs}: the result is clear\n\n"),
+        Completion::Interrupted => format!("{BAD}interrupted{BAD:#} after {runs}: these results are provisional\n\n"),
+    }
 }
 
 /// Returns how arms compare: for each a table of metrics with plots, and the verdict.
@@ -100,7 +118,10 @@ fn row(contrast: &Contrast) -> [String; 4] {
                 format_change(contrast, high)
             )
         });
-        format!("{}{interval}", format_change(contrast, effect.value))
+        let is_inconclusive = effect.interval.is_none() && contrast.verdict.conclusion == Conclusion::Unclear;
+        let caution =
+            if is_inconclusive && contrast.counts.same < contrast.counts.cases { " (too few cases)" } else { "" };
+        format!("{}{interval}{caution}", format_change(contrast, effect.value))
     });
     let p = contrast.test.map_or_else(String::new, |test| match test.adjusted {
         p if p < 0.001 => "p < 0.001".to_owned(),
@@ -148,8 +169,20 @@ fn summary_text(summed: &ArmSummary) -> String {
     let interval = summed
         .pass_interval
         .map_or_else(String::new, |Interval { low, high }| format!(" (95% CI {}–{}%)", percent(low), percent(high)));
-    let failed = if summed.failed > 0 { format!(", {} without an answer", summed.failed) } else { String::new() };
-    let mut text = format!("passed {} of {}, {rate}{interval}{failed}", summed.passed, summed.runs);
+    let errors = match summed.errors {
+        0 => String::new(),
+        1 => ", 1 error".to_owned(),
+        errors => format!(", {errors} errors"),
+    };
+    let unanswered = match summed.unanswered {
+        0 => String::new(),
+        unanswered => format!(", {unanswered} without an answer"),
+    };
+    let passed = match summed.decided() {
+        0 if summed.errors > 0 => "no result".to_owned(),
+        decided => format!("passed {} of {decided}, {rate}{interval}", summed.passed),
+    };
+    let mut text = format!("{passed}{unanswered}{errors}");
     if let Some((p50, p95)) = summed.latency_p50_ms.zip(summed.latency_p95_ms) {
         let mean = |sum| summed.mean(sum).map(digits).unwrap_or_default();
         let cost = summed.cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string());
@@ -167,7 +200,7 @@ fn summary_text(summed: &ArmSummary) -> String {
 fn mark(trial: &Trial) -> String {
     match (trial.passed, &trial.failure) {
         (true, _) => format!("{GOOD}✓{GOOD:#}"),
-        (false, None) => format!("{BAD}✗{BAD:#}"),
-        (false, Some(_)) => format!("{BAD}!{BAD:#}"),
+        (false, None) if trial.outcome() != TrialOutcome::Error => format!("{BAD}✗{BAD:#}"),
+        (false, _) => format!("{BAD}!{BAD:#}"),
     }
 }

@@ -67,7 +67,7 @@ fn exit_codes_and_gates() {
 }
 
 #[test]
-fn a_failed_run_does_not_pass() {
+fn errors_are_not_quality() {
     let folder = project();
     folder.write("fails.json", json!([{"error": {"message": "out of order"}}]).to_string());
     let printed = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--model", "scripted/fails.json"]);
@@ -75,7 +75,52 @@ fn a_failed_run_does_not_pass() {
         printed.starts_with("exit 1\n") && printed.contains("ann  !  ") && printed.contains("out of order"),
         "{printed}"
     );
+    assert!(printed.contains("no result, 3 errors\ngate pass>=1 undecided: pass is unknown"), "{printed}");
+    let named = "error: cannot decide: all 3 runs of `agent` ended with an error: out of order";
+    assert!(printed.contains(named), "{printed}");
+    // An arm that only fails is neither worse nor better.
+    let arms = ["--arm", "base", "--arm", "broken=model:scripted/fails.json"];
+    let printed = folder.run(&[&["ab", "a.gram", "-c", "good.jsonl"], &arms[..]].concat());
+    let expected = "cannot compare `broken` with `base`: all 3 runs of `broken` ended with an error: out of order\n";
+    assert!(printed.starts_with("exit 1\n") && printed.contains(expected), "{printed}");
+    assert!(
+        !printed.contains("correct") && printed.contains("error: cannot decide: all 3 runs of `broken`"),
+        "{printed}"
+    );
+    // A run that does not end within its limits is the agent's.
+    let printed = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--max-turns", "1"]);
     assert!(printed.contains("passed 0 of 3, 0.0%") && printed.contains(", 3 without an answer\n"), "{printed}");
+    assert!(!printed.contains("cannot decide"), "{printed}");
+}
+
+#[test]
+fn a_judge_that_fails_does_not_blame_the_agent() {
+    let folder = project();
+    folder.write(
+        "judge.gram",
+        "[judge:Agent { instruction: \"Judge.\", model: \"scripted/verdict.json\", returns: \"Verdict\" }]\n\
+         [Verdict:Object | (passed::Bool), (why::Text)]\n",
+    );
+    folder.write("verdict.json", json!([{"error": {"message": "HTTP 400: no such model"}}]).to_string());
+    let case = |id: &str, check: Json| json!({"id": id, "input": "Hello! My name is Ann.", "checks": [check]});
+    let judged = |id| case(id, json!({"judge": {"agent": "judge.gram", "criteria": "Be kind"}}));
+    folder.write("cases.jsonl", [judged("one"), judged("two")].map(|case| case.to_string()).join("\n"));
+    let printed = folder.run(&["eval", "a.gram", "-c", "cases.jsonl", "--gate", "pass>=0.5"]);
+    let why = "the judge `judge.gram` failed: HTTP 400: no such model";
+    assert!(printed.contains(&format!("one  !  {why}\n")) && printed.contains("no result, 2 errors"), "{printed}");
+    let named = format!("error: cannot decide: all 2 runs of `agent` ended with an error: {why}");
+    assert!(printed.starts_with("exit 1\n") && printed.contains(&named), "{printed}");
+    // The same for a program that cannot be started. One that exits with another code decides.
+    let checks = [json!({"command": ["./none"]}), json!({"command": ["sh", "-c", "kill -9 $$"]})];
+    let cases: Vec<_> = checks.into_iter().enumerate().map(|(id, check)| case(&id.to_string(), check)).collect();
+    let cases: Vec<_> = cases.iter().map(Json::to_string).collect();
+    folder.write("programs.jsonl", cases.join("\n"));
+    let printed = folder.run(&["eval", "a.gram", "-c", "programs.jsonl"]);
+    assert!(printed.contains("no result, 2 errors") && printed.contains("cannot start `./none`"), "{printed}");
+    let failing = case("3", json!({"command": ["sh", "-c", "exit 3"]}));
+    folder.write("failing.jsonl", failing.to_string());
+    let printed = folder.run(&["eval", "a.gram", "-c", "failing.jsonl"]);
+    assert!(printed.contains("passed 0 of 1, 0.0%") && !printed.contains("cannot decide"), "{printed}");
 }
 
 #[test]

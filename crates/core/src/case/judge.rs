@@ -36,6 +36,10 @@ pub struct CheckResult {
     pub check: String,
     /// Whether the check passed.
     pub passed: bool,
+    /// Whether the check could not be made, because a judge or a program failed. It says nothing about the answer then, and
+    /// has not passed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error: bool,
     /// Why it passed or failed.
     pub why: String,
 }
@@ -67,7 +71,7 @@ impl Check {
             }
             _ => self.judge_observation(observed)?,
         };
-        Some(CheckResult { check: self.to_string(), passed, why })
+        Some(CheckResult { check: self.to_string(), passed, error: false, why })
     }
 
     fn judge_observation(&self, observed: &Observation<'_>) -> Option<Judgement> {

@@ -1,15 +1,18 @@
 //! Comparing arms: translates trials into the measurements that the statistics compare.
 
-use super::report::Report;
-use super::trial::Trial;
+use super::error::ArmErrors;
+use super::trial::{Trial, TrialOutcome};
 use crate::provider::price::Cost;
 use crate::stats::{
-    self, CompareError, CompareOptions, Comparison, Conclusion, Direction, Experiment, Metric, MetricKind, Relevance,
-    Stopping, compare,
+    self, CompareError, CompareOptions, Comparison, Conclusion, Contrast, Direction, Experiment, Metric, MetricKind,
+    Relevance, compare,
 };
 use std::collections::HashMap;
 
 /// Compares the first arm with each other arm: pass rate, latency, tokens, cost, turns and tool calls.
+///
+/// With [`Stopping::Anytime`](stats::Stopping::Anytime), the trials must be those of [`leading_blocks`](super::leading_blocks).
+/// An arm with too many errors is not compared; the verdicts say why.
 ///
 /// ```
 /// use patter_core::experiment::{Trial, compare_arms};
@@ -25,27 +28,44 @@ use std::collections::HashMap;
 /// let comparison = compare_arms(&["a".to_owned(), "b".to_owned()], &trials, &CompareOptions::default()).unwrap();
 /// assert!(comparison.summaries[0].text.starts_with("`b` is more correct by "));
 /// ```
-pub fn compare_arms(arms: &[String], trials: &[Trial], options: &CompareOptions) -> Result<Comparison, CompareError> {
-    let numbers = number_cases(arms, trials, options.stopping);
+pub fn compare_arms<'t>(
+    arms: &[String],
+    trials: impl IntoIterator<Item = &'t Trial>,
+    options: &CompareOptions,
+) -> Result<Comparison, CompareError> {
+    let trials: Vec<&Trial> = trials.into_iter().collect();
+    let errors: Vec<_> = arms.iter().map(|arm| ArmErrors::find(arm, trials.iter().copied())).collect();
+    let undecidable = |arm: usize| errors.get(arm).and_then(Option::as_ref).filter(|errors| errors.is_undecidable());
+    let indices: HashMap<&str, usize> = arms.iter().map(String::as_str).zip(0..).collect();
+    let arm_index = |trial: &Trial| indices.get(trial.arm.as_str()).copied();
+    let numbers = number_cases(&trials);
     // The pass rate is always compared; other metrics only if some trial has a value above zero.
     let has_any = |value: &Value| trials.iter().any(|trial| value(trial).is_some_and(|value| value > 0.0));
-    let compared = metrics(options.stopping).into_iter().enumerate();
+    let compared = metrics().into_iter().enumerate();
     let compared = compared.filter(|(index, (_, value))| *index == 0 || has_any(value));
     let (metrics, values): (Vec<_>, Vec<_>) = compared.map(|(_, metric)| metric).unzip();
     let measured = trials.iter().filter_map(|trial| {
-        let arm = arms.iter().position(|arm| *arm == trial.arm)?;
+        let arm = arm_index(trial).filter(|&arm| undecidable(arm).is_none())?;
         let case = *numbers.get(trial.case.as_str())?;
-        // The measurements of a failed run are unknown.
-        let value = |value: &Value| if trial.failure.is_some() { None } else { value(trial) };
         Some(stats::TrialValues {
             arm,
             case,
             repeat: trial.repeat as usize,
-            values: values.iter().map(value).collect(),
+            values: values.iter().map(|value| value(trial)).collect(),
         })
     });
     let experiment = Experiment { arms: arms.to_vec(), metrics, trials: measured.collect() };
-    compare(&experiment, options)
+    let mut comparison = compare(&experiment, options)?;
+    for summary in &mut comparison.summaries {
+        let own = indices.get(summary.arm.as_str()).and_then(|&arm| undecidable(arm));
+        let Some(errors) = undecidable(0).or(own) else { continue };
+        summary.text = format!("cannot compare `{}` with `{}`: {errors}", summary.arm, comparison.baseline);
+        for contrast in comparison.contrasts.iter_mut().filter(|contrast| contrast.arm == summary.arm) {
+            contrast.verdict.text = format!("{}: cannot decide: {errors}", contrast.metric.name);
+            contrast.verdict.notes.clear();
+        }
+    }
+    Ok(comparison)
 }
 
 /// Returns whether the experiment can stop: each arm is known to be more or less correct than the baseline, or not to
@@ -59,52 +79,52 @@ pub fn is_conclusive(comparison: &Comparison) -> bool {
         })
 }
 
-/// Compares a report with an earlier one on the cases they share. Both have one arm.
-pub fn compare_reports(before: &Report, after: &Report, options: &CompareOptions) -> Result<Comparison, CompareError> {
-    let arms = ["before".to_owned(), "now".to_owned()];
-    let has = |report: &Report, trial: &Trial| report.cases.iter().any(|case| case.id == trial.case);
-    let renamed = |trial: &Trial, arm: &str| Trial { arm: arm.to_owned(), ..trial.clone().without_details() };
-    let first = |report: &Report| report.arms.first().map(|arm| arm.name.clone()).unwrap_or_default();
-    let earlier = first(before);
-    let later = first(after);
-    let old = before.arm_trials(&earlier).filter(|trial| has(after, trial)).map(|trial| renamed(trial, "before"));
-    let new = after.arm_trials(&later).filter(|trial| has(before, trial)).map(|trial| renamed(trial, "now"));
-    compare_arms(&arms, &old.chain(new).collect::<Vec<_>>(), options)
+/// Returns the contrasts in which an arm is worse, by an amount that may matter.
+pub fn regressions(comparison: &Comparison) -> impl Iterator<Item = &Contrast> {
+    comparison.contrasts.iter().filter(|contrast| {
+        contrast.verdict.conclusion == Conclusion::Worse && contrast.verdict.relevance != Relevance::Negligible
+    })
 }
 
-/// Reads a measurement of a trial.
+/// Reads a measurement of a trial; `None` if it is unknown.
 type Value = fn(&Trial) -> Option<f64>;
 
-fn metrics(stopping: Stopping) -> [(Metric, Value); 6] {
+fn metrics() -> [(Metric, Value); 6] {
     let calls = Metric::new("tool calls", MetricKind::Difference, Direction::Less)
         .phrases("makes more tool calls", "makes fewer tool calls")
         .unit("calls")
         .margin(0.5);
-    // With interim looks, values that may be 0 are compared by differences from the start.
-    let steady = |metric: Metric| match stopping {
-        Stopping::Anytime => Metric { kind: MetricKind::Difference, ..metric },
-        Stopping::Fixed => metric,
-    };
     [
-        (Metric::pass_rate(), |trial| Some(f64::from(u8::from(trial.passed)))),
-        (steady(Metric::latency()), |trial| Some(trial.latency_ms as f64)),
-        (steady(Metric::tokens()), |trial| Some(trial.tokens() as f64)),
-        (steady(Metric::cost()), |trial| trial.cost.map(Cost::dollars)),
-        (steady(Metric::turns()), |trial| Some(f64::from(trial.model_calls))),
-        (calls, |trial| Some(trial.tools.len() as f64)),
+        (Metric::pass_rate(), passed),
+        (Metric::latency(), |trial| answered(trial).map(|trial| trial.latency_ms as f64)),
+        (Metric::tokens(), |trial| answered(trial).map(|trial| trial.tokens() as f64)),
+        (Metric::cost(), |trial| answered(trial).and_then(|trial| trial.cost.map(Cost::dollars))),
+        (Metric::turns(), |trial| answered(trial).map(|trial| f64::from(trial.model_calls))),
+        (calls, |trial| answered(trial).map(|trial| trial.tools.len() as f64)),
     ]
 }
 
-/// Numbers cases in the order of their first trials. With interim looks, only complete cases count.
-fn number_cases<'t>(arms: &[String], trials: &'t [Trial], stopping: Stopping) -> HashMap<&'t str, usize> {
-    let mut cases: HashMap<&str, (u64, usize)> = HashMap::new();
-    for trial in trials {
-        let case = cases.entry(&trial.case).or_insert((trial.order, 0));
-        *case = (case.0.min(trial.order), case.1 + 1);
+fn passed(trial: &Trial) -> Option<f64> {
+    match trial.outcome() {
+        TrialOutcome::Passed => Some(1.0),
+        TrialOutcome::NotPassed => Some(0.0),
+        TrialOutcome::Error => None,
     }
-    let repeats = trials.iter().map(|trial| trial.repeat as usize + 1).max().unwrap_or(1);
-    let is_complete = |count: usize| stopping == Stopping::Fixed || count == repeats * arms.len();
-    let mut order: Vec<_> = cases.into_iter().filter(|(_, (_, count))| is_complete(*count)).collect();
-    order.sort_unstable_by_key(|(case, (first, _))| (*first, *case));
-    order.into_iter().enumerate().map(|(number, (case, _))| (case, number)).collect()
+}
+
+/// Returns the trial if there is an answer. What a run took until it failed is not what an answer takes.
+fn answered(trial: &Trial) -> Option<&Trial> {
+    trial.failure.is_none().then_some(trial)
+}
+
+/// Numbers cases in the order of their first trials.
+fn number_cases<'t>(trials: &[&'t Trial]) -> HashMap<&'t str, usize> {
+    let mut cases: HashMap<&str, u64> = HashMap::new();
+    for trial in trials {
+        let first = cases.entry(&trial.case).or_insert(trial.order);
+        *first = trial.order.min(*first);
+    }
+    let mut order: Vec<_> = cases.into_iter().collect();
+    order.sort_unstable_by_key(|(case, first)| (*first, *case));
+    order.into_iter().zip(0..).map(|((case, _), number)| (case, number)).collect()
 }

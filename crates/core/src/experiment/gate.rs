@@ -1,8 +1,9 @@
 //! Gates: thresholds that the trials of an arm must meet, such as `pass>=0.95`.
 
-use super::summary::{ArmSummary, summarize};
-use super::trial::Trial;
+use super::summary::{ArmSummary, case_counts, mean_rate, summarize};
+use super::trial::{Trial, TrialOutcome};
 use crate::provider::price::Cost;
+use crate::text::parse_duration;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +17,9 @@ use thiserror::Error;
 /// assert_eq!(gate.to_string(), "pass>=0.95");
 /// assert!(!gate.judge(&[Trial { passed: false, ..Trial::default() }]).passed);
 /// assert_eq!("speed>=1".parse::<Gate>().unwrap_err().to_string(), "unknown metric `speed`");
+/// let error = "pass>=95".parse::<Gate>().unwrap_err();
+/// assert_eq!(error.to_string(), "`95` is not a pass rate, which is from 0 to 1");
+/// assert_eq!(error.hint(), "write `95%`, or `0.95`");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gate {
@@ -26,14 +30,22 @@ pub struct Gate {
 
 /// The metric of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GateMetric {
+pub enum GateMetric {
+    /// The pass rate.
     Pass,
+    /// The median latency in milliseconds.
     LatencyP50,
+    /// The 95th percentile of the latency in milliseconds.
     LatencyP95,
+    /// The mean cost of a run in dollars.
     Cost,
+    /// The cost of all runs in dollars.
     TotalCost,
+    /// The mean number of tokens of a run.
     Tokens,
+    /// The mean number of model calls of a run.
     Turns,
+    /// The mean number of tool calls of a run.
     ToolCalls,
 }
 
@@ -57,6 +69,9 @@ pub struct GateResult {
     pub gate: String,
     /// Whether the gate passed.
     pub passed: bool,
+    /// Whether errors left it open if the gate passes. It has not passed then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undecided: bool,
     /// The value found, if known.
     pub found: Option<f64>,
     /// The value found, in words.
@@ -75,6 +90,14 @@ pub enum GateError {
     /// The limit is not a number.
     #[error("`{0}` is not a number")]
     Limit(String),
+    /// The limit is not a possible value of the metric.
+    #[error("`{limit}` is not {}", metric.expected())]
+    Range {
+        /// The metric.
+        metric: GateMetric,
+        /// The limit.
+        limit: String,
+    },
 }
 
 impl GateError {
@@ -84,6 +107,16 @@ impl GateError {
             GateError::Form(_) | GateError::Limit(_) => {
                 "write a metric, `>=` or `<=`, and a number, such as `pass>=0.95` or `latency_p95<=2000`".to_owned()
             }
+            GateError::Range { metric: GateMetric::Pass, limit } => match limit.parse::<f64>() {
+                Ok(percent) if (1.0..=100.0).contains(&percent) => {
+                    format!("write `{limit}%`, or `{}`", percent / 100.0)
+                }
+                _ => "write a share, as in `pass>=95%` or `pass>=0.95`".to_owned(),
+            },
+            GateError::Range { metric: GateMetric::LatencyP50 | GateMetric::LatencyP95, .. } => {
+                "write a time, as in `latency_p95<=2s`, or a number of milliseconds".to_owned()
+            }
+            GateError::Range { metric, .. } => format!("write a number, as in `{}<=10`", metric.name()),
             GateError::Metric(_) => {
                 let names: Vec<_> = GateMetric::ALL.iter().map(|metric| metric.name()).collect();
                 format!("available metrics: {}", names.join(", "))
@@ -97,15 +130,43 @@ impl Gate {
     pub const ALL_PASS: Self = Self { metric: GateMetric::Pass, bound: Bound::AtLeast, limit: 1.0 };
 
     /// Checks the trials of an arm. A gate on an unknown value does not pass.
+    ///
+    /// Trials that ended with an error neither passed nor failed. A gate on the pass rate is decided only if it would be the
+    /// same however they had ended.
     pub fn judge(&self, trials: &[Trial]) -> GateResult {
-        let found = self.metric.value(&summarize(trials));
-        let passed = found.is_some_and(|found| match self.bound {
+        let summary = summarize(trials);
+        let found = self.metric.value(&summary);
+        let is_met = |found: Option<f64>| found.is_some_and(|found| self.allows(found));
+        let (passed, undecided) = match self.metric {
+            GateMetric::Pass if summary.errors > 0 => {
+                let trials: Vec<_> = trials.iter().collect();
+                let if_errors = |outcome| is_met(mean_rate(&case_counts(&trials, Some(outcome))));
+                let ends = [TrialOutcome::Passed, TrialOutcome::NotPassed].map(if_errors);
+                (ends == [true; 2], ends.contains(&true) && ends.contains(&false))
+            }
+            _ => (is_met(found), false),
+        };
+        let name = self.metric.name();
+        let value = |found: f64| {
+            // A rounded value must not seem to be on the other side of the limit.
+            let rounded = round(found);
+            if self.allows(rounded) == self.allows(found) { rounded } else { found }
+        };
+        let mut why = found.map_or_else(|| format!("{name} is unknown"), |found| format!("{name} is {}", value(found)));
+        if self.metric == GateMetric::Pass && summary.errors > 0 {
+            why.push_str(&match summary.decided() {
+                0 => ", because all runs ended with an error".to_owned(),
+                _ => format!(" without the {} of {} runs that ended with an error", summary.errors, summary.runs),
+            });
+        }
+        GateResult { gate: self.to_string(), passed, undecided, found, why }
+    }
+
+    fn allows(&self, found: f64) -> bool {
+        match self.bound {
             Bound::AtLeast => found >= self.limit,
             Bound::AtMost => found <= self.limit,
-        });
-        let name = self.metric.name();
-        let why = found.map_or_else(|| format!("{name} is unknown"), |found| format!("{name} is {}", round(found)));
-        GateResult { gate: self.to_string(), passed, found, why }
+        }
     }
 }
 
@@ -121,7 +182,8 @@ impl GateMetric {
         Self::ToolCalls,
     ];
 
-    const fn name(self) -> &'static str {
+    /// Returns the name.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::LatencyP50 => "latency_p50",
@@ -134,12 +196,45 @@ impl GateMetric {
         }
     }
 
+    /// Describes the possible limits.
+    const fn expected(self) -> &'static str {
+        match self {
+            Self::Pass => "a pass rate, which is from 0 to 1",
+            Self::LatencyP50 | Self::LatencyP95 => "a latency",
+            Self::Cost | Self::TotalCost => "a cost",
+            Self::Tokens | Self::Turns | Self::ToolCalls => "a number of these",
+        }
+    }
+
+    /// Reads a limit in the unit of the metric.
+    fn parse_limit(self, text: &str) -> Result<f64, GateError> {
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        let unreadable = || GateError::Limit(text.to_owned());
+        let wrong = || GateError::Range { metric: self, limit: text.to_owned() };
+        let limit = match self {
+            // The parser rounds once, so that 81.3% is the same number as 0.813.
+            Self::Pass => match text.strip_suffix('%') {
+                Some(percent) => number(&format!("{}e-2", percent.trim())).ok_or_else(unreadable)?,
+                None => number(text).ok_or_else(unreadable)?,
+            },
+            _ if text.ends_with('%') => return Err(wrong()),
+            Self::LatencyP50 | Self::LatencyP95 => match number(text) {
+                Some(ms) => ms,
+                None => parse_duration(text).map(|time| time.as_secs_f64() * 1e3).ok_or_else(unreadable)?,
+            },
+            Self::Cost | Self::TotalCost => number(text.trim_start_matches('$')).ok_or_else(unreadable)?,
+            Self::Tokens | Self::Turns | Self::ToolCalls => number(text).ok_or_else(unreadable)?,
+        };
+        let is_possible = limit >= 0.0 && !(self == Self::Pass && limit > 1.0);
+        if is_possible { Ok(limit) } else { Err(wrong()) }
+    }
+
     fn value(self, summary: &ArmSummary) -> Option<f64> {
         match self {
             Self::Pass => summary.pass_rate,
             Self::LatencyP50 => summary.latency_p50_ms.map(|ms| ms as f64),
             Self::LatencyP95 => summary.latency_p95_ms.map(|ms| ms as f64),
-            Self::Cost => summary.cost.map(|cost| cost.dollars() / summary.runs.max(1) as f64),
+            Self::Cost => summary.mean_cost(),
             Self::TotalCost => summary.cost.map(Cost::dollars),
             Self::Tokens => summary.mean(summary.tokens),
             Self::Turns => summary.mean(summary.model_calls),
@@ -159,13 +254,7 @@ impl FromStr for Gate {
         let limit = limit.trim();
         let metric = GateMetric::ALL.into_iter().find(|metric| metric.name() == name);
         let metric = metric.ok_or_else(|| GateError::Metric(name.to_owned()))?;
-        let (digits, unit) = match limit.strip_suffix('%') {
-            Some(digits) => (digits.trim(), 100.0),
-            None => (limit.trim_start_matches('$'), 1.0),
-        };
-        let number = digits.parse().ok().filter(|number: &f64| number.is_finite());
-        let number = number.ok_or_else(|| GateError::Limit(limit.to_owned()))?;
-        Ok(Self { metric, bound, limit: number / unit })
+        Ok(Self { metric, bound, limit: metric.parse_limit(limit)? })
     }
 }
 

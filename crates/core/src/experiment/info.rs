@@ -1,5 +1,6 @@
 //! What an experiment is about: its kind, arms, cases and judges.
 
+use crate::run::Limits;
 use serde::{Deserialize, Serialize};
 
 /// The kind of an experiment.
@@ -36,6 +37,13 @@ pub struct ArmInfo {
     pub bindings_hash: String,
     /// The model.
     pub model: String,
+    /// The limits of a run.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The hash of what else decides what the arm does: the agents that it calls, rules and approvals, the contents of
+    /// scripts and recordings.
+    #[serde(default)]
+    pub setup_hash: String,
     /// The file of the agent.
     pub file: String,
     /// How the arm was specified.
@@ -43,11 +51,11 @@ pub struct ArmInfo {
     pub description: String,
 }
 
-/// A description of a case, without its checks.
+/// A description of a case. Of its checks, it has only the hash.
 ///
 /// ```
 /// use patter_core::experiment::CaseInfo;
-/// let json = r#"{"id": "greets", "turns": ["Hello!"], "tags": []}"#;
+/// let json = r#"{"id": "greets", "turns": ["Hello!"], "tags": [], "hash": "5b7e"}"#;
 /// assert_eq!(serde_json::from_str::<CaseInfo>(json).unwrap().id, "greets");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -58,6 +66,10 @@ pub struct CaseInfo {
     pub turns: Vec<String>,
     /// The tags of the case.
     pub tags: Vec<String>,
+    /// The hash of the messages, the checks, and the judges and scripts that the checks use. Empty in reports of versions
+    /// that did not record it.
+    #[serde(default)]
+    pub hash: String,
 }
 
 /// A description of an agent that judges answers.
@@ -76,6 +88,9 @@ pub struct JudgeInfo {
     pub agent_hash: String,
     /// The model.
     pub model: String,
+    /// The hash of what else decides what the judge does: its tools, the agents that it calls, and the contents of scripts.
+    #[serde(default)]
+    pub setup_hash: String,
     /// The instruction of the agent.
     pub instruction: String,
 }

@@ -1,7 +1,8 @@
 //! Reports as JUnit XML, for continuous integration.
 
 use super::report::Report;
-use super::trial::Trial;
+use super::trial::{Trial, TrialOutcome};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Renders a report as JUnit XML: a suite for each arm, and a test for each trial.
@@ -15,10 +16,10 @@ pub fn junit(report: &Report) -> String {
     let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let counts = counts(&report.trials.iter().collect::<Vec<_>>());
     let _ = writeln!(xml, "<testsuites name=\"{}\" {counts}>", escape(&report.title));
+    let positions: HashMap<&str, usize> = report.cases.iter().map(|case| case.id.as_str()).zip(0..).collect();
     for arm in &report.arms {
         let mut trials: Vec<_> = report.arm_trials(&arm.name).collect();
-        let position = |trial: &Trial| report.cases.iter().position(|case| case.id == trial.case);
-        trials.sort_by_cached_key(|trial| (position(trial), trial.repeat));
+        trials.sort_by_key(|trial| (positions.get(trial.case.as_str()), trial.repeat));
         let _ = writeln!(xml, "  <testsuite name=\"{}\" {}>", escape(&arm.name), self::counts(&trials));
         let _ = writeln!(xml, "    <properties>");
         for (name, value) in [("agent", &arm.agent), ("model", &arm.model), ("bindings", &arm.bindings_hash)] {
@@ -45,8 +46,9 @@ fn test(xml: &mut String, agent: &str, trial: &Trial, repeats: u32) {
     }
     xml.push_str(">\n");
     let why = escape(trial.failure_reason().unwrap_or_default());
-    if let Some(failure) = &trial.failure {
-        let _ = writeln!(xml, "      <error type=\"{}\" message=\"{why}\"/>", failure.kind.name());
+    if is_error(trial) {
+        let kind = trial.failure.as_ref().map_or("check", |failure| failure.kind.name());
+        let _ = writeln!(xml, "      <error type=\"{kind}\" message=\"{why}\"/>");
     } else {
         let failed: Vec<_> = trial.judged.iter().filter(|judged| !judged.passed).collect();
         let lines: Vec<_> = failed.iter().map(|judged| format!("{}: {}", judged.check, judged.why)).collect();
@@ -58,10 +60,15 @@ fn test(xml: &mut String, agent: &str, trial: &Trial, repeats: u32) {
 }
 
 fn counts(trials: &[&Trial]) -> String {
-    let errors = trials.iter().filter(|trial| trial.failure.is_some()).count();
-    let failures = trials.iter().filter(|trial| !trial.passed && trial.failure.is_none()).count();
+    let errors = trials.iter().filter(|trial| is_error(trial)).count();
+    let failures = trials.iter().filter(|trial| !trial.passed && !is_error(trial)).count();
     let time = seconds(trials.iter().map(|trial| trial.latency_ms).sum());
     format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{time}\"", trials.len())
+}
+
+/// Returns whether there is no answer, or no verdict on it.
+fn is_error(trial: &Trial) -> bool {
+    trial.failure.is_some() || trial.outcome() == TrialOutcome::Error
 }
 
 fn seconds(milliseconds: u64) -> String {

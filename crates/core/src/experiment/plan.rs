@@ -1,6 +1,7 @@
 //! The plan of an experiment: its trials, and their order.
 
 use super::info::{ArmInfo, CaseInfo, JudgeInfo, ReportKind};
+use super::trial::Trial;
 use crate::stats::{Rng, Stopping};
 use crate::types::definition::hash;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,30 @@ impl BlockOrder {
     }
 }
 
+/// Returns the trials of the blocks that are complete, in the order in which they were drawn and up to the first block that
+/// is not. With [`BlockOrder::ByCase`], that is up to the first incomplete case.
+///
+/// Leaving out only the blocks that still run would be biased: if failures take longer, they are missing.
+///
+/// ```
+/// use patter_core::experiment::{BlockOrder, Trial, leading_blocks};
+/// let done = [0, 1, 2, 4, 5].map(|order| Trial { order, ..Trial::default() });
+/// let leading = leading_blocks(&done, 2, 1, BlockOrder::Mixed);
+/// assert_eq!(leading.len(), 2, "the second block is not complete, so the third has to wait");
+/// ```
+pub fn leading_blocks(trials: &[Trial], arms: usize, repeats: u32, blocks: BlockOrder) -> Vec<&Trial> {
+    let size = match blocks {
+        BlockOrder::Mixed => arms,
+        BlockOrder::ByCase => arms * repeats as usize,
+    };
+    let mut leading: Vec<_> = trials.iter().collect();
+    leading.sort_by_key(|trial| trial.order);
+    let gap = leading.iter().zip(0..).position(|(trial, order)| trial.order != order);
+    let done = gap.unwrap_or(leading.len());
+    leading.truncate(done - done.checked_rem(size).unwrap_or(0));
+    leading
+}
+
 impl Plan {
     /// Returns an empty plan.
     pub fn new(title: &str, kind: ReportKind) -> Self {
@@ -125,6 +150,11 @@ impl Plan {
         trials
     }
 
+    /// Returns the number of planned trials.
+    pub fn planned(&self) -> usize {
+        (self.arms.len() * self.cases.len()).saturating_mul(self.repeats as usize)
+    }
+
     /// Returns the hash of the plan.
     pub fn hash(&self) -> String {
         // The JSON of a plan contains no maps, so it is deterministic.
@@ -142,6 +172,8 @@ impl Plan {
                 ("the agent", ours.agent_hash == theirs.agent_hash && ours.agent == theirs.agent),
                 ("the tool bindings", ours.bindings_hash == theirs.bindings_hash),
                 ("the model", ours.model == theirs.model),
+                ("the limits", ours.limits == theirs.limits),
+                ("a rule, a script or a called agent", ours.setup_hash == theirs.setup_hash),
             ];
             if let Some((part, _)) = parts.into_iter().find(|(_, is_same)| !is_same) {
                 return Some(format!("{part} of the arm `{}` changed", ours.name));

@@ -3,7 +3,7 @@
 use crate::case::CheckResult;
 use crate::message::conversation::{Message, Usage};
 use crate::provider::price::Cost;
-use crate::run::{Invocation, InvocationResult, RunFailure};
+use crate::run::{FailureKind, Invocation, InvocationResult, RunFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -50,6 +50,17 @@ pub struct Trial {
     pub model_calls: u32,
 }
 
+/// What a trial says about its arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrialOutcome {
+    /// There was an answer, and all checks passed.
+    Passed,
+    /// A check failed, or the agent did not answer within its limits.
+    NotPassed,
+    /// A model, a judge or a program could not be used. That says nothing about the quality of the answer.
+    Error,
+}
+
 /// A tool call.
 ///
 /// ```
@@ -83,6 +94,38 @@ impl Trial {
         self
     }
 
+    /// Returns what the trial says about its arm.
+    ///
+    /// ```
+    /// use patter_core::experiment::{Trial, TrialOutcome};
+    /// use patter_core::run::{FailureKind, RunFailure};
+    /// let failed = |kind| {
+    ///     let failure = RunFailure { kind, message: String::new() };
+    ///     Trial { failure: Some(failure), ..Trial::default() }.outcome()
+    /// };
+    /// assert_eq!(failed(FailureKind::Deadline), TrialOutcome::NotPassed);
+    /// assert_eq!(failed(FailureKind::Model), TrialOutcome::Error);
+    /// ```
+    pub fn outcome(&self) -> TrialOutcome {
+        match &self.failure {
+            Some(failure) if is_infrastructure(failure.kind) => TrialOutcome::Error,
+            Some(_) => TrialOutcome::NotPassed,
+            None if self.passed => TrialOutcome::Passed,
+            // One failed check decides, whatever the others would have said.
+            None if self.judged.iter().any(|judged| judged.error)
+                && self.judged.iter().all(|judged| judged.passed || judged.error) =>
+            {
+                TrialOutcome::Error
+            }
+            None => TrialOutcome::NotPassed,
+        }
+    }
+
+    /// Returns the error of the infrastructure, if that is the outcome.
+    pub fn error(&self) -> Option<&str> {
+        if self.outcome() == TrialOutcome::Error { self.failure_reason() } else { None }
+    }
+
     /// Returns the number of tokens used.
     pub fn tokens(&self) -> u64 {
         self.usage.input_tokens.saturating_add(self.usage.output_tokens)
@@ -92,6 +135,18 @@ impl Trial {
     pub fn failure_reason(&self) -> Option<&str> {
         let failed_check = self.judged.iter().find(|judged| !judged.passed).map(|judged| judged.why.as_str());
         self.failure.as_ref().map(|failure| failure.message.as_str()).or(failed_check)
+    }
+}
+
+/// Returns whether a run failed because of something other than the agent. Its limits are part of the agent.
+const fn is_infrastructure(kind: FailureKind) -> bool {
+    match kind {
+        FailureKind::Configuration | FailureKind::Model | FailureKind::Store => true,
+        FailureKind::Answer
+        | FailureKind::ModelCalls
+        | FailureKind::ToolCalls
+        | FailureKind::Tokens
+        | FailureKind::Deadline => false,
     }
 }
 

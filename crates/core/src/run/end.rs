@@ -42,9 +42,9 @@ pub struct RunFailure {
 pub enum FailureKind {
     /// Something needed to call the model is missing, such as an API key.
     Configuration,
-    /// The model call failed, or the reply was empty.
+    /// The model call failed.
     Model,
-    /// The answer does not match the required schema.
+    /// The model returned no answer, or one that does not match the required schema.
     Answer,
     /// The limit of model calls was reached.
     ModelCalls,

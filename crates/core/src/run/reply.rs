@@ -148,7 +148,7 @@ impl Run {
         if reply.text.trim().is_empty() {
             // An empty reply is left out of the conversation: some providers reject it in later requests.
             let message = describe_empty_reply(&reply.finish);
-            return self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::Model, message }));
+            return self.end(RunOutcome::Failed(RunFailure { kind: FailureKind::Answer, message }));
         }
         if self.spec.returns.is_some() && reply.finish.cuts_off() {
             // Valid JSON proves nothing: `12` may be the start of `123`. Another attempt would be cut off too.

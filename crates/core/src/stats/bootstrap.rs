@@ -4,6 +4,8 @@ use super::distribution::{binomial_at_least, normal, normal_quantile, root, stud
 use super::{Interval, Rng};
 use serde::{Deserialize, Serialize};
 
+/// The minimum number of cases for an interval. With two, Student's interval is twelve standard errors wide on either side.
+const MIN_CASES: usize = 3;
 /// The minimum number of cases for the bootstrap. With fewer, it underestimates the tails.
 const MIN_BOOTSTRAP_CASES: usize = 10;
 /// The number of differing cases below which pass rates get the conservative interval.
@@ -28,8 +30,8 @@ pub enum IntervalMethod {
 
 /// Returns an interval for the population mean, from one value per case.
 ///
-/// There is none for fewer than two values or if all are equal, because the data contain no information about the
-/// variance. With two to nine values it is Student's. From ten on it is the BCa bootstrap, with the normal quantile `z`
+/// There is none for fewer than three values or if all are equal, because the data contain too little information about the
+/// variance. With three to nine values it is Student's. From ten on it is the BCa bootstrap, with the normal quantile `z`
 /// replaced by `t·√(n/(n−1))`: the bootstrap distribution is too narrow by that root, and does not account for `t`.
 ///
 /// No interval for a mean is exact for all distributions. In simulations, 95% intervals covered the true mean in 94 to 95%
@@ -53,7 +55,7 @@ pub fn mean_interval(
     let n = values.len() as f64;
     let mean = mean(values);
     let sd = deviation(values)?;
-    if sd == 0.0 {
+    if sd == 0.0 || values.len() < MIN_CASES {
         return None;
     }
     let t = student_quantile(1.0 - alpha / 2.0, n - 1.0);

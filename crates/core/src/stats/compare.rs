@@ -2,17 +2,22 @@
 
 use super::bootstrap::{conservative_interval, deviation, mean};
 use super::conclude::{VerdictContext, summary, verdict};
+use super::holm::strictest_level;
 use super::paired::{MetricPairs, SortedTrials};
 use super::plan::{Goal, VarianceComponents, cases_for_rate, cases_for_shift, detectable_rate, detectable_shift};
 use super::pool::{group_means, group_sums};
 use super::{
     Assumption, CompareError, CompareOptions, Comparison, Contrast, Direction, Estimate, Experiment, IntervalMethod,
     Metric, MetricKind, Pair, PairCounts, PairedOutcomes, PowerPlan, Rng, Sequential, Stopping, TestMethod, TestResult,
-    holm, mean_interval, sign_flip,
+    gatekeep, mean_interval, sign_flip,
 };
 use libm::{exp, log1p};
 
-/// Compares each arm with the baseline, metric by metric. The result is deterministic.
+/// The widest interval of a ratio that says anything: its upper bound is a hundred times the lower one.
+const MAX_RATIO_RANGE: f64 = 100.0;
+
+/// Compares each arm with the baseline, metric by metric. The first metric is the primary one, which is tested first: see
+/// [`gatekeep`]. The result is deterministic.
 ///
 /// The time is proportional to cases times resamples, for up to 2,000 cases. Beyond that, cases are first pooled into 2,000
 /// random groups, which changes neither the level of the tests nor the coverage of the intervals.
@@ -21,21 +26,21 @@ pub fn compare(experiment: &Experiment, options: &CompareOptions) -> Result<Comp
     let sorted = SortedTrials::new(experiment)?;
     let metrics = &experiment.metrics;
     let others = || experiment.arms.iter().enumerate().skip(1);
-    let family = others().len() * metrics.len();
-    let mut contrasts = Vec::with_capacity(family);
+    let arms = others().len();
+    let primary_level = options.alpha / arms.max(1) as f64;
+    let other_level = strictest_level(options.alpha, arms * metrics.len().saturating_sub(1));
+    let mut contrasts = Vec::with_capacity(arms * metrics.len());
     for (arm, name) in others() {
         for (column, metric) in metrics.iter().enumerate() {
             let draws = Draws { options, path: [arm as u64, column as u64] };
-            contrasts.push(contrast(name, metric, &sorted.pair(arm, column, metric), &draws, family));
+            let level = if column == 0 { primary_level } else { other_level };
+            contrasts.push(contrast(name, metric, &sorted.pair(arm, column), &draws, level));
         }
     }
-    let ps: Vec<f64> = contrasts.iter().filter_map(|contrast| contrast.test).map(|test| test.p).collect();
-    let tests = contrasts.iter_mut().filter_map(|contrast| contrast.test.as_mut());
-    for (test, adjusted) in tests.zip(holm(&ps)) {
-        test.adjusted = adjusted;
-    }
+    adjust(&mut contrasts, metrics.len());
     let baseline = experiment.arms.first().cloned().unwrap_or_default();
-    let context = VerdictContext { baseline: &baseline, options, family };
+    let tests = contrasts.iter().filter(|contrast| contrast.test.is_some()).count();
+    let context = VerdictContext { baseline: &baseline, options, tests };
     for contrast in &mut contrasts {
         contrast.verdict = verdict(contrast, context);
     }
@@ -43,6 +48,25 @@ pub fn compare(experiment: &Experiment, options: &CompareOptions) -> Result<Comp
     let summaries =
         others().zip(contrasts_by_arm).map(|((_, arm), contrasts)| summary(arm, contrasts, context)).collect();
     Ok(Comparison { baseline, options: options.clone(), contrasts, summaries })
+}
+
+/// Adjusts the p-values: those of the primary metric first, then the others. Each arm has a contrast per metric.
+fn adjust(contrasts: &mut [Contrast], metrics: usize) {
+    let is_primary = |index: usize| index.is_multiple_of(metrics.max(1));
+    let ps = |primary: bool| -> Vec<f64> {
+        let of_kind = contrasts.iter().enumerate().filter(|(index, _)| is_primary(*index) == primary);
+        // What was not measured was not found to differ.
+        of_kind.map(|(_, contrast)| contrast.test.map_or(1.0, |test| test.p)).collect()
+    };
+    let (primary, others) = gatekeep(&ps(true), &ps(false));
+    let mut primary = primary.into_iter();
+    let mut others = others.into_iter();
+    for (index, contrast) in contrasts.iter_mut().enumerate() {
+        let adjusted = if is_primary(index) { primary.next() } else { others.next() };
+        if let (Some(test), Some(adjusted)) = (&mut contrast.test, adjusted) {
+            test.adjusted = adjusted;
+        }
+    }
 }
 
 /// The source of a contrast's random draws. Each purpose has its own stream.
@@ -58,9 +82,12 @@ impl Draws<'_> {
     }
 }
 
-fn contrast(arm: &str, metric: &Metric, paired: &MetricPairs, draws: &Draws, family: usize) -> Contrast {
+fn contrast(arm: &str, metric: &Metric, paired: &MetricPairs, draws: &Draws, level: f64) -> Contrast {
     let pairs = &paired.pairs;
+    let options = draws.options;
     let kind = match metric.kind {
+        // With interim looks, the first 0 would change the method halfway.
+        MetricKind::Ratio if options.stopping == Stopping::Anytime => MetricKind::Difference,
         MetricKind::Ratio if pairs.iter().any(|pair| pair.baseline <= 0.0 || pair.arm <= 0.0) => MetricKind::Difference,
         kind => kind,
     };
@@ -70,7 +97,6 @@ fn contrast(arm: &str, metric: &Metric, paired: &MetricPairs, draws: &Draws, fam
     if pairs.is_empty() {
         return contrast;
     }
-    let options = draws.options;
     let found = match options.stopping {
         Stopping::Anytime => compare_anytime(kind, &differences, options.alpha),
         Stopping::Fixed if kind == MetricKind::Pass => compare_pass_rates(pairs, &differences, draws),
@@ -83,13 +109,13 @@ fn contrast(arm: &str, metric: &Metric, paired: &MetricPairs, draws: &Draws, fam
     contrast.baseline_mean = Some(baseline_mean);
     contrast.arm_mean = Some(mean(&case_means(pairs, |pair| pair.arm)));
     contrast.test = Some(found.test);
-    contrast.effect = Some(if kind == MetricKind::Ratio { found.estimate.map(ratio) } else { found.estimate });
+    contrast.effect = Some(if kind == MetricKind::Ratio { ratio_estimate(found.estimate) } else { found.estimate });
     contrast.superiority = Some((counts.better as f64 + counts.same as f64 / 2.0) / counts.cases as f64);
     if kind != MetricKind::Pass {
         contrast.standardized = deviation(&differences).filter(|&sd| sd > 0.0).map(|sd| mean(&differences) / sd);
     }
     if options.stopping == Stopping::Fixed {
-        contrast.plan = Some(plan(&contrast, pairs, &differences, options, family));
+        contrast.plan = Some(plan(&contrast, pairs, &differences, Goal { alpha: level, power: options.power }));
         if kind == MetricKind::Ratio {
             contrast.difference = Some(estimate(&case_means(pairs, |pair| pair.arm - pair.baseline), draws, 2));
         }
@@ -168,16 +194,19 @@ fn estimate(differences: &[f64], draws: &Draws, purpose: u64) -> Estimate {
     Estimate { value: mean(differences), interval, method }
 }
 
-/// Plans for the margin. Uses the level of the strictest step of Holm's method, so the power is at least the requested
-/// one.
-fn plan(
-    contrast: &Contrast,
-    pairs: &[Pair],
-    differences: &[f64],
-    options: &CompareOptions,
-    family: usize,
-) -> PowerPlan {
-    let goal = Goal { alpha: options.alpha / family as f64, power: options.power };
+/// Returns the estimate of a ratio from that of its logarithm. A range so wide that it says nothing is left out.
+fn ratio_estimate(estimate: Estimate) -> Estimate {
+    let estimate = estimate.map(ratio);
+    match estimate.interval {
+        Some(interval) if interval.high > interval.low * MAX_RATIO_RANGE => {
+            Estimate { interval: None, method: None, ..estimate }
+        }
+        _ => estimate,
+    }
+}
+
+/// Plans for the margin, at the strictest level that the test may be held to, so the power is at least the requested one.
+fn plan(contrast: &Contrast, pairs: &[Pair], differences: &[f64], goal: Goal) -> PowerPlan {
     let margin = contrast.margin;
     let cases = contrast.counts.cases;
     if let Some(outcomes) = outcomes(pairs, differences).filter(|_| contrast.kind == MetricKind::Pass) {
@@ -220,7 +249,6 @@ fn counts(metric: &Metric, paired: &MetricPairs, differences: &[f64]) -> PairCou
         cases: differences.len(),
         pairs: paired.pairs.len(),
         incomplete: paired.incomplete,
-        failed: paired.failed,
         better,
         same: differences.len() - more - less,
         worse,
@@ -239,7 +267,7 @@ fn ratio(logarithm: f64) -> f64 {
 }
 
 /// Returns the least common multiple, or `usize::MAX` on overflow.
-fn common_multiple(one: usize, other: usize) -> usize {
+pub(crate) fn common_multiple(one: usize, other: usize) -> usize {
     let mut divisor = one;
     let mut rest = other;
     while rest != 0 {

@@ -13,7 +13,8 @@ use thiserror::Error;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompareOptions {
-    /// The accepted probability of any false positive; intervals have a confidence of `1 − alpha`.
+    /// The accepted probability of a false positive in the first metric, see [`gatekeep`](super::gatekeep); intervals have a
+    /// confidence of `1 − alpha`.
     pub alpha: f64,
     /// The probability of detecting a true difference that plans aim for.
     pub power: f64,
@@ -32,8 +33,9 @@ pub enum Stopping {
     /// By a number of cases fixed in advance.
     Fixed,
     /// By interim results. Tests and intervals are those of [`Sequential`](super::Sequential), with the cases in the order
-    /// of their numbers, which must be the order in which they ran. Metrics that may be 0 should be compared by difference
-    /// from the start, so that the first 0 does not change the method.
+    /// of their numbers. That must be the order in which they were drawn, up to the first that is not complete: the order in
+    /// which cases end depends on their results. Ratios are compared by difference, so that the first 0 does not change
+    /// the method; their margin is a share of the baseline's mean.
     Anytime,
 }
 
@@ -67,7 +69,8 @@ pub struct Contrast {
     pub arm: String,
     /// The metric.
     pub metric: Metric,
-    /// How it was compared: as the metric says, but by difference if some values are not positive.
+    /// How it was compared: as the metric says, but ratios by difference if some values are not positive, or with interim
+    /// results.
     pub kind: MetricKind,
     /// The smallest difference that matters, on the scale of the comparison: if a ratio is compared by difference, a share
     /// of the baseline's mean.
@@ -103,8 +106,6 @@ pub struct PairCounts {
     pub pairs: usize,
     /// The pairs left out because a value is missing.
     pub incomplete: usize,
-    /// The pairs with a failed run that counts as not passed.
-    pub failed: usize,
     /// The cases in which the arm is better.
     pub better: usize,
     /// The cases in which both arms are equal.
@@ -118,7 +119,8 @@ pub struct PairCounts {
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// The confidence interval at level `1 − alpha`, not adjusted for other metrics.
+    /// The confidence interval at level `1 − alpha`, not adjusted for other metrics. `None` if no case varies, or if there are
+    /// too few cases for an interval that says anything.
     pub interval: Option<Interval>,
     /// The method behind the interval.
     pub method: Option<IntervalMethod>,
@@ -131,7 +133,7 @@ pub struct TestResult {
     pub method: TestMethod,
     /// The p-value.
     pub p: f64,
-    /// The p-value adjusted for all metrics and arms.
+    /// The p-value adjusted for other metrics and arms, see [`gatekeep`](super::gatekeep).
     pub adjusted: f64,
 }
 

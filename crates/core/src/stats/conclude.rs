@@ -1,6 +1,6 @@
 //! Derivation of verdicts from contrasts.
 //!
-//! A difference is claimed only if its p-value, adjusted for all metrics and arms, is at most the level. A result without
+//! A difference is claimed only if its p-value, adjusted for other metrics and arms, is at most the level. A result without
 //! evidence is never called "no difference": that requires the whole interval to be within the margin.
 
 use super::wording::{amount, range, signed_range};
@@ -9,12 +9,12 @@ use super::{
     Relevance, VerdictNote,
 };
 
-/// The context of a contrast: the baseline, the options, and the number of tests it is one of.
+/// The context of a contrast: the baseline, the options, and the number of tests of the comparison.
 #[derive(Clone, Copy)]
 pub(super) struct VerdictContext<'e> {
     pub(super) baseline: &'e str,
     pub(super) options: &'e CompareOptions,
-    pub(super) family: usize,
+    pub(super) tests: usize,
 }
 
 /// Returns the verdict on a contrast.
@@ -77,8 +77,7 @@ fn relevance(contrast: &Contrast) -> Relevance {
 
 fn notes(counts: PairCounts) -> Vec<VerdictNote> {
     let missing = (counts.incomplete > 0).then_some(VerdictNote::MissingValues { pairs: counts.incomplete });
-    let failed = (counts.failed > 0).then_some(VerdictNote::FailedRuns { pairs: counts.failed });
-    missing.into_iter().chain(failed).collect()
+    missing.into_iter().collect()
 }
 
 /// Describes a verdict in words, with its notes in brackets.
@@ -122,7 +121,7 @@ fn claim(contrast: &Contrast, relevance: Relevance) -> String {
 fn no_claim(contrast: &Contrast, relevance: Relevance, subject: &str, context: VerdictContext) -> String {
     let Contrast { kind, metric, counts, .. } = contrast;
     let (Some(effect), Some(test)) = (contrast.effect, contrast.test) else { return String::new() };
-    let VerdictContext { baseline, options, family } = context;
+    let VerdictContext { baseline, options, tests } = context;
     let name = &metric.name;
     let margin = format_margin(contrast);
     let interval = effect.interval.map(|interval| format_interval(contrast, interval));
@@ -138,10 +137,12 @@ fn no_claim(contrast: &Contrast, relevance: Relevance, subject: &str, context: V
         (false, false) if is_suggestive => {
             format!("{name}: not enough evidence that {subject} {}", direction_phrase(contrast))
         }
+        // Without an interval, nothing says what "no evidence" leaves possible.
+        (false, false) if effect.interval.is_none() => format!("{name}: too few cases for a conclusion"),
         (false, false) => format!("{name}: no evidence of a difference"),
     };
     if test.p <= options.alpha && !is_negligible {
-        text.push_str(&format!(" after correcting for {family} tests"));
+        text.push_str(&format!(" after correcting for {tests} tests"));
     }
     let missing = contrast.plan.and_then(|plan| plan.cases?.checked_sub(counts.cases));
     let plan = missing.filter(|&missing| missing > 0 && !is_negligible).map(|missing| {

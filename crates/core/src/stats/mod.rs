@@ -36,26 +36,33 @@
 //! | any of these, monitored during the experiment | [`Sequential`]: a betting game (Ville 1939; Waudby-Smith and Ramdas 2024) | its confidence sequence |
 //!
 //! If the arms are alike in every case, the tests keep their level: the sign-flip test attains it, the McNemar test stays
-//! below it. If the arms differ and only their means are equal, they keep it asymptotically. All p-values of a comparison,
-//! over arms and metrics, are adjusted by [`holm`] (1979). Intervals are not adjusted: each covers its own metric.
+//! below it. If the arms differ and only their means are equal, they keep it asymptotically. Intervals are not adjusted:
+//! each covers its own metric.
+//!
+//! The first metric is the primary one. It is tested first, at the full level, and corrected only for the number of arms, by
+//! the method of [`holm`] (1979). The other metrics follow, as [`gatekeep`] describes: they need stronger evidence, unless
+//! the primary metric differs.
 //!
 //! A ratio is one of geometric means, which describes how a typical case changes. Totals such as a bill change by the
 //! difference of arithmetic means, which is reported as well.
 //!
 //! # Caveats
 //!
-//! - A failed run counts as not passed; its latency and cost are unknown, so its pair is left out for those metrics. If
-//!   one arm fails on hard cases, the remaining ones flatter it: [`PairCounts`] and the [`VerdictNote`]s report how many
-//!   pairs are left out.
+//! - Pairs with an unknown value are left out. If one arm has no value for hard cases, the remaining ones flatter it:
+//!   [`PairCounts`] and the [`VerdictNote`]s report how many pairs are left out.
 //! - "N more cases would detect…" is a plan for a new comparison. Adding cases until something is found, while testing
 //!   each time as if the number had been fixed, inflates the error rate; use [`Stopping::Anytime`] for that.
 //! - With fewer than six differing cases, no exact test can be significant at 0.05; with several metrics, it takes more.
-//! - If no case varies, there is no interval, because the data contain no information about the variance.
+//! - If no case varies, there is no interval, because the data contain no information about the variance. If there are so
+//!   few cases that an interval would say nothing, there is none either.
+//! - With [`Stopping::Anytime`], cases must be numbered in the order in which they were drawn, and none may be skipped
+//!   because it still runs: slow cases are often the ones that fail.
 //!
 //! Randomness comes only from the seed, and each part has its own stream: the same experiment, seed and number of resamples
 //! produce the same bits on every platform, whatever else is compared. With `n` cases and `r` resamples a metric takes
 //! about `3·n·r` steps, where `n` is at most 2,000: beyond that, cases are pooled randomly. `cargo bench -p patter-core
-//! --bench compare` measures how long that takes.
+//! --bench compare` measures how long that takes. `cargo test -p patter-core --test it -- --ignored --nocapture
+//! simulation_table` simulates experiments, and prints error rates, power, stopping and coverage.
 
 mod metric;
 mod paired;
@@ -76,12 +83,13 @@ mod conclude;
 mod compare;
 
 pub use bootstrap::{IntervalMethod, acceleration, bca, bootstrap_means, conservative_interval, mean_interval};
+pub(crate) use compare::common_multiple;
 pub use compare::compare;
 pub use comparison::{
     ArmStatistics, CompareError, CompareOptions, Comparison, Contrast, Estimate, PairCounts, PowerPlan, Stopping,
     TestMethod, TestResult,
 };
-pub use holm::holm;
+pub use holm::{gatekeep, holm};
 pub use interval::Interval;
 pub use metric::{Direction, Metric, MetricKind};
 pub use paired::{Experiment, ExperimentError, Pair, TrialValues};

@@ -27,8 +27,7 @@ pub struct TrialValues {
     pub case: usize,
     /// The number of the repeat. The same repeats of two arms form a pair.
     pub repeat: usize,
-    /// A value for each metric, in order. `None` for a failed run, which counts as not passed; its other values are
-    /// unknown.
+    /// A value for each metric, in order. `None` if it is unknown: its pair is left out.
     pub values: Vec<Option<f64>>,
 }
 
@@ -111,13 +110,11 @@ pub(super) struct SortedTrials<'e> {
     arms: Vec<Vec<&'e TrialValues>>,
 }
 
-/// The pairs of a metric, sorted by case, and the number of unusual ones.
+/// The pairs of a metric, sorted by case.
 pub(super) struct MetricPairs {
     pub(super) pairs: Vec<Pair>,
     /// The number of incomplete pairs, with a missing trial or value.
     pub(super) incomplete: usize,
-    /// The number of pairs with a failed run that counts as not passed.
-    pub(super) failed: usize,
 }
 
 impl<'e> SortedTrials<'e> {
@@ -153,11 +150,11 @@ impl<'e> SortedTrials<'e> {
     }
 
     /// Pairs the values of a metric under the baseline and another arm.
-    pub(super) fn pair(&self, arm: usize, column: usize, metric: &Metric) -> MetricPairs {
+    pub(super) fn pair(&self, arm: usize, column: usize) -> MetricPairs {
         let trials = |arm: usize| self.arms.get(arm).map(Vec::as_slice).unwrap_or_default();
         let mut baseline = trials(0).iter().peekable();
         let mut others = trials(arm).iter().peekable();
-        let mut paired = MetricPairs { pairs: Vec::new(), incomplete: 0, failed: 0 };
+        let mut paired = MetricPairs { pairs: Vec::new(), incomplete: 0 };
         loop {
             let next = match (
                 baseline.peek().map(|trial| trial.pairing_key()),
@@ -167,17 +164,11 @@ impl<'e> SortedTrials<'e> {
                 (Some(one), None) | (None, Some(one)) => one,
                 (None, None) => return paired,
             };
-            let value = |trial: Option<&&TrialValues>| trial.map(|trial| trial.values.get(column).copied().flatten());
+            let value =
+                |trial: Option<&&TrialValues>| trial.and_then(|trial| trial.values.get(column).copied().flatten());
             let one = value(baseline.next_if(|trial| trial.pairing_key() == next));
             let other = value(others.next_if(|trial| trial.pairing_key() == next));
-            let (values, failed) = match (one, other, metric.kind) {
-                (Some(one), Some(other), MetricKind::Pass) => {
-                    (Some((one.unwrap_or(0.0), other.unwrap_or(0.0))), one.is_none() || other.is_none())
-                }
-                (one, other, _) => (one.flatten().zip(other.flatten()), false),
-            };
-            paired.failed += usize::from(failed);
-            match values {
+            match one.zip(other) {
                 Some((baseline, arm)) => paired.pairs.push(Pair { case: next.0, baseline, arm }),
                 None => paired.incomplete += 1,
             }

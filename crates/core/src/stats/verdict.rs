@@ -55,8 +55,8 @@ pub enum Relevance {
 ///
 /// ```
 /// use patter_core::stats::VerdictNote;
-/// let note = VerdictNote::FailedRuns { pairs: 2 };
-/// assert_eq!(note.to_string(), "2 pairs have failed runs, which count as not passed");
+/// let note = VerdictNote::MissingValues { pairs: 2 };
+/// assert_eq!(note.to_string(), "2 pairs with missing values are left out");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -66,11 +66,6 @@ pub enum VerdictNote {
         /// The number of pairs.
         pairs: usize,
     },
-    /// Failed runs count as not passed.
-    FailedRuns {
-        /// The number of pairs with such runs.
-        pairs: usize,
-    },
 }
 
 impl Display for VerdictNote {
@@ -78,10 +73,6 @@ impl Display for VerdictNote {
         match self {
             VerdictNote::MissingValues { pairs: 1 } => f.write_str("1 pair with a missing value is left out"),
             VerdictNote::MissingValues { pairs } => write!(f, "{pairs} pairs with missing values are left out"),
-            VerdictNote::FailedRuns { pairs: 1 } => f.write_str("1 pair has a failed run, which counts as not passed"),
-            VerdictNote::FailedRuns { pairs } => {
-                write!(f, "{pairs} pairs have failed runs, which count as not passed")
-            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod compatibility;
 mod declarations;
 mod demo;
 mod differences;
+mod experiments;
 mod findings;
 mod from_schema;
 mod generate;

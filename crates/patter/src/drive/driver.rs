@@ -181,6 +181,11 @@ impl Driver {
         &self.library
     }
 
+    /// Returns the rules that are added to those of the agents.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
     /// Returns the permissions of an agent in its runs.
     pub fn permissions(&self, compiled: &CompiledAgent) -> Permissions {
         compiled.permissions(self.rules.iter().cloned())

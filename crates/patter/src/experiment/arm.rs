@@ -1,6 +1,7 @@
 //! Arms: agents under test.
 
 use super::recordings::{RecordingJournal, ReplySource};
+use super::setup::setup_hash;
 use crate::drive::{Driver, StreamedReplies, Tally, milliseconds, now_ms};
 use crate::tool::CancellationToken;
 use patter_core::case::Case;
@@ -27,6 +28,8 @@ pub struct Arm {
     replies: Option<ReplySource>,
     /// The folder for recordings of runs.
     recordings: Option<PathBuf>,
+    /// What else decides what the arm does.
+    setup: Vec<String>,
 }
 
 /// The result of one run of a case, before its checks.
@@ -57,6 +60,7 @@ impl Arm {
             prices,
             replies: None,
             recordings: None,
+            setup: Vec::new(),
         }
     }
 
@@ -65,6 +69,14 @@ impl Arm {
     pub fn with_description(mut self, file: &str, description: &str) -> Self {
         self.file = file.to_owned();
         self.description = description.to_owned();
+        self
+    }
+
+    /// Adds a text to what defines the arm, for what it cannot know itself: how approvals are given, for example. An
+    /// experiment does not resume with another one.
+    #[must_use]
+    pub fn with_setup(mut self, text: String) -> Self {
+        self.setup.push(text);
         self
     }
 
@@ -107,6 +119,8 @@ impl Arm {
             agent_hash: self.spec.hash.clone(),
             bindings_hash: self.compiled.bindings_hash().to_owned(),
             model: self.compiled.model().to_string(),
+            limits: self.spec.limits.clone(),
+            setup_hash: setup_hash(&self.driver, &self.compiled, &self.setup),
             file: self.file.clone(),
             description: self.description.clone(),
         }

@@ -1,9 +1,11 @@
 //! Checks that run a command.
 
 use super::arm::TrialRun;
+use super::judge::Judgement;
+use super::setup::file_hash;
 use crate::os_error::describe;
 use crate::project::Environment;
-use crate::tool::command::INHERITED_VARIABLES;
+use crate::tool::command::{INHERITED_VARIABLES, named_files};
 use crate::tool::process::{ProcessOutcome, ProcessOutput, RunningProcess};
 use patter_core::case::Case;
 use patter_core::provider::price::Cost;
@@ -33,16 +35,22 @@ impl CommandChecks {
         Self { root: root.to_owned(), environment }
     }
 
-    /// Runs a check, which reads the result of a case as JSON on stdin. Exit code 0 means passed; stdout is the reason.
+    /// Returns hashes of the files that a check runs.
+    pub(super) fn script_hashes(&self, run: &[String]) -> Vec<String> {
+        named_files(run, &[&self.root]).iter().map(|path| file_hash(path)).collect()
+    }
+
+    /// Runs a check, which reads the result of a case as JSON on stdin. Exit code 0 means passed, another one failed; stdout is
+    /// the reason. If the program does not exit by itself, there is no result.
     pub(super) async fn check(
         &self,
         run: &[String],
         timeout_ms: Option<u64>,
         case: &Case,
         trial: &TrialRun,
-    ) -> (bool, String) {
+    ) -> Judgement {
         let Some((program, arguments)) = run.split_first() else {
-            return (false, "the check names no program".to_owned());
+            return Judgement::Error("the check names no program".to_owned());
         };
         let path = if program.contains('/') { self.root.join(program) } else { PathBuf::from(program) };
         let mut command = Command::new(path);
@@ -50,18 +58,24 @@ impl CommandChecks {
         command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, self.environment.get(name)?))));
         let process = match RunningProcess::spawn(&mut command) {
             Ok(process) => process,
-            Err(error) => return (false, format!("cannot start `{program}`: {}", describe(&error))),
+            Err(error) => return Judgement::Error(format!("cannot start `{program}`: {}", describe(&error))),
         };
         let timeout = timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         match tokio::time::timeout(timeout, process.run(input(case, trial), MAX_OUTPUT, MAX_OUTPUT)).await {
-            Err(_) => (false, format!("`{program}` took longer than {} s", timeout.as_secs_f64())),
-            Ok(Err(error)) => (false, format!("`{program}` failed: {}", describe(&error))),
+            Err(_) => Judgement::Error(format!("`{program}` took longer than {} s", timeout.as_secs_f64())),
+            Ok(Err(error)) => Judgement::Error(format!("`{program}` failed: {}", describe(&error))),
             Ok(Ok(ProcessOutcome::OutputLimit { .. })) => {
-                (false, format!("`{program}` wrote more than {MAX_OUTPUT} bytes"))
+                Judgement::Error(format!("`{program}` wrote more than {MAX_OUTPUT} bytes"))
             }
             Ok(Ok(ProcessOutcome::Exited(ProcessOutput { status, stdout, stderr, .. }))) => {
                 let reason = [&*stdout, stderr.bytes()].into_iter().map(reason).find(|text| !text.is_empty());
-                (status.success(), reason.unwrap_or_else(|| format!("`{program}` ended with {status}")))
+                let reason = reason.unwrap_or_else(|| format!("`{program}` ended with {status}"));
+                match status.code() {
+                    Some(0) => Judgement::Passed(reason),
+                    Some(_) => Judgement::Failed(reason),
+                    // A signal ended it.
+                    None => Judgement::Error(reason),
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Agents that judge answers.
 
 use super::arm::TrialRun;
+use super::setup::setup_hash;
 use crate::drive::{Driver, now_ms};
 use crate::tool::CancellationToken;
 use patter_core::compile::CompiledAgent;
@@ -15,6 +16,14 @@ pub struct Judge {
     name: String,
     driver: Driver,
     compiled: CompiledAgent,
+}
+
+/// The result of a check with an effect, with the reason.
+pub(super) enum Judgement {
+    Passed(String),
+    Failed(String),
+    /// The check could not be made, which says nothing about the answer.
+    Error(String),
 }
 
 /// An error for an agent that cannot judge.
@@ -53,6 +62,7 @@ impl Judge {
             agent: self.compiled.name().to_owned(),
             agent_hash: self.compiled.spec().hash.clone(),
             model: self.compiled.model().to_string(),
+            setup_hash: setup_hash(&self.driver, &self.compiled, &[]),
             instruction: self.compiled.instruction().to_owned(),
         }
     }
@@ -68,20 +78,26 @@ impl Judge {
         criteria: &str,
         trial: &TrialRun,
         cancellation: &CancellationToken,
-    ) -> Option<(bool, String)> {
+    ) -> Option<Judgement> {
         let question = question(criteria, trial);
         let run = match Run::start(self.compiled.spec().clone(), Vec::new(), &question, now_ms()) {
             Ok(run) => self.driver.drive(&self.compiled, run, cancellation).await,
-            Err(error) => return Some((false, format!("the judge could not be called: {error}"))),
+            Err(error) => {
+                return Some(Judgement::Error(format!("the judge `{}` cannot be called: {error}", self.name)));
+            }
         };
+        let failed = |message: &str| Judgement::Error(format!("the judge `{}` failed: {message}", self.name));
         match run.outcome() {
             Some(RunOutcome::Answer { value: Some(value), .. }) => {
-                let passed = value.get("passed").and_then(Json::as_bool).unwrap_or(false);
-                let why = value.get("why").and_then(Json::as_str).unwrap_or_default();
-                Some((passed, why.to_owned()))
+                let why = value.get("why").and_then(Json::as_str).unwrap_or_default().to_owned();
+                Some(match value.get("passed").and_then(Json::as_bool) {
+                    Some(true) => Judgement::Passed(why),
+                    Some(false) => Judgement::Failed(why),
+                    None => failed("it returned no verdict"),
+                })
             }
-            Some(RunOutcome::Failed(failure)) => Some((false, format!("the judge failed: {}", failure.message))),
-            Some(RunOutcome::Answer { value: None, .. }) => Some((false, "the judge returned no verdict".to_owned())),
+            Some(RunOutcome::Failed(failure)) => Some(failed(&failure.message)),
+            Some(RunOutcome::Answer { value: None, .. }) => Some(failed("it returned no verdict")),
             Some(RunOutcome::Cancelled) | None => None,
         }
     }

@@ -4,6 +4,7 @@
 //! [`StoredTrials`] saves each one when it ends, so that an interrupted experiment can resume. The result is a [`Report`].
 
 mod recordings;
+mod setup;
 mod arm;
 mod judge;
 mod command_check;
@@ -14,6 +15,6 @@ pub use arm::Arm;
 pub use command_check::CommandChecks;
 pub use judge::{Judge, JudgeError};
 pub use patter_core::experiment::*;
-pub use recordings::{ReplySource, recorded_replies};
+pub use recordings::{ReplySource, hash_recordings, recorded_replies};
 pub use series::{Series, SeriesEnd, SeriesProgress, Throttle};
 pub use stored::{StoredTrials, StoredTrialsError};

@@ -1,5 +1,6 @@
 //! Recordings of trials: answering from them, and writing them.
 
+use super::setup::file_hash;
 use crate::drive::{Journal, JournalError, now_ms};
 use crate::model::{Model, ModelResolver, ReplayMode, ReplayModel};
 use crate::os_error::describe;
@@ -7,6 +8,7 @@ use crate::session::{LogEntry, Recording};
 use crate::store::SessionId;
 use crate::tool::BoxFuture;
 use patter_core::case::Case;
+use patter_core::types::definition::hash;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +28,19 @@ pub fn recorded_replies(path: &Path) -> ReplySource {
         let models: ModelResolver = Arc::new(move |_| Ok(Arc::clone(&model)));
         Ok(models)
     })
+}
+
+/// Returns a hash of the recordings at a path: one file, or a folder of them.
+pub fn hash_recordings(path: &Path) -> std::io::Result<String> {
+    let mut files = if path.is_dir() {
+        let entries = std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+        entries.collect::<Result<Vec<_>, _>>()?
+    } else {
+        vec![path.to_owned()]
+    };
+    files.sort();
+    let files = files.iter().filter(|path| path.is_file());
+    Ok(hash(files.map(|path| file_hash(path)).collect::<Vec<_>>().join("\n").as_bytes()))
 }
 
 /// Returns the file of a run in a folder, or that of the first run of the case if the run has none.

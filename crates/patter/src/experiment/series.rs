@@ -2,14 +2,14 @@
 
 use super::arm::{Arm, TrialRun};
 use super::command_check::CommandChecks;
-use super::judge::Judge;
+use super::judge::{Judge, Judgement};
 use super::stored::{StoredTrials, StoredTrialsError};
 use crate::store::StoreError;
 use crate::tool::CancellationToken;
 use patter_core::case::{Case, Check, CheckResult, Observation};
 use patter_core::experiment::{CaseInfo, PlannedTrial, ToolUse, Trial};
 use patter_core::types::definition::hash;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,15 +82,41 @@ impl Default for Throttle {
 }
 
 impl Series {
-    /// Returns descriptions of the cases, and the hash of the cases with their checks.
+    /// Returns descriptions of the cases, and the hash of all of them.
     pub fn case_infos(&self) -> (Vec<CaseInfo>, String) {
-        let info = |case: &Case| CaseInfo { id: case.id.clone(), turns: case.turns.clone(), tags: case.tags.clone() };
-        let lines: Vec<_> = self.cases.iter().map(|case| case.to_json().to_string()).collect();
-        (self.cases.iter().map(info).collect(), hash(lines.join("\n").as_bytes()))
+        let judges: HashMap<_, _> = self.judges.iter().map(|judge| (judge.name(), judge.info())).collect();
+        let mut scripts: HashMap<&[String], Vec<String>> = HashMap::new();
+        let mut infos = Vec::with_capacity(self.cases.len());
+        for case in &self.cases {
+            let mut parts = vec![case.to_json().to_string()];
+            for check in &case.checks {
+                match check {
+                    Check::Judge { agent, .. } => parts.extend(judges.get(agent.as_str()).map(|judge| {
+                        [&judge.agent_hash, &judge.model, &judge.setup_hash].map(String::as_str).join(" ")
+                    })),
+                    Check::Command { run, .. } => {
+                        // Many cases share a script, which is read once.
+                        let hashes = scripts.entry(run).or_insert_with(|| self.command_checks.script_hashes(run));
+                        parts.extend(hashes.iter().cloned());
+                    }
+                    _ => {}
+                }
+            }
+            infos.push(CaseInfo {
+                id: case.id.clone(),
+                turns: case.turns.clone(),
+                tags: case.tags.clone(),
+                hash: hash(parts.join("\n").as_bytes()),
+            });
+        }
+        let hashes: Vec<_> = infos.iter().map(|info| info.hash.as_str()).collect();
+        let all = hash(hashes.join("\n").as_bytes());
+        (infos, all)
     }
 
     /// Runs the remaining trials of an experiment. Trials are saved when they end; then `look` sees all trials so far and
-    /// decides whether to continue.
+    /// decides whether to continue. If they are complete or enough, call [`Series::finish`] once their report is
+    /// written: until then, the experiment can be resumed, which runs nothing again.
     pub async fn run(
         self: &Arc<Self>,
         stored: &mut StoredTrials,
@@ -100,6 +126,11 @@ impl Series {
     ) -> Result<SeriesEnd, StoredTrialsError> {
         let mut remaining = VecDeque::from(stored.remaining());
         let mut end = SeriesEnd::Complete;
+        let is_resumed = !stored.trials().is_empty();
+        if is_resumed && !remaining.is_empty() && look(stored.trials()) == SeriesProgress::Enough {
+            end = SeriesEnd::Enough;
+            remaining.clear();
+        }
         let mut running = JoinSet::new();
         let mut ticks = tokio::time::interval_at(Instant::now(), throttle.interval.unwrap_or(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -138,10 +169,7 @@ impl Series {
                 remaining.clear();
             }
         }
-        let is_complete = stored.trials().len() == stored.plan().planned_trials().len();
-        if is_complete || end == SeriesEnd::Enough {
-            unless_stopped(cancellation, stored.finish()).await?;
-        }
+        let is_complete = stored.trials().len() == stored.plan().planned();
         Ok(if is_complete {
             SeriesEnd::Complete
         } else if end == SeriesEnd::Complete {
@@ -149,6 +177,11 @@ impl Series {
         } else {
             end
         })
+    }
+
+    /// Marks an experiment as finished, once its report is written.
+    pub async fn finish(stored: &mut StoredTrials, cancellation: &CancellationToken) -> Result<(), StoredTrialsError> {
+        unless_stopped(cancellation, stored.finish()).await
     }
 
     fn start_next(
@@ -209,13 +242,13 @@ impl Series {
             cost: run.cost,
             failure: run.failure.as_ref().map(|failure| failure.message.as_str()),
         };
-        let (passed, why) = match check {
+        let judgement = match check {
             Check::Judge { .. } | Check::Command { .. } if run.failure.is_some() => {
-                (false, "there is no answer".to_owned())
+                Judgement::Failed("there is no answer".to_owned())
             }
             Check::Judge { agent, criteria } => match self.judges.iter().find(|judge| judge.name() == agent) {
                 Some(judge) => judge.judge(criteria, run, cancellation).await?,
-                None => (false, format!("there is no judge `{agent}`")),
+                None => Judgement::Error(format!("there is no judge `{agent}`")),
             },
             Check::Command { run: command, timeout_ms } => {
                 let check = self.command_checks.check(command, *timeout_ms, case, run);
@@ -223,7 +256,12 @@ impl Series {
             }
             pure => return pure.judge(&observed),
         };
-        Some(CheckResult { check: check.to_string(), passed, why })
+        let (passed, error, why) = match judgement {
+            Judgement::Passed(why) => (true, false, why),
+            Judgement::Failed(why) => (false, false, why),
+            Judgement::Error(why) => (false, true, why),
+        };
+        Some(CheckResult { check: check.to_string(), passed, error, why })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::drive::now_ms;
 use crate::store::{Claim, EXPERIMENT_AGENT, NewSession, SessionId, SessionState, Store, StoreError};
-use patter_core::experiment::{Plan, PlannedTrial, Report, Trial};
+use patter_core::experiment::{Completion, Plan, PlannedTrial, Report, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use thiserror::Error;
 
 /// The maximum number of experiments with the same plan to check for an interrupted one.
 const MAX_SAME_PLAN: usize = 100;
+/// The number of recent sessions among which to look for them.
+const MAX_RECENT: usize = 1000;
 
 /// An experiment in a store. Only what a summary needs of each trial stays in memory.
 pub struct StoredTrials {
@@ -83,9 +85,17 @@ impl StoredTrials {
     /// Finds the latest interrupted experiment with the same plan.
     pub async fn find_interrupted(store: &dyn Store, plan: &Plan) -> Result<Option<SessionId>, StoredTrialsError> {
         let ids = store.ids(&id_prefix(plan), MAX_SAME_PLAN).await?;
-        // Few experiments have the same plan; check each, newest first.
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        // A list has no entries, of which an experiment may have very many.
+        let recent = store.list(MAX_RECENT).await?;
         for id in ids.into_iter().rev() {
-            if store.read(&id).await?.summary.state == SessionState::Running {
+            let state = match recent.iter().find(|summary| summary.id == id) {
+                Some(summary) => summary.state,
+                None => store.read(&id).await?.summary.state,
+            };
+            if state == SessionState::Running {
                 return Ok(Some(id));
             }
         }
@@ -95,7 +105,7 @@ impl StoredTrials {
     /// Resumes an experiment, which must have the same plan.
     pub async fn resume(store: Arc<dyn Store>, id: &SessionId, plan: Plan) -> Result<Self, StoredTrialsError> {
         let claim = store.claim(id).await?;
-        let (stored, began_ms, trials) = read(&*store, id).await?;
+        let StoredExperiment { plan: stored, began_ms, trials, .. } = read(&*store, id).await?;
         if let Some(difference) = plan.difference(&stored) {
             return Err(StoredTrialsError::PlanChanged { id: id.clone(), difference });
         }
@@ -105,8 +115,8 @@ impl StoredTrials {
 
     /// Reads the report of an experiment, complete or not.
     pub async fn read(store: &dyn Store, id: &SessionId) -> Result<Report, StoredTrialsError> {
-        let (plan, began_ms, trials) = read(store, id).await?;
-        Ok(report(plan, began_ms, trials))
+        let StoredExperiment { plan, began_ms, trials, state } = read(store, id).await?;
+        Ok(report(plan, began_ms, trials, state))
     }
 
     /// Returns the id of the experiment, which is a session of the store.
@@ -139,14 +149,14 @@ impl StoredTrials {
         Ok(())
     }
 
-    /// Marks the experiment as finished.
+    /// Marks the experiment as finished, so that it is not resumed.
     pub async fn finish(&mut self) -> Result<(), StoredTrialsError> {
         Ok(self.claim.append(&[], SessionState::Idle, now_ms()).await?)
     }
 
     /// Returns the report without the details of trials.
     pub fn brief_report(&self) -> Report {
-        report(self.plan.clone(), self.began_ms, self.trials.clone())
+        report(self.plan.clone(), self.began_ms, self.trials.clone(), SessionState::Running)
     }
 
     /// Reads the whole report, with the conversations.
@@ -161,7 +171,15 @@ fn id_prefix(plan: &Plan) -> String {
     format!("x-{hash}-")
 }
 
-async fn read(store: &dyn Store, id: &SessionId) -> Result<(Plan, u64, Vec<Trial>), StoredTrialsError> {
+/// An experiment as it is stored.
+struct StoredExperiment {
+    plan: Plan,
+    began_ms: u64,
+    trials: Vec<Trial>,
+    state: SessionState,
+}
+
+async fn read(store: &dyn Store, id: &SessionId) -> Result<StoredExperiment, StoredTrialsError> {
     let stored = store.read(id).await?;
     if stored.summary.agent != EXPERIMENT_AGENT {
         return Err(StoredTrialsError::NotAnExperiment { id: id.clone() });
@@ -176,14 +194,19 @@ async fn read(store: &dyn Store, id: &SessionId) -> Result<(Plan, u64, Vec<Trial
         }
     }
     let plan = plan.ok_or_else(|| damaged("the plan is missing".to_owned()))?;
-    Ok((plan, stored.summary.created_ms, trials))
+    Ok(StoredExperiment { plan, began_ms: stored.summary.created_ms, trials, state: stored.summary.state })
 }
 
-fn report(plan: Plan, began_ms: u64, mut trials: Vec<Trial>) -> Report {
+fn report(plan: Plan, began_ms: u64, mut trials: Vec<Trial>, state: SessionState) -> Report {
+    let completion = match state {
+        _ if trials.len() == plan.planned() => Completion::Complete,
+        SessionState::Idle => Completion::StoppedEarly,
+        SessionState::Running => Completion::Interrupted,
+    };
     trials.sort_by_key(|trial| trial.order);
     let end = |trial: &Trial| trial.at_ms.saturating_add(trial.latency_ms);
     let ended_ms = trials.iter().map(end).max().unwrap_or(began_ms);
     let Plan { title, kind, arms, cases, judges, repeats, seed, blocks, .. } = plan;
     let empty = Report::new(&title, kind);
-    Report { arms, cases, judges, repeats, seed, blocks, trials, began_ms, ended_ms, ..empty }
+    Report { arms, cases, judges, repeats, seed, blocks, trials, completion, began_ms, ended_ms, ..empty }
 }

@@ -63,7 +63,7 @@ impl<'c> ArmDecision<'c> {
         let findings = findings.join(", but ");
         match self.advice {
             Advice::Tie => format!("`{arm}` and `{baseline}` are practically equal in every metric."),
-            Advice::Unmeasured => format!("No case has a result of both `{arm}` and `{baseline}`."),
+            Advice::Unmeasured => self.open_question(),
             Advice::Unclear if self.is_equally_correct() => {
                 format!("`{arm}` is as correct as `{baseline}`; whether it differs in other metrics is not clear.")
             }

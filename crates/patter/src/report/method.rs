@@ -111,15 +111,16 @@ fn notes(view: &ReportView) -> Html {
          <p>All arms ran the same cases, interleaved in random order, and are compared case by case: what makes a case hard or \
          slow affects all arms alike and cancels out. Repeats of a case count as one case, by their mean.</p>\
          <p>An interval contains the true difference with {} confidence. The p-value is the probability that chance alone would \
-         produce a difference at least this large if there were none. It is adjusted (Holm) for {}, so that the probability \
-         of any false finding is at most {}.</p>\
+         produce a difference at least this large if there were none. The pass rate is tested first, \
+         and adjusted (Holm) only for the number of arms: the probability of a false finding is at most {}. The other metrics \
+         follow, adjusted for each other. They need stronger evidence unless the pass rate differs.</p>\
          <p>Pass rates of single runs are tested exactly (McNemar) and have score intervals (Tango). All other metrics are tested by \
          flipping the signs of the differences of cases, and have bootstrap intervals (BCa) over cases. Latency, tokens and cost are \
          compared by ratios, which describe how a typical case changes; the bill changes by the difference of the means. The effect \
          size d is the mean difference divided by its standard deviation across cases.</p>\
-         <p>A failed run counts as not passed; its latency and cost are unknown.</p>{}",
+         <p>A run without an answer within its limits counts as not passed; its latency and cost are unknown. A run that ended \
+         with an error of a model, a judge or a program neither passed nor failed, and is left out.</p>{}",
         percent(1.0 - options.alpha),
-        plural(comparison.contrasts.len(), "test"),
         digits(options.alpha),
         stopping
     )

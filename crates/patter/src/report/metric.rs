@@ -137,7 +137,7 @@ pub(super) fn totals(view: &ReportView) -> Html {
         ("latency, median", &|arm| arm.latency_p50_ms.map(|ms| duration(ms as f64))),
         ("latency, 95th percentile", &|arm| arm.latency_p95_ms.map(|ms| duration(ms as f64))),
         ("tokens per run", &|arm| arm.mean(arm.tokens).map(|tokens| count(tokens.round() as u64))),
-        ("cost per run", &|arm| Some(dollars(arm.cost?.dollars() / arm.runs.max(1) as f64))),
+        ("cost per run", &|arm| arm.mean_cost().map(dollars)),
         ("total cost", &|arm| arm.cost.map(|cost| cost.to_string())),
         ("model calls per run", &|arm| arm.mean(arm.model_calls).map(digits)),
         ("tool calls per run", &|arm| arm.mean(arm.tool_calls).map(digits)),

@@ -1,9 +1,8 @@
 //! A report, indexed by case and arm.
 
 use super::svg::quantile;
-use crate::experiment::{CaseInfo, Report, Trial};
+use crate::experiment::{CaseInfo, Completion, Report, Trial};
 use indexmap::IndexMap;
-use patter_core::stats::Stopping;
 use std::collections::HashMap;
 
 /// A report with its trials indexed by case and arm.
@@ -54,11 +53,9 @@ impl<'r> ReportView<'r> {
         self.report.trials.len() - self.unlisted
     }
 
-    /// Returns whether runs are missing, although the experiment could not stop early.
+    /// Returns whether runs are missing, although the result was not clear.
     pub(super) fn is_interrupted(&self) -> bool {
-        let comparison = self.report.comparison.as_ref();
-        self.done() < self.planned()
-            && !comparison.is_some_and(|comparison| comparison.options.stopping == Stopping::Anytime)
+        self.done() < self.planned() && self.report.completion != Completion::StoppedEarly
     }
 
     /// Iterates over the trials of an arm.

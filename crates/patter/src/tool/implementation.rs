@@ -7,6 +7,7 @@ use patter_core::library::{HasDefinition, LibraryTool};
 use patter_core::types::definition::Definition;
 use patter_core::types::validator::Validator;
 use serde_json::{Map, Value as Json};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -28,6 +29,11 @@ pub trait Implementation: Send + Sync + 'static {
     fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
         let _ = arguments;
         None
+    }
+
+    /// Returns the files whose content decides what a call does, such as a script, in a fixed order.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 }
 

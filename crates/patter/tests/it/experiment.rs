@@ -4,7 +4,7 @@ use patter::case::{CaseFormat, read};
 use patter::compile::CompiledAgent;
 use patter::drive::{Driver, now_ms};
 use patter::experiment::{
-    Arm, BlockOrder, CommandChecks, Plan, ReportKind, Series, SeriesEnd, SeriesProgress, StoredTrials,
+    Arm, BlockOrder, CommandChecks, Completion, Plan, ReportKind, Series, SeriesEnd, SeriesProgress, StoredTrials,
     StoredTrialsError, Throttle, Trial,
 };
 use patter::model::{Model, ModelResolver, ScriptedModel};
@@ -110,9 +110,62 @@ async fn resumed_experiment_runs_only_the_remaining_trials() {
     assert_eq!((end, orders), (SeriesEnd::Complete, (0..40).collect()));
     assert!(report.trials.iter().all(|trial| trial.passed && trial.conversation.len() == 2));
     drop(stored);
+
+    // Killed before its report was written: there is nothing left to run.
+    assert_eq!(StoredTrials::find_interrupted(&*store, &plan).await.unwrap().as_ref(), Some(&id));
+    let mut stored = StoredTrials::resume(Arc::clone(&store), &id, plan.clone()).await.unwrap();
+    assert_eq!(stored.remaining(), []);
+    let end = series
+        .run(&mut stored, Throttle::default(), |_| SeriesProgress::Continue, &CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!((end, stored.report().await.unwrap()), (SeriesEnd::Complete, report));
+    stored.finish().await.unwrap();
+    drop(stored);
     let summary = store.read(&id).await.unwrap().summary;
     assert!(summary.state == SessionState::Idle && summary.is_experiment());
     assert_eq!(StoredTrials::find_interrupted(&*store, &plan).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_experiment_that_has_enough_does_not_continue_when_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let series = series(20, &["a", "b"], r#"[{"text": "Hello!"}]"#);
+    let plan = Plan { blocks: BlockOrder::ByCase, ..plan(&series, 1) };
+    let enough = |trials: &[Trial]| if trials.len() >= 10 { SeriesProgress::Enough } else { SeriesProgress::Continue };
+    let stop = CancellationToken::new();
+    let mut stored = StoredTrials::create(Arc::clone(&store), plan.clone()).await.unwrap();
+    let end = series.run(&mut stored, Throttle::default(), enough, &stop).await.unwrap();
+    let id = stored.id().clone();
+    let done = stored.trials().len();
+    assert!(end == SeriesEnd::Enough && (10..40).contains(&done), "{end:?} {done}");
+    drop(stored);
+    let interrupted = StoredTrials::read(&*store, &id).await.unwrap();
+    assert_eq!(interrupted.completion, Completion::Interrupted);
+    let mut stored = StoredTrials::resume(Arc::clone(&store), &id, plan).await.unwrap();
+    let end = series.run(&mut stored, Throttle::default(), enough, &stop).await.unwrap();
+    assert_eq!((end, stored.trials().len()), (SeriesEnd::Enough, done));
+    stored.finish().await.unwrap();
+    assert_eq!(StoredTrials::read(&*store, &id).await.unwrap().completion, Completion::StoppedEarly);
+}
+
+#[test]
+fn what_defines_an_arm_is_part_of_the_plan() {
+    let base = series(3, &["a"], r#"[{"text": "Hello!"}]"#);
+    let info = base.arms[0].info();
+    let mut changed = plan(&base, 1);
+    let limited = base.arms[0].clone().with_limits(|limits| limits.deadline_ms = Some(5)).info();
+    let expected = |part: &str| Some(format!("{part} of the arm `a` changed"));
+    changed.arms = vec![limited];
+    assert_eq!(plan(&base, 1).difference(&changed), expected("the limits"));
+    changed.arms = vec![base.arms[0].clone().with_limits(|limits| limits.max_model_calls = 3).info()];
+    assert_eq!(plan(&base, 1).difference(&changed), expected("the limits"));
+    changed.arms = vec![base.arms[0].clone().with_setup("approves all calls".to_owned()).info()];
+    assert_eq!(plan(&base, 1).difference(&changed), expected("a rule, a script or a called agent"));
+    changed.arms = vec![info];
+    assert_eq!(plan(&base, 1).difference(&changed), None);
+    assert_eq!(plan(&base, 1).hash(), changed.hash());
 }
 
 /// With `--ignored`: the overhead of an experiment over its runs.

@@ -46,6 +46,11 @@ impl Cost {
         Self(amount)
     }
 
+    /// Returns the number of picodollars.
+    pub const fn picodollars(self) -> u128 {
+        self.0
+    }
+
     /// Returns a number of dollars, rounded to the nearest picodollar; `None` if it is negative, not a number or above a
     /// million.
     pub fn from_dollars(dollars: f64) -> Option<Self> {

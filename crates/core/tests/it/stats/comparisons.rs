@@ -3,7 +3,7 @@
 use super::{from_pairs, from_repeats, quick_options};
 use patter_core::stats::{
     CompareOptions, Comparison, Conclusion, Direction, Experiment, IntervalMethod, Metric, MetricKind, PairedOutcomes,
-    Relevance, Rng, Stopping, TestMethod, TrialValues, VerdictNote, compare, holm,
+    Relevance, Rng, Stopping, TestMethod, TrialValues, VerdictNote, compare, gatekeep,
 };
 
 #[test]
@@ -42,7 +42,33 @@ fn methods_are_chosen_by_the_data() {
     check(Metric::latency(), &once(times, 30), Fixed, (Ratio, SignFlipDrawn, Bootstrap));
     check(Metric::latency(), &once(times, 8), Fixed, (Ratio, SignFlip, Student));
     check(Metric::latency(), &once(zeros, 30), Fixed, (Difference, SignFlipDrawn, Bootstrap));
-    check(Metric::latency(), &once(times, 30), Anytime, (Ratio, TestMethod::Anytime, IntervalMethod::Anytime));
+    check(Metric::latency(), &once(times, 30), Anytime, (Difference, TestMethod::Anytime, IntervalMethod::Anytime));
+}
+
+#[test]
+fn margins_fit_what_is_compared() {
+    // With interim looks and with zeros, a ratio is compared by difference: its margin is a share of the baseline, so that
+    // eight times the cost of a hundredth of a cent is not "below 0.1".
+    for (unit, first) in [(0.0001, 0.0001), (0.0001, 0.0), (2_000.0, 2_000.0)] {
+        let pairs: Vec<(f64, f64)> = (0..60)
+            .map(|case| if case == 0 { (first, first) } else { (unit, unit * (7.8 + 0.01 * f64::from(case))) })
+            .collect();
+        for stopping in [Stopping::Anytime, Stopping::Fixed] {
+            let options = CompareOptions { stopping, ..quick_options() };
+            let comparison = compare(&from_pairs(Metric::cost(), &pairs), &options).unwrap();
+            let contrast = &comparison.contrasts[0];
+            assert_eq!(contrast.verdict.conclusion, Conclusion::Worse, "{contrast:?}");
+            assert_eq!(contrast.verdict.relevance, Relevance::Relevant, "{contrast:?}");
+            let is_scaled = contrast.kind == MetricKind::Difference;
+            let expected = if is_scaled { 0.1 * contrast.baseline_mean.unwrap() } else { 0.1 };
+            assert!((contrast.margin / expected - 1.0).abs() < 1e-12, "{contrast:?}");
+        }
+    }
+    // A tenth of the baseline is the smallest difference that matters, whatever the unit.
+    let pairs: Vec<(f64, f64)> = (0..200).map(|case| (2_000.0, 2_000.0 + f64::from(case % 5) - 2.0)).collect();
+    let options = CompareOptions { stopping: Stopping::Anytime, ..quick_options() };
+    let comparison = compare(&from_pairs(Metric::latency(), &pairs), &options).unwrap();
+    assert_eq!(comparison.contrasts[0].verdict.relevance, Relevance::Negligible, "{comparison:?}");
 }
 
 #[test]
@@ -85,7 +111,7 @@ fn missing_values_are_reported() {
     for case in 0..12 {
         for arm in 0..2 {
             let values = match (arm, case) {
-                (1, 0..=1) => vec![None, None], // the run failed
+                (1, 0..=1) => vec![None, None], // the run ended with an error
                 (0, 2) => vec![Some(1.0), None],
                 (1, 3) => continue, // the trial is missing
                 _ => some(1.0, 5.0),
@@ -98,19 +124,18 @@ fn missing_values_are_reported() {
     let comparison = compare(&experiment, &quick_options()).unwrap();
     let [passes, times] = &comparison.contrasts[..] else { panic!() };
     let counts = passes.counts;
-    assert_eq!((counts.cases, counts.incomplete, counts.failed, counts.worse), (11, 1, 2, 2));
-    assert_eq!(passes.effect.unwrap().value, PairedOutcomes { cases: 11, only_baseline: 2, only_arm: 0 }.difference());
+    // What is unknown is neither a pass nor a failure.
+    assert_eq!((counts.cases, counts.incomplete, counts.same, counts.worse), (9, 3, 9, 0));
+    assert_eq!(passes.effect.unwrap().value, PairedOutcomes { cases: 9, only_baseline: 0, only_arm: 0 }.difference());
     let counts = times.counts;
-    assert_eq!((counts.cases, counts.incomplete, counts.failed, counts.same), (8, 4, 0, 8));
+    assert_eq!((counts.cases, counts.incomplete, counts.same), (8, 4, 8));
     assert_eq!((times.baseline_mean, times.arm_mean, times.standardized), (Some(5.0), Some(5.0), None));
-    let notes = " (1 pair with a missing value is left out) (2 pairs have failed runs, which count as not passed)";
-    assert!(passes.verdict.text.ends_with(notes), "{}", passes.verdict.text);
+    assert!(passes.verdict.text.ends_with(" (3 pairs with missing values are left out)"), "{}", passes.verdict.text);
     assert!(times.verdict.text.ends_with(" (4 pairs with missing values are left out)"), "{}", times.verdict.text);
-    let expected = [VerdictNote::MissingValues { pairs: 1 }, VerdictNote::FailedRuns { pairs: 2 }];
-    assert_eq!(passes.verdict.notes, expected);
+    assert_eq!(passes.verdict.notes, [VerdictNote::MissingValues { pairs: 3 }]);
     assert_eq!(times.verdict.notes, [VerdictNote::MissingValues { pairs: 4 }]);
     let json = serde_json::to_value(&passes.verdict).unwrap();
-    assert_eq!(json["notes"][1], serde_json::json!({"kind": "failed_runs", "pairs": 2}));
+    assert_eq!(json["notes"][0], serde_json::json!({"kind": "missing_values", "pairs": 3}));
 }
 
 #[test]
@@ -139,9 +164,13 @@ fn all_arms_are_compared_with_the_first() {
         ("fast", "latency", Better),
     ];
     assert_eq!(found, expected);
-    let tests: Vec<_> = comparison.contrasts.iter().map(|contrast| contrast.test.unwrap()).collect();
-    let adjusted: Vec<f64> = tests.iter().map(|test| test.adjusted).collect();
-    assert_eq!(adjusted, holm(&tests.iter().map(|test| test.p).collect::<Vec<_>>()));
+    // The first metric is adjusted for the arms only, the other one follows.
+    let [(same, same_time), (fast, fast_time)] = [0, 2].map(|index| {
+        let test = |index: usize| comparison.contrasts[index].test.unwrap();
+        (test(index), test(index + 1))
+    });
+    let (primary, others) = gatekeep(&[same.p, fast.p], &[same_time.p, fast_time.p]);
+    assert_eq!((vec![same.adjusted, fast.adjusted], vec![same_time.adjusted, fast_time.adjusted]), (primary, others));
     assert_eq!(comparison.contrasts[1].verdict.relevance, Relevance::Negligible);
     assert_eq!(comparison.contrasts[3].verdict.relevance, Relevance::Relevant);
     assert_eq!(comparison.contrasts[3].superiority, Some(1.0));

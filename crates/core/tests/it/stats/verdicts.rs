@@ -104,6 +104,23 @@ fn measurements() {
 }
 
 #[test]
+fn too_few_cases() {
+    // Student's interval of two log ratios would reach from −100% to +710553%.
+    check(
+        Metric::latency(),
+        &[(1.0, 2.0), (1.0, 4.0)],
+        "latency: too few cases for a conclusion (208 more cases would detect a difference of 10% with 80% power)",
+    );
+    check(Metric::latency(), &[(1.0, 2.0)], "latency: too few cases for a conclusion");
+    // With wild values, more cases do not help.
+    let wild = [(1.0, 9.0), (1.0, 0.1), (1.0, 80.0), (1.0, 0.5)];
+    let comparison = compare(&from_pairs(Metric::cost(), &wild), &quick_options()).unwrap();
+    let contrast = &comparison.contrasts[0];
+    assert!(contrast.effect.unwrap().interval.is_none(), "{contrast:?}");
+    assert!(contrast.verdict.text.starts_with("cost: too few cases for a conclusion ("), "{}", contrast.verdict.text);
+}
+
+#[test]
 fn differences_of_uncertain_size() {
     // All nine cases have more under `b`, which is significant; one of them is such an outlier that the mean is uncertain.
     let pairs: Vec<(f64, f64)> = (1..9).map(|case| (0.0, f64::from(case))).chain([(0.0, 300.0)]).collect();
@@ -129,11 +146,11 @@ fn several_metrics_are_one_sentence() {
     let summary = |options: &CompareOptions| compare(&experiment, options).unwrap().summaries.remove(0).text;
     assert_eq!(
         summary(&quick_options()),
-        "`b` is slower by 12–18%; pass rate: no evidence of a difference (−4.8 to +10 points; 77 more cases would detect a difference of 10 points with 80% power); tokens: identical in all 151 cases (1 pair with a missing value is left out)"
+        "`b` is slower by 12–18%; pass rate: no evidence of a difference (−4.8 to +10 points; 26 more cases would detect a difference of 10 points with 80% power); tokens: identical in all 151 cases (1 pair with a missing value is left out)"
     );
     assert_eq!(
         summary(&CompareOptions { stopping: Stopping::Anytime, ..quick_options() }),
-        "`b` is slower by 11–19%; pass rate: no evidence of a difference (−9 to +14 points); tokens: identical in all 151 cases (1 pair with a missing value is left out)"
+        "`b` is slower by 0.42–0.85 ms; pass rate: no evidence of a difference (−9 to +14 points); tokens: identical in all 151 cases (1 pair with a missing value is left out)"
     );
 }
 
@@ -142,14 +159,28 @@ fn the_correction_for_several_metrics_is_mentioned() {
     let mut trials = Vec::new();
     for (case, (a, b)) in times(30, 1.065, 0.4).into_iter().enumerate() {
         for (arm, value) in [a, b].into_iter().enumerate() {
-            let values = vec![Some(value), Some(1.0), Some(1.0), Some(1.0)];
+            let values = vec![Some(1.0), Some(value), Some(1.0), Some(1.0)];
             trials.push(TrialValues { arm, case, repeat: 0, values });
         }
     }
-    let metrics = vec![Metric::latency().margin(0.02), Metric::tokens(), Metric::cost(), Metric::turns()];
-    let experiment = Experiment { arms: vec!["a".to_owned(), "b".to_owned()], metrics, trials };
+    let metrics = vec![Metric::pass_rate(), Metric::latency().margin(0.02), Metric::cost(), Metric::turns()];
+    let mut experiment = Experiment { arms: vec!["a".to_owned(), "b".to_owned()], metrics, trials };
+    // The first metric is corrected for arms only.
+    let first = Experiment {
+        metrics: vec![Metric::latency()],
+        trials: experiment.trials.iter().map(|trial| TrialValues { values: vec![trial.values[1]], ..*trial }).collect(),
+        arms: experiment.arms.clone(),
+    };
+    assert_eq!(compare(&first, &quick_options()).unwrap().summaries[0].text, "`b` is slower by 0.67–10%");
+    // If it differs, the others are corrected for each other only.
+    let latency = |experiment: &Experiment| compare(experiment, &quick_options()).unwrap().contrasts.remove(1);
+    let before = latency(&experiment).test.unwrap();
+    experiment.trials.iter_mut().filter(|trial| trial.arm == 0).for_each(|trial| trial.values[0] = Some(0.0));
+    let after = latency(&experiment).test.unwrap();
+    assert!(before.p == after.p && (before.adjusted / after.adjusted - 5.0).abs() < 1e-9, "{before:?} {after:?}");
+    experiment.trials.iter_mut().for_each(|trial| trial.values[0] = Some(1.0));
     assert_eq!(
-        compare(&experiment, &quick_options()).unwrap().contrasts[0].verdict.text,
-        "latency: not enough evidence that `b` is slower after correcting for 4 tests (+0.67% to +10%; 372 more cases would detect a difference of 2% with 80% power)"
+        compare(&experiment, &quick_options()).unwrap().contrasts[1].verdict.text,
+        "latency: not enough evidence that `b` is slower after correcting for 4 tests (+1.1% to +10%; 485 more cases would detect a difference of 2% with 80% power)"
     );
 }

@@ -12,6 +12,7 @@ use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, To
 use crate::os_error;
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandLine;
+use patter_core::declare::template::{Part, Template};
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,21 @@ impl Implementation for CommandTool {
             }
         })
     }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let literal = |template: &Template| match template.parts() {
+            [Part::Text(text)] => Some(text.clone()),
+            _ => None,
+        };
+        let words: Vec<_> = self.spec.run.iter().filter_map(literal).collect();
+        named_files(&words, &[&self.folder, &self.root])
+    }
+}
+
+/// Returns the files that words of a command name, each in the first of the folders that has it.
+pub(crate) fn named_files(words: &[String], folders: &[&Path]) -> Vec<PathBuf> {
+    let find = |word: &String| folders.iter().map(|folder| folder.join(word)).find(|path| path.is_file());
+    words.iter().filter_map(find).collect()
 }
 
 impl CommandTool {

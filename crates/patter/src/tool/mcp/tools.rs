@@ -3,6 +3,8 @@
 use super::content::{OutputForm, read_result};
 use super::error::MAX_MESSAGE_CHARS;
 use super::server::{MAX_TOOLS, McpServer};
+use super::settings::Transport;
+use crate::tool::command::named_files;
 use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use patter_core::name::{FullName, FullNameError};
 use patter_core::text::truncate;
@@ -10,6 +12,7 @@ use patter_core::types::signature::{ConvertedSignature, SchemaError, Signature};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::Value as Json;
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The tools of an MCP server, with warnings.
@@ -153,5 +156,15 @@ impl Implementation for McpTool {
             let result = self.server.call(&self.name, arguments, context).await?;
             read_result(self.server.settings(), result, self.output)
         })
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        match &self.server.settings().transport {
+            Transport::Process { command, arguments, folder, .. } => {
+                let words: Vec<_> = std::iter::once(command).chain(arguments).cloned().collect();
+                named_files(&words, &[folder.as_deref().unwrap_or(Path::new("."))])
+            }
+            Transport::Http { .. } => Vec::new(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Pages of all kinds of reports, to look at and to check.
 
 use super::sample::{ArmShape, SHORTER, TODAY, compare, compared, evaluation};
-use patter::experiment::{Report, compare_reports};
+use patter::experiment::{BaselineCases, Completion, Report, compare_with_baseline};
 use patter::stats::{CompareOptions, Stopping};
 
 /// Returns reports of all kinds with their names.
@@ -17,14 +17,17 @@ pub(super) fn reports() -> Vec<(&'static str, Report)> {
     let options = CompareOptions { resamples: 200, stopping: Stopping::Anytime, ..CompareOptions::default() };
     let names: Vec<_> = stopped.arms.iter().map(|arm| arm.name.clone()).collect();
     stopped.comparison = patter::experiment::compare_arms(&names, &stopped.trials, &options).ok();
+    stopped.completion = Completion::StoppedEarly;
     let mut interrupted = compared(40, 2, &[TODAY, SHORTER]);
+    interrupted.completion = Completion::Interrupted;
     interrupted.trials.truncate(61);
     compare(&mut interrupted);
     let mut regressed = evaluation(40);
     let mut before = regressed.clone();
     before.trials.iter_mut().filter(|trial| trial.failure.is_none()).for_each(|trial| trial.passed = true);
     let options = CompareOptions { resamples: 200, ..CompareOptions::default() };
-    regressed.comparison = compare_reports(&before, &regressed, &options).ok();
+    let cases = BaselineCases::find(&before.cases, &regressed.cases);
+    regressed.comparison = compare_with_baseline(&before, &regressed, &cases, &options).ok();
     vec![
         ("loser", compared(30, 1, &[perfect, loser])),
         ("winner", compared(60, 1, &[ArmShape { missed: 45, ..TODAY }, winner])),

@@ -90,6 +90,7 @@ pub(super) fn without_comparison(cases: usize, repeats: u32, arms: &[ArmShape]) 
             "You are a strict but fair reader of support answers.\nSay whether the answer meets the criteria, and \
                       why in one sentence."
                 .to_owned(),
+        ..JudgeInfo::default()
     }];
     report.began_ms = 1_763_200_000_000;
     report.ended_ms = 1_763_200_754_000;
@@ -126,6 +127,7 @@ fn arm(name: &str, description: &str, hash: &str) -> ArmInfo {
         model: "OpenAI/gpt-4o-mini".to_owned(),
         file: format!("agents/{name}/support.gram"),
         description: description.to_owned(),
+        ..ArmInfo::default()
     }
 }
 
@@ -136,7 +138,7 @@ fn case(number: usize) -> CaseInfo {
         turns.push("Thank you. And can you confirm that by mail?".to_owned());
     }
     let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-    CaseInfo { id: format!("{id}-{}", number + 1), turns, tags }
+    CaseInfo { id: format!("{id}-{}", number + 1), turns, tags, ..CaseInfo::default() }
 }
 
 fn trial(
@@ -192,10 +194,11 @@ fn judged(missed: bool) -> Vec<CheckResult> {
         false => "it names the next step and when",
     };
     vec![
-        CheckResult { check: "contains `please`".to_owned(), passed: true, why: String::new() },
+        CheckResult { check: "contains `please`".to_owned(), passed: true, error: false, why: String::new() },
         CheckResult {
             check: "a judge agrees: it says what happens next".to_owned(),
             passed: !missed,
+            error: false,
             why: why.to_owned(),
         },
     ]
