@@ -98,6 +98,8 @@ rules! {
     PARAMETER_IN_SCRIPT = "P081" Warning "a parameter inside a shell script";
     WRONG_RESULT = "P082" Error "a result that does not match the signature";
     UNUSED_PARAMETER = "P083" Warning "an unused parameter";
+    EMPTY_TOOLKIT = "P084" Error "an empty toolkit";
+    TOOLKIT_CYCLE = "P085" Error "a toolkit that includes itself";
 
     NO_INPUT = "P090" Error "a case without input";
     BAD_CHECK = "P091" Error "an invalid check";

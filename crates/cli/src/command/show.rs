@@ -9,7 +9,6 @@ use crate::ui::{self, truncate};
 use clap::Args;
 use patter::declare::scope::Scope;
 use patter::declare::{Agent, Element, ToolSpec};
-use patter::gram::Span;
 use patter::project::Project;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -94,6 +93,8 @@ struct ToolView {
     signature: Option<String>,
     description: Option<String>,
     place: String,
+    /// The toolkit that has the tool, if it is not an element of the agent itself.
+    toolkit: Option<String>,
     is_declared: bool,
 }
 
@@ -121,19 +122,22 @@ impl AgentView {
             delegates: Vec::new(),
         };
         let scope = Scope::new(agent);
-        for element in agent.elements() {
-            match element {
-                Element::Tool(tool) => view.tools.push(ToolView::new(project, &tool, project.location(0, tool.span()))),
-                Element::Agent(inner) => {
-                    view.delegates.push(DelegateView::new(&inner, project.location(0, inner.span())));
-                }
-                Element::Reference { name, span } => view.add_reference(project, &scope, &name, span),
+        for member in project.members(agent) {
+            let place = project.member_location(&member);
+            let count = view.tools.len();
+            match Element::cast(member.pattern) {
+                Some(Element::Tool(tool)) => view.tools.push(ToolView::new(project, &tool, place)),
+                Some(Element::Agent(inner)) => view.delegates.push(DelegateView::new(&inner, place)),
+                Some(Element::Reference { name, .. }) => view.add_reference(project, &scope, &name, place),
+                None => {}
             }
+            let toolkit = member.toolkit_name().map(|name| name.into_owned());
+            view.tools.iter_mut().skip(count).for_each(|tool| tool.toolkit.clone_from(&toolkit));
         }
         view
     }
 
-    fn add_reference<'p>(&mut self, project: &'p Project, scope: &Scope<'p>, name: &str, span: Span) {
+    fn add_reference<'p>(&mut self, project: &'p Project, scope: &Scope<'p>, name: &str, referenced: String) {
         let found = project.resolve(scope, name);
         let place = found.first().map(|found| project.location_of(found)).unwrap_or_default();
         let pattern = found.first().map(|found| found.pattern);
@@ -146,7 +150,8 @@ impl AgentView {
                 name: name.to_owned(),
                 signature: None,
                 description: None,
-                place: project.location(0, span),
+                place: referenced,
+                toolkit: None,
                 is_declared: false,
             });
         }
@@ -203,6 +208,7 @@ impl ToolView {
             signature: Some(signature),
             description: tool.description().filter(|text| !text.is_empty()).map(|text| text.to_string()),
             place,
+            toolkit: None,
             is_declared: true,
         }
     }
@@ -214,6 +220,9 @@ impl ToolView {
             true => writeln!(out, "    {ACCENT}{name}{ACCENT:#}{signature}  {DIM}{place}{DIM:#}"),
             false => writeln!(out, "    {ACCENT}{name}{ACCENT:#}  {DIM}from the library, referenced in {place}{DIM:#}"),
         };
+        if let Some(toolkit) = &self.toolkit {
+            let _ = writeln!(out, "      {DIM}from the toolkit {toolkit}{DIM:#}");
+        }
         if let Some(description) = &self.description {
             let _ = writeln!(out, "      {description}");
         }
@@ -226,6 +235,7 @@ impl ToolView {
             "description": self.description,
             "place": self.place,
             "declared": self.is_declared,
+            "toolkit": self.toolkit,
         })
     }
 }

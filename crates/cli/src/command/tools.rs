@@ -8,7 +8,7 @@ use crate::ui;
 use crate::ui::style::{ACCENT, BOLD};
 use clap::{Args, ValueEnum};
 use patter::library::{Entry, Layer};
-use patter::project::ServerSelection;
+use patter::project::{Project, ServerSelection};
 use patter::tool::Tool;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -68,23 +68,49 @@ impl Command for Tools {
         let mut entries: Vec<_> = setup.toolset.library.entries().filter(is_shown).collect();
         entries.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
         let problems = &setup.toolset.missing_servers;
+        let toolkits = self.toolkits(&setup.loaded.project, layer);
         match self.format.format {
             DataFormat::Json => {
                 let tools: Vec<_> = entries.iter().map(|entry| tool_json(&setup, entry)).collect();
                 let problems: Vec<_> = problems.iter().map(CommandError::to_json).collect();
-                ui::print(&format!("{:#}\n", json!({"version": 1, "tools": tools, "problems": problems})))?;
+                let toolkits: Vec<_> =
+                    toolkits.iter().map(|(name, tools)| json!({"name": name, "tools": tools})).collect();
+                let document = json!({"version": 1, "tools": tools, "toolkits": toolkits, "problems": problems});
+                ui::print(&format!("{document:#}\n"))?;
             }
-            DataFormat::Text if entries.is_empty() => {
+            DataFormat::Text if entries.is_empty() && toolkits.is_empty() => {
                 ui::status(&match &self.name {
                     Some(name) => format!("no tool name contains `{name}`"),
                     None => "this layer has no tools".to_owned(),
                 })?;
                 return Ok(Outcome::Findings);
             }
-            DataFormat::Text => ui::print(&table(&setup, &entries))?,
+            DataFormat::Text => ui::print(&(table(&setup, &entries) + &toolkit_table(&toolkits)))?,
         }
         Ok(Outcome::from_findings(!problems.is_empty()))
     }
+}
+
+impl Tools {
+    /// Returns the toolkits to list, with the names of their tools. They are part of the project.
+    fn toolkits(&self, project: &Project, layer: Option<Layer>) -> Vec<(String, Vec<String>)> {
+        let is_listed = layer.is_none_or(|layer| layer == Layer::Project);
+        let is_named = |name: &str| self.name.as_deref().is_none_or(|part| name.contains(part));
+        let toolkits = project.toolkits().filter(|(declaration, _)| is_listed && is_named(&declaration.name));
+        toolkits.map(|(declaration, toolkit)| (declaration.name.clone(), project.toolkit_tools(&toolkit))).collect()
+    }
+}
+
+fn toolkit_table(toolkits: &[(String, Vec<String>)]) -> String {
+    let mut out = String::new();
+    if !toolkits.is_empty() {
+        let _ = writeln!(out, "{BOLD}toolkits{BOLD:#}");
+    }
+    let width = toolkits.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, tools) in toolkits {
+        let _ = writeln!(out, "  {ACCENT}{name:<width$}{ACCENT:#}  {}", tools.join(", "));
+    }
+    out
 }
 
 fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {

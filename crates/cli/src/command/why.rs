@@ -7,7 +7,7 @@ use crate::inspect::{Resolution, call_permissions};
 use crate::setup::{Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use clap::Args;
-use patter::library::KnownTools;
+use patter::library::{KnownTools, Toolkits};
 use patter::name::FullName;
 use patter::permission::Permissions;
 use patter::project::ServerSelection;
@@ -53,9 +53,12 @@ impl Command for Why {
         for unused in rules.iter().filter_map(|rule| known.unused(rule)) {
             ui::warning(&format!("{unused}; {}", unused.hint()))?;
         }
+        let toolkits = Toolkits::new(project, library);
+        let rules: Vec<_> = rules.into_iter().map(|rule| toolkits.expand(rule)).collect();
         let permissions = |name: &FullName| match (&agent, library.resolve(&self.tool)) {
             (Some(agent), _) => {
                 let (own, _) = agent.rules(project.agent_path(agent).unwrap_or_default());
+                let own = own.into_iter().map(|rule| toolkits.expand(rule));
                 Permissions::for_declared([name.clone()]).with_all(own).with_all(rules.clone())
             }
             (None, Ok(entry)) => call_permissions(&entry.name, &entry.value).with_all(rules.clone()),

@@ -2,7 +2,7 @@
 
 use super::signature::{format_return_type, format_signature, parameter_rows};
 use crate::ui::style::{BAD, BOLD, DIM, GOOD};
-use patter::declare::{Agent, Element};
+use patter::declare::{Agent, Member};
 use patter::library::{BindFailure, Binding, Entry, Library, MatchMode, ResolveError, Target, bind_each};
 use patter::name::FullName;
 use patter::permission::{Decision, DecisionReason, Permissions, Rule};
@@ -139,14 +139,14 @@ impl Resolution<'_> {
             is_valid: false,
         };
         let bound = bind_each(agent, self.project, self.library, MatchMode::Compatible);
-        let Some((element, bound)) =
-            agent.elements().zip(bound).find(|(element, bound)| self.is_declared(element, bound))
+        let Some((member, bound)) =
+            self.project.members(agent).into_iter().zip(bound).find(|(member, bound)| self.is_declared(member, bound))
         else {
             let agent = agent.name().unwrap_or_default();
             return invalid(format!("`{agent}` does not declare it, so it cannot call the tool"), None);
         };
         let file = self.project.agent_file(agent).unwrap_or_default();
-        let place = Some(self.project.location(file, element.span()));
+        let place = Some(self.project.location(file, member.element().span()));
         let valid = |status: String, bound: Option<FullName>, signature: Option<String>| Declaration {
             bound,
             status,
@@ -154,18 +154,19 @@ impl Resolution<'_> {
             place: place.clone(),
             is_valid: true,
         };
+        let toolkit = member.toolkit_name().map_or_else(String::new, |name| format!(", from the toolkit `{name}`"));
         match bound.map(|binding| binding.target) {
             Err(failure) => invalid(failure.to_string(), place.clone()),
             Ok(Target::Agent { agent }) => valid(format!("the agent `{}`", agent.path()), None, None),
             Ok(Target::Tool { name, declared }) => {
-                valid("compatible".to_owned(), Some(name), Some(format_signature(&declared.signature)))
+                valid(format!("compatible{toolkit}"), Some(name), Some(format_signature(&declared.signature)))
             }
         }
     }
 
     /// Returns whether an element of an agent declares the tool: under this name, or under another name of the same tool.
-    fn is_declared(&self, element: &Element, bound: &Result<Binding, BindFailure>) -> bool {
-        let name = element.name().unwrap_or_default();
+    fn is_declared(&self, member: &Member<'_>, bound: &Result<Binding, BindFailure>) -> bool {
+        let name = member.pattern.name().unwrap_or_default();
         let full = match bound {
             Ok(Binding { target: Target::Tool { name, .. }, .. }) => Some(name.as_str()),
             Ok(Binding { target: Target::Agent { .. }, .. }) => None,

@@ -5,7 +5,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::place::Place;
 use clap::Args;
 use patter::gram::Span;
-use patter::library::KnownTools;
+use patter::library::{KnownTools, Toolkits};
 use patter::permission::{Rule, UnusedRule};
 use patter::project::{CONFIG, Config, PermissionConfig};
 use std::path::Path;
@@ -33,7 +33,8 @@ impl Rules {
         let rules = self.all(&setup.config)?;
         let known = KnownTools::new(&setup.loaded.project, &*setup.toolset.library);
         refuse_unused(setup.root.as_deref(), rules.iter().filter_map(|rule| known.unused(rule)).collect())?;
-        Ok(rules)
+        let toolkits = Toolkits::new(&setup.loaded.project, &setup.toolset.library);
+        Ok(rules.into_iter().map(|rule| toolkits.expand(rule)).collect())
     }
 
     /// Returns the rules of the project and of the command, which may be about nothing.

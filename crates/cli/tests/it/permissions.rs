@@ -110,3 +110,32 @@ fn tools_of_servers_that_did_not_start_may_have_rules() {
     let output = folder.run(&["run", "a.gram", "hi", "--no-mcp"]);
     assert!(output.contains("did you mean `fs/writeFile`?"), "{output}");
 }
+
+#[test]
+fn toolkits_are_shown_and_apply_in_rules() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "[permissions]\nask = [\"reading\"]\n");
+    folder.write(
+        "a.gram",
+        "[a:Agent { instruction: 'Use `reading`.', model: 'demo' } | reading]
+         [reading:Toolkit { description: 'Looks' } | `fs/readFile`, sayHello]\n",
+    );
+    assert!(folder.run(&["check", "--bind"]).contains("no problems found"), "{}", folder.run(&["check", "--bind"]));
+    let show = folder.run(&["show", "a.gram"]);
+    assert!(show.contains("sayHello") && show.contains("from the toolkit reading"), "{show}");
+    let tools = folder.run(&["tools", "--layer", "project"]);
+    assert!(tools.contains("toolkits\n  reading  fs/readFile, sayHello\n"), "{tools}");
+    let why = folder.run(&["why", "sayHello", "--agent", "a.gram"]);
+    assert!(why.contains("from the toolkit `reading`") && why.contains("ask: `ask reading` in `patter.toml`"), "{why}");
+    let call = folder.run(&["call", "sayHello"]);
+    assert!(call.starts_with("exit 4"), "the rule of the toolkit applies: {call}");
+    let run = folder.run(&["run", "a.gram", "Say hello to Ada"]);
+    assert!(run.contains("sayHello") && !run.contains("Hello, Ada!"), "nobody approved it: {run}");
+    let run = folder.run(&["run", "a.gram", "Say hello to Ada", "--yes"]);
+    assert!(run.contains("Hello, Ada!"), "{run}");
+    folder.run(&["lock"]);
+    assert!(folder.read("patter.lock").contains("declares = \"sayHello\""));
+    folder.write("a.gram", folder.read("a.gram").replace(", sayHello", ""));
+    let locked = folder.run(&["check", "--locked"]);
+    assert!(locked.contains("`sayHello` of `a` is locked but no longer declared"), "{locked}");
+}

@@ -44,6 +44,7 @@ impl<'p> Checker<'p> {
         }
         self.scope.enter(pattern);
         self.check_elements(pattern);
+        self.check_toolkit_conflicts(pattern);
         self.check_instruction(pattern, &agent);
         self.check_provider_schemas(pattern, &agent);
         self.scope.leave();
@@ -114,6 +115,9 @@ impl<'p> Checker<'p> {
         let near = labels.into_iter().find_map(|label| nearest(&label, ["Tool", "Agent"]));
         let found = rule::MISPLACED.at(head_span(element), "an agent can contain only tools and other agents");
         self.report(found.with_hint(match (near, element.kind()) {
+            _ if DeclarationKind::from_pattern(element) == Some(DeclarationKind::Toolkit) => {
+                "declare the toolkit at the top level of a file, and write its name here".to_owned()
+            }
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Path) => {
                 "put the signature into a tool: `[name:Tool {description: \"…\"} | (a::Text)==>(::Text)]`".to_owned()

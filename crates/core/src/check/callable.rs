@@ -2,7 +2,7 @@
 //! and whether the agent may call them at all.
 
 use super::{Checker, describe_declaration};
-use crate::declare::{Agent, DeclarationKind, head_span};
+use crate::declare::{Agent, DeclarationKind, Member, head_span};
 use crate::name::FullName;
 use crate::permission::{Decision, Rule};
 use crate::rule;
@@ -23,7 +23,7 @@ impl<'p> Checker<'p> {
     fn check_tool_count(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let Some(Ok(model)) = agent.model() else { return };
         let Some(max) = model.provider.profile().max_tools() else { return };
-        let count = pattern.elements().count();
+        let count = self.project.members_in(&self.scope, pattern).len();
         if count > max {
             let agent = describe_declaration("agent", pattern);
             let provider = model.provider.name();
@@ -36,8 +36,9 @@ impl<'p> Checker<'p> {
     /// Reports delegates without a description, and elements with the same description: the model sees nothing else but
     /// their names when it chooses.
     fn check_descriptions(&mut self, agent: Pattern<'p>) {
-        let mut first: HashMap<String, Pattern<'p>> = HashMap::new();
-        for element in agent.elements() {
+        let mut first: HashMap<String, Member<'p>> = HashMap::new();
+        for member in self.project.members_in(&self.scope, agent) {
+            let element = member.pattern;
             let Some((file, declared)) = self.declared_element(element) else { continue };
             let description = declared.get("description").and_then(Syntax::read_text).unwrap_or_default();
             let description = description.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
@@ -48,17 +49,22 @@ impl<'p> Checker<'p> {
                 continue;
             }
             let Some(earlier) = first.get(&description) else {
-                first.insert(description, element);
+                first.insert(description, member);
                 continue;
             };
             let span = |pattern: Pattern<'p>| pattern.identifier().map_or(pattern.span(), Syntax::span);
-            let one = earlier.name().unwrap_or_default();
+            let one = earlier.pattern.name().unwrap_or_default();
+            let earlier_element = Some(earlier.element()).filter(|earlier| *earlier != member.element());
             let other = element.name().unwrap_or_default();
             if one == other {
                 continue;
             }
             let message = format!("`{one}` and `{other}` have the same description");
-            let found = rule::SAME_DESCRIPTION.at(span(element), message).with_related(span(*earlier), "the first one");
+            let found = rule::SAME_DESCRIPTION.at(span(member.element()), message);
+            let found = match earlier_element {
+                Some(earlier) => found.with_related(span(earlier), "the first one"),
+                None => found,
+            };
             self.report(found.with_hint("models choose by description; say what is different about each of them"));
         }
     }

@@ -45,7 +45,9 @@ impl<'p> Checker<'p> {
         self.project.agents().next()?;
         let patterns = self.project.files().iter().flat_map(|file| file.tree.walk());
         let agents = patterns.filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Agent));
-        Some(agents.flat_map(Pattern::elements).filter_map(Pattern::name).collect())
+        let toolkits = self.project.declarations().iter().filter(|one| one.kind == DeclarationKind::Toolkit);
+        let toolkits = toolkits.filter_map(|toolkit| self.project.pattern(toolkit));
+        Some(agents.chain(toolkits).flat_map(Pattern::elements).filter_map(Pattern::name).collect())
     }
 
     /// Reports checks for tools that no agent has.

@@ -11,7 +11,10 @@ impl<'p> Checker<'p> {
         let Some(instruction) = agent.instruction() else { return };
         let Some(value) = pattern.get("instruction") else { return };
         let elements: Vec<_> = pattern.elements().filter(|element| element.name().is_some()).collect();
+        let members = self.project.members_in(&self.scope, pattern);
         let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
+        let in_toolkits = members.iter().filter(|member| member.toolkit.is_some()).filter_map(|it| it.pattern.name());
+        let callable: Vec<_> = names.iter().cloned().chain(in_toolkits).collect();
         // A misspelt name, among the elements or in the instruction, is reported only once.
         let intended: Vec<_> =
             elements.iter().zip(&names).map(|(element, name)| self.intended_name(pattern, *element, name)).collect();
@@ -19,12 +22,12 @@ impl<'p> Checker<'p> {
         let mut misspelt: Vec<&str> = Vec::new();
         let mut findings = Vec::new();
         for word in quoted_words(&instruction) {
-            let is_known = names.iter().any(|name| name == word || bare_name(name) == word);
+            let is_known = callable.iter().any(|name| name == word || bare_name(name) == word);
             if is_known || intended.contains(&Some(word)) {
                 continue;
             }
             // Suggestions for an agent with more tools than this would take too long.
-            let known = names.iter().take(500).map(AsRef::as_ref);
+            let known = callable.iter().take(500).map(AsRef::as_ref);
             let near = nearest(word, known.clone()).or_else(|| {
                 let near = nearest(word, known.clone().map(bare_name))?;
                 known.clone().find(|name| bare_name(name) == near)
@@ -50,8 +53,11 @@ impl<'p> Checker<'p> {
         for ((element, name), intended) in elements.iter().zip(&names).zip(&intended) {
             let is_callable =
                 element.kind() == PatternKind::Reference || DeclarationKind::from_pattern(*element).is_some();
+            // A toolkit is mentioned by its name, or by any of its tools.
+            let tools = members.iter().filter(|member| member.toolkit == Some(*element));
             if !is_callable
                 || is_mentioned(name)
+                || tools.filter_map(|tool| tool.pattern.name()).any(|name| is_mentioned(&name))
                 || intended.is_some_and(is_mentioned)
                 || misspelt.contains(&name.as_ref())
             {

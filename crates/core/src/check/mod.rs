@@ -3,6 +3,7 @@
 mod broken_spans;
 mod property;
 mod tool;
+mod toolkit;
 mod agent;
 mod callable;
 mod instruction;
@@ -144,6 +145,7 @@ impl<'p> Checker<'p> {
             Some(DeclarationKind::Agent) => self.check_agent(pattern),
             Some(DeclarationKind::Tool) => self.check_tool(pattern),
             Some(DeclarationKind::Toolbox) => self.check_toolbox(pattern),
+            Some(DeclarationKind::Toolkit) => self.check_toolkit(pattern),
             Some(DeclarationKind::Record) => self.check_record(pattern),
             Some(DeclarationKind::Implementation) => self.check_implementation(pattern, ""),
             // Cases are checked file by file.
@@ -180,7 +182,7 @@ impl<'p> Checker<'p> {
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Bracket) => {
-                "declarations need one of the labels Agent, Tool, Toolbox, Object and Cases".to_owned()
+                "declarations need one of the labels Agent, Tool, Toolbox, Toolkit, Object and Cases".to_owned()
             }
             (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
         }));

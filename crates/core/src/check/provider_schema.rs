@@ -15,10 +15,15 @@ impl<'p> Checker<'p> {
     pub(super) fn check_provider_schemas(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let Some(Ok(model)) = agent.model() else { return };
         let Some(dialect) = model.provider.profile().dialect else { return };
-        for element in pattern.elements() {
+        for member in self.project.members_in(&self.scope, pattern) {
+            let element = member.pattern;
             let (file, tool, span) = match element.kind() {
                 PatternKind::Reference => match self.resolve(element) {
-                    Some((file, tool)) => (file, tool, element.span()),
+                    Some((file, tool)) => (file, tool, member.element().span()),
+                    None => continue,
+                },
+                _ if member.toolkit.is_some() => match self.project.file_of(element) {
+                    Some(file) => (file, element, member.element().span()),
                     None => continue,
                 },
                 _ => (self.file, element, element.elements().next().map_or(element.span(), Pattern::span)),

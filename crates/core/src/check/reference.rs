@@ -3,6 +3,7 @@
 use super::Checker;
 use crate::declare::scope::Candidate;
 use crate::declare::{Agent, DeclarationKind, Element};
+use crate::permission::{Rule, ToolPattern};
 use crate::rule;
 use crate::text::nearest;
 use crate::types::schema::collect_record_names;
@@ -54,6 +55,8 @@ impl<'p> Checker<'p> {
                 }
                 used.extend(self.suggest(pattern, &name).map(str::to_owned));
                 used.insert(name.into_owned());
+            } else if DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Toolkit) {
+                used.extend(element.name().map(Cow::into_owned));
             }
         }
         if is_agent {
@@ -97,6 +100,25 @@ impl<'p> Checker<'p> {
                 );
             }
         }
+    }
+
+    /// Reports a reference of a toolkit that is not declared, or more than once.
+    pub(super) fn check_reference_of_toolkit(
+        &mut self,
+        toolkit: Pattern<'p>,
+        reference: Pattern<'p>,
+        name: &str,
+        count: usize,
+    ) {
+        let diagnostic = match count {
+            0 => self.undefined_reference(toolkit, reference, name),
+            1 => None,
+            _ => {
+                let message = format!("`{name}` is declared in {count} places");
+                Some(rule::AMBIGUOUS_REFERENCE.at(reference.span(), message).with_hint("rename all but one"))
+            }
+        };
+        diagnostic.into_iter().for_each(|diagnostic| self.report(diagnostic));
     }
 
     fn undefined_reference(&self, agent: Pattern<'p>, reference: Pattern<'p>, name: &str) -> Option<Diagnostic> {
@@ -182,6 +204,19 @@ impl<'p> Checker<'p> {
                 let span = tool.pattern().and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
                 let found = rule::UNUSED_DECLARATION.at(span, format!("no agent uses the tool `{}`", declaration.name));
                 self.report_at(declaration, found.with_hint("add it to an agent, or remove it"));
+            }
+        }
+        for (declaration, _) in project.toolkits() {
+            let is_in_rule = |rule: &Rule| matches!(&rule.tools, ToolPattern::One(name) if *name == declaration.name);
+            let mut rules = project.files().iter().flat_map(|file| file.tree.walk()).filter_map(Agent::cast);
+            let is_ruled = rules.any(|agent| agent.rules("").0.iter().any(is_in_rule));
+            let is_used = used.contains(&declaration.name) || is_ruled || self.options.rules.iter().any(is_in_rule);
+            if !is_used && !declaration.name.is_empty() {
+                let pattern = project.pattern(declaration);
+                let span = pattern.and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
+                let message = format!("no agent and no rule uses the toolkit `{}`", declaration.name);
+                let found = rule::UNUSED_DECLARATION.at(span, message);
+                self.report_at(declaration, found.with_hint("add it to an agent or a rule, or remove it"));
             }
         }
         self.report_unused_records();

@@ -5,7 +5,7 @@ use super::Lock;
 use crate::check::file_errors;
 use crate::declare::Agent;
 use crate::declare::project::Project;
-use crate::library::{BindError, Library, LibraryTool, MatchMode, Target, bind, first_unused_rule};
+use crate::library::{BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, first_unused_rule};
 use crate::message::conversation::Message;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
@@ -22,7 +22,7 @@ use crate::wire::Wire;
 use patter_gram::Diagnostic;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -87,6 +87,8 @@ struct Parts {
     frame: Arc<RequestTemplate>,
     spec: RunSpec,
     rules: Vec<Rule>,
+    /// The toolkits that rules may name.
+    toolkits: Toolkits,
     /// What the tools are bound to.
     lock: Lock,
     lock_hash: String,
@@ -169,7 +171,9 @@ impl CompiledAgent {
             (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
             (None, None) => return Err(missing("model")),
         };
-        if let Some(file) = project.agent_file(agent) {
+        let toolkits = project.toolkits_of(agent);
+        let toolkit_files = toolkits.iter().map(|toolkit| toolkit.file);
+        for file in project.agent_file(agent).into_iter().chain(toolkit_files).collect::<BTreeSet<_>>() {
             let findings = file_errors(project, file);
             if !findings.is_empty() {
                 let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
@@ -236,8 +240,9 @@ impl CompiledAgent {
             deadline_ms: declared_limits.timeout.map(milliseconds),
             ..defaults
         };
-        let spec =
-            RunSpec { agent: name, hash: hash(agent.to_string().as_bytes()), tools, limits, returns: returns.clone() };
+        let own = toolkits.iter().filter_map(|toolkit| project.pattern(toolkit));
+        let text = own.fold(agent.to_string(), |text, toolkit| text + "\n" + toolkit.syntax().text());
+        let spec = RunSpec { agent: name, hash: hash(text.as_bytes()), tools, limits, returns: returns.clone() };
         let settings = agent.settings();
         let request = Request {
             model: &model,
@@ -260,6 +265,7 @@ impl CompiledAgent {
             returns,
             spec,
             rules,
+            toolkits: Toolkits::new(project, library),
             lock_hash: lock.hash(),
             lock,
         };
@@ -390,7 +396,8 @@ impl CompiledAgent {
             // Rules are about the name that the agent calls, wherever the other agent is declared.
             run::CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
         });
-        Permissions::for_declared(tools).with_all(self.parts.rules.iter().cloned()).with_all(others)
+        let rules = self.parts.rules.iter().cloned().chain(others).map(|rule| self.parts.toolkits.expand(rule));
+        Permissions::for_declared(tools).with_all(rules)
     }
 }
 

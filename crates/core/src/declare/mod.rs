@@ -60,6 +60,7 @@ mod tool;
 mod agent;
 mod setting;
 mod toolbox;
+mod toolkit;
 mod implementation;
 pub mod http;
 pub mod command;
@@ -74,6 +75,7 @@ pub use implementation::{Effect, ToolOptions};
 pub use setting::DeclaredLimits;
 pub use tool::{ToolSpec, ToolSpecError};
 pub use toolbox::{RecordType, Toolbox};
+pub use toolkit::{Member, Toolkit};
 
 pub(crate) use tool::no_signature;
 
@@ -91,6 +93,8 @@ pub enum DeclarationKind {
     Implementation,
     /// A namespace of tools.
     Toolbox,
+    /// A named set of tools.
+    Toolkit,
     /// A record type.
     Record,
     /// A list of cases.
@@ -101,8 +105,8 @@ pub enum DeclarationKind {
 
 impl DeclarationKind {
     /// The labels of declarations.
-    pub const LABELS: [&'static str; 9] =
-        ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Object", "Cases", "Case"];
+    pub const LABELS: [&'static str; 10] =
+        ["Agent", "Tool", "ToolSpecification", "Http", "Command", "Toolbox", "Toolkit", "Object", "Cases", "Case"];
 
     /// Returns the kind of declaration that a pattern is, judged by its labels.
     ///
@@ -121,6 +125,7 @@ impl DeclarationKind {
             "Tool" | "ToolSpecification" => Some(DeclarationKind::Tool),
             "Http" | "Command" => Some(DeclarationKind::Implementation),
             "Toolbox" => Some(DeclarationKind::Toolbox),
+            "Toolkit" => Some(DeclarationKind::Toolkit),
             "Object" => Some(DeclarationKind::Record),
             "Cases" => Some(DeclarationKind::Cases),
             "Case" => Some(DeclarationKind::Case),
@@ -134,6 +139,7 @@ impl DeclarationKind {
             DeclarationKind::Agent => "agent",
             DeclarationKind::Tool | DeclarationKind::Implementation => "tool",
             DeclarationKind::Toolbox => "toolbox",
+            DeclarationKind::Toolkit => "toolkit",
             DeclarationKind::Record => "record type",
             DeclarationKind::Cases => "list of cases",
             DeclarationKind::Case => "case",

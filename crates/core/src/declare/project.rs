@@ -287,8 +287,13 @@ impl Project {
             for pattern in source.tree.patterns() {
                 let Some(kind) = DeclarationKind::from_pattern(pattern) else { continue };
                 let name = pattern.name().unwrap_or_default().into_owned();
-                let is_callable =
-                    matches!(kind, DeclarationKind::Agent | DeclarationKind::Tool | DeclarationKind::Implementation);
+                let is_callable = matches!(
+                    kind,
+                    DeclarationKind::Agent
+                        | DeclarationKind::Tool
+                        | DeclarationKind::Implementation
+                        | DeclarationKind::Toolkit
+                );
                 if is_callable && !name.is_empty() {
                     self.callable.entry(name.clone()).or_default().push(self.declarations.len());
                 }

@@ -39,11 +39,11 @@ impl Differ<'_> {
             self.compare_settings(subject, old, new, &COMPARED, judge_setting);
         }
         self.compare_answers(subject, old, new);
-        let before = elements(old);
-        let after = elements(new);
+        let before = elements(self.old, old);
+        let after = elements(self.new, new);
         for (name, element) in &after {
             match before.get(name) {
-                Some(earlier) => self.compare_elements(subject, (old, earlier), (new, element)),
+                Some(earlier) => self.compare_elements(subject, name, (old, earlier), (new, element)),
                 None => self.push(subject, Judgement::Breaking, format!("can now call `{name}`")),
             }
         }
@@ -71,12 +71,11 @@ impl Differ<'_> {
     }
 
     /// Compares what an element refers to. What both versions declare at the top level is compared there.
-    fn compare_elements(&mut self, subject: &Subject, old: (&Agent, &Element), new: (&Agent, &Element)) {
-        let name = new.1.name().unwrap_or_default();
+    fn compare_elements(&mut self, subject: &Subject, name: &str, old: (&Agent, &Called), new: (&Agent, &Called)) {
         let before = resolve(self.old, old.0, old.1);
         let after = resolve(self.new, new.0, new.1);
         let is_same_place = before.elsewhere.is_some() && before.elsewhere == after.elsewhere;
-        let inner = |noun: &str| subject.inner(noun, &name, Some(before.span), Some(after.span));
+        let inner = |noun: &str| subject.inner(noun, name, Some(before.span), Some(after.span));
         match (&before.meaning, &after.meaning) {
             (Meaning::Agent(_), Meaning::Agent(_)) | (Meaning::Tool(_), Meaning::Tool(_)) if is_same_place => {}
             (Meaning::Agent(old), Meaning::Agent(new)) => self.compare_agents(&inner("agent"), old, new),
@@ -135,9 +134,11 @@ fn judge_setting(key: &str, old: Option<&Value>, new: Option<&Value>) -> Judgeme
     if is_breaking { Judgement::Breaking } else { Judgement::Compatible }
 }
 
-fn resolve(project: &Project, agent: &Agent, element: &Element) -> Resolved {
-    let here = |meaning| Resolved { meaning, elsewhere: None, span: element.span() };
-    let name = match element {
+fn resolve(project: &Project, agent: &Agent, called: &Called) -> Resolved {
+    let elsewhere = called.toolkit.as_ref().map(|toolkit| format!("toolkit {toolkit}"));
+    let span = called.span;
+    let here = |meaning| Resolved { meaning, elsewhere, span };
+    let name = match &called.element {
         Element::Tool(tool) => return here(Meaning::Tool(Box::new(tool.clone()))),
         Element::Agent(agent) => return here(Meaning::Agent(Box::new(agent.clone()))),
         Element::Reference { name, .. } => name,
@@ -151,12 +152,26 @@ fn resolve(project: &Project, agent: &Agent, element: &Element) -> Resolved {
     let tool = ToolSpec::cast(found.pattern).map(|tool| (format!("tool {name}"), Meaning::Tool(Box::new(tool))));
     let called = Agent::cast(found.pattern).map(|agent| (agent.path().to_string(), Meaning::Agent(Box::new(agent))));
     match called.or(tool) {
-        Some((path, meaning)) => Resolved { meaning, elsewhere: Some(path), span: element.span() },
+        Some((path, meaning)) => Resolved { meaning, elsewhere: Some(path), span },
         None => here(Meaning::Library),
     }
 }
 
-/// Returns the elements of an agent, by name.
-fn elements(agent: &Agent) -> IndexMap<String, Element> {
-    agent.elements().filter_map(|element| Some((element.name()?.into_owned(), element.clone()))).collect()
+/// Something that an agent calls.
+struct Called {
+    element: Element,
+    /// The element of the agent, which may refer to a toolkit.
+    span: Span,
+    toolkit: Option<String>,
+}
+
+/// Returns what an agent calls, by name.
+fn elements(project: &Project, agent: &Agent) -> IndexMap<String, Called> {
+    let members = project.members(agent).into_iter().filter_map(|member| {
+        let element = Element::cast(member.pattern)?;
+        let name = element.name()?.into_owned();
+        let toolkit = member.toolkit_name().map(Cow::into_owned);
+        Some((name, Called { element, span: member.element().span(), toolkit }))
+    });
+    members.collect()
 }

@@ -4,9 +4,10 @@ mod signature;
 mod permission;
 mod tool;
 mod agent;
+mod toolkit;
 
 use crate::declare::project::{Declaration, Project};
-use crate::declare::{Agent, DeclarationKind, ToolSpec};
+use crate::declare::{Agent, DeclarationKind, ToolSpec, Toolkit};
 use indexmap::IndexMap;
 use patter_gram::{LineIndex, Span};
 use std::fmt;
@@ -185,6 +186,11 @@ impl<'p> Differ<'p> {
                 }
             }
             DeclarationKind::Toolbox => self.compare_toolboxes(&subject, old, new),
+            DeclarationKind::Toolkit => {
+                if let (Some(old), Some(new)) = (Toolkit::cast(old), Toolkit::cast(new)) {
+                    self.compare_toolkits(&subject, &old, &new);
+                }
+            }
             DeclarationKind::Record => self.compare_records(&subject, &after.name),
             // Cases are not part of the agent that they test.
             DeclarationKind::Cases | DeclarationKind::Case if old != new => {

@@ -2,6 +2,7 @@
 
 use super::{Differ, Judgement, Subject};
 use crate::declare::Agent;
+use crate::library::{Library, Toolkits};
 use crate::permission::{Decision, Rule, ToolPattern};
 
 impl Differ<'_> {
@@ -10,8 +11,11 @@ impl Differ<'_> {
     pub(super) fn compare_permissions(&mut self, subject: &Subject, old: &Agent, new: &Agent) {
         let (before, _) = old.rules("");
         let (after, _) = new.rules("");
+        let toolkits = Toolkits::new(self.new, &Library::<()>::default());
+        let names = self.new.members(new).into_iter().filter_map(|member| Some(member.pattern.name()?.into_owned()));
+        let names: Vec<_> = names.collect();
         for rule in after.iter().filter(|rule| !before.contains(rule)) {
-            let is_new = !is_covered(rule, &before) && may_apply(rule, new);
+            let is_new = !is_covered(rule, &before) && may_apply(&toolkits.expand(rule.clone()), &names);
             // An `allow` rule may allow more than the others, and excludes what none of them allows.
             let is_breaking = is_new || rule.decision == Decision::Allow;
             self.push(subject, judge(is_breaking), format!("permission `{rule}` added"));
@@ -54,13 +58,14 @@ fn includes(outer: &ToolPattern, inner: &ToolPattern) -> bool {
 }
 
 /// Returns whether a rule may be about something that an agent calls. A bare name may be a tool of any toolbox.
-fn may_apply(rule: &Rule, agent: &Agent) -> bool {
+fn may_apply(rule: &Rule, names: &[String]) -> bool {
     let own = |name: &str| name.rsplit('/').next().map(str::to_owned);
-    agent.elements().filter_map(|element| element.name().map(|name| name.into_owned())).any(|name| match &rule.tools {
+    names.iter().any(|name| match &rule.tools {
         ToolPattern::All => true,
         ToolPattern::Within(namespace) => {
             !name.contains('/') || name.strip_prefix(namespace.as_str()).is_some_and(|rest| rest.starts_with('/'))
         }
-        ToolPattern::One(one) => own(one) == own(&name),
+        ToolPattern::One(one) => own(one) == own(name),
+        ToolPattern::Toolkit { tools, .. } => tools.iter().any(|one| own(one) == own(name)),
     })
 }

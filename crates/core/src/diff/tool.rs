@@ -87,7 +87,8 @@ impl Differ<'_> {
         let agents = self.old.files().iter().flat_map(|file| file.tree.walk()).filter_map(Agent::cast);
         let called: HashSet<_> = agents
             .flat_map(|agent| {
-                agent.elements().filter_map(|element| Some(element.name()?.into_owned())).collect::<Vec<_>>()
+                let members = self.old.members(&agent);
+                members.iter().filter_map(|member| Some(member.pattern.name()?.into_owned())).collect::<Vec<_>>()
             })
             .collect();
         called.contains(name) || called.contains(&full)

@@ -9,6 +9,7 @@ use crate::rule;
 use crate::types::compatibility::{ContractDifference, Incompatibility, check_compatible, check_exact};
 use crate::types::definition::{Definition, DefinitionError};
 use patter_gram::Span;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -87,6 +88,8 @@ pub struct BindFailure {
     pub name: String,
     /// The span in the file of the agent.
     pub span: Span,
+    /// The toolkit that has the tool, if it is not an element of the agent itself.
+    pub toolkit: Option<String>,
     /// The reason.
     pub reason: UnboundReason,
 }
@@ -112,6 +115,8 @@ pub enum UnboundReason {
         /// All differences.
         differences: Vec<ContractDifference>,
     },
+    /// An agent in a toolkit, which can contain only tools.
+    NotATool,
     /// Several declarations have that name.
     Ambiguous {
         /// Where they are.
@@ -132,6 +137,7 @@ impl BindFailure {
             UnboundReason::Incompatible { .. } => Some("change the declaration, or use a different tool".to_owned()),
             UnboundReason::Different { .. } => Some("copy the declaration of the tool, or remove `exact`".to_owned()),
             UnboundReason::Ambiguous { .. } => Some("rename all but one".to_owned()),
+            UnboundReason::NotATool => Some("add the agent to the elements of the agent that calls it".to_owned()),
             UnboundReason::Undefined(_) => Some("run `patter check` for details".to_owned()),
         }
     }
@@ -141,6 +147,7 @@ impl fmt::Display for BindFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match &self.reason {
+            UnboundReason::NotATool => write!(f, "`{name}` is an agent, but a toolkit can contain only tools"),
             UnboundReason::Unresolved(ResolveError::NotFound { .. }) => {
                 write!(f, "nothing implements the tool `{name}`")
             }
@@ -155,6 +162,10 @@ impl fmt::Display for BindFailure {
             UnboundReason::Ambiguous { locations } => {
                 write!(f, "`{name}` is ambiguous: it is declared in {}", locations.join(" and "))
             }
+        }?;
+        match &self.toolkit {
+            Some(toolkit) => write!(f, " (in the toolkit `{toolkit}`)"),
+            None => Ok(()),
         }
     }
 }
@@ -221,12 +232,19 @@ pub fn bind_each<T: HasDefinition>(
 ) -> Vec<Result<Binding, BindFailure>> {
     let scope = Scope::new(agent);
     let binder = Binder { project, scope, library, mode, records: Arc::new(project.records().clone()) };
-    let bound = agent.elements().map(|element| {
+    let bound = project.members(agent).into_iter().filter_map(|member| {
+        let element = Element::cast(member.pattern)?;
         let name = element.name().unwrap_or_default().into_owned();
-        match binder.target(&element) {
+        let toolkit = member.toolkit_name().map(Cow::into_owned);
+        let target = binder.target(&element).and_then(|target| match target {
+            Target::Agent { .. } if toolkit.is_some() => Err(UnboundReason::NotATool),
+            target => Ok(target),
+        });
+        let span = member.element().span();
+        Some(match target {
             Ok(target) => Ok(Binding { name, target }),
-            Err(reason) => Err(BindFailure { name, span: element.span(), reason }),
-        }
+            Err(reason) => Err(BindFailure { name, span, toolkit, reason }),
+        })
     });
     bound.collect()
 }

@@ -8,13 +8,14 @@ use crate::name::FullName;
 use crate::permission::{KnownTool, Rule, ToolPattern, UnusedReason, UnusedRule};
 use crate::rule;
 use patter_gram::{Diagnostic, Pattern, PatternKind};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Everything that permission rules may be about: the tools of a library, whether an agent uses them or not, and what a
 /// project declares.
 #[derive(Debug, Clone, Default)]
 pub struct KnownTools {
     tools: Vec<KnownTool>,
+    toolkits: Toolkits,
     /// The MCP servers whose tools are not known.
     missing_servers: Vec<String>,
 }
@@ -29,7 +30,11 @@ impl KnownTools {
         let in_library = library
             .entries()
             .map(|entry| KnownTool { name: entry.name.clone(), parameters: Some(parameters(&entry.value)) });
-        let mut known = Self { tools: in_library.collect(), missing_servers: library.missing_servers().to_vec() };
+        let mut known = Self {
+            tools: in_library.collect(),
+            toolkits: Toolkits::new(project, library),
+            missing_servers: library.missing_servers().to_vec(),
+        };
         for source in project.files() {
             for pattern in source.tree.patterns() {
                 known.add_declared(project, pattern, "");
@@ -40,6 +45,7 @@ impl KnownTools {
 
     /// Returns why a rule never applies, or `None` if it may apply.
     pub fn unused(&self, rule: &Rule) -> Option<UnusedRule> {
+        let rule = self.toolkits.expand(rule.clone());
         rule.unused(&self.tools).filter(|unused| !self.may_be_of_server(unused))
     }
 
@@ -66,6 +72,10 @@ impl KnownTools {
                 let signature = ToolSpec::cast(pattern).and_then(|spec| spec.signature(project.records()).ok());
                 signature.map(|it| it.parameters.into_iter().map(|parameter| parameter.name).collect())
             }
+            Some(DeclarationKind::Toolkit) => {
+                pattern.elements().for_each(|tool| self.add_declared(project, tool, ""));
+                return;
+            }
             Some(DeclarationKind::Toolbox) => {
                 pattern.elements().for_each(|tool| self.add_declared(project, tool, &name));
                 return;
@@ -78,6 +88,37 @@ impl KnownTools {
         if kind == Some(DeclarationKind::Agent) {
             pattern.elements().for_each(|element| self.add_declared(project, element, ""));
         }
+    }
+}
+
+/// The toolkits of a project, which permission rules may name.
+#[derive(Debug, Clone, Default)]
+pub struct Toolkits {
+    /// The names of the tools, by the name of the toolkit.
+    tools: HashMap<String, Vec<String>>,
+}
+
+impl Toolkits {
+    /// Reads the toolkits of a project, and finds their tools in a library.
+    pub fn new<T>(project: &Project, library: &Library<T>) -> Self {
+        let mut tools = HashMap::new();
+        for (declaration, toolkit) in project.toolkits() {
+            let written = project.toolkit_tools(&toolkit);
+            // Rules that allow something need the full name of a tool that the toolkit names without its toolbox.
+            let full = written.iter().filter_map(|name| library.resolve(name).ok()).map(|entry| entry.name.to_string());
+            let full: Vec<_> = full.filter(|name| !written.contains(name)).collect();
+            tools.insert(declaration.name.clone(), written.into_iter().chain(full).collect());
+        }
+        Self { tools }
+    }
+
+    /// Returns a rule in which the name of a toolkit stands for its tools.
+    #[must_use]
+    pub fn expand(&self, rule: Rule) -> Rule {
+        let ToolPattern::One(name) = &rule.tools else { return rule };
+        let Some(tools) = self.tools.get(name) else { return rule };
+        let tools = ToolPattern::Toolkit { name: name.clone(), tools: tools.clone() };
+        Rule { tools, ..rule }
     }
 }
 

@@ -37,6 +37,13 @@ pub enum ToolPattern {
     Within(String),
     /// A single name.
     One(String),
+    /// The tools of a toolkit.
+    Toolkit {
+        /// The name of the toolkit.
+        name: String,
+        /// The names of its tools.
+        tools: Vec<String>,
+    },
 }
 
 /// An error in a permission rule.
@@ -128,10 +135,17 @@ impl Rule {
             ToolPattern::Within(namespace) => {
                 tool.as_str().strip_prefix(namespace.as_str()).is_some_and(|rest| rest.starts_with('/'))
             }
-            ToolPattern::One(name) => {
-                tool.as_str() == name || (self.decision > Decision::Allow && tool.tool_name() == name.as_str())
+            ToolPattern::One(name) => self.matches_name(name, tool),
+            // A tool with the name of the toolkit does not escape either.
+            ToolPattern::Toolkit { name, tools } => {
+                tools.iter().any(|name| self.matches_name(name, tool))
+                    || (self.decision > Decision::Allow && self.matches_name(name, tool))
             }
         }
+    }
+
+    fn matches_name(&self, name: &str, tool: &FullName) -> bool {
+        tool.as_str() == name || (self.decision > Decision::Allow && tool.tool_name() == name)
     }
 
     /// Returns whether the arguments meet all conditions.
@@ -168,7 +182,7 @@ impl fmt::Display for ToolPattern {
         match self {
             ToolPattern::All => f.write_str("*"),
             ToolPattern::Within(namespace) => write!(f, "{namespace}/*"),
-            ToolPattern::One(name) => f.write_str(name),
+            ToolPattern::One(name) | ToolPattern::Toolkit { name, .. } => f.write_str(name),
         }
     }
 }

@@ -78,7 +78,7 @@ impl ToolPattern {
     fn nearest(&self, tools: &[KnownTool]) -> Option<String> {
         let names = || tools.iter().map(|tool| &tool.name);
         match self {
-            ToolPattern::All => None,
+            ToolPattern::All | ToolPattern::Toolkit { .. } => None,
             ToolPattern::Within(written) => {
                 let toolboxes = names().filter_map(FullName::namespace);
                 let organisations = toolboxes.clone().filter_map(|toolbox| toolbox.split('/').next());

@@ -1,7 +1,7 @@
 //! Tests of layers, overrides, name resolution and binding.
 
 use patter_core::declare::project::Project;
-use patter_core::library::{Entry, HasDefinition, Layer, Library, MatchMode, Sealing, Target, bind};
+use patter_core::library::{Entry, HasDefinition, Layer, Library, LibraryTool, MatchMode, Sealing, Target, bind};
 use patter_core::name::FullName;
 use patter_core::types::definition::Definition;
 
@@ -93,6 +93,24 @@ pub(crate) struct Tool(Definition);
 impl HasDefinition for Tool {
     fn definition(&self) -> &Definition {
         &self.0
+    }
+}
+
+impl LibraryTool for Tool {
+    fn is_idempotent(&self) -> bool {
+        true
+    }
+
+    fn kind_name(&self) -> &str {
+        "native"
+    }
+
+    fn source(&self) -> &str {
+        "Rust"
+    }
+
+    fn revision(&self) -> Option<&str> {
+        None
     }
 }
 

@@ -33,4 +33,5 @@ mod run;
 mod scopes;
 mod signatures;
 mod stats;
+mod toolkits;
 mod wire;

@@ -59,6 +59,7 @@ pub fn build_declared(project: &Project, resources: &ToolResources) -> (Workspac
             DeclarationKind::Implementation => ("", vec![pattern]),
             DeclarationKind::Agent
             | DeclarationKind::Tool
+            | DeclarationKind::Toolkit
             | DeclarationKind::Record
             | DeclarationKind::Cases
             | DeclarationKind::Case => continue,
