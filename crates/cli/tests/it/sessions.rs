@@ -95,8 +95,8 @@ fn sessions_are_exported_as_patterns() {
     run(&folder, &["run", "hello.gram", "Greet `Ada` \\ \"x\" ]|", "--new", "--session", "ada"]);
     let (code, _, errors) = run(&folder, &["sessions", "export", "ada", "--format", "gram", "-o", "ada.gram"]);
     assert_eq!(code, 0, "{errors}");
-    let (code, report, errors) = run(&folder, &["check", "ada.gram", "--strict"]);
-    assert_eq!((code, report.as_str()), (0, ""), "{errors}");
+    let (code, report, errors) = run(&folder, &["check", "ada.gram"]);
+    assert!(code == 0 && !report.contains("warning") && !errors.contains("warning"), "{report}{errors}");
     assert_eq!(run(&folder, &["fmt", "--check", "ada.gram"]).0, 0);
     let (_, json, _) = run(&folder, &["sessions", "export", "ada", "--format", "json"]);
     let json: Json = serde_json::from_str(&json).unwrap();
