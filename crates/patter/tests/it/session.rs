@@ -300,7 +300,7 @@ async fn answer_that_cannot_be_saved_is_an_error() {
     assert_eq!(failure.message, "the answer was not saved: the session store failed: the disk is full");
     // The conversation has it, but no event says that the run succeeded.
     assert!(matches!(run.conversation().last(), Some(Message::Assistant { text, .. }) if text.contains("Bob")));
-    let events = events.lock().unwrap();
+    let events = std::mem::take(&mut *events.lock().unwrap());
     let finished: Vec<_> = events.iter().filter(|event| matches!(event, RunEventKind::Finished { .. })).collect();
     let [RunEventKind::Finished { error: Some(_), .. }] = finished.as_slice() else { panic!("{finished:?}") };
     // What was saved can be resumed.
