@@ -209,6 +209,11 @@ fn a_killed_experiment_is_resumed() {
     killed.kill().unwrap();
     killed.wait().unwrap();
 
+    let shown = folder.run(&["experiments", "latest", "--store", "x.db"]);
+    assert!(
+        shown.contains("interrupted after ") && shown.contains(" of 30 runs: these results are provisional"),
+        "{shown}"
+    );
     let changed = folder.run(&[&command[..], &["--seed", "7", "--resume", "latest"]].concat());
     assert!(changed.contains(": the seed changed"), "{changed}");
     assert!(folder.run(&["experiments", "--store", "x.db"]).contains("  open  "));
@@ -362,6 +367,206 @@ fn the_example() {
 }
 
 #[test]
+fn cases_in_tables_are_checked() {
+    let folder = project();
+    let check = |arguments: &[&str], code: u8, expected: &str| {
+        let printed = folder.run(&[&["check"], arguments].concat());
+        assert!(
+            printed.starts_with(&format!("exit {code}\n")) && printed.contains(expected),
+            "{arguments:?}\n{printed}"
+        );
+    };
+    check(&["good.jsonl"], 0, "checked 1 file, 3 cases: no problems found");
+    check(&["a.gram", "bad.jsonl"], 0, "checked 2 files, 1 agent, 1 tool, 4 cases: no problems found");
+    folder.write("cases.csv", "id,input,contains,called\nann,Hello!,Ann,sayHelo\nbob,,Bob,\n");
+    check(&["cases.csv"], 1, "cases.csv:3: this case has no input");
+    check(&["a.gram", "cases.csv"], 1, "cases.csv:2: no agent of this project has the tool `sayHelo`");
+    check(&["a.gram", "cases.csv"], 1, "did you mean `sayHello`?");
+    folder.write("odd.jsonl", "{\"input\": \"Hi\", \"checks\": [{\"contain\": \"x\"}]}\n{oops\n");
+    check(&["odd.jsonl"], 1, "odd.jsonl:2: invalid JSON");
+    check(&["odd.jsonl"], 1, "did you mean `contains`?");
+    check(&["odd.jsonl", "--format", "json"], 1, "\"line\": 2");
+    check(&["none.jsonl"], 1, "none.jsonl");
+}
+
+#[test]
+fn impossible_gates_are_refused() {
+    let folder = project();
+    for (gate, expected) in [
+        ("pass>=95", "`95` is not a pass rate, which is from 0 to 1; write `95%`, or `0.95`"),
+        ("latency_p95<=50%", "`50%` is not a latency; write a time, as in `latency_p95<=2s`"),
+    ] {
+        let printed = folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--gate", gate]);
+        assert!(printed.starts_with("exit 2\n") && printed.contains(expected), "{printed}");
+    }
+}
+
+#[test]
+fn experiments_are_not_called_sessions() {
+    let folder = project();
+    folder.run(&["eval", "a.gram", "-c", "good.jsonl", "--store", "x.db"]);
+    for arguments in [&["experiments", "nope"][..], &["eval", "a.gram", "-c", "good.jsonl", "--resume", "nope"]] {
+        let printed = folder.run(&[arguments, &["--store", "x.db"]].concat());
+        let expected = "there is no experiment `nope`\n  help: `patter experiments` lists them\n";
+        assert!(printed.starts_with("exit 1\n") && printed.contains(expected), "{printed}");
+    }
+}
+
+#[test]
+fn a_few_cases_have_no_silly_intervals() {
+    let folder = project();
+    let replies = |tokens: [u64; 2]| {
+        json!(tokens.map(|tokens| json!({"text": "Ann", "usage": {"inputTokens": tokens, "outputTokens": 1}})))
+            .to_string()
+    };
+    folder.write("short.json", replies([10, 10]));
+    folder.write("long.json", replies([20, 2000]));
+    let cases = [json!({"id": "one", "input": "Hi"}), json!({"id": "two", "input": ["Hi", "Again"]})];
+    folder.write("two.jsonl", cases.map(|case| case.to_string()).join("\n"));
+    let arms = ["--arm", "a=model:scripted/short.json", "--arm", "b=model:scripted/long.json"];
+    let printed = folder.run(&[&["ab", "a.gram", "-c", "two.jsonl"], &arms[..]].concat());
+    assert!(printed.contains("(too few cases)") && printed.contains(": too few cases for a conclusion"), "{printed}");
+    assert!(!printed.contains("000%") && !printed.contains("-100.0"), "{printed}");
+}
+
+/// A report that cannot be written leaves the experiment open, like one that was killed at that point.
+#[test]
+fn an_experiment_is_open_until_its_report_is_written() {
+    let folder = project();
+    let program = "cat > /dev/null; echo run >> runs.log";
+    let case = |id: usize| json!({"id": id.to_string(), "input": "Hello! My name is Ann.", "checks": [{"command": ["sh", "-c", program]}]});
+    folder.write("cases.jsonl", (0..5).map(|id| case(id).to_string()).collect::<Vec<_>>().join("\n"));
+    let command = ["eval", "a.gram", "-c", "cases.jsonl", "--store", "x.db"];
+    let runs = || folder.read("runs.log").lines().count();
+    let broken = folder.run(&[&command[..], &["-o", "none/report.txt"]].concat());
+    assert!(broken.starts_with("exit 1\n") && runs() == 5, "{broken}");
+    let resumed = folder.run(&command);
+    assert!(resumed.starts_with("exit 0\n") && resumed.contains(": 5 of 5 runs are done"), "{resumed}");
+    assert!(resumed.contains("passed 5 of 5") && runs() == 5, "{resumed}");
+    // Now it is finished, so the same command starts anew.
+    let again = folder.run(&command);
+    assert!(!again.contains("resuming") && runs() == 10, "{again}");
+}
+
+#[test]
+fn runs_of_different_setups_are_not_mixed() {
+    let folder = project();
+    folder.write("script.sh", "echo \"Hello, $1!\"\n");
+    folder.write(
+        "arms/script.gram",
+        "[script:Toolbox | [sayHello:Command { description: \"Greets\", run: [\"sh\", \"script.sh\", \"{personName}\"] } |\n  \
+           (personName::Text { default: \"world\" })==>(::Text)]]\n",
+    );
+    folder.write("check.sh", "cat > /dev/null\n");
+    folder.write("replies.json", json!([{"text": "Ann"}]).to_string());
+    let case = json!({"id": "ann", "input": "Hello! My name is Ann.", "checks": [{"command": ["sh", "check.sh"]}]});
+    folder.write("cases.jsonl", case.to_string());
+    let arms = ["--arm", "base", "--arm", "script=arms/script.gram", "--arm", "replies=model:scripted/replies.json"];
+    let base = [&["ab", "a.gram", "-c", "cases.jsonl", "--store", "x.db"], &arms[..]].concat();
+    // Leaves an experiment behind that can be resumed.
+    let interrupt = || folder.run(&[&base[..], &["--new", "-o", "none/report.txt"]].concat());
+    let resumes = |arguments: &[&str]| {
+        let printed = folder.run(&[&base[..], arguments].concat());
+        assert!(printed.contains("against base"), "{printed}");
+        printed.contains("resuming ")
+    };
+    interrupt();
+    assert!(!resumes(&["--timeout", "20s"]) && !resumes(&["--max-turns", "5"]) && !resumes(&["--yes"]));
+    assert!(!resumes(&["--deny", "fs/*"]));
+    let explicit = folder.run(&[&base[..], &["--timeout", "20s", "--resume", "latest"]].concat());
+    assert!(explicit.contains(": the limits of the arm `base` changed"), "{explicit}");
+    assert!(resumes(&[]));
+    for (file, text) in [
+        ("script.sh", "echo \"Bye, $1!\"\n".to_owned()),
+        ("check.sh", "cat > /dev/null; exit 0\n".to_owned()),
+        ("replies.json", json!([{"text": "Bob"}]).to_string()),
+    ] {
+        interrupt();
+        let before = folder.read(file);
+        folder.write(file, text);
+        assert!(!resumes(&[]), "{file}");
+        folder.write(file, before);
+        assert!(resumes(&[]), "{file}");
+    }
+}
+
+#[test]
+fn baselines_are_compared_only_where_they_can_be() {
+    let folder = project();
+    let case = |id: usize, text: &str| {
+        json!({"id": id.to_string(), "input": "Hello! My name is Ann.", "checks": [{"contains": text}]}).to_string()
+    };
+    let cases = |text: fn(usize) -> &'static str| (0..12).map(|id| case(id, text(id))).collect::<Vec<_>>().join("\n");
+    folder.write("cases.jsonl", cases(|_| "Ann"));
+    let eval = |arguments: &[&str]| {
+        folder.run(
+            &[&["eval", "a.gram", "-c", "cases.jsonl", "--store", "none", "--gate", "pass>=0"], arguments].concat(),
+        )
+    };
+    let saved = eval(&["--save-baseline", "last.json"]);
+    assert!(saved.starts_with("exit 0\n"), "{saved}");
+    let good = folder.read("last.json");
+    let mute = ["--tools", "arms/mute.gram"];
+    // A regression is reported, fails the command if asked to, and does not become the baseline.
+    let worse = "warning: regression: `now` is less correct by ";
+    let printed = eval(&[&["--baseline", "last.json"], &mute[..]].concat());
+    assert!(printed.starts_with("exit 0\n") && printed.contains(worse), "{printed}");
+    let printed = eval(&[&["--baseline", "last.json", "--fail-on", "regression"], &mute[..]].concat());
+    assert!(printed.starts_with("exit 1\n") && printed.contains(worse), "{printed}");
+    for arguments in
+        [&["--save-baseline", "last.json"][..], &["--baseline", "last.json", "--save-baseline", "new.json"]]
+    {
+        let printed = eval(&[arguments, &mute[..]].concat());
+        let refused = "is not saved: the results are worse than the baseline";
+        assert!(printed.starts_with("exit 1\n") && printed.contains(refused), "{printed}");
+    }
+    assert!(folder.read("last.json") == good && !folder.path().join("new.json").exists());
+    let printed = eval(&["--baseline", "last.json", "--fail-on", "regression", "--save-baseline", "last.json"]);
+    assert!(printed.starts_with("exit 0\n") && !printed.contains("warning"), "{printed}");
+    assert!(folder.run(&["eval", "a.gram", "-c", "cases.jsonl", "--fail-on", "regression"]).starts_with("exit 2\n"));
+    // Results that say nothing are no baseline either.
+    folder.write("fails.json", json!([{"error": {"message": "out of order"}}]).to_string());
+    let printed = eval(&["--model", "scripted/fails.json", "--save-baseline", "broken.json"]);
+    assert!(printed.contains("`broken.json` is not saved: too many runs ended with an error"), "{printed}");
+    // Changed checks are not compared.
+    folder.write("cases.jsonl", cases(|id| if id < 2 { "Bob" } else { "Ann" }));
+    let printed = eval(&["--baseline", "last.json"]);
+    let warned = "warning: 2 cases changed since the baseline `last.json`, and will not be compared: `0`, `1`\n";
+    assert!(printed.contains(warned) && printed.contains("pass rate   100.0% → 100.0%"), "{printed}");
+    folder.write("cases.jsonl", cases(|_| "Hello"));
+    let printed = eval(&["--baseline", "last.json"]);
+    let refused = "error: all cases changed since the baseline `last.json`: `0`, `1`, `2`, `3`, `4` and 7 more";
+    assert!(printed.starts_with("exit 1\n") && printed.contains(refused) && !printed.contains("passed"), "{printed}");
+    let compared = folder.run(&[
+        "ab",
+        "a.gram",
+        "-c",
+        "cases.jsonl",
+        "--arm",
+        "a",
+        "--arm",
+        "b=arms/mute.gram",
+        "--fail-on",
+        "regression",
+    ]);
+    assert!(compared.starts_with("exit 0\n"), "{compared}");
+    folder.write("cases.jsonl", cases(|_| "Ann"));
+    let compared = folder.run(&[
+        "ab",
+        "a.gram",
+        "-c",
+        "cases.jsonl",
+        "--arm",
+        "a",
+        "--arm",
+        "b=arms/mute.gram",
+        "--fail-on",
+        "regression",
+    ]);
+    assert!(compared.starts_with("exit 1\n") && compared.contains("regression: `b` is less correct"), "{compared}");
+}
+
+#[test]
 fn stopping_early() {
     let folder = project();
     let case = |number: usize| {
@@ -375,4 +580,5 @@ fn stopping_early() {
     assert!((10..200).contains(&trials), "{trials}");
     let first = &report["comparison"]["contrasts"][0];
     assert_eq!((&first["test"]["method"], &first["verdict"]["finding"]), (&json!("anytime"), &json!("worse")));
+    assert_eq!(report["completion"], "stopped_early");
 }

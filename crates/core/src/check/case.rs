@@ -1,9 +1,9 @@
 //! Checks of cases.
 
 use super::Checker;
-use crate::case::{Check, misplaced_case, read_cases};
+use crate::case::{Case, CaseProblem, Check, misplaced_case, read_cases};
 use crate::declare::DeclarationKind;
-use crate::declare::project::Declaration;
+use crate::declare::project::{Declaration, Project};
 use crate::rule;
 use crate::text::nearest;
 use indexmap::IndexSet;
@@ -26,7 +26,7 @@ impl<'p> Checker<'p> {
                     Some(DeclarationKind::Cases) if !self.is_broken(pattern.span()) => {
                         let (cases, found) = read_cases(pattern, &mut ids);
                         found.into_iter().for_each(|found| self.report(found));
-                        if let Some(tools) = tools.get_or_insert_with(|| self.callable()) {
+                        if let Some(tools) = tools.get_or_insert_with(|| callable(project)) {
                             for (check, pattern) in cases.iter().flat_map(|case| &case.checks) {
                                 self.check_tool_names(check, *pattern, tools);
                                 self.check_judge(check, *pattern);
@@ -39,28 +39,14 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Returns the names of everything that the agents of the project can call, or `None` if there are no agents, because
-    /// then the cases are for agents elsewhere.
-    fn callable(&self) -> Option<IndexSet<Cow<'p, str>>> {
-        self.project.agents().next()?;
-        let patterns = self.project.files().iter().flat_map(|file| file.tree.walk());
-        let agents = patterns.filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Agent));
-        let toolkits = self.project.declarations().iter().filter(|one| one.kind == DeclarationKind::Toolkit);
-        let toolkits = toolkits.filter_map(|toolkit| self.project.pattern(toolkit));
-        Some(agents.chain(toolkits).flat_map(Pattern::elements).filter_map(Pattern::name).collect())
-    }
-
     /// Reports checks for tools that no agent has.
     fn check_tool_names(&mut self, check: &Check, pattern: Pattern<'p>, tools: &IndexSet<Cow<'p, str>>) {
         for (name, span) in tools_in(check, pattern) {
             if tools.contains(name) {
                 continue;
             }
-            let found = rule::UNKNOWN_CALL.at(span, format!("no agent of this project has the tool `{name}`"));
-            self.report(found.with_hint(match nearest(name, tools.iter().map(AsRef::as_ref)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "use the name by which an agent calls it".to_owned(),
-            }));
+            let (message, hint) = unknown_call(name, tools);
+            self.report(rule::UNKNOWN_CALL.at(span, message).with_hint(hint));
         }
     }
 
@@ -81,6 +67,55 @@ impl<'p> Checker<'p> {
         });
         self.report(found);
     }
+}
+
+/// Checks cases that are not written in gram: finds checks for tools that no agent of the project has.
+///
+/// ```
+/// use patter_core::case::{CaseFormat, read};
+/// use patter_core::{check::check_cases, declare::project::Project};
+/// let project = Project::read([("a.gram", "[hi:Agent {instruction: 'Greet.'} | sayHello]")]);
+/// let text = "input,called\nHello!,sayHelo";
+/// let (cases, _) = read("a.csv", CaseFormat::Csv, text.as_bytes());
+/// let problems = check_cases(&project, &cases);
+/// assert_eq!(problems[0].to_string(), "a.csv:2: no agent of this project has the tool `sayHelo`");
+/// assert_eq!(problems[0].hint.as_deref(), Some("did you mean `sayHello`?"));
+/// ```
+pub fn check_cases(project: &Project, cases: &[Case]) -> Vec<CaseProblem> {
+    let Some(tools) = callable(project) else { return Vec::new() };
+    let mut problems = Vec::new();
+    for case in cases {
+        let names = case.checks.iter().flat_map(|check| match check {
+            Check::Called { tool, .. } | Check::NotCalled { tool, .. } => std::slice::from_ref(tool),
+            Check::Order { tools } => tools,
+            _ => &[],
+        });
+        for name in names.filter(|name| !tools.contains(name.as_str())) {
+            let (message, hint) = unknown_call(name, &tools);
+            problems.push(CaseProblem { location: case.location.clone(), message, hint: Some(hint) });
+        }
+    }
+    problems
+}
+
+/// Returns the names of everything that the agents of a project can call, or `None` if there are no agents, because then
+/// the cases are for agents elsewhere.
+fn callable(project: &Project) -> Option<IndexSet<Cow<'_, str>>> {
+    project.agents().next()?;
+    let patterns = project.files().iter().flat_map(|file| file.tree.walk());
+    let agents = patterns.filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Agent));
+    let toolkits = project.declarations().iter().filter(|one| one.kind == DeclarationKind::Toolkit);
+    let toolkits = toolkits.filter_map(|toolkit| project.pattern(toolkit));
+    Some(agents.chain(toolkits).flat_map(Pattern::elements).filter_map(Pattern::name).collect())
+}
+
+/// Describes a call of an unknown tool, and how to fix it.
+fn unknown_call(name: &str, tools: &IndexSet<Cow<'_, str>>) -> (String, String) {
+    let hint = match nearest(name, tools.iter().map(AsRef::as_ref)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "use the name by which an agent calls it".to_owned(),
+    };
+    (format!("no agent of this project has the tool `{name}`"), hint)
 }
 
 /// Returns the names of the tools that a check is about, with their spans.

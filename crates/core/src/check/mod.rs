@@ -21,6 +21,7 @@ use crate::rule;
 use crate::text::{nearest, with_article};
 use crate::types::signature::Signature;
 use broken_spans::BrokenSpans;
+pub use case::check_cases;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
 pub(crate) use reference::infinite_records;
 use std::collections::{HashMap, HashSet};

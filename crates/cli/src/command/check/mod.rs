@@ -1,6 +1,7 @@
 //! `patter check`: finds mistakes before a token is spent.
 
 mod report;
+mod tables;
 
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
@@ -19,6 +20,7 @@ use patter::project::{Config, Finding, LoadedProject, Project, ServerSelection, 
 use patter::tool::Tool;
 use std::io;
 use std::path::{Path, PathBuf};
+use tables::CaseTables;
 
 /// Check agents and tools, and everything they refer to
 ///
@@ -97,7 +99,9 @@ impl Command for Check {
         let config = Config::read(root.as_deref())?;
         let is_portable = self.portable || config.check.portable;
         let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
-        let loaded = LoadedProject::read(&self.paths, root.as_deref(), dialect)?;
+        let (tables, paths): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(CaseTables::is_table);
+        let loaded = LoadedProject::read(&paths, root.as_deref(), dialect)?;
+        let mut tables = CaseTables::check(&tables, &loaded.project);
         for (path, error) in &loaded.unreadable {
             unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
@@ -107,16 +111,18 @@ impl Command for Check {
         }
         let known = KnownTools::read(&loaded.project, root.as_deref(), &config);
         let mut findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
-        let problems = match self.bind || self.locked {
+        tables.problems.iter_mut().try_for_each(CommandError::print_problem)?;
+        let mut problems = match self.bind || self.locked {
             true => self.bind(&loaded, root.as_deref(), &config, &mut findings)?,
             false => check_rules(&loaded.project, known.library(), root.as_deref(), &config, &mut findings)?,
         };
+        problems.append(&mut tables.problems);
         findings.retain(|finding| {
             let is_ignored = config.check.ignore.iter().any(|code| code == finding.diagnostic.code);
             loaded.selected.contains(&finding.file) && !is_ignored
         });
         match self.format.format {
-            CheckFormat::Text => self.show(&loaded, &findings, problems.len())?,
+            CheckFormat::Text => self.show(&loaded, &tables, &findings, problems.len())?,
             CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &problems))?,
             CheckFormat::Sarif => ui::print(&report::sarif(&loaded, &findings, &problems))?,
         }
@@ -158,13 +164,19 @@ impl Check {
         Ok(problems)
     }
 
-    fn show(&self, loaded: &LoadedProject, findings: &[Finding], problems: usize) -> io::Result<()> {
+    fn show(
+        &self,
+        loaded: &LoadedProject,
+        tables: &CaseTables,
+        findings: &[Finding],
+        problems: usize,
+    ) -> io::Result<()> {
         for chunk in findings.chunk_by(|a, b| a.file == b.file) {
             let Some(file) = chunk.first().and_then(|first| loaded.project.files().get(first.file)) else { continue };
             let diagnostics: Vec<_> = chunk.iter().map(|finding| finding.diagnostic.clone()).collect();
             Excerpts::new(diagnostics, file.tree.source(), &file.path, self.limit).print()?;
         }
-        ui::status(&summary(loaded, findings, problems))
+        ui::status(&summary(loaded, tables, findings, problems))
     }
 }
 
@@ -186,15 +198,15 @@ fn check_rules(
 }
 
 /// Summarizes in a line what was checked and what was found.
-fn summary(loaded: &LoadedProject, findings: &[Finding], problems: usize) -> String {
-    if loaded.selected.is_empty() {
+fn summary(loaded: &LoadedProject, tables: &CaseTables, findings: &[Finding], problems: usize) -> String {
+    if loaded.selected.is_empty() && tables.files == 0 {
         return "nothing was checked".to_owned();
     }
     let checked = [
-        nonzero(loaded.selected.len(), "file"),
+        nonzero(loaded.selected.len() + tables.files, "file"),
         nonzero(count_declared(loaded, DeclarationKind::Agent), "agent"),
         nonzero(count_declared(loaded, DeclarationKind::Tool), "tool"),
-        nonzero(count_declared(loaded, DeclarationKind::Case), "case"),
+        nonzero(count_declared(loaded, DeclarationKind::Case) + tables.cases, "case"),
     ];
     let checked = checked.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();

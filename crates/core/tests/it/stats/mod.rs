@@ -4,6 +4,7 @@ mod comparisons;
 mod hostile;
 mod references;
 mod simulations;
+mod table;
 mod verdicts;
 
 use patter_core::stats::{CompareOptions, Experiment, Metric, Rng, TrialValues};
