@@ -3,6 +3,7 @@
 use patter::provider::{ModelRef, ModelRefError};
 use patter::text;
 use std::num::NonZeroU32;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Parses a number of things, at least one.
@@ -10,14 +11,19 @@ pub(crate) fn parse_count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
 }
 
-/// Parses a whole number that may be zero.
-pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "write a whole number, such as 0 or 12".to_owned())
-}
-
 /// Parses a positive duration: `500ms`, `30s`, `2m`, `1h`, or a number of seconds.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     text::parse_duration(text).ok_or_else(|| "write a time above 0, such as 30s, 2m or 1h".to_owned())
+}
+
+/// Parses a whole number.
+pub(crate) fn parse_number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "write a whole number, such as 10".to_owned())
+}
+
+/// Parses a whole number of at least 1.
+pub(crate) fn parse_count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "write a whole number of at least 1, such as 10".to_owned())
 }
 
 /// Parses a reference to a model. A usage error has no separate hint, so the hint is part of the message.

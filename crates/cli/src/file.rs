@@ -81,8 +81,35 @@ pub(crate) fn unreadable(input: &Input, cause: &io::Error) -> CommandError {
         (ErrorKind::IsADirectory, Input::Path(path)) => {
             error.with_hint(format!("name a file in it, such as {}", path.join("agent.gram").display()))
         }
+        (ErrorKind::NotFound, Input::Path(path)) => error.with_hint_if(similar_file(path)),
         _ => error,
     }
+}
+
+/// The maximum number of files in a hint.
+const MAX_FILES: usize = 5;
+
+/// Returns a hint at the file that was meant instead of one that does not exist.
+fn similar_file(path: &Path) -> Option<String> {
+    let text = path.display().to_string();
+    if let Some((file, _)) = text.split_once('#').filter(|(file, _)| Path::new(file).is_file()) {
+        return Some(format!("name only the file here: `{file}`"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = std::fs::read_dir(folder.unwrap_or(Path::new("."))) else {
+        return folder.map(|folder| format!("the folder `{}` does not exist", folder.display()));
+    };
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    let shown = |name: &str| folder.unwrap_or(Path::new("")).join(name).display().to_string();
+    let wanted = path.file_name()?.to_string_lossy();
+    if let Some(near) = patter::text::nearest(&wanted, names.iter().map(String::as_str)) {
+        return Some(format!("did you mean `{}`?", shown(near)));
+    }
+    let has_ending = |name: &&String| Path::new(name).extension() == path.extension() && path.extension().is_some();
+    let others: Vec<_> =
+        names.iter().filter(has_ending).take(MAX_FILES).map(|name| format!("`{}`", shown(name))).collect();
+    (!others.is_empty()).then(|| format!("there is {}", others.join(", ")))
 }
 
 /// Fails if some of the files of a project cannot be read.

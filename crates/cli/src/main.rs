@@ -19,6 +19,7 @@ mod ui;
 mod unsupported;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use cli::Cli;
 use error::{CommandError, CommandResult, ErrorFormat, INTERRUPTED};
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&with_tip(error)),
     };
     cli.color().write_global();
     setup::raise_file_limit();
@@ -48,6 +49,18 @@ fn exit(result: CommandResult, format: ErrorFormat) -> ExitCode {
         }
     };
     ExitCode::from(if code == INTERRUPTED { setup::stop_code() } else { code })
+}
+
+/// Adds a tip to an error that people make with prompts.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let is_run = std::env::args().nth(1).is_some_and(|command| command == "run");
+    let is_word =
+        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if !word.starts_with('-'));
+    if is_run && is_word && error.kind() == clap::error::ErrorKind::UnknownArgument {
+        let tip = "a prompt of several words needs quotes: patter run FILE \"…\"";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Prints a usage error or the help, and returns the exit code. Machine-readable formats get the error as a document too.

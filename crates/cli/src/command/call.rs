@@ -147,7 +147,12 @@ fn warn_unknown_arguments(tool: &Tool, arguments: &Json) -> io::Result<()> {
     let given = arguments.as_object().into_iter().flat_map(|object| object.keys());
     for name in given.filter(|name| !parameters.iter().any(|parameter| parameter.name == **name)) {
         let near = patter::text::nearest(name, parameters.iter().map(|parameter| parameter.name.as_str()));
-        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let names: Vec<_> = parameters.iter().map(|parameter| format!("`{}`", parameter.name)).collect();
+        let near = match near {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None if names.is_empty() => "; it has none".to_owned(),
+            None => format!("; it has {}", names.join(", ")),
+        };
         ui::warning(&format!("`{}` has no parameter `{}`{near}", tool.name(), ui::escape(name)))?;
     }
     Ok(())

@@ -41,7 +41,10 @@ impl Command for New {
             None => (PathBuf::new(), current_name()),
         };
         if folder.symlink_metadata().is_ok() {
-            let hint = format!("choose another name, or create the project inside it: `cd {name} && patter new`");
+            let hint = match folder.is_dir() {
+                true => format!("choose another name, or create the project inside it: `cd {name} && patter new`"),
+                false => "choose another name".to_owned(),
+            };
             return Err(CommandError::failure(format!("`{name}` already exists")).with_hint(hint));
         }
         if let Some((file, _)) = FILES.iter().find(|(file, _)| is_taken(&folder, file)) {

@@ -85,5 +85,7 @@ fn read_prompt(agent: &str) -> Result<String, CommandError> {
     }
     let bytes = read_stdin("the prompt", MAX_PROMPT)
         .map_err(|error| error.with_hint("put it into a file that the agent reads with a tool"))?;
-    String::from_utf8(bytes).map_err(|_| CommandError::failure("the prompt on stdin is not UTF-8 text"))
+    String::from_utf8(bytes).map_err(|_| {
+        CommandError::failure("the prompt on stdin is not UTF-8 text").with_hint("convert it to UTF-8 first")
+    })
 }

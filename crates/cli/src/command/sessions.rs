@@ -79,7 +79,7 @@ enum Action {
         /// Session
         session: String,
         /// Number of messages to copy; by default all
-        #[arg(long, value_name = "N", value_parser = parse_number, allow_negative_numbers = true)]
+        #[arg(long, value_name = "N", value_parser = parse_number::<u64>, allow_negative_numbers = true)]
         at: Option<u64>,
         /// Id of the new session
         #[arg(long, value_name = "ID")]

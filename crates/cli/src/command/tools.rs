@@ -80,7 +80,7 @@ impl Command for Tools {
             }
             DataFormat::Text if entries.is_empty() && toolkits.is_empty() => {
                 ui::status(&match &self.name {
-                    Some(name) => format!("no tool name contains `{name}`"),
+                    Some(name) => format!("no tool name contains `{name}`; `patter tools` lists all"),
                     None => "this layer has no tools".to_owned(),
                 })?;
                 return Ok(Outcome::Findings);

@@ -32,9 +32,9 @@ impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
         let message = error.to_string();
         match error {
-            LoadError::Config { path, .. } => Self::new(CONFIGURATION, message)
+            LoadError::Config { path, hint, .. } => Self::new(CONFIGURATION, message)
                 .with_place(Place::file(path.display().to_string()))
-                .with_hint("docs/cli.md lists the settings"),
+                .with_hint(hint.unwrap_or_else(|| "docs/cli.md lists the settings".to_owned())),
             LoadError::Empty(_) => Self::failure(message).with_hint("name a file or another folder"),
         }
     }

@@ -65,7 +65,7 @@ pub(crate) struct ExperimentOptions {
     rate: Option<Duration>,
 
     /// Seed of the random order of runs
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_number::<u64>, allow_negative_numbers = true)]
     seed: u64,
 
     /// Resume this experiment: its id, the start of it, or latest

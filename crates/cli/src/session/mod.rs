@@ -11,7 +11,7 @@ pub(crate) use display::{SessionName, finish_run, listener, unsaved_hint};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, state, summary_json};
 
-use crate::argument::{parse_duration, parse_model};
+use crate::argument::{parse_count, parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::logging::log_event;
@@ -29,6 +29,7 @@ use patter::run::{Limits, Run};
 use patter::session::{AgentSelection, Recorder, Session, SessionError};
 use patter::store::{SessionId, Store, StoreError};
 use patter::tool::CancellationToken;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,8 +68,8 @@ pub(crate) struct RunOptions {
 #[derive(Args, Debug, Clone, Copy, Default)]
 pub(crate) struct TurnLimits {
     /// Maximum number of model calls in a turn
-    #[arg(long, value_name = "N")]
-    max_turns: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    max_turns: Option<NonZeroU32>,
 
     /// Stop a turn after this time: 30s, 2m, 1h, or a number of seconds
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -78,7 +79,7 @@ pub(crate) struct TurnLimits {
 impl TurnLimits {
     /// Applies the limits that are set.
     pub(crate) fn apply(self, limits: &mut Limits) {
-        limits.max_model_calls = self.max_turns.unwrap_or(limits.max_model_calls);
+        limits.max_model_calls = self.max_turns.map_or(limits.max_model_calls, NonZeroU32::get);
         if let Some(timeout) = self.timeout {
             limits.deadline_ms = Some(patter::text::milliseconds(timeout));
         }

@@ -3,6 +3,7 @@
 use super::output::write_stderr;
 use super::style::BOLD;
 use super::text::nonzero;
+use crate::argument::parse_number;
 use crate::place::Place;
 use clap::Args;
 use patter::gram::{Diagnostic, LineIndex, Rendering, Severity, render};
@@ -15,7 +16,7 @@ use std::io;
 #[derive(Args, Debug, Clone, Copy)]
 pub(crate) struct Limit {
     /// Show at most this many problems per file; 0 shows all
-    #[arg(long, default_value_t = Limit::default().max_errors, value_name = "N")]
+    #[arg(long, default_value_t = Limit::default().max_errors, value_name = "N", value_parser = parse_number::<usize>, allow_negative_numbers = true)]
     max_errors: usize,
 }
 

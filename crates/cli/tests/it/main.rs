@@ -19,6 +19,7 @@ mod errors;
 mod experiments;
 mod folder;
 mod import;
+mod mistakes;
 mod new;
 mod notation;
 mod permissions;

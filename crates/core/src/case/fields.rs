@@ -1,6 +1,7 @@
 //! The properties of cases and checks, with their spans, and typed accessors.
 
 use super::check::CallCount;
+use super::option::CHECK_KINDS;
 use super::show::format_json;
 use crate::provider::price::Cost;
 use crate::{declare::property, rule, text::nearest};
@@ -44,6 +45,9 @@ impl CaseFields {
                 match nearest(&field.key, known.iter().copied()) {
                     Some(name) => format!("did you mean `{name}`?"),
                     None if known.is_empty() => "remove it".to_owned(),
+                    None if known.contains(&"checks") && CHECK_KINDS.iter().any(|kind| kind.key == field.key) => {
+                        format!("checks are in a list: `\"checks\": [{{\"{}\": …}}]`", field.key)
+                    }
                     None => format!("valid properties: {}", known.join(", ")),
                 },
             ));

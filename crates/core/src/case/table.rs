@@ -30,7 +30,13 @@ pub(super) fn read(reader: &mut CaseReader<'_>, bytes: &[u8]) {
     let mut rows = Rows::new(&text);
     let Some(header) = rows.next() else { return };
     let columns: Vec<_> = header.cells.iter().map(|name| column(reader, header.line, name.trim())).collect();
+    let is_misspelt =
+        header.cells.iter().any(|name| name.trim() != "input" && nearest(name.trim(), ["input"]).is_some());
     if !columns.iter().any(|column| matches!(column, Column::Input)) {
+        if is_misspelt {
+            // The column is already reported.
+            return;
+        }
         let hint = "the first row names the columns: input, id, tags, and checks such as contains";
         return reader.problem(header.line, "the table has no column `input`", Some(hint.to_owned()));
     }

@@ -183,7 +183,7 @@ impl<'p> Checker<'p> {
         self.report(found.with_hint(match (near, pattern.kind()) {
             (Some(label), _) => format!("did you mean the label `{label}`?"),
             (None, PatternKind::Bracket) => {
-                "declarations need one of the labels Agent, Tool, Toolbox, Toolkit, Object and Cases".to_owned()
+                "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object and Cases".to_owned()
             }
             (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
         }));

@@ -4,7 +4,6 @@ use super::{Checker, describe_declaration};
 use crate::declare::head_span;
 use crate::declare::property::{self, ValueKind};
 use crate::rule;
-use crate::text::nearest;
 use patter_gram::{Pattern, Span, Syntax};
 
 impl<'p> Checker<'p> {
@@ -31,7 +30,7 @@ impl<'p> Checker<'p> {
         let Some(property) = pattern.property(key) else {
             // A misspelt key and a syntax error have their own diagnostics.
             let end = pattern.elements().next().map_or(pattern.span().end, |first| first.span().start);
-            let is_misspelt = pattern.properties().any(|other| nearest(&other.key(), [key]).is_some());
+            let is_misspelt = pattern.properties().any(|other| property::meant(&other.key(), &[key]).is_some());
             if is_misspelt || self.is_broken(Span::new(pattern.span().start, end)) {
                 return;
             }

@@ -35,12 +35,39 @@ pub(crate) fn unknown_properties(pattern: Pattern<'_>, noun: &str, known: &[&str
         let key = property.key();
         let span = property.key_syntax().map_or(property.syntax().span(), Syntax::span);
         let found = rule::UNKNOWN_PROPERTY.at(span, format!("{} has no property `{key}`", with_article(noun)));
-        found.with_hint(match nearest(&key, known.iter().copied()) {
+        found.with_hint(match meant(&key, known) {
             Some(name) => format!("did you mean `{name}`?"),
+            None if key == "tools" && noun == "agent" => {
+                "write the tools after the properties: `[name:Agent {…} | sayHello]`".to_owned()
+            }
             None => format!("known properties: {}", known.join(", ")),
         })
     });
     found.collect()
+}
+
+/// Properties that other programs name differently.
+const SYNONYMS: [(&str, &str); 14] = [
+    ("prompt", "instruction"),
+    ("system", "instruction"),
+    ("systemPrompt", "instruction"),
+    ("system_prompt", "instruction"),
+    ("llm", "model"),
+    ("engine", "model"),
+    ("desc", "description"),
+    ("summary", "description"),
+    ("command", "run"),
+    ("cmd", "run"),
+    ("exec", "run"),
+    ("uri", "url"),
+    ("endpoint", "url"),
+    ("address", "url"),
+];
+
+/// Returns the property that an unknown key most likely means.
+pub(crate) fn meant<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    let synonym = SYNONYMS.iter().find(|(other, _)| *other == key).map(|(_, name)| *name);
+    nearest(key, known.iter().copied()).or_else(|| known.iter().copied().find(|name| Some(*name) == synonym))
 }
 
 /// Returns a diagnostic if a property does not have the right kind of value.
@@ -62,6 +89,10 @@ pub(crate) fn check_value(property: Property<'_>, kind: ValueKind) -> Option<Dia
         match kind {
             ValueKind::String if syntax.read_text().is_none() => wrong("a string").with_hint("put quotes around it"),
             ValueKind::Boolean if !matches!(value, Value::Boolean(_)) => wrong("true or false"),
+            ValueKind::StringOrList if matches!(value, Value::Array(_)) && !is_string_or_list(&value) => {
+                let message = format!("`{key}` must be a list of strings, but one of its items is not a string");
+                rule::WRONG_VALUE.at(syntax.span(), message).with_hint("put quotes around each item")
+            }
             ValueKind::StringOrList if !is_string_or_list(&value) => wrong("a string or a list of strings"),
             ValueKind::Duration if duration(&value).is_none() => wrong("a duration")
                 .with_hint("write a number of seconds, or a number with ms, s, m or h, such as `30s`"),

@@ -96,7 +96,10 @@ pub struct Override<'l, T> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MergeError {
     /// A sealed entry would be overridden.
-    #[error("the {layer} layer cannot override `{name}`, which is sealed by the {sealed_by} layer")]
+    #[error(
+        "the {layer} layer cannot override `{name}`, which is sealed by the {sealed_by} layer{}",
+        list_places(places)
+    )]
     Sealed {
         /// The name.
         name: FullName,
@@ -104,14 +107,18 @@ pub enum MergeError {
         sealed_by: Layer,
         /// The layer that would override it.
         layer: Layer,
+        /// Where both are declared, if that is known.
+        places: Vec<String>,
     },
     /// A layer has two entries with the same name.
-    #[error("the {layer} layer has two tools named `{name}`")]
+    #[error("the {layer} layer has two tools named `{name}`{}", list_places(places))]
     Duplicate {
         /// The name.
         name: FullName,
         /// The layer.
         layer: Layer,
+        /// Where both are declared, if that is known.
+        places: Vec<String>,
     },
 }
 
@@ -202,13 +209,13 @@ impl<T> Library<T> {
                 let name = entry.name.clone();
                 let layer = entry.layer;
                 if before.layer == layer {
-                    errors.push(MergeError::Duplicate { name, layer });
+                    errors.push(MergeError::Duplicate { name, layer, places: Vec::new() });
                     continue;
                 }
                 // A sealed entry stays sealed even if a layer in between overrides it.
                 let seals = library.shadowed.iter().filter(|other| other.name == name).chain([before]);
                 if let Some(sealed) = seals.into_iter().find(|other| other.sealing == Sealing::Sealed) {
-                    errors.push(MergeError::Sealed { name, sealed_by: sealed.layer, layer });
+                    errors.push(MergeError::Sealed { name, sealed_by: sealed.layer, layer, places: Vec::new() });
                     continue;
                 }
             }
@@ -294,6 +301,10 @@ impl<T> Library<T> {
             nearest: elsewhere.filter(|_| name.contains('/')).or(near).map(str::to_owned),
         }
     }
+}
+
+fn list_places(places: &[String]) -> String {
+    if places.is_empty() { String::new() } else { format!(" ({})", places.join(" and ")) }
 }
 
 fn list_names(names: &[FullName]) -> String {

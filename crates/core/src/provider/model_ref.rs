@@ -43,11 +43,22 @@ impl ModelRefError {
         match self {
             ModelRefError::MissingProvider(text) => {
                 let id = text.trim_start_matches(['/', ':']);
+                if let Some(provider) = Provider::parse(id) {
+                    return Some(format!(
+                        "`{}` is a provider; add a model, as in {}",
+                        provider.name(),
+                        example(provider)
+                    ));
+                }
                 let id = if id.is_empty() { "gpt-4o-mini" } else { id };
-                Some(format!("write the provider first, as in `OpenAI/{id}`"))
+                Some(format!("write the provider first, as in `{}/{id}`", likely_provider(id).name()))
             }
-            ModelRefError::MissingModel(_) => {
-                Some("write the model after the provider, as in `OpenAI/gpt-4o-mini`".to_owned())
+            ModelRefError::MissingModel(text) => {
+                let provider = text.split(['/', ':']).next().and_then(Provider::parse).unwrap_or(Provider::OPENAI);
+                Some(match provider == Provider::DEMO {
+                    true => "write only `demo`".to_owned(),
+                    false => format!("write the model after the provider, as in {}", example(provider)),
+                })
             }
             ModelRefError::UnknownProvider(name) => {
                 let names = Provider::ALL.map(Provider::name);
@@ -57,6 +68,32 @@ impl ModelRefError {
                 })
             }
         }
+    }
+}
+
+/// Returns an example of a model of a provider.
+fn example(provider: Provider) -> String {
+    let examples = [
+        (Provider::ANTHROPIC, "claude-sonnet-4-5"),
+        (Provider::GOOGLE, "gemini-2.5-flash"),
+        (Provider::OLLAMA, "llama3.2"),
+        (Provider::SCRIPTED, "replies.json"),
+    ];
+    let id = examples.iter().find(|(known, _)| *known == provider).map_or("gpt-4o-mini", |(_, id)| *id);
+    format!("`{}/{id}`", provider.name())
+}
+
+/// Returns the provider that a model most likely belongs to.
+fn likely_provider(id: &str) -> Provider {
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| id.to_ascii_lowercase().starts_with(prefix));
+    if starts(&["claude", "sonnet", "opus", "haiku"]) {
+        Provider::ANTHROPIC
+    } else if starts(&["gemini", "gemma-"]) {
+        Provider::GOOGLE
+    } else if starts(&["llama", "mistral", "mixtral", "qwen", "phi", "deepseek", "gemma"]) {
+        Provider::OLLAMA
+    } else {
+        Provider::OPENAI
     }
 }
 

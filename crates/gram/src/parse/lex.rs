@@ -1,6 +1,7 @@
 //! Characters, trivia and unexpected text.
 
 use super::{Parser, SkipLimit};
+use crate::span::offset;
 use crate::tree::{Flags, PLACEHOLDER};
 use crate::{Diagnostic, Kind, Span, code};
 use std::borrow::Cow;
@@ -222,6 +223,7 @@ impl<'s> Parser<'s> {
             b'#' => Some("a comment starts with `//`"),
             b';' => Some("gram does not use semicolons"),
             b'/' if start > 0 => Some("put a name that contains `/` in backticks"),
+            b'?' => Some("say that something is optional with a property: `{optional: true}`"),
             _ => None,
         };
         let end = match self.peek() {
@@ -231,7 +233,12 @@ impl<'s> Parser<'s> {
             _ => self.next_token_span().end as usize,
         };
         self.bump_to(end.max(start + 1));
-        let mut error = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), message);
+        // A name with a slash is one mistake, not a name and something else.
+        let name_start = self.nodes.last().filter(|last| hint.is_some() && last.end == offset(start));
+        let name_start = name_start.filter(|last| matches!(last.kind, Kind::Reference | Kind::Identifier));
+        let is_slash = self.byte(start) == b'/';
+        let from = name_start.filter(|_| is_slash).map_or(start, |name| name.start as usize);
+        let mut error = Diagnostic::error(code::UNEXPECTED, self.span(from, self.pos), message);
         error.hint = hint.map(Into::into);
         self.report_junk(error);
         self.junk_node(start, self.pos);

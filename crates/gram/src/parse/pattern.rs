@@ -78,9 +78,26 @@ impl Parser<'_> {
             self.misplaced_annotations("annotations go before a pattern, not inside it");
             self.trivia();
         }
-        self.identifier(Kind::Identifier);
+        let is_named = self.identifier(Kind::Identifier);
         self.trivia();
+        while is_named && is_name_start(self.peek()) && !self.is_on_new_line() {
+            self.extra_word();
+            self.trivia();
+        }
         self.labels_and_record();
+    }
+
+    /// Reports a word after a name.
+    fn extra_word(&mut self) {
+        let start = self.pos;
+        let end = self.symbol_end(start);
+        self.bump_to(end);
+        let span = self.span(start, end);
+        let message = format!("unexpected {} inside a subject", quote_source(span.slice(self.source)));
+        let error = Diagnostic::error(code::UNEXPECTED, span, message)
+            .with_hint("a name is one word; put several words in backticks, or mark a label with `:`");
+        self.report_junk(error);
+        self.junk_node(start, end);
     }
 
     fn labels_and_record(&mut self) {
@@ -250,20 +267,13 @@ impl Parser<'_> {
                 let text = self.span(start, start + length).slice(self.source);
                 self.bump(text.trim_end().len());
                 let error = Diagnostic::error(code::UNEXPECTED, self.span(start, self.pos), "unexpected `,`")
-                    .with_hint("a subject is one name, its labels and one record: `name:Label {key: value}`");
+                    .with_hint(
+                        "nodes have their own parentheses, `(a)-->(b)`, and properties are in braces, `{key: value}`",
+                    );
                 self.report_junk(error);
                 self.junk_node(start, self.pos);
             }
-            byte if is_name_start(byte) => {
-                let end = self.symbol_end(start);
-                self.bump_to(end);
-                let span = self.span(start, end);
-                let message = format!("unexpected {} inside a subject", quote_source(span.slice(self.source)));
-                let error = Diagnostic::error(code::UNEXPECTED, span, message)
-                    .with_hint("a name is one word; put several words in backticks, or mark a label with `:`");
-                self.report_junk(error);
-                self.junk_node(start, end);
-            }
+            byte if is_name_start(byte) => self.extra_word(),
             _ => self.junk(),
         }
         SubjectState::Open
@@ -294,7 +304,23 @@ impl Parser<'_> {
                     self.elements(opener);
                     break;
                 }
+                b'(' if self.starts_properties() => {
+                    let start = self.pos;
+                    self.skip_group(SkipLimit::ClosingBracket);
+                    let error = Diagnostic::error(
+                        code::MISPLACED_RECORD,
+                        self.span(start, start + 1),
+                        "properties are in braces, not in parentheses",
+                    );
+                    self.report(error.with_hint("write `{key: value}`"));
+                    self.junk_node(start, self.pos);
+                }
                 b'(' | b'[' | b',' if !self.ends_unclosed(opener) => {
+                    self.missing_bar();
+                    self.elements(opener);
+                    break;
+                }
+                byte if is_name_start(byte) && self.byte(self.token_end.saturating_sub(1)) == b'}' => {
                     self.missing_bar();
                     self.elements(opener);
                     break;
@@ -308,6 +334,16 @@ impl Parser<'_> {
             }
         }
         self.leave(id);
+    }
+
+    /// Returns whether the parenthesis that comes next contains properties: a key, a colon and a quote.
+    fn starts_properties(&self) -> bool {
+        let skip_space = |at: usize| at + self.rest(at).iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let key = skip_space(self.pos + 1);
+        let key_end = self.symbol_end(key);
+        let colon = skip_space(key_end);
+        let value = skip_space(colon + 1);
+        key_end > key && self.byte(colon) == b':' && matches!(self.byte(value), b'"' | b'\'') && value > colon + 1
     }
 
     fn missing_bar(&mut self) {
@@ -380,6 +416,19 @@ impl Parser<'_> {
         }
         let more = self.pos;
         self.misplaced_labels();
+        let element_end = self.token_end;
+        self.trivia();
+        if matches!(self.peek(), b'-' | b'=' | b'~' | b'<') {
+            let node = self.span(start, element_end);
+            let hint = format!("write `({})`", truncate_source(node.slice(self.source)));
+            let from = self.pos;
+            while !self.at_end() && !matches!(self.peek(), b',' | b']' | b'|' | b'\n') {
+                self.bump(1);
+            }
+            self.junk_node(from, self.pos);
+            let error = Diagnostic::error(code::REFERENCE, node, "the nodes of a path are in parentheses");
+            return self.report(error.with_hint(hint));
+        }
         let name = self.span(start, self.token_end).slice(self.source);
         let reference = self.span(start, more).slice(self.source).trim_end();
         let hint = format!(
@@ -389,7 +438,7 @@ impl Parser<'_> {
         );
         let error = Diagnostic::error(
             code::REFERENCE,
-            self.span(more, self.token_end),
+            self.span(start, self.token_end),
             "a reference is only a name, without labels or a record",
         )
         .with_hint(hint);
@@ -432,6 +481,24 @@ impl Parser<'_> {
         self.report(error);
     }
 
+    /// Reports names with labels or a record that lack their brackets: `a:Agent {…}`. Returns whether there are any.
+    fn bare_declaration(&mut self, start: usize, end: usize) -> bool {
+        let line = self.bytes.get(end..self.line_end(end)).unwrap_or_default();
+        let words = line.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b" \t_-.".contains(byte)).count();
+        if !matches!(line.get(words), Some(b':' | b'{')) {
+            return false;
+        }
+        self.bump_to(end + words);
+        self.junk_node(start, end + words);
+        self.misplaced_labels();
+        let words = self.span(start, end + words).slice(self.source).trim_end();
+        let name = words.rsplit([' ', '\t']).next().unwrap_or(words);
+        let span = self.span(start, end);
+        let error = Diagnostic::error(code::BARE_NAME, span, "a pattern is in brackets");
+        self.report(error.with_hint(format!("write `[{}:Label {{…}}]`", truncate_source(name))));
+        true
+    }
+
     /// Handles a token that cannot start a top-level pattern.
     pub(super) fn stray_top_level(&mut self) {
         let start = self.pos;
@@ -451,6 +518,9 @@ impl Parser<'_> {
             }
             byte if is_name_start(byte) => {
                 let end = self.symbol_end(start);
+                if self.bare_declaration(start, end) {
+                    return;
+                }
                 let name = self.span(start, end).slice(self.source);
                 let error = Diagnostic::error(
                     code::BARE_NAME,

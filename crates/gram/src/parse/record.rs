@@ -96,6 +96,14 @@ impl<'s> Parser<'s> {
                 self.token(Kind::Key, self.word_end(self.pos));
                 self.non_ascii_name();
             }
+            byte if byte.is_ascii_digit() && self.is_decimal_comma() => {
+                let start = self.pos;
+                self.bump_to(self.word_end(start));
+                let message = "a number has a decimal point, not a comma";
+                let error = Diagnostic::error(code::NUMBER, self.span(start - 1, self.pos), message);
+                self.report(error.with_hint("write `.` instead of `,`"));
+                return false;
+            }
             byte if byte.is_ascii_digit() => {
                 let end = self.word_end(self.pos);
                 let message = format!("the key {} needs quotes", self.describe_next_token());
@@ -124,6 +132,13 @@ impl<'s> Parser<'s> {
             }
         }
         true
+    }
+
+    /// Returns whether the digits that come next follow a number and a comma, and no key.
+    fn is_decimal_comma(&self) -> bool {
+        let [.., before, b','] = self.bytes.get(..self.pos).unwrap_or_default() else { return false };
+        let after = self.rest(self.word_end(self.pos)).iter().find(|byte| !byte.is_ascii_whitespace());
+        before.is_ascii_digit() && after != Some(&b':')
     }
 
     fn colon(&mut self, kind: Kind) {

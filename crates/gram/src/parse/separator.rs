@@ -56,7 +56,10 @@ impl Parser<'_> {
                     UnexpectedToken::StartsItem => {
                         let at = self.span(self.token_end, self.token_end);
                         let message = format!("missing `,` between {items}");
-                        self.report(Diagnostic::error(code::MISSING_COMMA, at, message).with_hint("add a `,` here"));
+                        let is_between_nodes =
+                            self.peek() == b'(' && self.byte(self.token_end.saturating_sub(1)) == b')';
+                        let hint = if is_between_nodes { "add a `,` or an arrow here" } else { "add a `,` here" };
+                        self.report(Diagnostic::error(code::MISSING_COMMA, at, message).with_hint(hint));
                         return AfterItem::NextItem;
                     }
                 },

@@ -61,7 +61,11 @@ impl ProviderAccess {
             Some((variable, name)) => Some(select_wire(provider, endpoint, variable, &name)?),
             None => settings.api,
         };
-        let key_variable = endpoint.key_variables.iter().copied().find(|name| environment.get(name).is_some());
+        let key_variable = endpoint
+            .key_variables
+            .iter()
+            .copied()
+            .find(|name| environment.get(name).is_some_and(|key| !key.trim().is_empty()));
         Ok(Some(Self {
             provider,
             endpoint,

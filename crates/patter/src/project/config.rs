@@ -7,6 +7,7 @@ use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
 use patter_core::provider::price::Prices;
+use patter_core::text::nearest;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -110,15 +111,19 @@ impl Config {
     /// Reads the configuration of a project; the defaults if there is no project.
     pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
         let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
-        let config_error = |message: String| LoadError::Config { path: path.clone(), message };
-        let text = std::fs::read_to_string(&path).map_err(|error| config_error(os_error::describe(&error)))?;
-        Self::parse(&text).map_err(config_error)
+        let config_error = |(message, hint)| LoadError::Config { path: path.clone(), message, hint };
+        let text = std::fs::read_to_string(&path).map_err(|error| config_error((os_error::describe(&error), None)))?;
+        Self::parse_with_hint(&text).map_err(config_error)
     }
 
     /// Parses the text of a `patter.toml`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let config: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-        config.permissions.rules().map_err(|error| format!("{error}; {}", error.hint()))?;
+        Self::parse_with_hint(text).map_err(|(message, _)| message)
+    }
+
+    fn parse_with_hint(text: &str) -> Result<Self, (String, Option<String>)> {
+        let config: Self = toml::from_str(text).map_err(|error| explain(&error))?;
+        config.permissions.rules().map_err(|error| (error.to_string(), Some(error.hint().to_string())))?;
         Ok(config)
     }
 
@@ -140,4 +145,46 @@ impl PermissionConfig {
         let rules = lists.into_iter().flat_map(|(decision, texts)| texts.iter().map(move |text| (decision, text)));
         rules.map(|(decision, text)| Rule::with_decision(decision, text, origin(decision))).collect()
     }
+}
+
+/// Describes an error in a setting in the words of `patter.toml`, with an excerpt and a hint.
+fn explain(error: &toml::de::Error) -> (String, Option<String>) {
+    let (message, hint) = explain_message(error.message());
+    let whole = error.to_string().replace("TOML parse error at ", "").replace(error.message(), &message);
+    (whole.trim_end().to_owned(), hint)
+}
+
+fn explain_message(message: &str) -> (String, Option<String>) {
+    if let Some((name, rest)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+        let known: Vec<_> = rest.split('`').skip(1).step_by(2).collect();
+        let hint = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the settings here are {}", known.join(", ")),
+        };
+        return (format!("unknown setting `{name}`"), Some(hint));
+    }
+    if let Some(name) = message.strip_prefix("missing field ") {
+        return (format!("the setting {name} is missing"), Some(format!("add {name}")));
+    }
+    if let Some((found, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let expected = match expected {
+            "a sequence" => "a list, such as [\"…\"]",
+            "a boolean" => "true or false",
+            "f64" | "f32" => "a number",
+            "a map" => "a section",
+            "a string" => "text in quotes",
+            other if other.starts_with("struct ") => "a section",
+            other if other.len() <= "usize".len() && other.starts_with(['u', 'i']) => "a whole number",
+            other => other,
+        };
+        let found = match found {
+            "sequence" => "a list".to_owned(),
+            "map" => "a section".to_owned(),
+            other => other.replace("string ", "the text ").replace("boolean ", "").replace("integer ", ""),
+        };
+        return (format!("expected {expected}, found {found}"), None);
+    }
+    (message.to_owned(), None)
 }

@@ -33,6 +33,8 @@ pub enum LoadError {
         path: PathBuf,
         /// The reason.
         message: String,
+        /// What to write instead, if that is known.
+        hint: Option<String>,
     },
     /// A folder has no gram files.
     #[error("no *.gram files in `{}`", .0.display())]

@@ -88,7 +88,8 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Id(error) => Some(error.hint().to_owned()),
-            Self::NotFound { nearest, .. } => nearest.as_ref().map(|id| format!("did you mean `{id}`?")),
+            Self::NotFound { nearest: Some(id), .. } => Some(format!("did you mean `{id}`?")),
+            Self::NotFound { .. } => Some("list all sessions with `patter sessions`".to_owned()),
             Self::Ambiguous { ids, .. } => {
                 let ids: Vec<_> = ids.iter().map(|id| format!("`{id}`")).collect();
                 Some(format!("write more of the id; matches include {}", ids.join(", ")))

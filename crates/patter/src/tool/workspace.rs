@@ -112,19 +112,40 @@ impl WorkspaceBuilder {
 
 /// Merges workspaces into a library, each as a layer. Overrides are logged, and listed by [`Library::overrides`].
 pub fn merge(layers: impl IntoIterator<Item = (Layer, Workspace)>) -> Result<Library<Tool>, Vec<MergeError>> {
+    let layers: Vec<_> = layers.into_iter().collect();
+    let sources: Vec<_> = layers
+        .iter()
+        .flat_map(|(layer, workspace)| {
+            workspace.tools.iter().map(|(name, tool)| (*layer, name.clone(), tool.source.to_string()))
+        })
+        .collect();
     let entries = layers.into_iter().flat_map(|(layer, workspace)| {
         workspace.tools.into_iter().map(move |(name, tool)| {
             let sealing = if tool.sealed { Sealing::Sealed } else { Sealing::Open };
             Entry { name, layer, sealing, value: tool }
         })
     });
-    let library = Library::merge(entries)?;
+    let library = Library::merge(entries).map_err(|errors| with_places(errors, &sources))?;
     for overridden in library.overrides() {
         let winner = overridden.winner.layer.name();
         let loser = overridden.loser.layer.name();
         tracing::info!(tool = %overridden.winner.name, winner, loser, "tool overridden");
     }
     Ok(library)
+}
+
+/// Adds to errors where the tools are declared, and removes repeated errors.
+fn with_places(mut errors: Vec<MergeError>, sources: &[(Layer, FullName, String)]) -> Vec<MergeError> {
+    for error in &mut errors {
+        let (name, layers, places) = match error {
+            MergeError::Sealed { name, sealed_by, layer, places } => (&*name, [*sealed_by, *layer], places),
+            MergeError::Duplicate { name, layer, places } => (&*name, [*layer; 2], places),
+        };
+        let found = sources.iter().filter(|(layer, known, _)| known == name && layers.contains(layer));
+        *places = found.map(|(.., source)| source.clone()).collect();
+    }
+    errors.dedup();
+    errors
 }
 
 fn parse_name(namespace: &str, name: &str) -> Result<FullName, WorkspaceError> {

@@ -359,9 +359,10 @@ impl<'r> TypeReader<'r> {
             name => {
                 let names = BUILT_IN.iter().flat_map(|(name, other)| [*name, *other]);
                 let mut found = rule::UNKNOWN_TYPE.at(span, format!("unknown type `{name}`"));
-                found.hint = Some(match nearest(name, names) {
-                    Some(near) => format!("did you mean `{near}`?").into(),
-                    None => format!(
+                found.hint = Some(match (nearest(name, names), instead_of(name)) {
+                    (_, Some(instead)) => instead.into(),
+                    (Some(near), None) => format!("did you mean `{near}`?").into(),
+                    (None, None) => format!(
                         "the types are Text, Int, Double, Bool, Object, Array, Any, and record types such as `[{name}:Object | (field::Text)]`"
                     )
                     .into(),
@@ -498,4 +499,22 @@ fn type_text(value: Syntax<'_>) -> Option<String> {
         Value::String(text) | Value::Symbol(text) => Some(text),
         _ => None,
     }
+}
+
+/// Returns what to write instead of a type that other languages have.
+fn instead_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "List" | "Vec" | "Set" | "Sequence" | "Tuple" => "write `Array {elementType: \"Text\"}`",
+        "Float" | "Decimal" | "Real" | "Float64" => "write `Double`",
+        "Long" | "Short" | "Byte" | "BigInt" => "write `Int`",
+        "Char" | "Varchar" | "Uuid" | "UUID" => "write `Text`",
+        "Dict" | "Map" | "Json" | "JSON" | "Struct" | "Record" => "write `Object {fields: {name: \"Text\"}}`",
+        "Date" => "write `Text {format: \"date\"}`",
+        "DateTime" | "Timestamp" => "write `Text {format: \"date-time\"}`",
+        "Url" | "URL" | "Uri" => "write `Text {format: \"uri\"}`",
+        "Maybe" | "Optional" | "Option" => {
+            "write the type in backticks, as in `Maybe Int`, or add `{optional: true}` to it"
+        }
+        _ => return None,
+    })
 }

@@ -72,7 +72,13 @@ pub enum ServerConfigError {
 impl ConfigError {
     /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
-        let ConfigError::Server { error, .. } = self else { return None };
+        let error = match self {
+            ConfigError::Unreadable { .. } => return Some("fix `mcp-servers` in patter.toml".to_owned()),
+            ConfigError::Malformed { .. } => {
+                return Some("write `{\"mcpServers\": {\"name\": {\"command\": …}}}`".to_owned());
+            }
+            ConfigError::Server { error, .. } => error,
+        };
         match error {
             ServerConfigError::Name(_) => Some("use letters, digits, `-` and `_`, but not `__`".to_owned()),
             ServerConfigError::NoTransport => {
@@ -84,7 +90,10 @@ impl ConfigError {
             ServerConfigError::Variable(name) => {
                 Some(format!("set it, or write `${{{name}:-default}}` to provide a default"))
             }
-            _ => None,
+            ServerConfigError::Url => Some("write the whole address, as in `https://mcp.example.com/mcp`".to_owned()),
+            ServerConfigError::Time(_) => Some("write a time such as `30s`".to_owned()),
+            ServerConfigError::Unclosed(_) => Some("close it, as in `${NAME}`".to_owned()),
+            ServerConfigError::Header(_) | ServerConfigError::Misplaced(..) => Some("fix or remove it".to_owned()),
         }
     }
 }

@@ -173,7 +173,9 @@ fn initialize_error(
     }
     match (error, &settings.transport) {
         (ClientInitializeError::JsonRpcError(error), _) => McpError::refused_start(name, &error.message, detail),
-        (_, Transport::Process { .. }) => McpError::early_exit(name, detail),
+        (_, Transport::Process { .. }) => {
+            McpError::early_exit(name, if exit.is_empty() { detail } else { exit.to_owned() })
+        }
         (_, Transport::Http { url, .. }) => {
             McpError::unreachable(name, &host_and_port(url), failures.take_problem(), detail)
         }

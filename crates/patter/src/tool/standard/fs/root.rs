@@ -1,5 +1,6 @@
 //! The allowed folders, and paths in them.
 
+use crate::os_error;
 use crate::tool::ToolFailure;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirEntry, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -69,8 +70,9 @@ impl Roots {
             return Err(ToolFailure::new("the path contains a NUL byte"));
         }
         let (root, path) = self.split(given).ok_or_else(|| self.outside_failure(given))?;
-        let dir = Dir::open_ambient_dir(&root.path, ambient_authority())
-            .map_err(|error| ToolFailure::new(format!("cannot open the folder {root}")).with_detail(error))?;
+        let dir = Dir::open_ambient_dir(&root.path, ambient_authority()).map_err(|error| {
+            ToolFailure::new(format!("cannot open the folder {root}")).with_detail(os_error::describe(&error))
+        })?;
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
         Ok(ScopedPath { dir, path, given: given.to_owned(), root, roots: self })
     }
@@ -209,9 +211,9 @@ impl ScopedPath<'_> {
                 ToolFailure::new(format!("`{given}` contains a loop of symbolic links"))
             }
             ErrorKind::StorageFull => ToolFailure::new(format!("no space left to write `{given}`")),
-            _ => ToolFailure::new(format!("cannot access `{given}`")),
+            _ => return ToolFailure::new(format!("cannot access `{given}`")).with_detail(os_error::describe(error)),
         };
-        failure.with_detail(error)
+        failure
     }
 
     /// Returns a path in the same root in the form that callers use.

@@ -1,0 +1,167 @@
+//! Mistakes of new users: each message has a place, a cause and a way out.
+
+use crate::folder::Folder;
+use crate::terminal::Terminal;
+
+const AGENT: &str = "[greeter:Agent { instruction: \"Greet with `sayHello`.\", model: \"demo\" } | sayHello]\n";
+
+/// Runs a command in a folder with an agent and one more file, and checks what it prints on stderr.
+fn check(command: &str, (file, text): (&str, &str), expected: &[&str]) {
+    let folder = Folder::new();
+    folder.write("a.gram", AGENT);
+    if !file.is_empty() {
+        folder.write(file, text);
+    }
+    let arguments: Vec<_> = command.split(' ').map(|argument| argument.replace('+', " ")).collect();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let printed = folder.run(&arguments);
+    let stderr = printed.split_once("--- stderr\n").unwrap().1;
+    for part in expected {
+        assert!(stderr.contains(part), "patter {command}\n{text}\nno {part}\n{printed}");
+    }
+    for raw in ["os error", "invalid digit", "entity already exists", "non-zero type", "expected a sequence", "f64"] {
+        assert!(!stderr.contains(raw), "patter {command}\n{text}\n{printed}");
+    }
+}
+
+#[test]
+fn arguments() {
+    let count = "write a whole number of at least 1, such as 10";
+    let table: [(&str, &[&str]); 26] = [
+        ("run a.gram hi --max-turns ten", &["--max-turns <N>", count]),
+        ("run a.gram hi --max-turns 0", &["--max-turns <N>", count]),
+        ("run a.gram hi --max-turns -1", &["--max-turns <N>", count]),
+        ("eval a.gram -c c.jsonl --concurrency 0", &["--concurrency <N>", count]),
+        ("eval a.gram -c c.jsonl --repeats -1", &["--repeats <N>", count]),
+        ("eval a.gram -c c.jsonl --seed x", &["--seed <N>", "write a whole number, such as 10"]),
+        ("check a.gram --max-errors many", &["--max-errors <N>", "write a whole number, such as 10"]),
+        ("sessions --limit -1", &["--limit <N>", "write a whole number, such as 10"]),
+        ("run a.gram hi there", &["unexpected argument 'there'", "needs quotes: patter run FILE \"…\""]),
+        ("run a.gram hi --model gpt-4o", &["`gpt-4o` is missing a provider", "as in `OpenAI/gpt-4o`"]),
+        ("run a.gram hi --model claude-x", &["as in `Anthropic/claude-x`"]),
+        ("run a.gram hi --model gemini-x", &["as in `Google/gemini-x`"]),
+        ("run a.gram hi --model llama3", &["as in `Ollama/llama3`"]),
+        ("run a.gram hi --model openai", &["`OpenAI` is a provider; add a model, as in `OpenAI/gpt-4o-mini`"]),
+        ("run a.gram hi --model groq/x", &["unknown provider `groq`; the providers are OpenAI, Anthropic"]),
+        ("run a.gram hi --model demo/", &["write only `demo`"]),
+        ("run a.gram#nobody hi", &["`a.gram` has no agent `nobody`", "help: its agents are `greeter`"]),
+        ("run a.gram#Greeter hi", &["help: did you mean `greeter`?"]),
+        ("run a.grm hi", &["cannot read `a.grm`: no such file", "help: did you mean `a.gram`?"]),
+        ("check none/a.gram", &["help: the folder `none` does not exist"]),
+        ("show a.gram#greeter", &["help: name only the file here: `a.gram`"]),
+        ("parse zzzzzzzz.gram", &["help: there is `a.gram`"]),
+        ("sessions show nope --store s.db", &["there is no session `nope`", "help: list all sessions with `patter sessions`"]),
+        ("call sayHello {\"nobody\":\"Ada\"}", &["`sayHello` has no parameter `nobody`; it has `personName`"]),
+        ("tools nope", &["no tool name contains `nope`; `patter tools` lists all"]),
+        ("new a.gram", &["`a.gram` already exists", "help: choose another name\n"]),
+    ];
+    for (command, expected) in table {
+        check(command, ("", ""), expected);
+    }
+}
+
+#[test]
+fn settings() {
+    let table: [(&str, &[&str]); 9] = [
+        ("[chekc]\n", &["`patter.toml`: line 1, column 2", "unknown setting `chekc`", "help: did you mean `check`?"]),
+        (
+            "[check]\nignore = \"P061\"\n",
+            &["line 2, column 10", "expected a list, such as [\"…\"], found the text \"P061\""],
+        ),
+        ("[check]\ndeny-warnings = \"yes\"\n", &["expected true or false, found the text \"yes\""]),
+        ("[models.OpenAI]\ntimeout = \"long\"\n", &["expected a number, found the text \"long\""]),
+        ("[permissions]\nforbid = []\n", &["unknown setting `forbid`", "help: the settings here are allow, ask, deny"]),
+        (
+            "[permissions]\ndeny = [\"fs/* when\"]\n",
+            &["`when` is not a valid condition", "help: for example, `when path"],
+        ),
+        ("[org]\nname = \"acme\"\n", &["the setting `tools` is missing", "help: add `tools`"]),
+        ("[org]\ntools = [\"nope\"]\n", &["cannot read the organisation's tools in", "no such file or folder"]),
+        (
+            "mcp-servers = \"none.json\"\n",
+            &["cannot read `none.json`: no such file or folder", "help: fix `mcp-servers`"],
+        ),
+    ];
+    for (text, expected) in table {
+        check("tools", ("patter.toml", text), expected);
+    }
+}
+
+#[test]
+fn tools_with_the_same_name() {
+    let folder = Folder::new();
+    let toolbox = "[box:Toolbox | [t:Command { description: 'd', run: ['true'] } | ()==>(::Text)]]\n";
+    folder.write("patter.toml", "");
+    folder.write("x.gram", toolbox);
+    folder.write("y.gram", toolbox);
+    let printed = folder.run(&["tools"]);
+    assert!(printed.contains("the project layer has two tools named `box/t` (x.gram:1:"), "{printed}");
+    assert!(printed.contains(" and y.gram:1:"), "{printed}");
+}
+
+#[test]
+fn cases() {
+    let table: [(&str, &str, &[&str]); 3] = [
+        (
+            "c.jsonl",
+            "{\"input\": \"x\", \"contains\": \"y\"}\n",
+            &["c.jsonl:1: ", "help: checks are in a list: `\"checks\": [{\"contains\": …}]`"],
+        ),
+        ("c.csv", "id,inptu\na,x\n", &["c.csv:1: unknown column `inptu`\n  help: did you mean `input`?\n"]),
+        ("c.jsonl", "{\"id\": \"a\"}\n", &["c.jsonl:1: this case has no input", "help: add the user's message"]),
+    ];
+    for (file, text, expected) in table {
+        check(&format!("eval a.gram -c {file}"), (file, text), expected);
+    }
+}
+
+/// Texts for which `check` reports exactly one problem.
+#[test]
+fn declarations() {
+    let agent = |properties: &str| format!("[a:Agent {{ {properties} }}]\n");
+    let tool = |signature: &str| format!("[t:Tool {{ description: 'd' }} | {signature}]\n");
+    let command = |run: &str| {
+        format!("[t:Toolbox | [c:Command {{ description: 'd', run: {run}, stdin: '{{a}}' }} | (a::Text)==>(::Text)]]\n")
+    };
+    let table = [
+        ("a:Agent { instruction: 'x', model: 'demo' }\n".to_owned(), "write `[a:Label {…}]`"),
+        ("agent a { instruction: 'x' }\n".to_owned(), "write `[a:Label {…}]`"),
+        ("[my agent:Agent { instruction: 'x', model: 'demo' }]\n".to_owned(), "put several words in backticks"),
+        ("[a:Agent ( instruction: 'x', model: 'demo' )]\n".to_owned(), "write `{key: value}`"),
+        ("[a:Agent { instruction: 'x', model: 'demo' } b]\n[b:Agent { description: 'd', instruction: 'x', model: 'demo' }]".to_owned(), "a bracket pattern is"),
+        ("[a:Agent {\n".to_owned(), "close it with `}]`"),
+        (agent("instruction: 'x', model: 'demo', temperature: 0,5"), "write `.` instead of `,`"),
+        (agent("prompt: 'x', model: 'demo'"), "did you mean `instruction`?"),
+        (agent("instruction: 'x', model: 'demo', tools: ['b']"), "write the tools after the properties"),
+        (agent("instruction: 'x', model: 'demo', ask: [b]"), "put quotes around each item"),
+        (tool("(a::List)==>(::Text)"), "write `Array {elementType: \"Text\"}`"),
+        (tool("(a::Float)==>(::Text)"), "write `Double`"),
+        (tool("(a::Date)==>(::Text)"), "write `Text {format: \"date\"}`"),
+        (tool("(a::Text?)==>(::Text)"), "`{optional: true}`"),
+        (tool("(a::Text, b::Int)==>(::Text)"), "nodes have their own parentheses"),
+        (tool("a::Text ==> ::Text"), "write `(a::Text)`"),
+        (command("['awk', '{print $1}']"), "write `{{` and `}}` for literal braces"),
+        (command("['jq', '{a: .b}']"), "write `{{` and `}}` for literal braces"),
+    ];
+    let folder = Folder::new();
+    for (text, hint) in table {
+        folder.write("a.gram", &text);
+        let printed = folder.run(&["check", "a.gram", "--bind"]);
+        let problems = printed.matches("error[").count();
+        assert!(problems == 1 && printed.contains(hint), "{text}\nno {hint}\n{printed}");
+    }
+}
+
+#[test]
+fn a_prompt_is_typed_at_a_terminal() {
+    let folder = Folder::new();
+    folder.write("a.gram", AGENT);
+    let mut terminal = Terminal::start(&folder, &["run", "a.gram", "--store", "none"], 100);
+    terminal.shows("type the prompt, and end it with Ctrl-D on an empty line").keys("Hello, I am Ada\n\u{4}");
+    terminal.shows("Hello, Ada!");
+    assert_eq!(terminal.ends(), Some(0));
+    // A file that does not exist is reported before anything is typed.
+    let mut terminal = Terminal::start(&folder, &["run", "b.gram"], 100);
+    terminal.shows("cannot read `b.gram`: no such file");
+    assert_eq!(terminal.ends(), Some(1));
+}
