@@ -50,7 +50,10 @@ fn arguments() {
         ("check none/a.gram", &["help: the folder `none` does not exist"]),
         ("show a.gram#greeter", &["help: name only the file here: `a.gram`"]),
         ("parse zzzzzzzz.gram", &["help: there is `a.gram`"]),
-        ("sessions show nope --store s.db", &["there is no session `nope`", "help: list all sessions with `patter sessions`"]),
+        (
+            "sessions show nope --store s.db",
+            &["there is no session `nope`", "help: list all sessions with `patter sessions`"],
+        ),
         ("call sayHello {\"nobody\":\"Ada\"}", &["`sayHello` has no parameter `nobody`; it has `personName`"]),
         ("tools nope", &["no tool name contains `nope`; `patter tools` lists all"]),
         ("new a.gram", &["`a.gram` already exists", "help: choose another name\n"]),

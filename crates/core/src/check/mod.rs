@@ -180,13 +180,16 @@ impl<'p> Checker<'p> {
         let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
         let near = labels.into_iter().find_map(|label| nearest(&label, DeclarationKind::LABELS));
         let found = rule::UNKNOWN_DECLARATION.at(head_span(pattern), "this pattern declares nothing");
-        self.report(found.with_hint(match (near, pattern.kind()) {
-            (Some(label), _) => format!("did you mean the label `{label}`?"),
-            (None, PatternKind::Bracket) => {
-                "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object and Cases".to_owned()
-            }
-            (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
-        }));
+        self.report(
+            found.with_hint(match (near, pattern.kind()) {
+                (Some(label), _) => format!("did you mean the label `{label}`?"),
+                (None, PatternKind::Bracket) => {
+                    "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object and Cases"
+                        .to_owned()
+                }
+                (None, _) => "agents and tools are bracket patterns: `[name:Agent {…} | …]`".to_owned(),
+            }),
+        );
     }
 
     /// Reports a declaration without a name, or with a `name` property.
