@@ -26,7 +26,7 @@ fn check(command: &str, (file, text): (&str, &str), expected: &[&str]) {
 
 #[test]
 fn arguments() {
-    let count = "write a whole number of at least 1, such as 10";
+    let count = "write a whole number from 1 to 4294967295";
     let table: [(&str, &[&str]); 26] = [
         ("run a.gram hi --max-turns ten", &["--max-turns <N>", count]),
         ("run a.gram hi --max-turns 0", &["--max-turns <N>", count]),
@@ -35,7 +35,7 @@ fn arguments() {
         ("eval a.gram -c c.jsonl --repeats -1", &["--repeats <N>", count]),
         ("eval a.gram -c c.jsonl --seed x", &["--seed <N>", "write a whole number, such as 10"]),
         ("check a.gram --max-errors many", &["--max-errors <N>", "write a whole number, such as 10"]),
-        ("sessions --limit -1", &["--limit <N>", "write a whole number, such as 10"]),
+        ("sessions --limit -1", &["--limit <N>", count]),
         ("run a.gram hi there", &["unexpected argument 'there'", "needs quotes: patter run FILE \"…\""]),
         ("run a.gram hi --model gpt-4o", &["`gpt-4o` is missing a provider", "as in `OpenAI/gpt-4o`"]),
         ("run a.gram hi --model claude-x", &["as in `Anthropic/claude-x`"]),
