@@ -4,7 +4,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, ErrorKind, INTERRUPTED, Outcome};
 use crate::file::read_stdin;
 use crate::format::{DataFormat, FormatOption, OutputFormat};
-use crate::inspect::call_permissions;
+use crate::inspect::{UsedOverrides, call_permissions};
 use crate::setup::{Rules, Setup, ToolSources, Toolset, until_stopped};
 use crate::ui;
 use clap::Args;
@@ -56,8 +56,11 @@ impl Command for Call {
         let arguments = read_arguments(&self.arguments)?;
         let setup = Setup::read(&[], &self.sources, &ServerSelection::ForTool(&self.tool))?;
         let library = &setup.toolset.library;
+        let mut overrides = UsedOverrides::default();
         let permissions = match library.resolve(&self.tool) {
             Ok(entry) => {
+                overrides = UsedOverrides::of_tools([&entry.name], library);
+                overrides.print()?;
                 warn_unknown_arguments(&entry.value, &arguments)?;
                 call_permissions(&entry.name, &entry.value)
             }
@@ -72,7 +75,7 @@ impl Command for Call {
         }
         let call = ToolCall { approval, cancellation, ..ToolCall::new(self.tool.clone(), arguments) };
         match setup.toolset.runtime.block_on(executor.call(call)) {
-            Ok(value) => self.show(&value),
+            Ok(value) => self.show(&value, &overrides),
             // A server that did not start may be why the tool is not found.
             Err(error @ CallError::NotFound { .. }) => {
                 Err(call_error(&error).with_details(setup.toolset.missing_servers))
@@ -98,9 +101,13 @@ impl Call {
         if is_approved { Approval::Given } else { Approval::None }
     }
 
-    fn show(&self, value: &Json) -> CommandResult {
+    fn show(&self, value: &Json, overrides: &UsedOverrides) -> CommandResult {
         match (self.format.format, value) {
-            (DataFormat::Json, value) => ui::print(&format!("{:#}\n", json!({"result": value})))?,
+            (DataFormat::Json, value) => {
+                let mut document = json!({"result": value});
+                overrides.add_to(&mut document);
+                ui::print(&format!("{document:#}\n"))?;
+            }
             (DataFormat::Text, Json::String(text)) if text.ends_with('\n') => ui::print_data(text)?,
             (DataFormat::Text, Json::String(text)) => ui::print_data(&format!("{text}\n"))?,
             (DataFormat::Text, value) => ui::print(&format!("{value:#}\n"))?,

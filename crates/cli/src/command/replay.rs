@@ -4,8 +4,9 @@ use super::Command;
 use crate::argument::parse_model;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
+use crate::inspect::UsedOverrides;
 use crate::place::Place;
-use crate::session::{SessionName, finish_run, listener};
+use crate::session::{Opening, finish_run, listener, session_line};
 use crate::setup::{Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use crate::ui::style::{BAD, GOOD};
@@ -173,11 +174,11 @@ fn play(recording: Recording, format: RunFormat) -> CommandResult {
     let root = patter::project::find_root();
     let prices = Config::read(root.as_deref()).unwrap_or_default().prices();
     let session = recording.session.as_deref();
-    let name = SessionName::default();
+    let opening = Opening::default();
     if let Some(id) = session {
-        let _ = name.set(id.to_owned());
+        let _ = opening.set(vec![session_line(id)]);
     }
-    let show = listener(format, name);
+    let show = listener(format, opening);
     let mut playback = Playback::default();
     let mut tally = Tally::new(prices.clone());
     let mut result: Option<CommandResult> = None;
@@ -188,9 +189,14 @@ fn play(recording: Recording, format: RunFormat) -> CommandResult {
             if let (RunEventKind::Finished { .. }, 0, Some(run)) = (&event.kind, event.depth, playback.log().last_run())
             {
                 // The error of an earlier run does not end the replay; only that of the last decides how it exits.
-                if let Some(Err(error)) =
-                    result.replace(finish_run(format, run, playback.bindings(), tally.cost(), session))
-                {
+                if let Some(Err(error)) = result.replace(finish_run(
+                    format,
+                    run,
+                    playback.bindings(),
+                    tally.cost(),
+                    session,
+                    &UsedOverrides::default(),
+                )) {
                     error.print(format.error_format())?;
                 }
                 tally = Tally::new(prices.clone());

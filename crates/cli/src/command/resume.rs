@@ -3,7 +3,7 @@
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
-use crate::session::{RunOptions, SessionName, TerminalApprover, listener};
+use crate::session::{Opening, RunOptions, TerminalApprover, listener, session_line};
 use crate::setup::{Toolset, until_stopped};
 use crate::ui;
 use clap::Args;
@@ -49,14 +49,14 @@ impl Command for Resume {
 
     fn run(&self) -> CommandResult {
         let format = self.format.format;
-        let name = SessionName::default();
+        let opening = Opening::default();
         let approver = TerminalApprover { yes: self.options.yes, repeat: self.repeat };
-        let listener = listener(format, Arc::clone(&name));
+        let listener = listener(format, Arc::clone(&opening));
         let streamed = format.streamed_replies();
         let mut open =
             self.options.reopen(self.session.as_deref(), self.file.as_deref(), streamed, listener, approver)?;
         let id = open.session.id().map(|id| id.to_string()).unwrap_or_default();
-        let _ = name.set(id.clone());
+        let _ = opening.set(vec![session_line(&id)]);
         if self.abandon {
             let Toolset { runtime, stop, .. } = &open.toolset;
             until_stopped(runtime, stop, open.session.abandon()).ok_or_else(CommandError::interrupted)??;

@@ -4,7 +4,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat};
 use crate::file::{Input, read_stdin, unreadable};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
-use crate::session::{RunOptions, SessionName, SessionOptions, TerminalApprover, listener};
+use crate::session::{Opening, RunOptions, SessionOptions, TerminalApprover, listener, session_line};
 use crate::setup::split_agent;
 use clap::Args;
 use patter::run::StartError;
@@ -62,14 +62,13 @@ impl Command for Run {
             return Err(SessionError::from(StartError::EmptyInput).into());
         }
         let format = self.format.format;
-        let name = SessionName::default();
+        let opening = Opening::default();
         let approver = TerminalApprover { yes: self.options.yes, repeat: false };
-        let listener = listener(format, Arc::clone(&name));
+        let listener = listener(format, Arc::clone(&opening));
         let mut open = self.options.open(&self.agent, &self.session, format.streamed_replies(), listener, approver)?;
         let compiled = open.compile()?;
-        if let Some(id) = open.session.id() {
-            let _ = name.set(id.to_string());
-        }
+        let session = open.session.id().map(|id| session_line(id.as_str()));
+        let _ = opening.set(session.into_iter().chain(open.overrides.events()).collect());
         let run = open.perform(async |session, interrupt| session.say(&prompt, interrupt).await);
         open.finish(format, run, &compiled)
     }

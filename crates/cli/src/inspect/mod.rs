@@ -2,10 +2,12 @@
 
 mod bindings;
 mod findings;
+mod overrides;
 mod resolution;
 mod signature;
 
 pub(crate) use bindings::{bind_all, drift, lock_path};
 pub(crate) use findings::{KnownTools, add_unbound, read_file};
+pub(crate) use overrides::{UsedOverrides, with_called};
 pub(crate) use resolution::{Resolution, call_permissions};
 pub(crate) use signature::format_signature;

@@ -3,6 +3,7 @@
 use super::run_failure;
 use crate::error::{CommandError, CommandResult, ErrorKind, INTERRUPTED, Outcome};
 use crate::format::RunFormat;
+use crate::inspect::UsedOverrides;
 use crate::setup::stop_name;
 use crate::ui::style::DIM;
 use crate::ui::{self, nonzero};
@@ -15,11 +16,16 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The id of the session that events belong to, set before the first of them.
-pub(crate) type SessionName = Arc<OnceLock<String>>;
+/// What precedes the first event in a stream of JSON documents, set before it.
+pub(crate) type Opening = Arc<OnceLock<Vec<Json>>>;
+
+/// Returns the document that names the session of a stream.
+pub(crate) fn session_line(id: &str) -> Json {
+    json!({"event": "session", "id": id})
+}
 
 /// Returns a listener that shows events. Events that cannot be shown do not stop the run.
-pub(crate) fn listener(format: RunFormat, session: SessionName) -> impl Fn(&RunEvent) + Send + Sync {
+pub(crate) fn listener(format: RunFormat, opening: Opening) -> impl Fn(&RunEvent) + Send + Sync {
     // Whether a line of the answer is open, and whether no event was printed yet.
     let is_open = AtomicBool::new(false);
     let is_first = AtomicBool::new(true);
@@ -42,8 +48,10 @@ pub(crate) fn listener(format: RunFormat, session: SessionName) -> impl Fn(&RunE
             }
             RunFormat::StreamJson => {
                 warn_incomplete(event);
-                if let (Some(id), true) = (session.get(), is_first.swap(false, Ordering::Relaxed)) {
-                    let _ = ui::print(&format!("{}\n", json!({"event": "session", "id": id})));
+                if is_first.swap(false, Ordering::Relaxed) {
+                    for document in opening.get().into_iter().flatten() {
+                        let _ = ui::print(&format!("{document}\n"));
+                    }
                 }
                 ui::print(&format!("{}\n", json!(event)))
             }
@@ -69,6 +77,7 @@ pub(crate) fn finish_run(
     bindings: &str,
     cost: Option<Cost>,
     session: Option<&str>,
+    overrides: &UsedOverrides,
 ) -> CommandResult {
     let failure = failure(run, session);
     match format {
@@ -76,7 +85,8 @@ pub(crate) fn finish_run(
             ui::status(&format!("{DIM}{}{DIM:#}", summary(run, cost, session)))?;
         }
         RunFormat::Json => {
-            let document = document(run, bindings, cost, session);
+            let mut document = document(run, bindings, cost, session);
+            overrides.add_to(&mut document);
             match failure {
                 Some(error) => return Err(error.with_document(document)),
                 None => ui::print(&format!("{document:#}\n"))?,

@@ -7,13 +7,14 @@ mod transcript;
 
 pub(crate) use approve::{TerminalApprover, refusal};
 use display::finish_suspended;
-pub(crate) use display::{SessionName, finish_run, listener, unsaved_hint};
+pub(crate) use display::{Opening, finish_run, listener, session_line, unsaved_hint};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, state, summary_json};
 
 use crate::argument::{parse_count, parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
+use crate::inspect::{UsedOverrides, with_called};
 use crate::logging::log_event;
 use crate::setup::{Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
 use crate::ui::style::DIM;
@@ -124,6 +125,8 @@ pub(crate) struct OpenSession {
     /// The options with which `patter resume` finds it.
     resume_options: String,
     pub(crate) toolset: Toolset,
+    /// The overrides that its agent makes use of, once it is compiled.
+    pub(crate) overrides: UsedOverrides,
 }
 
 impl RunOptions {
@@ -253,7 +256,8 @@ impl RunOptions {
         }
         let resume_options = self.store.argument();
         let agents = prepared.agents;
-        Ok(OpenSession { session, store, agents, tally, resume_options, toolset: prepared.toolset })
+        let overrides = UsedOverrides::default();
+        Ok(OpenSession { session, store, agents, tally, resume_options, toolset: prepared.toolset, overrides })
     }
 }
 
@@ -263,7 +267,10 @@ impl OpenSession {
         let (driver, compiled) = self.session.prepare(None)?;
         let environment = self.agents.environment();
         let models = &self.agents.config().models;
-        unsupported::warn(vec![compiled.clone()], |agent| driver.compile(agent).ok(), environment, models)?;
+        let agents = with_called(vec![compiled.clone()], |agent| driver.compile(agent).ok());
+        unsupported::warn(&agents, environment, models)?;
+        self.overrides = UsedOverrides::of_agents(&agents, driver.library());
+        self.overrides.print()?;
         let model = (self.agents.models())(compiled.model());
         if let Some(notice) = model.as_ref().ok().and_then(|model| model.notice()) {
             ui::status(&format!("{DIM}{notice}{DIM:#}"))?;
@@ -286,7 +293,7 @@ impl OpenSession {
     ) -> CommandResult {
         let id = self.session.id().map(|id| id.to_string());
         let Some(run) = run else { return Err(self.suspended(format, id.as_deref(), compiled)) };
-        finish_run(format, &run?, compiled.bindings_hash(), self.tally.cost(), id.as_deref())
+        finish_run(format, &run?, compiled.bindings_hash(), self.tally.cost(), id.as_deref(), &self.overrides)
     }
 }
 

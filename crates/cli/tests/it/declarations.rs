@@ -272,3 +272,53 @@ fn check_reports_more_if_asked() {
     folder.write("patter.toml", "[check]\npedantic = true\n");
     assert!(folder.run(&["check"]).contains("P066"));
 }
+
+#[test]
+fn schema_prints_all_tools_that_have_one() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "");
+    folder.write("t.gram", "[near:Tool { description: 'x' } | (b::Int)==>(::Int)]\n[ours:Toolbox | [far:Command { description: 'x', run: ['echo'] } | (c::Int)==>(::Text)]]\n");
+    folder.write(
+        "a.gram",
+        "[a:Agent { instruction: 'x', model: 'demo' } | sayHello, near, far, `ours/far`, missing, b,
+           [here:Tool { description: 'x' } | (a::Int)==>(::Int)],
+           [broken:Tool { description: 'x' } | (a::Itn)==>(::Int)]]
+         [b:Agent { instruction: 'x', model: 'demo' }]\n",
+    );
+    let output = folder.output(&["schema", "a.gram"], "");
+    let schemas: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let parameters: Vec<_> = schemas
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, schema)| format!("{name} {}", schema["properties"].as_object().unwrap().keys().next().unwrap()))
+        .collect();
+    assert_eq!(parameters, ["sayHello personName", "near b", "far c", "ours/far c", "here a"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("the tool `missing` has no schema: there is no tool `missing`"), "{errors}");
+    assert!(errors.contains("the tool `broken` has no schema: invalid signature: unknown type `Itn`"), "{errors}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(folder.run(&["schema", "a.gram", "sayHello"]).starts_with("exit 0"));
+    assert!(folder.run(&["schema", "a.gram", "missing"]).starts_with("exit 1"));
+    folder.write("b.gram", "[b:Agent { instruction: 'x', model: 'demo' }]\n");
+    let none = folder.run(&["schema", "b.gram"]);
+    assert_eq!(none, "exit 0\n--- stdout\n{}\n--- stderr\n`b.gram` declares no tools, and its agents call none\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_a_problem() {
+    let folder = Folder::new();
+    folder.write("a.gram", "[a:Agent { instruction: 'x', model: 'demo' }]\n");
+    let found = folder.run(&["check", "a.gram", "missing.gram"]);
+    assert!(found.starts_with("exit 1") && found.ends_with("checked 1 file, 1 agent: 1 other problem\n"), "{found}");
+    let locked = folder.path().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    // Root may read every folder, so there is nothing to see then.
+    if std::fs::read_dir(&locked).is_err() {
+        let found = folder.run(&["check", "locked"]);
+        assert!(found.starts_with("exit 1") && found.contains("cannot read `locked`"), "{found}");
+        assert!(!found.contains("no problems"), "{found}");
+    }
+    std::fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+}

@@ -320,3 +320,45 @@ fn unreadable_env_files_are_reported() {
         "{shown}"
     );
 }
+
+#[test]
+fn overrides_that_are_used_are_reported_once() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "");
+    folder.write(
+        "tools.gram",
+        "[fs:Toolbox | [readFile:Command { description: 'Reads', run: ['echo', 'ours {path}'], effect: 'pure' } | (path::Text)==>(::Text)]]\n",
+    );
+    let agent = "{ instruction: 'Use `fs/readFile`.', model: 'demo' } | `fs/readFile`]";
+    folder.write("a.gram", format!("[a:Agent {{ instruction: 'Use `fs/readFile` or `b`.', model: 'demo' }} | `fs/readFile`, [b:Agent {agent}]\n[other:Agent {{ instruction: 'Use `sayHello`.', model: 'demo' }} | sayHello]\n"));
+    let note = "note: `fs/readFile` of the project layer (tools.gram:1:15) overrides that of the internal layer";
+    let is_reported_once = |output: &str| assert_eq!(output.matches(note).count(), 1, "{output}");
+    is_reported_once(&folder.run(&["call", "fs/readFile", r#"{"path": "x"}"#]));
+    is_reported_once(&folder.run(&["run", "a.gram#a", "Hello"]));
+    is_reported_once(&folder.run(&["check", "--bind"]));
+    assert!(!folder.run(&["run", "a.gram#other", "Hello"]).contains("note:"));
+    assert!(!folder.run(&["call", "sayHello"]).contains("note:"));
+    let json = |arguments: &[&str]| -> Vec<Json> {
+        let output = folder.output(arguments, "");
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect()
+    };
+    let mut expected = serde_json::json!({
+        "tool": "fs/readFile",
+        "layer": "project",
+        "source": "tools.gram:1:15",
+        "overridden_layer": "internal",
+        "overridden_source": "built in",
+    });
+    for arguments in [
+        &["call", "fs/readFile", r#"{"path": "x"}"#, "--format", "json"][..],
+        &["run", "a.gram#a", "Hello", "--format", "json"],
+        &["check", "--bind", "--format", "json"],
+    ] {
+        assert_eq!(json(arguments)[0]["overrides"], serde_json::json!([expected]), "{arguments:?}");
+    }
+    expected["event"] = "tool_overridden".into();
+    let events = json(&["run", "a.gram#a", "Hello", "--format", "stream-json"]);
+    assert_eq!((events[0]["event"].as_str(), &events[1]), (Some("session"), &expected));
+    assert_eq!(json(&["call", "sayHello", "--format", "json"])[0].get("overrides"), None);
+}

@@ -72,20 +72,20 @@ fn no_argument_is_lost() {
     check(
         "(name::Text)==>(::Text)",
         "(personName::Text {default: 'world'})==>(::Text)",
-        &["`name` is declared, but the tool does not have that parameter; it has `personName`"],
+        &["the tool does not have the declared parameter `name` (it has `personName`)"],
     );
     check(
         "(a::Int)==>(b::Int {optional: true})==>(c::Int {default: 1})==>(::Any)",
         "(a::Int)==>(::Any)",
         &[
-            "`b` is declared, but the tool does not have that parameter; it has `a`",
-            "`c` is declared, but the tool does not have that parameter; it has `a`",
+            "the tool does not have the declared parameter `b` (it has `a`)",
+            "the tool does not have the declared parameter `c` (it has `a`)",
         ],
     );
     check(
         "(a::Any)==>(::Any)",
         "()==>(::Any)",
-        &["`a` is declared, but the tool does not have that parameter; it has none"],
+        &["the tool does not have the declared parameter `a` (it has none)"],
     );
     // A result may have more than what is declared; nothing is lost there that was promised.
     check("()==>(::Object {fields: {a: 'Int'}})", "()==>(::Object {fields: {a: 'Int', b: 'Int'}})", &[]);

@@ -82,8 +82,10 @@ impl LoadedProject {
         let mut unreadable = Vec::new();
         let mut named = Vec::new();
         for path in paths {
+            let before = unreadable.len();
             let found = gram_files(path, &mut unreadable);
-            if found.is_empty() && path.is_dir() {
+            // A folder that cannot be searched may contain files.
+            if found.is_empty() && path.is_dir() && unreadable.len() == before {
                 return Err(LoadError::Empty(path.clone()));
             }
             named.extend(found);
@@ -130,12 +132,22 @@ pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Ve
             }
             Ok(_) => {}
             Err(error) => {
+                let place = error_path(&error).unwrap_or(path).to_owned();
                 let message = error.to_string();
-                unreadable.push((path.to_owned(), error.into_io_error().unwrap_or_else(|| io::Error::other(message))));
+                unreadable.push((place, error.into_io_error().unwrap_or_else(|| io::Error::other(message))));
             }
         }
     }
     files
+}
+
+/// Returns the file or folder that an error is about.
+fn error_path(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => error_path(err),
+        _ => None,
+    }
 }
 
 /// Removes the leading `./` from a path.

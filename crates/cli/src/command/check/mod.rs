@@ -7,7 +7,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
-use crate::inspect::{KnownTools, add_unbound, drift};
+use crate::inspect::{KnownTools, UsedOverrides, add_unbound, drift, with_called};
 use crate::setup::{Toolset, unused_error};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
@@ -112,8 +112,9 @@ impl Command for Check {
         let known = KnownTools::read(&loaded.project, root.as_deref(), &config);
         let mut findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
         tables.problems.iter_mut().try_for_each(CommandError::print_problem)?;
+        let mut overrides = UsedOverrides::default();
         let mut problems = match self.bind || self.locked {
-            true => self.bind(&loaded, root.as_deref(), &config, &mut findings)?,
+            true => self.bind(&loaded, root.as_deref(), &config, &mut findings, &mut overrides)?,
             false => check_rules(&loaded.project, known.library(), root.as_deref(), &config, &mut findings)?,
         };
         problems.append(&mut tables.problems);
@@ -122,8 +123,10 @@ impl Command for Check {
             loaded.selected.contains(&finding.file) && !is_ignored
         });
         match self.format.format {
-            CheckFormat::Text => self.show(&loaded, &tables, &findings, problems.len())?,
-            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &problems))?,
+            CheckFormat::Text => {
+                self.show(&loaded, &tables, &findings, problems.len() + loaded.unreadable.len())?;
+            }
+            CheckFormat::Json => ui::print(&report::json(&loaded, &findings, &problems, &overrides))?,
             CheckFormat::Sarif => ui::print(&report::sarif(&loaded, &findings, &problems))?,
         }
         let denies_warnings = self.deny_warnings || config.check.deny_warnings;
@@ -134,13 +137,15 @@ impl Command for Check {
 }
 
 impl Check {
-    /// Binds the agents, and adds what cannot be bound to the findings. Returns the problems that are not about a file.
+    /// Binds the agents, and adds what cannot be bound to the findings, and the overrides that agents use. Returns the
+    /// problems that are not about a file.
     fn bind(
         &self,
         loaded: &LoadedProject,
         root: Option<&Path>,
         config: &Config,
         findings: &mut Vec<Finding>,
+        overrides: &mut UsedOverrides,
     ) -> Result<Vec<CommandError>, CommandError> {
         let project = &loaded.project;
         let servers = if self.no_mcp { ServerSelection::None } else { ServerSelection::All };
@@ -154,8 +159,10 @@ impl Check {
         add_unbound(findings, find_unbound(project, &toolset.library));
         let unused = check_rules(project, &toolset.library, root, config, findings)?;
         let compile = |agent: &Agent| CompiledAgent::new(agent, project, &toolset.library, None).ok();
-        let agents = project.agents().filter_map(|(_, agent)| compile(&agent)).collect();
-        unsupported::warn(agents, compile, &toolset.environment, &config.models)?;
+        let agents = with_called(project.agents().filter_map(|(_, agent)| compile(&agent)).collect(), compile);
+        unsupported::warn(&agents, &toolset.environment, &config.models)?;
+        *overrides = UsedOverrides::of_agents(&agents, &toolset.library);
+        overrides.print()?;
         let drift = if self.locked { drift(project, root, &toolset) } else { Vec::new() };
         let mut problems: Vec<_> = drift.into_iter().map(CommandError::failure).collect();
         problems.iter_mut().try_for_each(CommandError::print_problem)?;

@@ -2,6 +2,7 @@
 
 use crate::error::CommandError;
 use crate::file::{Input, unreadable};
+use crate::inspect::UsedOverrides;
 use patter::gram::{Diagnostic, LineIndex, Severity, Span};
 use patter::project::{Finding, LoadedProject, Project};
 use serde_json::{Value as Json, json};
@@ -10,7 +11,12 @@ use std::io;
 use std::path::PathBuf;
 
 /// Returns the findings as one JSON document.
-pub(super) fn json(loaded: &LoadedProject, findings: &[Finding], problems: &[CommandError]) -> String {
+pub(super) fn json(
+    loaded: &LoadedProject,
+    findings: &[Finding],
+    problems: &[CommandError],
+    overrides: &UsedOverrides,
+) -> String {
     let indexes = indexes(&loaded.project, findings);
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
     let found: Vec<_> = findings.iter().map(|finding| finding_json(&loaded.project, &indexes, finding)).collect();
@@ -23,13 +29,14 @@ pub(super) fn json(loaded: &LoadedProject, findings: &[Finding], problems: &[Com
     };
     let unreadable: Vec<_> = loaded.unreadable.iter().map(file_json).collect();
     let errors_json: Vec<_> = problems.iter().map(CommandError::to_json).collect();
-    let document = json!({
+    let mut document = json!({
         "version": 1,
         "findings": found,
         "unreadable": unreadable,
         "problems": errors_json,
         "summary": { "files": loaded.selected.len(), "errors": errors + problems.len(), "warnings": findings.len() - errors },
     });
+    overrides.add_to(&mut document);
     format!("{document:#}\n")
 }
 

@@ -99,7 +99,7 @@ impl fmt::Display for Incompatibility {
             (IncompatibilityReason::Unaccepted { accepted }, _) => {
                 let names: Vec<_> = accepted.iter().map(|name| format!("`{name}`")).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                write!(f, "{part} is declared, but the tool does not have that parameter; it has {names}")
+                write!(f, "the tool does not have the declared parameter {part} (it has {names})")
             }
             (IncompatibilityReason::Unknown { expected }, Side::Arguments) => {
                 write!(f, "{part} is not declared and may be anything, but the tool accepts {expected}")
