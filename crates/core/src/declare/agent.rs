@@ -6,6 +6,7 @@ use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Value, format, parse, quote_name};
 use std::borrow::Cow;
+use thiserror::Error;
 
 /// The declaration of an agent: its name, instruction and model, and the tools and agents it may call.
 ///
@@ -38,6 +39,16 @@ pub struct AgentParts<'p> {
     pub model: &'p str,
     /// The tools.
     pub tools: &'p [ToolSpec],
+}
+
+/// An error when adding a tool to an agent or a toolbox that already has an element with its name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{owner}` already has a tool or agent named `{name}`")]
+pub struct DuplicateElementError {
+    /// The agent or toolbox.
+    pub owner: String,
+    /// The name.
+    pub name: String,
 }
 
 /// A tool or agent that an agent may call.
@@ -160,10 +171,22 @@ impl Agent {
         Self { pattern: self.pattern.with_text("model", model) }
     }
 
-    /// Returns the agent with another tool.
-    #[must_use]
-    pub fn with_tool(&self, tool: &ToolSpec) -> Self {
-        Self { pattern: self.pattern.with_element(&tool.to_string()) }
+    /// Returns the agent with another tool. Models tell tools apart by name, so no element may have its name already.
+    ///
+    /// ```
+    /// use patter_core::declare::{Agent, AgentParts, ToolSpec};
+    /// let agent = Agent::new(&AgentParts { name: "hi", instruction: "Greet.", model: "demo", ..Default::default() });
+    /// let tool = ToolSpec::new("sayHello", "Greets", "(name::Text)==>(::Text)").unwrap();
+    /// let agent = agent.with_tool(&tool).unwrap();
+    /// assert_eq!(agent.with_tool(&tool).unwrap_err().to_string(), "`hi` already has a tool or agent named `sayHello`");
+    /// ```
+    pub fn with_tool(&self, tool: &ToolSpec) -> Result<Self, DuplicateElementError> {
+        let name = tool.name().unwrap_or_default();
+        if self.elements().any(|element| element.name().as_deref() == Some(name.as_ref())) {
+            let agent = self.name().unwrap_or_default().into_owned();
+            return Err(DuplicateElementError { owner: agent, name: name.into_owned() });
+        }
+        Ok(Self { pattern: self.pattern.with_element(&tool.to_string()) })
     }
 
     /// Returns the agent without the elements with a name.

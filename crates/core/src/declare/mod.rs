@@ -44,6 +44,12 @@ macro_rules! declaration {
             pub fn with_description(&self, description: &str) -> Self {
                 Self { pattern: self.pattern.with_text("description", description) }
             }
+
+            /// Returns the declaration without a description.
+            #[must_use]
+            pub fn without_description(&self) -> Self {
+                Self { pattern: self.pattern.without_property("description") }
+            }
         }
 
         impl std::fmt::Display for $view {
@@ -67,7 +73,7 @@ pub mod command;
 pub mod project;
 pub mod scope;
 
-pub use agent::{Agent, AgentParts, Element};
+pub use agent::{Agent, AgentParts, DuplicateElementError, Element};
 pub use command::CommandSpec;
 pub use http::HttpSpec;
 use implementation::unknown_placeholder;
@@ -207,6 +213,13 @@ impl OwnedPattern {
         let value = format_text(text, "  ");
         self.edit(|edit, pattern| {
             edit.set_property_text(pattern, key, &value);
+        })
+    }
+
+    /// Returns the pattern without a property.
+    pub(crate) fn without_property(&self, key: &str) -> Self {
+        self.edit(|edit, pattern| {
+            edit.remove_property(pattern, key);
         })
     }
 

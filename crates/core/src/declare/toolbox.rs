@@ -1,5 +1,6 @@
 //! Declarations of toolboxes and record types.
 
+use super::agent::DuplicateElementError;
 use super::{DeclarationKind, OwnedPattern, ToolSpec};
 use crate::types::signature::{Record, Records, SignatureError};
 use patter_gram::Pattern;
@@ -34,10 +35,14 @@ impl Toolbox {
         tools.into_iter()
     }
 
-    /// Returns the toolbox with another tool.
-    #[must_use]
-    pub fn with_tool(&self, tool: &ToolSpec) -> Self {
-        Self { pattern: self.pattern.with_element(&tool.to_string()) }
+    /// Returns the toolbox with another tool. No tool may have its name already.
+    pub fn with_tool(&self, tool: &ToolSpec) -> Result<Self, DuplicateElementError> {
+        let name = tool.name().unwrap_or_default();
+        if self.tools().any(|other| other.name() == tool.name()) {
+            let owner = self.name().unwrap_or_default().into_owned();
+            return Err(DuplicateElementError { owner, name: name.into_owned() });
+        }
+        Ok(Self { pattern: self.pattern.with_element(&tool.to_string()) })
     }
 
     /// Returns the toolbox without the tools with a name.

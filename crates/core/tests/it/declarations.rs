@@ -1,6 +1,6 @@
 //! Tests of the typed views of agents and tools: getters, setters, and declarations created in Rust.
 
-use patter_core::declare::{Agent, AgentParts, Element, ToolSpec};
+use patter_core::declare::{Agent, AgentParts, Element, ToolSpec, Toolbox};
 use patter_core::gram::{Tree, parse};
 use patter_core::types::signature::Records;
 use serde_json::json;
@@ -75,11 +75,37 @@ fn a_multi_line_instruction_is_written_as_a_fence() {
 #[test]
 fn tools_are_added_and_removed() {
     let tool = ToolSpec::new("add", "Adds", "(a::Int)==>(b::Int)==>(::Int)").unwrap();
-    let with = agent(HELLO).with_tool(&tool);
+    let with = agent(HELLO).with_tool(&tool).unwrap();
     let names: Vec<_> = with.elements().filter_map(|element| element.name().map(String::from)).collect();
     assert_eq!(names, ["sayHello", "add"]);
     assert_eq!(with.without("add"), agent(HELLO));
     assert!(with.tree().to_string().contains("// greets"));
+    // A name that is in use is refused, whatever it belongs to.
+    let error = with.with_tool(&tool).unwrap_err();
+    assert_eq!(error.to_string(), "`hello_world_agent` already has a tool or agent named `add`");
+    for element in
+        ["add", "[add:Agent {instruction: 'x', model: 'demo'}]", "[add:Tool {description: 'x'} | ()==>(::Int)]"]
+    {
+        assert!(agent(&format!("[a:Agent | {element}]")).with_tool(&tool).is_err(), "{element}");
+    }
+    let toolbox = |text: &str| Toolbox::cast(parse(text).0.patterns().next().unwrap()).unwrap();
+    let toolbox =
+        toolbox("[b:Toolbox | [t:Command {description: 'x', run: ['x']} | ()==>(::Int)]]").with_tool(&tool).unwrap();
+    assert_eq!(toolbox.tools().count(), 2);
+    assert_eq!(toolbox.with_tool(&tool).unwrap_err().to_string(), "`b` already has a tool or agent named `add`");
+}
+
+#[test]
+fn a_description_can_be_removed() {
+    let without = agent(HELLO).without_description();
+    assert_eq!(without.description(), None);
+    assert_eq!(without.instruction(), agent(HELLO).instruction(), "everything else is kept");
+    assert!(without.tree().to_string().contains("// greets"));
+    assert_eq!(without.without_description(), without);
+    let tool = ToolSpec::new("add", "Adds", "(a::Int)==>(::Int)").unwrap().without_description();
+    assert_eq!(tool.to_string().replace(' ', ""), "[add:Tool{}|(a::Int)==>(::Int)]");
+    let written = tool.with_description("Adds");
+    assert_eq!(written.description().as_deref(), Some("Adds"));
 }
 
 #[test]
