@@ -119,7 +119,7 @@ impl<'d> Schemas<'d> {
         }
         path.depth += 1;
         let is_nullable = simple::is_nullable(map);
-        // The type of a parameter or field can only be nullable as a JSON Schema.
+        // What may be null is written out, instead of being named.
         let inner = if is_nullable && position == SchemaPosition::Named { SchemaPosition::Nested } else { position };
         let mut plain = self.convert_non_null(map, inner, path, warnings);
         if is_nullable {

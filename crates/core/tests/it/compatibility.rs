@@ -1,6 +1,6 @@
 //! Tests of the compatibility of tools with declarations.
 
-use crate::generate::{Slot, cases, object, records, signature, two_signatures, two_types, ty, value};
+use crate::generate::{cases, object, records, signature, two_signatures, two_types, ty, value};
 use patter_core::gram::parse;
 use patter_core::types::compatibility::{Contract, check_compatible, check_exact, is_subtype};
 use patter_core::types::signature::{Record, Records, Shape, Signature, Type};
@@ -82,11 +82,7 @@ fn no_argument_is_lost() {
             "the tool does not have the declared parameter `c` (it has `a`)",
         ],
     );
-    check(
-        "(a::Any)==>(::Any)",
-        "()==>(::Any)",
-        &["the tool does not have the declared parameter `a` (it has none)"],
-    );
+    check("(a::Any)==>(::Any)", "()==>(::Any)", &["the tool does not have the declared parameter `a` (it has none)"]);
     // A result may have more than what is declared; nothing is lost there that was promised.
     check("()==>(::Object {fields: {a: 'Int'}})", "()==>(::Object {fields: {a: 'Int', b: 'Int'}})", &[]);
 }
@@ -277,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn every_type_is_a_subtype_of_itself(ty in ty(Slot::Unnamed, 2)) {
+    fn every_type_is_a_subtype_of_itself(ty in ty(2)) {
         prop_assert!(is_subtype((&ty, &records()), (&ty, &records())));
     }
 

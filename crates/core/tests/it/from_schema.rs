@@ -1,6 +1,6 @@
 //! Tests of the conversion between schemas and signatures.
 
-use crate::generate::{Slot, anything, cases, object, records, signature, ty, used, value};
+use crate::generate::{anything, cases, object, records, signature, ty, used, value};
 use patter_core::gram::parse;
 use patter_core::types::schema::{input_schema, output_schema, type_schema};
 use patter_core::types::signature::{ConvertedSignature, Records, SchemaError, Shape, Signature};
@@ -67,7 +67,7 @@ proptest! {
 
     #[test]
     fn a_type_and_its_schema_allow_the_same_values(
-        (ty, values) in ty(Slot::Unnamed, 2).prop_flat_map(|ty| {
+        (ty, values) in ty(2).prop_flat_map(|ty| {
             let values = prop::collection::vec(value(&ty, 2), 6);
             (Just(ty), values)
         })
@@ -259,11 +259,16 @@ fn simple_schemas_become_types() {
         "(::`Maybe Object` { fields: [] })",
     );
     check_result(&json!({ "type": ["null", "integer"] }), "(::`Maybe Int`)");
+    check(&json!({ "type": ["string", "null"] }), "(p::Text { nullable: true })");
+    check(
+        &json!({ "anyOf": [{ "type": "array", "items": {} }, { "type": "null" }] }),
+        r#"(p::Array { elementType: "Any", nullable: true })"#,
+    );
 }
 
 #[test]
 fn the_smallest_inexpressible_part_remains_a_schema() {
-    check(&json!({ "type": ["string", "null"] }), r#"(p::Any { schema: json`{"type":["string","null"]}` })"#);
+    check(&json!({ "type": ["string", "integer"] }), r#"(p::Any { schema: json`{"type":["string","integer"]}` })"#);
     check(
         &json!({ "type": "integer", "exclusiveMinimum": 0 }),
         r#"(p::Any { schema: json`{"type":"integer","exclusiveMinimum":0}` })"#,

@@ -7,13 +7,6 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Number, Value as Json, json};
 
-/// Where a type appears: named parts may be optional, others may be nullable.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Slot {
-    Named,
-    Unnamed,
-}
-
 /// Returns a configuration with a number of cases that writes no regression files.
 pub(crate) fn cases(count: u32) -> ProptestConfig {
     ProptestConfig { cases: count, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() }
@@ -138,7 +131,7 @@ fn sometimes<T: Clone + std::fmt::Debug + 'static>(
 }
 
 /// Adds facets to a shape: only those that apply to it, and in the one form in which a schema expresses them.
-fn with_facets(shape: Shape, slot: Slot) -> BoxedStrategy<Type> {
+fn with_facets(shape: Shape) -> BoxedStrategy<Type> {
     let range = match shape {
         Shape::Text | Shape::Array(_) => bounds(count()),
         Shape::Integer => bounds(whole()),
@@ -168,7 +161,7 @@ fn with_facets(shape: Shape, slot: Slot) -> BoxedStrategy<Type> {
                 }
             }
             let allowed = Some(listed).filter(|listed| !listed.is_empty());
-            let nullable = nullable && slot == Slot::Unnamed && (shape != Shape::Any || allowed.is_some());
+            let nullable = nullable && (shape != Shape::Any || allowed.is_some());
             let facets = Facets { description, allowed, range, pattern, format, nullable };
             Type { shape: shape.clone(), facets }
         })
@@ -181,7 +174,7 @@ fn is_representable(value: &Json) -> bool {
 }
 
 /// Generates types up to a depth.
-pub(crate) fn ty(slot: Slot, depth: u32) -> BoxedStrategy<Type> {
+pub(crate) fn ty(depth: u32) -> BoxedStrategy<Type> {
     let leaf = prop_oneof![
         6 => select(vec![Shape::Any, Shape::Text, Shape::Integer, Shape::Number, Shape::Boolean]),
         1 => select(vec!["Node", "a/tree ~"]).prop_map(|name| Shape::Record(name.to_owned())),
@@ -192,17 +185,17 @@ pub(crate) fn ty(slot: Slot, depth: u32) -> BoxedStrategy<Type> {
     } else {
         prop_oneof![
             4 => leaf,
-            2 => ty(Slot::Unnamed, depth - 1).prop_map(|item| Shape::Array(Box::new(item))),
+            2 => ty(depth - 1).prop_map(|item| Shape::Array(Box::new(item))),
             2 => fields(depth - 1).prop_map(Shape::Object),
         ]
         .boxed()
     };
-    shape.prop_flat_map(move |shape| with_facets(shape, slot)).boxed()
+    shape.prop_flat_map(with_facets).boxed()
 }
 
 /// Generates fields with unique names.
 pub(crate) fn fields(depth: u32) -> BoxedStrategy<Vec<Field>> {
-    let field = (name(), ty(Slot::Named, depth), 0..3).prop_flat_map(|(name, ty, presence)| {
+    let field = (name(), ty(depth), 0..3).prop_flat_map(|(name, ty, presence)| {
         let default = value(&ty, 1);
         default.prop_map(move |default| {
             let is_default = presence == 2 && is_representable(&default) && ty.check(&default, &records()).is_ok();
@@ -229,7 +222,7 @@ pub(crate) fn fields(depth: u32) -> BoxedStrategy<Vec<Field>> {
 
 /// Generates signatures.
 pub(crate) fn signature() -> BoxedStrategy<Signature> {
-    (fields(2), ty(Slot::Unnamed, 2)).prop_map(|(parameters, returns)| Signature { parameters, returns }).boxed()
+    (fields(2), ty(2)).prop_map(|(parameters, returns)| Signature { parameters, returns }).boxed()
 }
 
 /// Generates mostly values of a type, and some that are close to it or arbitrary.
@@ -286,7 +279,7 @@ pub(crate) fn object(fields: &[Field], depth: u32) -> BoxedStrategy<Json> {
 
 /// Generates a small change somewhere in a type, which makes it wider, narrower, or neither.
 pub(crate) fn changed(ty: Type) -> BoxedStrategy<Type> {
-    let other = self::ty(Slot::Named, 0);
+    let other = self::ty(0);
     (any::<prop::sample::Index>(), 0..14_u8, other, whole())
         .prop_map(move |(at, change, other, bound)| {
             let mut ty = ty.clone();
@@ -343,10 +336,10 @@ fn change_part(ty: &mut Type, change: u8, other: Type, bound: Number) {
 
 /// Generates two types, which are mostly similar.
 pub(crate) fn two_types() -> BoxedStrategy<(Type, Type)> {
-    ty(Slot::Unnamed, 2)
+    ty(2)
         .prop_flat_map(|first| {
             let near = changed(first.clone()).prop_flat_map(changed);
-            let second = prop_oneof![2 => changed(first.clone()), 2 => near, 1 => ty(Slot::Unnamed, 2)];
+            let second = prop_oneof![2 => changed(first.clone()), 2 => near, 1 => ty(2)];
             (Just(first), second, any::<bool>())
         })
         .prop_map(|(first, second, swap)| if swap { (second, first) } else { (first, second) })

@@ -1,7 +1,9 @@
 //! Tests of signatures, their schemas and validation.
 
+use crate::generate::cases;
 use patter_core::types::schema::{input_schema, output_schema};
 use patter_core::types::signature::{Records, Shape, Signature, Type};
+use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 fn signature(text: &str) -> Signature {
@@ -355,4 +357,118 @@ fn nested_record_types_do_not_grow_exponentially() {
     }
     let (signature, records) = with_records(&text, "t");
     assert!(input_schema(&signature, &records).to_string().len() < 10_000);
+}
+
+#[test]
+fn types_can_be_written_in_brackets_and_braces() {
+    let text = json!({ "type": "string" });
+    let int = json!({ "type": "integer" });
+    check_type("::`[Text]`", &json!({ "type": "array", "items": text }));
+    check_type("::`[ [Int] ]`", &json!({ "type": "array", "items": { "type": "array", "items": int } }));
+    check_type("::`[Maybe Int]`", &json!({ "type": "array", "items": { "type": ["integer", "null"] } }));
+    let object = json!({ "type": "object", "properties": { "a": int, "b": text }, "required": ["a"] });
+    check_type("::`{a: Int, b: Maybe Text}`", &object);
+    check_type("::`{ \"a\"::Int, 'b' : Maybe Text }`", &object);
+    check_type("::`[{a: Int, b: Maybe Text}]`", &json!({ "type": "array", "items": object }));
+    check_type("::`{}`", &json!({ "type": "object", "properties": {} }));
+    check_type(
+        "::`[Text]` {range: 1..3, description: 'tags'}",
+        &json!({ "type": "array", "description": "tags", "minItems": 1, "maxItems": 3, "items": text }),
+    );
+    let listed =
+        json!({ "type": "object", "properties": { "x": { "type": "array", "items": int } }, "required": ["x"] });
+    check_type("::Object {fields: {x: '[Int]'}}", &listed);
+    check_type("::Object {fields: [{name: 'x', type: '[Int]'}]}", &listed);
+    check_type("::Array {elementType: '{x: [Int]}'}", &json!({ "type": "array", "items": listed }));
+    check(
+        "(p::`Maybe [Text]`)==>(::Int)",
+        &json!({ "type": "object", "properties": { "p": { "type": "array", "items": text } } }),
+    );
+    for (returns, expected) in [
+        ("[Int]", json!({ "type": "array", "items": int })),
+        ("{a: Int, b: Maybe Text}", object),
+        ("Maybe [Int]", json!({ "type": ["array", "null"], "items": int })),
+    ] {
+        let ty = Type::parse(returns, &Records::default()).unwrap();
+        assert_eq!(patter_core::types::schema::type_schema(&ty, &Records::default()), expected, "{returns}");
+        // A label means the same.
+        assert_eq!(signature(&format!("()==>(::`{returns}`)")).returns, ty);
+    }
+}
+
+#[test]
+fn mistakes_in_brackets_and_braces_are_reported() {
+    for (written, message) in [
+        ("[Text", "`[Text` is not a type: `]` is missing"),
+        ("[]", "`[]` is not a type: a name is missing before `]`"),
+        ("{a Int}", "`{a Int}` is not a type: `:` is missing"),
+        ("{a: Int,}", "`{a: Int,}` is not a type: a name is missing before `}`"),
+        ("{a: }", "`{a: }` is not a type: a name is missing before `}`"),
+        ("{'a: Int}", "`{'a: Int}` is not a type: a quote is not closed"),
+        ("[Int] x", "`[Int] x` is not a type: `x` after the end of the type"),
+        ("[Itn]", "unknown type `Itn`"),
+        ("[Array]", "the array has no element type"),
+    ] {
+        let code = if written == "[Array]" { "P031" } else { "P020" };
+        reject(&format!("(p::`{written}`)==>(::Int)"), code, message);
+    }
+    reject("(p::`{a: Int, a: Int}`)==>(::Int)", "P023", "the name `a` is used twice");
+    reject(
+        "(p::`[Text]` {elementType: 'Int'})==>(::Int)",
+        "P032",
+        "`elementType` does not apply to a type in brackets",
+    );
+    // Deep nesting is an error, and not a crash.
+    let deep = "[".repeat(100_000);
+    let error = Signature::parse(&format!("(p::`{deep}`)==>(::Int)")).unwrap_err();
+    assert!(error.to_string().contains("nested more than 32 levels deep"));
+}
+
+#[test]
+fn parameters_and_fields_may_be_null() {
+    check_type("::Int {nullable: true}", &json!({ "type": ["integer", "null"] }));
+    let field = json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] });
+    check_type("::Object {fields: [{name: 'a', type: 'Text', nullable: true}]}", &field);
+    let written = "(a::Int { nullable: true, optional: true })==>(::Object { fields: [{ name: \"b\", type: \"Text\", nullable: true }] })";
+    assert_eq!(signature(written).to_string(), written);
+    let records = Records::default();
+    let ty = &signature("(p::Int {nullable: true})==>(::Int)").parameters[0].ty;
+    assert!(ty.check(&Json::Null, &records).is_ok() && ty.check(&json!("x"), &records).is_err());
+    let converted = Signature::from_schemas(&json!({ "type": "object", "properties": { "p": field } }), None).unwrap();
+    assert_eq!(
+        converted.signature.to_string(),
+        "(p::Object { fields: [{ name: \"a\", type: \"Text\", nullable: true }], optional: true })==>(::Any)"
+    );
+    reject("(p::Int {nullable: 'yes'})==>(::Int)", "P005", "`nullable` must be true or false");
+}
+
+/// Generates types in brackets and braces.
+fn compact(depth: u32) -> BoxedStrategy<String> {
+    let name = prop::sample::select(vec!["Text", "Int", "Double", "Bool", "Any", "Object"]).prop_map(str::to_owned);
+    if depth == 0 {
+        return name.boxed();
+    }
+    let inner = move || {
+        (compact(depth - 1), any::<bool>()).prop_map(|(ty, maybe)| if maybe { format!("Maybe {ty}") } else { ty })
+    };
+    let fields = prop::collection::btree_map("[a-z]{1,3}", inner(), 0..4);
+    let object = fields.prop_map(|fields| {
+        let fields: Vec<_> = fields.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+        format!("{{{}}}", fields.join(", "))
+    });
+    prop_oneof![1 => name, 2 => inner().prop_map(|item| format!("[{item}]")), 2 => object].boxed()
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn types_in_brackets_print_as_types_that_mean_the_same(written in compact(4)) {
+        let read = signature(&format!("(p::`{written}`)==>(::`{written}`)"));
+        let printed = signature(&read.to_string());
+        prop_assert_eq!(&printed, &read);
+        let records = Records::default();
+        prop_assert_eq!(input_schema(&printed, &records), input_schema(&read, &records));
+        prop_assert_eq!(&Type::parse(&written, &records).unwrap(), &read.returns);
+    }
 }

@@ -1,5 +1,6 @@
 //! Conversion of JSON Schema keywords to facets.
 
+use super::compact::is_compact;
 use super::read::BUILT_IN;
 use super::value::{json_to_value, value_to_json};
 use super::{Bounds, Records, Shape, Type};
@@ -47,7 +48,7 @@ pub(super) fn string(map: &Map<String, Json>, keyword: &str) -> Option<String> {
 /// Returns whether a name can be the name of a record type.
 pub(crate) fn is_type_name(name: &str) -> bool {
     let is_built_in = BUILT_IN.iter().any(|(first, other)| [*first, *other].contains(&name));
-    !name.is_empty() && name.trim() == name && !name.starts_with("Maybe ") && !is_built_in
+    !name.is_empty() && name.trim() == name && !name.starts_with("Maybe ") && !is_compact(name) && !is_built_in
 }
 
 /// Returns whether a value survives conversion to gram and back.

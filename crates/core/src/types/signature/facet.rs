@@ -59,6 +59,18 @@ impl TypeReader<'_> {
         ty.facets.allowed = self.allowed(ty, property("enum"));
     }
 
+    pub(super) fn nullable(&mut self, property: Option<Property<'_>>) -> bool {
+        let Some(property) = property else { return false };
+        match property.value().and_then(Value::read) {
+            Some(Value::Boolean(nullable)) => nullable,
+            _ => {
+                let found = rule::WRONG_VALUE.at(property.syntax().span(), "`nullable` must be true or false");
+                self.report(found);
+                false
+            }
+        }
+    }
+
     fn text(&mut self, property: Option<Property<'_>>) -> Option<String> {
         let property = property?;
         let text = property.value().and_then(Syntax::read_text);

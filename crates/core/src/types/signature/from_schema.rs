@@ -88,7 +88,7 @@ impl Signature {
 
 fn read_result(output: &Json, taken: &Records, naming: RecordNaming) -> Result<(Type, Records), SchemaError> {
     let mut reader = SchemaReader::new(output, taken, naming);
-    let returns = reader.read_type(output, Slot::Unnamed, 0);
+    let returns = reader.read_type(output, 0);
     Ok((returns, reader.finish()?))
 }
 
@@ -126,13 +126,6 @@ fn depth(json: &Json) -> usize {
         Json::Object(entries) => 1 + entries.values().map(depth).max().unwrap_or_default(),
         _ => 1,
     }
-}
-
-/// Where a type appears. The type of a named part cannot be nullable, because `Maybe` there means optional.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Slot {
-    Named,
-    Unnamed,
 }
 
 /// Which objects become record types, among those that a schema refers to.
@@ -208,11 +201,11 @@ impl<'d> SchemaReader<'d> {
     }
 
     /// Returns the type of a schema, or the schema itself if no type can express it.
-    fn read_type(&mut self, schema: &'d Json, slot: Slot, depth: usize) -> Type {
-        self.express(schema, slot, depth).unwrap_or_else(|| self.extractor.extract_type(schema))
+    fn read_type(&mut self, schema: &'d Json, depth: usize) -> Type {
+        self.express(schema, depth).unwrap_or_else(|| self.extractor.extract_type(schema))
     }
 
-    fn express(&mut self, schema: &'d Json, slot: Slot, depth: usize) -> Option<Type> {
+    fn express(&mut self, schema: &'d Json, depth: usize) -> Option<Type> {
         self.types += 1;
         let map = match schema {
             _ if depth >= MAX_TYPE_DEPTH || self.types > MAX_TYPES => return None,
@@ -223,17 +216,17 @@ impl<'d> SchemaReader<'d> {
         let is_combination = |keyword: &&String| matches!(keyword.as_str(), "$ref" | "allOf" | "anyOf" | "oneOf");
         let mut ty = match map.keys().find(is_combination).map(String::as_str) {
             Some("$ref") if has_only(map, &["$ref", "enum"]) => {
-                let mut ty = self.reference(map.get("$ref")?.as_str()?, slot, depth)?;
+                let mut ty = self.reference(map.get("$ref")?.as_str()?, depth)?;
                 if let Some(listed) = map.get("enum") {
                     add_allowed(&mut ty, listed.as_array()?, false)?;
                 }
                 ty
             }
             Some(keyword) if keyword != "$ref" && has_only(map, &[keyword]) => {
-                self.combination(keyword, map.get(keyword)?.as_array()?, slot, depth)?
+                self.combination(keyword, map.get(keyword)?.as_array()?, depth)?
             }
             Some(_) => return None,
-            None => self.simple(map, slot, depth)?,
+            None => self.simple(map, depth)?,
         };
         if let Some(description) = string(map, "description") {
             ty.facets.description = Some(description);
@@ -242,11 +235,11 @@ impl<'d> SchemaReader<'d> {
     }
 
     /// Reads the target of a reference, possibly as a record type.
-    fn reference(&mut self, reference: &str, slot: Slot, depth: usize) -> Option<Type> {
+    fn reference(&mut self, reference: &str, depth: usize) -> Option<Type> {
         let target = pointer(reference)?;
         let schema = self.document.pointer(&target)?;
         if self.naming == RecordNaming::RecursiveOnly && !self.is_recursive(&target) {
-            return self.express(schema, slot, depth + 1);
+            return self.express(schema, depth + 1);
         }
         let map = schema.as_object().filter(|map| {
             map.get("type").is_some_and(|name| name == "object") && has_only(map, OBJECT_KEYWORDS) && is_open(map)
@@ -296,9 +289,9 @@ impl<'d> SchemaReader<'d> {
     }
 
     /// Reads a combination that is equivalent to a single type: of one schema, or of one schema and `null`.
-    fn combination(&mut self, keyword: &str, options: &'d [Json], slot: Slot, depth: usize) -> Option<Type> {
+    fn combination(&mut self, keyword: &str, options: &'d [Json], depth: usize) -> Option<Type> {
         if let [one] = options {
-            return self.express(one, slot, depth + 1);
+            return self.express(one, depth + 1);
         }
         let is_null = |option: &Json| {
             option
@@ -309,10 +302,10 @@ impl<'d> SchemaReader<'d> {
             [one, null] | [null, one] if is_null(null) => one,
             _ => return None,
         };
-        if slot == Slot::Named || keyword == "allOf" {
+        if keyword == "allOf" {
             return None;
         }
-        let mut ty = self.read_type(one, slot, depth + 1);
+        let mut ty = self.read_type(one, depth + 1);
         // Exactly one option must match, so the other may not allow null as well.
         if keyword == "oneOf" && (ty.facets.nullable || matches!(ty.shape, Shape::Any | Shape::Schema(_))) {
             return None;
@@ -322,7 +315,7 @@ impl<'d> SchemaReader<'d> {
     }
 
     /// Reads a schema without references and combinations.
-    fn simple(&mut self, map: &'d Map<String, Json>, slot: Slot, depth: usize) -> Option<Type> {
+    fn simple(&mut self, map: &'d Map<String, Json>, depth: usize) -> Option<Type> {
         let (base, null) = type_and_null(map)?;
         let (shape, keywords): (Shape, &[&str]) = match base {
             None => (Shape::Any, &["format"]),
@@ -344,13 +337,10 @@ impl<'d> SchemaReader<'d> {
         }
         let mut ty = Type::new(shape);
         add_facets(&mut ty, map, null)?;
-        if ty.facets.nullable && slot == Slot::Named {
-            return None;
-        }
         match &mut ty.shape {
             Shape::Array(item) => {
                 if let Some(items) = map.get("items") {
-                    **item = self.read_type(items, Slot::Unnamed, depth + 1);
+                    **item = self.read_type(items, depth + 1);
                 }
             }
             Shape::Object(fields) => *fields = self.fields(map, depth),
@@ -378,7 +368,7 @@ impl<'d> SchemaReader<'d> {
     }
 
     fn field(&mut self, name: &str, schema: &'d Json, is_required: bool, depth: usize) -> Field {
-        let mut ty = self.read_type(schema, Slot::Named, depth + 1);
+        let mut ty = self.read_type(schema, depth + 1);
         let presence = match schema.get("default") {
             _ if is_required => Presence::Required,
             None => Presence::Optional,

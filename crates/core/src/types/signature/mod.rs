@@ -5,6 +5,7 @@
 //! [`Signature::parse`] from text; [`std::fmt::Display`] formats it.
 
 mod value;
+mod compact;
 mod read;
 mod facet;
 mod print;

@@ -76,20 +76,25 @@ impl Record {
 
 /// Writes a parameter, a field or a result as a node.
 fn write_node(f: &mut fmt::Formatter<'_>, name: &str, ty: &Type, presence: &Presence) -> fmt::Result {
+    let is_named = !name.is_empty();
     let mut entries = facet_entries(ty);
+    if is_named {
+        entries.extend(nullable_entry(ty));
+    }
     match presence {
         Presence::Required => {}
         Presence::Optional => entries.push(("optional".into(), Value::Boolean(true))),
         Presence::Default(default) => entries.extend(json_to_value(default).map(|value| ("default".into(), value))),
     }
-    write!(f, "({name}::{}", quote_name(&type_name(ty)))?;
+    let type_name = if is_named { label(&ty.shape).to_owned() } else { type_name(ty) };
+    write!(f, "({name}::{}", quote_name(&type_name))?;
     if !entries.is_empty() {
         write!(f, " {}", Value::Map(entries))?;
     }
     f.write_str(")")
 }
 
-/// Returns the label of a type, with `Maybe` if it allows `null`.
+/// Returns the label of the type of an element or a result, with `Maybe` if it allows `null`.
 fn type_name(ty: &Type) -> String {
     let name = label(&ty.shape);
     if ty.facets.nullable { format!("Maybe {name}") } else { name.to_owned() }
@@ -147,14 +152,20 @@ fn facet_entries(ty: &Type) -> Vec<(String, Value)> {
 
 fn field_map(field: &Field) -> Value {
     let mut entries =
-        vec![("name".to_owned(), field.name.as_str().into()), ("type".to_owned(), Value::String(type_name(&field.ty)))];
+        vec![("name".to_owned(), field.name.as_str().into()), ("type".to_owned(), label(&field.ty.shape).into())];
     match &field.presence {
         Presence::Required => {}
         Presence::Optional => entries.push(("optional".into(), Value::Boolean(true))),
         Presence::Default(default) => entries.extend(json_to_value(default).map(|value| ("default".into(), value))),
     }
     entries.extend(facet_entries(&field.ty));
+    entries.extend(nullable_entry(&field.ty));
     Value::Map(entries)
+}
+
+/// Returns the property that says that a parameter or field may be null. `Maybe` says there that it may be missing.
+fn nullable_entry(ty: &Type) -> Option<(String, Value)> {
+    ty.facets.nullable.then(|| ("nullable".to_owned(), Value::Boolean(true)))
 }
 
 /// Returns a type that needs more than a label, as a map.

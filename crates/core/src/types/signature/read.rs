@@ -1,5 +1,6 @@
 //! Reading signatures from patterns.
 
+use super::compact::{CompactType, is_compact};
 use super::{Facets, Field, Presence, Record, Records, Shape, Signature, Type};
 use crate::rule;
 use crate::text::{nearest, with_article};
@@ -38,6 +39,7 @@ const PROPERTIES: &[&str] = &[
     "fields",
     "elementType",
     "schema",
+    "nullable",
 ];
 
 /// An invalid signature, with everything that is wrong with it.
@@ -110,8 +112,9 @@ impl Type {
     /// ```
     pub fn parse(text: &str, records: &Records) -> Result<Self, SignatureError> {
         let text = text.trim().trim_start_matches(':');
-        let label =
-            if text.starts_with("Maybe ") && !text.contains('{') { format!("`{text}`") } else { text.to_owned() };
+        let is_label = is_compact(text.strip_prefix("Maybe ").map_or(text, str::trim_start));
+        let is_maybe = text.starts_with("Maybe ") && !text.contains('{');
+        let label = if is_label || is_maybe { format!("`{text}`") } else { text.to_owned() };
         let (tree, mut diagnostics) = parse(&format!("()==>(::{label})"));
         diagnostics.retain(Diagnostic::is_error);
         if !diagnostics.is_empty() {
@@ -317,11 +320,14 @@ impl<'r> TypeReader<'r> {
             None => (false, name.trim()),
         };
         let property = |key: &str| properties.iter().rev().find(|property| property.key() == key).copied();
-        let shape = self.shape(name, span, &property);
+        let shape =
+            if is_compact(name) { self.compact(name, span, &property) } else { self.shape(name, span, &property) };
         let mut ty = Type { shape, facets: Facets::default() };
         self.facets(&mut ty, &property);
+        let is_unnamed = matches!(role, TypeRole::Element | TypeRole::Result);
+        // The default of a nullable part may be null, so this is known before the default is checked.
+        ty.facets.nullable = maybe && is_unnamed || self.nullable(property("nullable"));
         let presence = self.presence(&ty, &property, maybe, role);
-        ty.facets.nullable = maybe && matches!(role, TypeRole::Element | TypeRole::Result);
         (ty, presence)
     }
 
@@ -369,6 +375,46 @@ impl<'r> TypeReader<'r> {
                 });
                 self.report(found);
                 Shape::Any
+            }
+        }
+    }
+
+    /// Reads a type in brackets or braces.
+    fn compact<'t>(&mut self, text: &str, span: Span, property: &impl Fn(&str) -> Option<Property<'t>>) -> Shape {
+        for property in ["fields", "elementType"].into_iter().filter_map(property) {
+            let message = format!("`{}` does not apply to a type in brackets", property.key());
+            let found = rule::INAPPLICABLE_PROPERTY.at(property.syntax().span(), message);
+            self.report(found.with_hint("remove it, or write `Array` or `Object` instead of the brackets"));
+        }
+        match CompactType::parse(text) {
+            Ok(ty) => self.compact_shape(ty, span),
+            Err(reason) => {
+                let found = rule::UNKNOWN_TYPE.at(span, format!("`{text}` is not a type: {reason}"));
+                self.report(found.with_hint("write `[Text]` for an array, or `{name: Text, age: Int}` for an object"));
+                Shape::Any
+            }
+        }
+    }
+
+    fn compact_shape(&mut self, ty: CompactType, span: Span) -> Shape {
+        match ty {
+            CompactType::Named(name) => self.type_named(&name, span, &[], TypeRole::Element).0.shape,
+            CompactType::Maybe(inner) => self.compact_shape(*inner, span),
+            CompactType::Array(item) => {
+                let nullable = matches!(*item, CompactType::Maybe(_));
+                let mut item = Type::new(self.compact_shape(*item, span));
+                item.facets.nullable = nullable;
+                Shape::Array(Box::new(item))
+            }
+            CompactType::Object(listed) => {
+                let mut fields = FieldMap::new();
+                for (name, ty) in listed {
+                    let is_optional = matches!(ty, CompactType::Maybe(_));
+                    let presence = if is_optional { Presence::Optional } else { Presence::Required };
+                    let ty = Type::new(self.compact_shape(ty, span));
+                    self.add_field(&mut fields, Field { name, ty, presence }, span);
+                }
+                Shape::Object(fields.into_values().map(|(field, _)| field).collect())
             }
         }
     }
