@@ -85,7 +85,7 @@ impl Project {
     pub(crate) fn members_in<'p>(&'p self, scope: &Scope<'p>, agent: Pattern<'p>) -> Vec<Member<'p>> {
         let mut members: Vec<Member<'p>> = Vec::new();
         let mut by_name: HashMap<Cow<'p, str>, usize> = HashMap::new();
-        for element in agent.elements() {
+        for element in agent.elements().filter(|element| Element::cast(*element).is_some()) {
             let found = match element.kind() {
                 PatternKind::Reference => self.resolve(scope, &element.name().unwrap_or_default()),
                 _ => Vec::new(),
