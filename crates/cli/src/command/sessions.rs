@@ -112,11 +112,15 @@ enum Action {
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum ExportFormat {
+    /// The conversation, for people
     #[default]
     #[value(alias = "text")]
     Markdown,
+    /// Everything as one JSON document
     Json,
+    /// The log, for `patter replay`
     Recording,
+    /// Everything as a pattern, in the notation of agents
     Gram,
 }
 

@@ -7,7 +7,7 @@ use super::html::{Html, html};
 use super::number::{count, dollars, duration, plural};
 use super::transcript::{mark, shorten, transcript_budget, transcripts};
 use super::view::{CaseView, ReportView};
-use crate::experiment::{ReportKind, Trial};
+use crate::experiment::{ReportKind, Trial, TrialOutcome};
 use indexmap::IndexMap;
 use patter_core::provider::price::Cost;
 use serde_json::{Value as Json, json};
@@ -128,7 +128,7 @@ fn ranked_cases<'v, 'r>(view: &'v ReportView<'r>) -> Vec<(usize, &'v CaseView<'r
     cases.sort_by_cached_key(|(_, case)| match () {
         () if case.is_lost() => 0,
         () if case.is_won() => 1,
-        () if case.has_failed() => 2,
+        () if case.has_error() => 2,
         () if case.has_unpassed() => 3,
         () => 4,
     });
@@ -139,13 +139,13 @@ fn ranked_cases<'v, 'r>(view: &'v ReportView<'r>) -> Vec<(usize, &'v CaseView<'r
 /// Returns the controls that filter and sort the table. They are hidden until the script runs.
 fn controls(view: &ReportView, listed: usize) -> Html {
     let is_ab = view.report.kind == ReportKind::Ab && view.report.arms.len() > 1;
-    let has_failed = view.cases.iter().any(CaseView::has_failed);
+    let has_error = view.cases.iter().any(CaseView::has_error);
     let filters = [
         ("fail", "not passed", true),
         ("lost", "lost", is_ab),
         ("won", "won", is_ab),
         ("same", "same", is_ab),
-        ("error", "runs without an answer", has_failed),
+        ("error", "errors", has_error),
     ];
     let filters = filters.into_iter().filter(|(.., is_shown)| *is_shown);
     let filters = filters.map(|(value, name, _)| html!("<option value=\"{}\">{}</option>", value, name));
@@ -270,11 +270,11 @@ fn cells(view: &ReportView, case: &CaseView, arm: usize, figures: &[Figure]) -> 
     html!("<td role=\"cell\" class=\"r\" data-arm=\"{}\">{}</td>{}", name, result, figures.collect::<Html>())
 }
 
-/// Returns a mark for a run, which may have no answer.
+/// Returns a mark for a run, which may have ended with an error.
 fn run_mark(trial: &Trial) -> Html {
-    match trial.failure {
-        Some(_) => html!("<span class=\"bad\" role=\"img\" aria-label=\"no answer\">!</span>"),
-        None => mark(trial.passed),
+    match trial.outcome() {
+        TrialOutcome::Error => html!("<span class=\"bad\" role=\"img\" aria-label=\"error\">!</span>"),
+        TrialOutcome::Passed | TrialOutcome::NotPassed => mark(trial.passed),
     }
 }
 
@@ -287,10 +287,10 @@ fn data(view: &ReportView, ranked: &[(usize, &CaseView)], later: &[Html]) -> Htm
             ("lost", case.is_lost()),
             ("won", case.is_won()),
             ("same", is_compared && !case.is_lost() && !case.is_won()),
-            ("error", case.has_failed()),
+            ("error", case.has_error()),
         ];
         let flags: Vec<&str> = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect();
-        let fails = case.runs().filter(|trial| !trial.passed).count();
+        let fails = case.runs().filter(|trial| trial.outcome() == TrialOutcome::NotPassed).count();
         let [latency, tokens, cost] = FIGURES.map(|figure| sort_key(case, figure.read));
         let input = case.info.turns.first().map(|text| shorten(text, INPUT)).unwrap_or_default();
         let text = format!("{} {} {input}", case.info.id, case.info.tags.join(" "));
@@ -327,6 +327,9 @@ fn escape_script(json: &str) -> String {
 
 /// Returns why a trial did not pass, with the check that failed.
 fn failure_reason(trial: &Trial) -> Option<String> {
+    if let Some(error) = trial.error() {
+        return Some(format!("error: {error}"));
+    }
     if let Some(failure) = &trial.failure {
         return Some(format!("no answer: {}", failure.message));
     }

@@ -56,7 +56,7 @@ pub(super) fn method(view: &ReportView) -> Html {
         facts.push(("resamples", html!("{}", count(options.resamples as u64))));
     }
     facts.push(("patter version", html!("{}", report.version)));
-    let missing = view.planned().saturating_sub(view.done());
+    let missing = report.planned().saturating_sub(view.done());
     if missing > 0 {
         facts.push(("not run", html!("{} without a result", plural(missing, "planned run"))));
     }

@@ -127,13 +127,14 @@ pub(super) fn totals(view: &ReportView) -> Html {
     }
     let arms: Vec<ArmSummary> = (0..report.arms.len()).map(|arm| summarize(view.runs(arm))).collect();
     let heads: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
-    let lines: [Line; 9] = [
+    let lines: [Line; 10] = [
         ("pass rate", &|arm| {
             let interval =
                 arm.pass_interval.map(|Interval { low, high }| format!(" ({} to {})", percent(low), percent(high)));
             arm.pass_rate.map(|rate| percent(rate) + &interval.unwrap_or_default())
         }),
-        ("failed runs", &|arm| Some(format!("{} of {}", count(arm.failed as u64), count(arm.runs as u64)))),
+        ("without an answer", &|arm| Some(format!("{} of {}", count(arm.unanswered as u64), count(arm.runs as u64)))),
+        ("errors", &|arm| Some(format!("{} of {}", count(arm.errors as u64), count(arm.runs as u64)))),
         ("latency, median", &|arm| arm.latency_p50_ms.map(|ms| duration(ms as f64))),
         ("latency, 95th percentile", &|arm| arm.latency_p95_ms.map(|ms| duration(ms as f64))),
         ("tokens per run", &|arm| arm.mean(arm.tokens).map(|tokens| count(tokens.round() as u64))),
@@ -150,7 +151,8 @@ pub(super) fn totals(view: &ReportView) -> Html {
         "<section id=\"totals\" aria-labelledby=\"totals-h\"><h2 id=\"totals-h\">Results by arm</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" \
          aria-labelledby=\"totals-h\"><table class=\"figures\">\
          <thead><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div><p class=\"aside\">Pass rates have 95% confidence \
-         intervals, in which each case counts once. Failed runs have no latency; – means unknown.</p></section>",
+         intervals, in which each case counts once. Runs without an answer do not count for the \
+         figures below it; – means unknown.</p></section>",
         heads,
         rows.collect::<Html>()
     )

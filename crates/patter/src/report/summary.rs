@@ -7,7 +7,7 @@ use super::number::{count, digits, dollars, duration, percent, plural, timestamp
 use super::svg;
 use super::transcript::{mark, shorten};
 use super::view::ReportView;
-use crate::experiment::{ArmSummary, ReportKind, summarize};
+use crate::experiment::{ArmSummary, ReportKind, Trial, TrialOutcome, summarize};
 use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance};
 
 /// The number of characters of the reason why runs have no answer.
@@ -40,9 +40,9 @@ pub(super) fn header(view: &ReportView) -> Html {
     )
 }
 
-/// Returns what limits the results: missing runs, an early end, and runs without an answer.
+/// Returns what limits the results: missing runs, an early end, errors, and runs without an answer.
 fn banners(view: &ReportView) -> Html {
-    let planned = view.planned();
+    let planned = view.report.planned();
     let done = view.done();
     let mut banners = Vec::new();
     if done < planned {
@@ -55,17 +55,35 @@ fn banners(view: &ReportView) -> Html {
             ),
         });
     }
-    let failed = view.report.arms.iter().enumerate().filter_map(|(index, arm)| {
-        let failed = view.runs(index).filter(|trial| trial.failure.is_some()).count();
-        let runs = plural(view.runs(index).count(), "run");
-        (failed > 0).then(|| format!("{} of {runs} of `{}`", count(failed as u64), arm.name))
-    });
-    let failed: Vec<String> = failed.collect();
-    if let Some(message) = view.common_failure() {
+    let runs_with = |has: &dyn Fn(&Trial) -> bool| -> String {
+        let arms = view.report.arms.iter().enumerate().filter_map(|(index, arm)| {
+            let found = view.runs(index).filter(|trial| has(trial)).count();
+            let runs = plural(view.runs(index).count(), "run");
+            (found > 0).then(|| format!("{} of {runs} of `{}`", count(found as u64), arm.name))
+        });
+        arms.collect::<Vec<_>>().join(", ")
+    };
+    if let Some(message) = view.common_message(Trial::error) {
+        let runs = runs_with(&|trial| trial.error().is_some());
         let message = shorten(message, REASON);
-        banners.push(banner("Runs without an answer", &format!("{}; most often: {message}.", failed.join(", "))));
+        banners
+            .push(banner("Errors", &format!("{runs} could not be judged, and are left out; most often: {message}.")));
+    }
+    if let Some(message) = view.common_message(unanswered) {
+        let runs = runs_with(&|trial| unanswered(trial).is_some());
+        let message = shorten(message, REASON);
+        banners.push(banner(
+            "Runs without an answer",
+            &format!("{runs} did not answer, and count as not passed; most often: {message}."),
+        ));
     }
     banners.into_iter().collect()
+}
+
+/// Returns why an agent did not answer, or not within its limits.
+fn unanswered(trial: &Trial) -> Option<&str> {
+    let failure = trial.failure.as_ref().filter(|_| trial.outcome() == TrialOutcome::NotPassed)?;
+    Some(failure.message.as_str())
 }
 
 fn banner(title: &str, text: &str) -> Html {
@@ -216,8 +234,11 @@ fn evaluated(view: &ReportView) -> Html {
     let arms = view.report.arms.iter().enumerate().map(|(index, arm)| {
         let all = summarize(view.runs(index));
         let name = if is_multiple { html!("<code>{}</code>: ", arm.name) } else { Html::default() };
-        let Some(rate) = all.pass_rate else { return html!("<p class=\"verdict\">{}Nothing was run</p>", name) };
-        let words = match (all.passed, all.runs) {
+        let Some(rate) = all.pass_rate else {
+            let words = if all.runs == 0 { "Nothing was run" } else { "Every run ended with an error" };
+            return html!("<p class=\"verdict\">{}{}</p>", name, words);
+        };
+        let words = match (all.passed, all.decided()) {
             (passed, runs) if passed == runs => format!("All {} passed", plural(runs, "run")),
             (0, runs) => format!("None of {} passed", plural(runs, "run")),
             (passed, runs) => format!("{} of {} passed", count(passed as u64), plural(runs, "run")),
@@ -232,15 +253,18 @@ fn figures(all: &ArmSummary, rate: f64) -> Html {
     let interval =
         all.pass_interval.map(|Interval { low, high }| format!("95% CI {} to {}", percent(low), percent(high)));
     let p95 = all.latency_p95_ms.map(|ms| format!("95th percentile {}", duration(ms as f64)));
-    let answered = (all.runs - all.failed).max(1) as f64;
     let cost = all.cost.map(|cost| format!("{cost} in total"));
     let figures = [
         ("pass rate", Some(percent(rate)), interval),
         ("latency", all.latency_p50_ms.map(|ms| duration(ms as f64)), p95),
-        ("tokens per run", (all.tokens > 0).then(|| count((all.tokens as f64 / answered).round() as u64)), None),
-        ("cost per run", all.cost.map(|cost| dollars(cost.dollars() / answered)), cost),
-        ("model calls per run", Some(digits(all.model_calls as f64 / answered)), None),
-        ("tool calls per run", (all.tool_calls > 0).then(|| digits(all.tool_calls as f64 / answered)), None),
+        (
+            "tokens per run",
+            all.mean(all.tokens).filter(|mean| *mean > 0.0).map(|mean| count(mean.round() as u64)),
+            None,
+        ),
+        ("cost per run", all.mean_cost().map(dollars), cost),
+        ("model calls per run", all.mean(all.model_calls).map(digits), None),
+        ("tool calls per run", all.mean(all.tool_calls).filter(|mean| *mean > 0.0).map(digits), None),
     ];
     let figures = figures.into_iter().filter_map(|(name, figure, note)| {
         let note = note.map_or(Html::default(), |note| html!("<dd class=\"quiet\">{}</dd>", note));
@@ -252,7 +276,11 @@ fn figures(all: &ArmSummary, rate: f64) -> Html {
 /// Returns the results of the gates.
 fn gates(view: &ReportView) -> Html {
     let gates = view.report.gates.iter().map(|gate| {
-        let word = if gate.passed { "passed" } else { "failed" };
+        let word = match (gate.passed, gate.undecided) {
+            (true, _) => "passed",
+            (false, true) => "undecided",
+            (false, false) => "failed",
+        };
         html!("<li>{} <code>{}</code> {}: {}</li>", mark(gate.passed), gate.gate, word, prose(&gate.why))
     });
     let gates: Html = gates.collect();

@@ -1,7 +1,7 @@
 //! A report, indexed by case and arm.
 
 use super::svg::quantile;
-use crate::experiment::{CaseInfo, Completion, Report, Trial};
+use crate::experiment::{CaseInfo, Completion, Report, Trial, TrialOutcome};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
@@ -43,11 +43,6 @@ impl<'r> ReportView<'r> {
         Self { report, cases, unlisted }
     }
 
-    /// Returns the number of planned runs.
-    pub(super) fn planned(&self) -> usize {
-        (self.report.cases.len() * self.report.arms.len()).saturating_mul(self.report.repeats as usize)
-    }
-
     /// Returns the number of planned runs that have a result.
     pub(super) fn done(&self) -> usize {
         self.report.trials.len() - self.unlisted
@@ -55,7 +50,7 @@ impl<'r> ReportView<'r> {
 
     /// Returns whether runs are missing, although the result was not clear.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.done() < self.planned() && self.report.completion != Completion::StoppedEarly
+        self.done() < self.report.planned() && self.report.completion != Completion::StoppedEarly
     }
 
     /// Iterates over the trials of an arm.
@@ -63,12 +58,12 @@ impl<'r> ReportView<'r> {
         self.cases.iter().filter_map(move |case| case.arms.get(arm)).flatten().copied()
     }
 
-    /// Returns the most frequent message of failed runs.
-    pub(super) fn common_failure(&self) -> Option<&'r str> {
+    /// Returns the most frequent message of some runs.
+    pub(super) fn common_message(&self, message: impl Fn(&'r Trial) -> Option<&'r str>) -> Option<&'r str> {
         let mut messages: IndexMap<&str, usize> = IndexMap::new();
         let runs = (0..self.report.arms.len()).flat_map(|arm| self.runs(arm));
-        for failure in runs.filter_map(|trial| trial.failure.as_ref()) {
-            *messages.entry(failure.message.as_str()).or_default() += 1;
+        for message in runs.filter_map(message) {
+            *messages.entry(message).or_default() += 1;
         }
         let most = messages.values().copied().max()?;
         messages.into_iter().find(|(_, times)| *times == most).map(|(message, _)| message)
@@ -84,11 +79,12 @@ impl<'r> ReportView<'r> {
 }
 
 impl CaseView<'_> {
-    /// Returns the pass rate of an arm.
+    /// Returns the pass rate of an arm, without runs that ended with an error.
     pub(super) fn pass_rate(&self, arm: usize) -> Option<f64> {
-        let runs = self.arms.get(arm)?;
-        let passed = runs.iter().filter(|trial| trial.passed).count();
-        (!runs.is_empty()).then(|| passed as f64 / runs.len() as f64)
+        let count = |outcome| self.arms.get(arm).map(|runs| runs.iter().filter(|run| run.outcome() == outcome).count());
+        let passed = count(TrialOutcome::Passed)?;
+        let decided = passed + count(TrialOutcome::NotPassed)?;
+        (decided > 0).then(|| passed as f64 / decided as f64)
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Trial> {
@@ -96,11 +92,11 @@ impl CaseView<'_> {
     }
 
     pub(super) fn has_unpassed(&self) -> bool {
-        self.runs().any(|trial| !trial.passed)
+        self.runs().any(|trial| trial.outcome() == TrialOutcome::NotPassed)
     }
 
-    pub(super) fn has_failed(&self) -> bool {
-        self.runs().any(|trial| trial.failure.is_some())
+    pub(super) fn has_error(&self) -> bool {
+        self.runs().any(|trial| trial.outcome() == TrialOutcome::Error)
     }
 
     /// Returns whether an arm passed more often than the baseline.

@@ -1,7 +1,8 @@
 //! Pages of all kinds of reports, to look at and to check.
 
 use super::sample::{ArmShape, SHORTER, TODAY, compare, compared, evaluation};
-use patter::experiment::{BaselineCases, Completion, Report, compare_with_baseline};
+use patter::experiment::{BaselineCases, Completion, Gate, Report, compare_with_baseline};
+use patter::run::{FailureKind, RunFailure};
 use patter::stats::{CompareOptions, Stopping};
 
 /// Returns reports of all kinds with their names.
@@ -28,7 +29,20 @@ pub(super) fn reports() -> Vec<(&'static str, Report)> {
     let options = CompareOptions { resamples: 200, ..CompareOptions::default() };
     let cases = BaselineCases::find(&before.cases, &regressed.cases);
     regressed.comparison = compare_with_baseline(&before, &regressed, &cases, &options).ok();
+    // All runs fail: with errors of the model, or because the agent exceeds its limits.
+    let failing = |kind: FailureKind| {
+        let mut report = evaluation(6);
+        for trial in &mut report.trials {
+            trial.passed = false;
+            trial.judged.clear();
+            trial.failure = Some(RunFailure { kind, message: "it did not work".to_owned() });
+        }
+        report.gates = vec!["pass>=0.5".parse::<Gate>().unwrap().judge(&report.trials)];
+        report
+    };
     vec![
+        ("only-errors", failing(FailureKind::Model)),
+        ("no-answers", failing(FailureKind::Deadline)),
         ("loser", compared(30, 1, &[perfect, loser])),
         ("winner", compared(60, 1, &[ArmShape { missed: 45, ..TODAY }, winner])),
         ("tie", compared(150, 1, &[perfect, twin])),
