@@ -103,11 +103,13 @@ pub(super) fn cases(view: &ReportView) -> Html {
 }
 
 fn caption(view: &ReportView) -> &'static str {
-    match view.report.repeats {
-        0 | 1 => "Cases in which the arms differ or that did not pass come first.",
-        _ => {
-            "Cases in which the arms differ or that did not pass come first. Figures are medians over the repeats that did \
-             not fail."
+    match (view.report.arms.len() > 1, view.report.repeats > 1) {
+        (false, false) => "Cases that did not pass come first.",
+        (false, true) => "Cases that did not pass come first. Figures are medians over the repeats with an answer.",
+        (true, false) => "Cases in which the arms differ or that did not pass come first.",
+        (true, true) => {
+            "Cases in which the arms differ or that did not pass come first. Figures are medians over the repeats with an \
+             answer."
         }
     }
 }

@@ -112,6 +112,9 @@ fn compared(view: &ReportView, comparison: &Comparison) -> Html {
             comparison.baseline
         ),
     };
+    if decisions.iter().all(|decision| decision.advice == Advice::Unmeasured) {
+        return html!("<p class=\"verdict\">{}</p>{}", headline, explained);
+    }
     let tallies: Html = decisions.iter().map(|decision| tally(view, comparison, decision)).collect();
     html!(
         "<p class=\"verdict\">{}{}</p>{}{}<div class=\"tallies\">{}</div>{}",
@@ -137,12 +140,14 @@ fn headline(baseline: &str, decisions: &[ArmDecision], preferred: Option<&ArmDec
     if all(Advice::Keep) {
         return html!("Keep <code>{}</code>", baseline);
     }
+    if all(Advice::Unmeasured) {
+        return html!("Cannot decide");
+    }
     if all(Advice::Tie) {
         return html!("Practically equal");
     }
     match decisions {
         [ArmDecision { advice: Advice::TradeOff, arm, .. }] => html!("<code>{}</code> is a trade-off", arm),
-        [ArmDecision { advice: Advice::Unmeasured, .. }] => html!("Nothing to compare"),
         [ArmDecision { advice: Advice::Unclear, .. }] => {
             html!("No clear winner yet between <code>{}</code> and <code>{}</code>", baseline, arm_of(decisions))
         }
