@@ -109,7 +109,7 @@ fn similar_file(path: &Path) -> Option<String> {
     let has_ending = |name: &&String| Path::new(name).extension() == path.extension() && path.extension().is_some();
     let others: Vec<_> =
         names.iter().filter(has_ending).take(MAX_FILES).map(|name| format!("`{}`", shown(name))).collect();
-    (!others.is_empty()).then(|| format!("there is {}", others.join(", ")))
+    (!others.is_empty()).then(|| format!("this folder has {}", others.join(", ")))
 }
 
 /// Fails if some of the files of a project cannot be read.

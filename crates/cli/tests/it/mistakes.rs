@@ -41,7 +41,7 @@ fn arguments() {
         ("run a.gram hi --model claude-x", &["as in `Anthropic/claude-x`"]),
         ("run a.gram hi --model gemini-x", &["as in `Google/gemini-x`"]),
         ("run a.gram hi --model llama3", &["as in `Ollama/llama3`"]),
-        ("run a.gram hi --model openai", &["`OpenAI` is a provider; add a model, as in `OpenAI/gpt-4o-mini`"]),
+        ("run a.gram hi --model openai", &["`openai` is missing a model; write the model after the provider, as in `OpenAI/gpt-4o-mini`"]),
         ("run a.gram hi --model groq/x", &["unknown provider `groq`; the providers are OpenAI, Anthropic"]),
         ("run a.gram hi --model demo/", &["write only `demo`"]),
         ("run a.gram#nobody hi", &["`a.gram` has no agent `nobody`", "help: its agents are `greeter`"]),
@@ -49,7 +49,7 @@ fn arguments() {
         ("run a.grm hi", &["cannot read `a.grm`: no such file", "help: did you mean `a.gram`?"]),
         ("check none/a.gram", &["help: the folder `none` does not exist"]),
         ("show a.gram#greeter", &["help: name only the file here: `a.gram`"]),
-        ("parse zzzzzzzz.gram", &["help: there is `a.gram`"]),
+        ("parse zzzzzzzz.gram", &["help: this folder has `a.gram`"]),
         (
             "sessions show nope --store s.db",
             &["there is no session `nope`", "help: list all sessions with `patter sessions`"],
@@ -127,7 +127,7 @@ fn declarations() {
         format!("[t:Toolbox | [c:Command {{ description: 'd', run: {run}, stdin: '{{a}}' }} | (a::Text)==>(::Text)]]\n")
     };
     let table = [
-        ("a:Agent { instruction: 'x', model: 'demo' }\n".to_owned(), "write `[a:Label {…}]`"),
+        ("a:Agent { instruction: 'x', model: 'demo' }\n".to_owned(), "write `[a:Agent {…}]`"),
         ("agent a { instruction: 'x' }\n".to_owned(), "write `[a:Label {…}]`"),
         ("[my agent:Agent { instruction: 'x', model: 'demo' }]\n".to_owned(), "put several words in backticks"),
         ("[a:Agent ( instruction: 'x', model: 'demo' )]\n".to_owned(), "write `{key: value}`"),

@@ -43,13 +43,6 @@ impl ModelRefError {
         match self {
             ModelRefError::MissingProvider(text) => {
                 let id = text.trim_start_matches(['/', ':']);
-                if let Some(provider) = Provider::parse(id) {
-                    return Some(format!(
-                        "`{}` is a provider; add a model, as in {}",
-                        provider.name(),
-                        example(provider)
-                    ));
-                }
                 let id = if id.is_empty() { "gpt-4o-mini" } else { id };
                 Some(format!("write the provider first, as in `{}/{id}`", likely_provider(id).name()))
             }
@@ -107,7 +100,10 @@ impl std::str::FromStr for ModelRef {
         }
         // Model names may contain both separators, so only the first one splits.
         let Some((provider, id)) = text.split_once(['/', ':']).filter(|(provider, _)| !provider.is_empty()) else {
-            return Err(ModelRefError::MissingProvider(text.to_owned()));
+            return Err(match Provider::parse(text) {
+                Some(_) => ModelRefError::MissingModel(text.to_owned()),
+                None => ModelRefError::MissingProvider(text.to_owned()),
+            });
         };
         if id.trim().is_empty() {
             return Err(ModelRefError::MissingModel(text.to_owned()));

@@ -264,9 +264,10 @@ fn mistakes_in_json_lines() {
 fn mistakes_in_csv() {
     let table: &[(&str, &str)] = &[
         (
-            "id,inputs\na,b",
+            "id,contains\na,b",
             "1: the table has no column `input` (the first row names the columns: input, id, tags, and checks such as contains)",
         ),
+        ("id,inputs\na,b", "1: unknown column `inputs` (did you mean `input`?)"),
         ("input,contians\na,b", "1: unknown column `contians` (did you mean `contains`?)"),
         (
             "input\na,b",

@@ -101,7 +101,7 @@ fn syntax_errors() {
     check_one("[a {instruction: 'x', model: 'demo'}:Agent]", "G019", "write `name:Label {…}`");
     check_one("[t:Tool {description: 'x'} | ]", "G024", "remove the `|`, or add elements");
     check_one("[t:Tool {description: 'x'} | (a::Text)==>::Text]", "G022", "write `(::Text)`");
-    check_one("[t:Tool {description: 'x'} | (a::Text) (b::Text)]", "G015", "add a `,` here");
+    check_one("[t:Tool {description: 'x'} | (a::Text) (b::Text)]", "G015", "add a `,` or an arrow here");
     check_one(
         "[t:Tool {description: 'x'} | (a::)==>(::Text)]",
         "G011",

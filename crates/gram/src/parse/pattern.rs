@@ -491,11 +491,13 @@ impl Parser<'_> {
         self.bump_to(end + words);
         self.junk_node(start, end + words);
         self.misplaced_labels();
+        let labels = self.span(end + words, self.token_end).slice(self.source).split('{').next().unwrap_or_default();
+        let labels = if labels.trim().is_empty() { ":Label" } else { labels.trim() };
         let words = self.span(start, end + words).slice(self.source).trim_end();
         let name = words.rsplit([' ', '\t']).next().unwrap_or(words);
         let span = self.span(start, end);
         let error = Diagnostic::error(code::BARE_NAME, span, "a pattern is in brackets");
-        self.report(error.with_hint(format!("write `[{}:Label {{…}}]`", truncate_source(name))));
+        self.report(error.with_hint(format!("write `[{} {{…}}]`", truncate_source(&format!("{name}{labels}")))));
         true
     }
 

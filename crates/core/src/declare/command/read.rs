@@ -5,7 +5,7 @@ use crate::declare::property;
 use crate::declare::template::{Part, Template};
 use crate::declare::{ToolOptions, unknown_placeholder};
 use crate::rule;
-use crate::text::{nearest, with_article};
+use crate::text::with_article;
 use crate::types::signature::{Shape, Signature};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Kind, Pattern, Span, Syntax, Value};
@@ -73,7 +73,7 @@ pub(super) struct CommandReader<'t, 's> {
 impl CommandReader<'_, '_> {
     fn run(&mut self) -> Vec<Template> {
         let Some(property) = self.pattern.property("run") else {
-            let is_misspelt = self.pattern.properties().any(|other| nearest(&other.key(), ["run"]).is_some());
+            let is_misspelt = self.pattern.properties().any(|other| property::meant(&other.key(), &["run"]).is_some());
             if !is_misspelt {
                 let found = rule::MISSING_PROPERTY.at(self.head(), "this command has no `run`");
                 self.report(found.with_hint("add the program to run: `run: [\"wc\", \"-w\"]`"));

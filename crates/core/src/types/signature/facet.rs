@@ -101,7 +101,8 @@ impl TypeReader<'_> {
         if let Err(error) = regex::Regex::new(&pattern) {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            self.report(rule::BAD_PATTERN.at(span, format!("invalid regular expression: {reason}")));
+            let found = rule::BAD_PATTERN.at(span, format!("invalid regular expression: {reason}"));
+            self.report(found.with_hint("put a backslash before a character that is meant literally"));
             return None;
         }
         Some(pattern)
