@@ -41,7 +41,10 @@ fn arguments() {
         ("run a.gram hi --model claude-x", &["as in `Anthropic/claude-x`"]),
         ("run a.gram hi --model gemini-x", &["as in `Google/gemini-x`"]),
         ("run a.gram hi --model llama3", &["as in `Ollama/llama3`"]),
-        ("run a.gram hi --model openai", &["`openai` is missing a model; write the model after the provider, as in `OpenAI/gpt-4o-mini`"]),
+        (
+            "run a.gram hi --model openai",
+            &["`openai` is missing a model; write the model after the provider, as in `OpenAI/gpt-4o-mini`"],
+        ),
         ("run a.gram hi --model groq/x", &["unknown provider `groq`; the providers are OpenAI, Anthropic"]),
         ("run a.gram hi --model demo/", &["write only `demo`"]),
         ("run a.gram#nobody hi", &["`a.gram` has no agent `nobody`", "help: its agents are `greeter`"]),
