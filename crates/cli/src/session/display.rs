@@ -111,9 +111,13 @@ pub(crate) fn finish_suspended(
     let Some(run) = run else {
         return CommandError::new(kind, format!("stopped by {signal} before the run started"));
     };
-    let message = match resume {
-        Some(resume) => format!("the run was stopped by {signal}; resume it with `{resume}`"),
-        None => format!("the run was stopped by {signal}, and cannot be resumed because it is not stored"),
+    let message = match (resume, session) {
+        (Some(resume), _) => format!("the run was stopped by {signal}; resume it with `{resume}`"),
+        // The store failed, or did not answer in time.
+        (None, Some(session)) => {
+            format!("the run was stopped by {signal}, and its last step was not saved; {}", unsaved_hint(session))
+        }
+        (None, None) => format!("the run was stopped by {signal}, and cannot be resumed because it is not stored"),
     };
     let error = CommandError::new(kind, message);
     match format {

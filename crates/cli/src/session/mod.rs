@@ -414,7 +414,7 @@ impl PreparedAgent {
 }
 
 /// The time that a store has to save the last step of a run that is suspended.
-const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many recent sessions are searched.
 pub(crate) const RECENT_SESSIONS: usize = 1000;
 
