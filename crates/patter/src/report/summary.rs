@@ -101,7 +101,7 @@ fn compared(view: &ReportView, comparison: &Comparison) -> Html {
         ReportKind::Ab => headline(&comparison.baseline, &decisions, preferred),
         ReportKind::Eval => change_headline(&decisions),
     };
-    let explained = preferred.or_else(|| if let [only] = decisions.as_slice() { Some(only) } else { None });
+    let explained = preferred.or(if let [only] = decisions.as_slice() { Some(only) } else { None });
     let explained = explained.map_or(Html::default(), |decision| reasons(decision, &comparison.baseline));
     let others = decisions.iter().filter(|decision| preferred.is_some_and(|preferred| preferred.arm != decision.arm));
     let untested = match others.filter(|decision| matches!(decision.advice, Advice::Switch | Advice::AtAPrice)).count()

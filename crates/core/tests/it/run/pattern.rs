@@ -96,7 +96,7 @@ fn turn(response: Pattern, begin: usize) -> Json {
     });
     let durations: Map<String, Json> = response
         .elements()
-        .flat_map(|message| message.elements())
+        .flat_map(Pattern::elements)
         .filter_map(|call| {
             let id = text(call, "call")?.as_str()?.to_owned();
             Some((id, data(call.value("durationMs")?)))
