@@ -2,8 +2,8 @@
 
 use patter_core::case::CheckResult;
 use patter_core::experiment::{
-    ArmErrors, ArmInfo, BaselineCases, BlockOrder, CaseInfo, Gate, Plan, Report, ReportKind, Trial, TrialOutcome,
-    compare_arms, compare_with_baseline, junit, leading_blocks, regressions, summarize,
+    ArmErrors, ArmInfo, BaselineCases, BlockOrder, CaseInfo, Completion, Gate, Plan, Report, ReportKind, Trial,
+    TrialOutcome, compare_arms, compare_with_baseline, junit, leading_blocks, regressions, summarize,
 };
 use patter_core::message::conversation::Usage;
 use patter_core::provider::price::Cost;
@@ -255,4 +255,25 @@ fn reports_of_many_cases_take_linear_time() {
     let options = CompareOptions { resamples: 100, stopping: Stopping::Fixed, ..CompareOptions::default() };
     let comparison = compare_with_baseline(&report, &report, &cases, &options).unwrap();
     assert_eq!(comparison.contrasts[0].counts.same, 30_000);
+}
+
+#[test]
+fn interrupted_experiments_have_provisional_verdicts() {
+    let arms = ["a", "b"].map(|name| ArmInfo { name: name.to_owned(), ..ArmInfo::default() });
+    let mut report = Report::new("Greeting", ReportKind::Ab);
+    report.arms = arms.to_vec();
+    report.cases = (0..40).map(|id| CaseInfo { id: id.to_string(), ..CaseInfo::default() }).collect();
+    // The twenty-first run of forty cases under two arms is missing, and those after it have to wait.
+    report.trials = (0..60)
+        .filter(|order| *order != 20)
+        .map(|order| {
+            let arm = if order % 2 == 0 { "a" } else { "b" };
+            Trial { order, ..trial(arm, order as usize / 2, arm == "b") }
+        })
+        .collect();
+    report.completion = Completion::Interrupted;
+    let compared = report.compare(&CompareOptions::default()).unwrap();
+    assert_eq!(compared.contrasts[0].counts.cases, 10);
+    let text = &compared.summaries[0].text;
+    assert!(text.starts_with("provisional, by 20 of 80 runs: `b` is more correct by "), "{text}");
 }
