@@ -198,7 +198,7 @@ impl ScopedPath<'_> {
     /// Returns the failure for an error with this path.
     pub(super) fn explain(&self, error: &io::Error) -> ToolFailure {
         let given = &self.given;
-        let failure = match error.kind() {
+        match error.kind() {
             // Errors of cap-std about paths that lead outside have no OS error code.
             ErrorKind::PermissionDenied if error.raw_os_error().is_none() => self.roots.outside_failure(given),
             ErrorKind::PermissionDenied => ToolFailure::new(format!("permission denied for `{given}`")),
@@ -211,9 +211,8 @@ impl ScopedPath<'_> {
                 ToolFailure::new(format!("`{given}` contains a loop of symbolic links"))
             }
             ErrorKind::StorageFull => ToolFailure::new(format!("no space left to write `{given}`")),
-            _ => return ToolFailure::new(format!("cannot access `{given}`")).with_detail(os_error::describe(error)),
-        };
-        failure
+            _ => ToolFailure::new(format!("cannot access `{given}`")).with_detail(os_error::describe(error)),
+        }
     }
 
     /// Returns a path in the same root in the form that callers use.
