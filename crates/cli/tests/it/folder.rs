@@ -1,6 +1,6 @@
 //! A temporary folder for each test, in which the program runs.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -48,8 +48,11 @@ impl Folder {
 
     pub(crate) fn output(&self, arguments: &[&str], stdin: &str) -> Output {
         let mut child = self.command().args(arguments).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
+        // A program that fails early does not read its input.
+        match child.stdin.take().unwrap().write_all(stdin.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => panic!("{error}"),
+            _ => child.wait_with_output().unwrap(),
+        }
     }
 
     /// Returns the command that runs the program in this folder, with an empty environment.

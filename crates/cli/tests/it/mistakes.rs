@@ -55,7 +55,7 @@ fn arguments() {
         ("parse zzzzzzzz.gram", &["help: this folder has `a.gram`"]),
         (
             "sessions show nope --store s.db",
-            &["there is no session `nope`", "help: list all sessions with `patter sessions`"],
+            &["there is no session store `s.db`", "help: check the path; `patter run` creates a store"],
         ),
         ("call sayHello {\"nobody\":\"Ada\"}", &["`sayHello` has no parameter `nobody`; it has `personName`"]),
         ("tools nope", &["no tool name contains `nope`; `patter tools` lists all"]),

@@ -168,14 +168,14 @@ fn invalid_recordings_are_rejected() {
     };
     check(
         "",
-        "error: not a Patter recording: the header line is missing\n  help: record a run with `patter run --record FILE`",
+        "not a Patter recording: the header line is missing\n  help: record a run with `patter run --record FILE`",
     );
-    check("{\"patter_recording\":7}\n", "error: the recording has version 7, but only version 1 is supported");
-    check("{\"patter_recording\":1}\n{\"entry\":\"x\"}\n", "error: line 2 of the recording is damaged: ");
-    check("{\"patter_recording\":1}\n", "error: the recording contains no run");
-    check("{\"patter_recording\":1}\n{\"entry\":\"op", "error: the recording ends before the run does");
+    check("{\"patter_recording\":7}\n", "the recording has version 7, but only version 1 is supported");
+    check("{\"patter_recording\":1}\n{\"entry\":\"x\"}\n", "line 2 of the recording is damaged: ");
+    check("{\"patter_recording\":1}\n", "the recording contains no run");
+    check("{\"patter_recording\":1}\n{\"entry\":\"op", "the recording ends before the run does");
     let told = json!({"entry": "told", "told": {"what": "cancelled", "at": 5}});
-    check(&format!("{{\"patter_recording\":1}}\n{told}\n"), "error: the recording is damaged: log entry 1");
+    check(&format!("{{\"patter_recording\":1}}\n{told}\n"), "the recording is damaged: log entry 1");
     let missing = folder.run(&["replay", "none.jsonl"]);
-    assert!(missing.contains("error: cannot read `none.jsonl`: "), "{missing}");
+    assert!(missing.contains("cannot read `none.jsonl`: "), "{missing}");
 }

@@ -205,7 +205,7 @@ fn ratio_estimate(estimate: Estimate) -> Estimate {
     }
 }
 
-/// Plans for the margin, at the strictest level that the test may be held to, so the power is at least the requested one.
+/// Plans for the margin, at the strictest level that may apply to the test, so the power is at least the requested one.
 fn plan(contrast: &Contrast, pairs: &[Pair], differences: &[f64], goal: Goal) -> PowerPlan {
     let margin = contrast.margin;
     let cases = contrast.counts.cases;

@@ -14,7 +14,9 @@ const EDITING: &str = "[editing:Toolkit { description: \"Changes files\" } | rea
 const READING: &str = "[reading:Toolkit | `fs/readFile`, list]";
 
 fn agent(properties: &str, elements: &str) -> String {
-    format!("[a:Agent {{instruction: 'Use editing, reading, fs/readFile, list.', model: 'demo'{properties}}} | {elements}]")
+    format!(
+        "[a:Agent {{instruction: 'Use editing, reading, fs/readFile, list.', model: 'demo'{properties}}} | {elements}]"
+    )
 }
 
 fn tools() -> patter_core::library::Library<crate::library::Tool> {

@@ -34,8 +34,8 @@ fn invalid_prices_are_rejected() {
         ("[prices.'OpenAI/a']\ninput = 1\noutput = nan", &["line 3", out_of_range]),
         ("[prices.'OpenAI/a']\ninput = 1\noutput = inf", &["line 3", out_of_range]),
         ("[prices.'OpenAI/a']\ninput = '1'\noutput = 1", &["line 2"]),
-        ("[prices.'OpenAI/a']\ninput = 1", &["line 1", "missing field `output`"]),
-        ("[prices.'OpenAI/a']\ninput = 1\noutput = 1\noutptu = 1", &["line 4", "unknown field `outptu`"]),
+        ("[prices.'OpenAI/a']\ninput = 1", &["line 1", "the setting `output` is missing"]),
+        ("[prices.'OpenAI/a']\ninput = 1\noutput = 1\noutptu = 1", &["line 4", "unknown setting `outptu`"]),
         ("[prices.gpt-4o]\ninput = 1\noutput = 1", &["line 1", "`gpt-4o` is missing a provider"]),
         ("[prices.'OpnAI/a']\ninput = 1\noutput = 1", &["line 1", "did you mean `OpenAI`?"]),
     ];
@@ -93,7 +93,7 @@ fn invalid_settings_are_rejected() {
         ("[models.OpnAI]", &["line 1", "unknown provider `OpnAI`; did you mean `OpenAI`?"]),
         ("[models.demo]", &["line 1", "unknown provider `demo`; the providers are OpenAI, Anthropic, Google, Ollama"]),
         ("[models.Anthropic]\napi = 'chat'", &["line 1", "`chat` is not an API of Anthropic; use anthropic"]),
-        ("[models.OpenAI]\nbase_url = 'x'", &["line 2", "`base-url`"]),
+        ("[models.OpenAI]\nbase_url = 'x'", &["line 2", "unknown setting `base_url`"]),
         ("[models.OpenAI]\ntimeout = 0", &["line 2", "a time must be more than 0"]),
         ("[models.OpenAI]\ntimeout = nan", &["line 2", "a time must be more than 0"]),
     ];

@@ -49,7 +49,9 @@ struct PendingCall {
 impl ReplyParser for ChatParser {
     fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
         match self.parse(reply, builder)? {
-            0 => Err(WireError::from_body(&parse(reply)?).unwrap_or_else(|| WireError::malformed("missing `choices`"))),
+            0 => {
+                Err(WireError::from_reply(&parse(reply)?).unwrap_or_else(|| WireError::malformed("missing `choices`")))
+            }
             _ => Ok(()),
         }
     }

@@ -138,7 +138,8 @@ async fn missing_session_is_reported(test_store: &TestStore) {
         assert_eq!(error.to_string(), "there is no session `greting`");
         assert_eq!(error.hint().unwrap(), "did you mean `greeting`?");
     }
-    assert_eq!(claim_error(store.claim(&id("else")).await).hint(), None);
+    let error = claim_error(store.claim(&id("else")).await);
+    assert_eq!(error.hint().unwrap(), "list all sessions with `patter sessions`");
     // The failed operations left nothing behind: the session can be created.
     drop(store.create(new("greting"), 1).await.unwrap());
 }
@@ -231,7 +232,7 @@ async fn sessions_are_found_by_unambiguous_prefix(test_store: &TestStore) {
             )),
         ),
         ("b", Err(("there is no session `b`", None))),
-        ("", Err(("there is no session ``", None))),
+        ("", Err(("`` is not a session id", None))),
         ("%", Err(("there is no session `%`", None))),
         ("A", Err(("there is no session `A`", None))),
         ("' OR ''='", Err(("there is no session `' OR ''='`", None))),

@@ -55,7 +55,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// Reduces errors to what the model knows of them.
 fn simplify<T>(result: Result<T, StoreError>) -> Result<T, &'static str> {
     result.map_err(|error| match error {
-        StoreError::NotFound { .. } => "not found",
+        StoreError::NotFound { .. } | StoreError::Id(_) => "not found",
         StoreError::Empty => "empty",
         StoreError::Ambiguous { .. } => "ambiguous",
         StoreError::Exists { .. } => "exists",
