@@ -112,7 +112,7 @@ impl Project {
     /// let found = project.resolve(&Scope::new(&clerk), "helper");
     /// assert_eq!(found.len(), 1);
     /// assert_eq!(found[0].pattern.span().slice(text), "[helper:Agent]");
-    /// assert_eq!(found[0].pattern.span().start, 49, "the helper of `boss` is visible only inside it");
+    /// assert_eq!(found[0].pattern.span().start, 53, "the helper of `boss` is visible only inside it");
     /// ```
     pub fn resolve<'p>(&'p self, scope: &Scope<'p>, name: &str) -> Vec<Candidate<'p>> {
         self.resolve_outside(scope, name, 0)
