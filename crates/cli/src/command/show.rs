@@ -11,6 +11,7 @@ use patter::declare::scope::Scope;
 use patter::declare::{Agent, Element, ToolSpec};
 use patter::project::Project;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -131,7 +132,7 @@ impl AgentView {
                 Some(Element::Reference { name, .. }) => view.add_reference(project, &scope, &name, place),
                 None => {}
             }
-            let toolkit = member.toolkit_name().map(|name| name.into_owned());
+            let toolkit = member.toolkit_name().map(Cow::into_owned);
             view.tools.iter_mut().skip(count).for_each(|tool| tool.toolkit.clone_from(&toolkit));
         }
         view

@@ -166,7 +166,7 @@ impl ExperimentOptions {
             arms.push(self.limited(arm));
             revisions.extend(revision);
         }
-        refuse_unused(setup.root.as_deref(), unused_everywhere(&arms))?;
+        refuse_unused(setup.root.as_deref(), &unused_everywhere(&arms))?;
         let judges = bench.judges(&cases, &self.cases)?;
         let root = setup.root.clone().unwrap_or_else(|| PathBuf::from("."));
         let command_checks = CommandChecks::new(&root, setup.toolset.environment.clone());

@@ -32,7 +32,8 @@ impl Rules {
     pub(crate) fn checked(&self, setup: &Setup) -> Result<Vec<Rule>, CommandError> {
         let rules = self.all(&setup.config)?;
         let known = KnownTools::new(&setup.loaded.project, &*setup.toolset.library);
-        refuse_unused(setup.root.as_deref(), rules.iter().filter_map(|rule| known.unused(rule)).collect())?;
+        let unused: Vec<_> = rules.iter().filter_map(|rule| known.unused(rule)).collect();
+        refuse_unused(setup.root.as_deref(), &unused)?;
         let toolkits = Toolkits::new(&setup.loaded.project, &setup.toolset.library);
         Ok(rules.into_iter().map(|rule| toolkits.expand(rule)).collect())
     }
@@ -58,7 +59,7 @@ impl Rules {
 }
 
 /// Returns an error if there are rules about nothing.
-pub(crate) fn refuse_unused(root: Option<&Path>, unused: Vec<UnusedRule>) -> Result<(), CommandError> {
+pub(crate) fn refuse_unused(root: Option<&Path>, unused: &[UnusedRule]) -> Result<(), CommandError> {
     if unused.is_empty() {
         return Ok(());
     }

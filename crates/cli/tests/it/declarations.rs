@@ -235,7 +235,7 @@ fn check_never_prints_a_secret() {
     let folder = Folder::new();
     let key = ["sk-", "proj-a8Zk2mQ0rT5vXw9yB3cD6eF1gH4i"].concat();
     // The second finding is on the same line, so its excerpt would show the key too.
-    folder.write("a.gram", &format!("[a:Agent {{ instruction: 'The key is {key}', model: 'demo', modle: 'x' }}]\n"));
+    folder.write("a.gram", format!("[a:Agent {{ instruction: 'The key is {key}', model: 'demo', modle: 'x' }}]\n"));
     for format in ["text", "json", "sarif"] {
         let output = folder.run(&["check", "--format", format]);
         assert!(output.starts_with("exit 1") && output.contains("P058") && output.contains("P004"), "{output}");
@@ -253,12 +253,12 @@ fn check_reports_overrides_of_sealed_tools() {
             "[mail:Toolbox | [send:Command {{ description: 'Sends', run: ['true']{sealed} }} | (to::Text)==>(::Text)]]\n"
         )
     };
-    folder.write("org/mail.gram", &send(", sealed: true"));
-    folder.write("own/mail.gram", &send(""));
+    folder.write("org/mail.gram", send(", sealed: true"));
+    folder.write("own/mail.gram", send(""));
     folder.write("own/patter.toml", "[org]\ntools = [\"../org\"]\n");
     let output = folder.run(&["check", "own"]);
     assert!(output.starts_with("exit 1") && output.contains("P059"), "{output}");
-    folder.write("org/mail.gram", &send(""));
+    folder.write("org/mail.gram", send(""));
     let output = folder.run(&["check", "own"]);
     assert!(!output.contains("P059"), "{output}");
 }

@@ -79,7 +79,7 @@ fn a_misspelt_rule_of_the_project_is_found() {
 #[test]
 fn a_misspelt_rule_of_an_agent_is_found() {
     let folder = folder();
-    folder.write("a.gram", &AGENT.replace("model:", "deny: ['fetch', 'fs/writeFil'], model:"));
+    folder.write("a.gram", AGENT.replace("model:", "deny: ['fetch', 'fs/writeFil'], model:"));
     for command in commands().into_iter().filter(|command| command[0] != "call" && command[0] != "chat") {
         let output = folder.run(&command);
         assert!(output.contains("did you mean `fs/writeFile`?"), "{command:?} {output}");
@@ -101,7 +101,7 @@ fn a_misspelt_rule_of_an_agent_is_found() {
 fn tools_of_servers_that_did_not_start_may_have_rules() {
     let folder = folder();
     let rules = "deny = [\"files/*\", \"files/delete\", \"deleteEverything\"]";
-    folder.write("patter.toml", &format!("[permissions]\n{rules}\n[mcp.files]\ncommand = \"no-such-program\"\n"));
+    folder.write("patter.toml", format!("[permissions]\n{rules}\n[mcp.files]\ncommand = \"no-such-program\"\n"));
     for command in [vec!["run", "a.gram", "hi", "--no-mcp"], vec!["call", "sayHello"], vec!["check"]] {
         let output = folder.run(&command);
         assert!(output.starts_with("exit 0"), "{output}");

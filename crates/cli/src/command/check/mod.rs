@@ -99,7 +99,7 @@ impl Command for Check {
         let config = Config::read(root.as_deref())?;
         let is_portable = self.portable || config.check.portable;
         let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
-        let (tables, paths): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(CaseTables::is_table);
+        let (tables, paths): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(|path| CaseTables::is_table(path));
         let loaded = LoadedProject::read(&paths, root.as_deref(), dialect)?;
         let mut tables = CaseTables::check(&tables, &loaded.project);
         for (path, error) in &loaded.unreadable {

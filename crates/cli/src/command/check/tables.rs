@@ -5,7 +5,7 @@ use crate::file::{Input, Source};
 use patter::case::{self, CaseFormat};
 use patter::check::check_cases;
 use patter::project::Project;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Files with cases that are not gram, and what is wrong with them.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct CaseTables {
 
 impl CaseTables {
     /// Returns whether a path is such a file, by its extension.
-    pub(super) fn is_table(path: &PathBuf) -> bool {
+    pub(super) fn is_table(path: &Path) -> bool {
         let format = CaseFormat::from_path(&path.display().to_string());
         matches!(format, Some(CaseFormat::JsonLines | CaseFormat::Csv)) && !path.is_dir()
     }
