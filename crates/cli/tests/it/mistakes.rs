@@ -54,8 +54,8 @@ fn arguments() {
         ("show a.gram#greeter", &["help: name only the file here: `a.gram`"]),
         ("parse zzzzzzzz.gram", &["help: this folder has `a.gram`"]),
         (
-            "sessions show nope --store s.db",
-            &["there is no session store `s.db`", "help: check the path; `patter run` creates a store"],
+            "run a.gram hi --session nope --store s.db",
+            &["there is no session `nope`", "help: list all sessions with `patter sessions`"],
         ),
         ("call sayHello {\"nobody\":\"Ada\"}", &["`sayHello` has no parameter `nobody`; it has `personName`"]),
         ("tools nope", &["no tool name contains `nope`; `patter tools` lists all"]),

@@ -118,7 +118,10 @@ impl Config {
 
     /// Parses the text of a `patter.toml`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Self::parse_with_hint(text).map_err(|(message, _)| message)
+        Self::parse_with_hint(text).map_err(|(message, hint)| match hint {
+            Some(hint) => format!("{message}; {hint}"),
+            None => message,
+        })
     }
 
     fn parse_with_hint(text: &str) -> Result<Self, (String, Option<String>)> {

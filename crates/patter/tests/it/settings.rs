@@ -35,7 +35,10 @@ fn invalid_prices_are_rejected() {
         ("[prices.'OpenAI/a']\ninput = 1\noutput = inf", &["line 3", out_of_range]),
         ("[prices.'OpenAI/a']\ninput = '1'\noutput = 1", &["line 2"]),
         ("[prices.'OpenAI/a']\ninput = 1", &["line 1", "the setting `output` is missing"]),
-        ("[prices.'OpenAI/a']\ninput = 1\noutput = 1\noutptu = 1", &["line 4", "unknown setting `outptu`"]),
+        (
+            "[prices.'OpenAI/a']\ninput = 1\noutput = 1\noutptu = 1",
+            &["line 4", "unknown setting `outptu`; did you mean `output`?"],
+        ),
         ("[prices.gpt-4o]\ninput = 1\noutput = 1", &["line 1", "`gpt-4o` is missing a provider"]),
         ("[prices.'OpnAI/a']\ninput = 1\noutput = 1", &["line 1", "did you mean `OpenAI`?"]),
     ];

@@ -25,7 +25,7 @@ async fn reports_why_a_server_does_not_start() {
     let exited = "the MCP server `demo` exited before it was ready";
     let missing =
         "cannot start the MCP server `demo`: `no-such-program` was not found, or its working folder does not exist";
-    check("command = 'no-such-program'", missing, "install it").await;
+    check("command = 'no-such-program'", missing, "install it, or fix `command`").await;
     check(&format!("command = 'sleep'\nargs = ['1000']\n{short}"), slow, "it did not exit and was killed").await;
     let deaf = "command = 'sh'\nargs = ['-c', 'echo deaf >&2; exec sleep 1000']\n";
     check(&format!("{deaf}{short}"), slow, "stderr: deaf").await;
