@@ -49,10 +49,9 @@ impl Folder {
     pub(crate) fn output(&self, arguments: &[&str], stdin: &str) -> Output {
         let mut child = self.command().args(arguments).spawn().unwrap();
         // A program that fails early does not read its input.
-        match child.stdin.take().unwrap().write_all(stdin.as_bytes()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => panic!("{error}"),
-            _ => child.wait_with_output().unwrap(),
-        }
+        let written = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        assert!(written.is_ok() || written.unwrap_err().kind() == ErrorKind::BrokenPipe);
+        child.wait_with_output().unwrap()
     }
 
     /// Returns the command that runs the program in this folder, with an empty environment.
