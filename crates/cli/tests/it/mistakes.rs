@@ -55,7 +55,7 @@ fn arguments() {
         ("parse zzzzzzzz.gram", &["help: this folder has `a.gram`"]),
         (
             "run a.gram hi --session nope --store s.db",
-            &["there is no session `nope`", "help: list all sessions with `patter sessions`"],
+            &["there is no session `nope`", "help: add --new to start it, or list sessions with `patter sessions`"],
         ),
         ("call sayHello {\"nobody\":\"Ada\"}", &["`sayHello` has no parameter `nobody`; it has `personName`"]),
         ("tools nope", &["no tool name contains `nope`; `patter tools` lists all"]),
