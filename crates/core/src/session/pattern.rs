@@ -19,7 +19,7 @@ use std::fmt::Write;
 /// use patter_core::session::{Log, session_pattern};
 /// let summary = serde_json::json!({"agent": "hello", "created_ms": 5, "forked_from": null});
 /// let pattern = session_pattern("20261116-1", summary.as_object().unwrap(), &Log::default());
-/// assert!(pattern.starts_with("[`20261116-1`:Session {agent: \"hello\", createdMs: 5"));
+/// assert!(pattern.starts_with("[`20261116-1`:Session { agent: \"hello\", createdMs: 5"), "{pattern}");
 /// ```
 pub fn session_pattern(id: &str, summary: &Map<String, Json>, log: &Log) -> String {
     let mut record = Record::default();

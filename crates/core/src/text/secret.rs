@@ -83,7 +83,7 @@ pub fn find_secrets(text: &str) -> Vec<Secret> {
 ///
 /// ```
 /// use patter_core::text::mask_secrets;
-/// assert_eq!(mask_secrets("AIzaSyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7"), "AIza***********************************");
+/// assert_eq!(mask_secrets("AIzaSyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7"), "AIza************************************");
 /// assert_eq!(mask_secrets("no secret"), "no secret");
 /// ```
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {

@@ -4,7 +4,7 @@ use super::echo::Received;
 use super::usage;
 use crate::message::request::FinishReason;
 use crate::wire::borrowed_json::BorrowedJson;
-use crate::wire::error::WireError;
+use crate::wire::error::{WireError, error_details};
 use crate::wire::json::parse;
 use crate::wire::reply::{ReplyBuilder, ReplyParser};
 use serde_json::Value as Json;
@@ -50,7 +50,11 @@ impl ReplyParser for ChatParser {
     fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
         match self.parse(reply, builder)? {
             0 => {
-                Err(WireError::from_reply(&parse(reply)?).unwrap_or_else(|| WireError::malformed("missing `choices`")))
+                let reply = parse(reply)?;
+                Err(WireError::from_reply(&reply).unwrap_or_else(|| match error_details(&reply) {
+                    Some((_, message)) => WireError::malformed(format!("missing `choices`: {message}")),
+                    None => WireError::malformed("missing `choices`"),
+                }))
             }
             _ => Ok(()),
         }

@@ -320,7 +320,7 @@ fn errors_in_streams_are_not_answers() {
         ("error: out of memory", "the provider reported an error: out of memory"),
         ("error: {\"code\":400,\"message\":\"too long\"}\n\n", "the provider reported an error `400`: too long"),
         ("data: {\"object\":\"error\",\"message\":\"no\"}\n\n", "the provider reported an error: no"),
-        ("{\"detail\":\"Not Found\"}", "the provider reported an error: Not Found"),
+        ("{\"detail\":\"Not Found\"}", "malformed reply: missing `choices`: Not Found"),
     ] {
         let mut decoder = codec(LOCAL).stream_decoder(&parts.request());
         let _ = decoder.push(body.as_bytes());
