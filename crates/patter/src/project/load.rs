@@ -133,8 +133,12 @@ pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Ve
             Ok(_) => {}
             Err(error) => {
                 let place = error_path(&error).unwrap_or(path).to_owned();
-                let message = error.to_string();
-                unreadable.push((place, error.into_io_error().unwrap_or_else(|| io::Error::other(message))));
+                // The message of an error while walking repeats the path.
+                let reason = match error.io_error() {
+                    Some(error) => error.kind().into(),
+                    None => io::Error::other(error.to_string()),
+                };
+                unreadable.push((place, reason));
             }
         }
     }

@@ -42,6 +42,24 @@ fn all_wires_decode_to_the_same_reply() {
 }
 
 #[test]
+fn reasoning_and_results_of_tools_are_counted() {
+    let anthropic = json!({
+        "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn",
+        "usage": {"input_tokens": 20, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}},
+    });
+    let gemini = json!({
+        "candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {
+            "promptTokenCount": 15, "toolUsePromptTokenCount": 5, "candidatesTokenCount": 5, "thoughtsTokenCount": 4,
+        },
+    });
+    for (wire, body) in [(Wire::Anthropic, anthropic), (Wire::Gemini, gemini)] {
+        let reply = read(wire, &body.to_string()).unwrap();
+        assert_eq!(reply.usage, Usage { reasoning_tokens: 4, ..usage() }, "{wire:?}");
+    }
+}
+
+#[test]
 fn both_chat_wires_decode_functions() {
     let calls = vec![call("call_1_0", "weather/current", r#"{"city":"Paris"}"#)];
     let expected = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage: usage(), opaque: None };
