@@ -94,6 +94,16 @@ fn errors_are_not_quality() {
 }
 
 #[test]
+fn an_answer_that_was_cut_off_is_not_judged() {
+    let folder = project();
+    folder.write("case.jsonl", json!({"id": "ann", "input": "Hello!", "checks": [{"contains": "Ann"}]}).to_string());
+    folder.write("cut.json", json!([{"text": "Hello, Ann and", "finish": "length"}]).to_string());
+    let printed = folder.run(&["eval", "a.gram", "-c", "case.jsonl", "--model", "scripted/cut.json"]);
+    assert!(printed.starts_with("exit 1\n") && printed.contains("passed 0 of 1"), "{printed}");
+    assert!(printed.contains("the reply was cut off at its length limit"), "{printed}");
+}
+
+#[test]
 fn a_judge_that_fails_does_not_blame_the_agent() {
     let folder = project();
     folder.write(

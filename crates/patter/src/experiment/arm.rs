@@ -8,6 +8,7 @@ use patter_core::case::Case;
 use patter_core::compile::CompiledAgent;
 use patter_core::experiment::ArmInfo;
 use patter_core::message::conversation::{Message, Usage};
+use patter_core::message::request::FinishReason;
 use patter_core::provider::price::{Cost, Prices};
 use patter_core::run::{FailureKind, Invocation, Limits, Run, RunFailure, RunOutcome, RunSpec};
 use serde_json::Value as Json;
@@ -189,6 +190,11 @@ impl TrialRun {
         self.content = response.content;
         self.value = None;
         match run.outcome() {
+            // What an answer lacks cannot be judged. A refusal is whole, and may be what a case asks for.
+            Some(RunOutcome::Answer { finish: finish @ (FinishReason::Length | FinishReason::Filtered), .. }) => {
+                let message = finish.incompleteness().unwrap_or_default();
+                self.failure = Some(RunFailure { kind: FailureKind::Answer, message });
+            }
             Some(RunOutcome::Answer { value, .. }) => self.value = value.clone(),
             Some(RunOutcome::Failed(failure)) => self.failure = Some(failure.clone()),
             Some(RunOutcome::Cancelled) | None => return None,
