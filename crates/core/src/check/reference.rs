@@ -173,7 +173,7 @@ impl<'p> Checker<'p> {
         None
     }
 
-    /// Returns whether an agent is another one, or delegates to it directly or through others.
+    /// Returns whether two agents are the same, or the first delegates to the second, directly or through others.
     pub(super) fn leads_to(&self, from: &str, to: &str) -> bool {
         /// Keeps the search short in huge projects. Beyond it, the answer is yes, since a lint must not guess.
         const MAX_AGENTS: usize = 1000;

@@ -131,26 +131,24 @@ const UNKNOWN: ServerProfile = ServerProfile {
     efforts: &[],
 };
 
+const OPENAI: ServerProfile = ServerProfile {
+    name: "OpenAI",
+    hosts: &["api.openai.com"],
+    output_limit: OutputLimit::MaxCompletionTokens,
+    efforts: &[("default", None)],
+    has_several_vendors: false,
+    allows_mixed_strictness: true,
+    ..UNKNOWN
+};
+
 /// Servers that differ, from their public documentation and from reports of their errors.
 const KNOWN: &[ServerProfile] = &[
-    ServerProfile {
-        name: "OpenAI",
-        hosts: &["api.openai.com"],
-        output_limit: OutputLimit::MaxCompletionTokens,
-        efforts: &[("default", None)],
-        has_several_vendors: false,
-        allows_mixed_strictness: true,
-        ..UNKNOWN
-    },
+    OPENAI,
     // The names of deployments say nothing about their models.
     ServerProfile {
         name: "Azure",
         hosts: &["openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com"],
-        output_limit: OutputLimit::MaxCompletionTokens,
-        efforts: &[("default", None)],
-        has_several_vendors: false,
-        allows_mixed_strictness: true,
-        ..UNKNOWN
+        ..OPENAI
     },
     ServerProfile {
         name: "Google",

@@ -33,7 +33,7 @@ const TRANSIENT: &[&str] = &[
 /// How deep messages are searched for: some contain others as JSON in text.
 const MAX_MESSAGE_DEPTH: usize = 6;
 
-/// The reason why there is no reply.
+/// An error that a provider reports, or a reply that cannot be decoded.
 ///
 /// ```
 /// use patter_core::wire::WireError;

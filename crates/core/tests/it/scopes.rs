@@ -1,16 +1,12 @@
 //! Tests of what names refer to: agents inside other agents are visible only there.
 
-use crate::library::library;
+use crate::library::{Tool, library};
 use patter_core::check::{Options, check};
 use patter_core::compile::CompiledAgent;
 use patter_core::declare::Agent;
 use patter_core::declare::project::Project;
-use patter_core::library::{
-    Entry, HasDefinition, Layer, Library, LibraryTool, MatchMode, Sealing, Target, bind, find_unbound,
-};
-use patter_core::name::FullName;
+use patter_core::library::{Library, MatchMode, Target, bind, find_unbound};
 use patter_core::run::CallTarget;
-use patter_core::types::definition::Definition;
 
 /// A private helper with more power, a public one, and an agent that means the public one.
 const HELPERS: &str = "[boss:Agent {description: 'y', instruction: 'Ask `helper`.', model: 'demo'} |
@@ -179,36 +175,8 @@ fn the_main_agent_is_the_one_that_no_other_calls() {
     assert_eq!(main("[a:Agent | b] [b:Agent | a]"), "`a.gram` has several agents: `a`, `b`");
 }
 
-struct Tool(Definition);
-
-impl HasDefinition for Tool {
-    fn definition(&self) -> &Definition {
-        &self.0
-    }
-}
-
-impl LibraryTool for Tool {
-    fn is_idempotent(&self) -> bool {
-        true
-    }
-
-    fn kind_name(&self) -> &str {
-        "native"
-    }
-
-    fn source(&self) -> &str {
-        "Rust"
-    }
-
-    fn revision(&self) -> Option<&str> {
-        None
-    }
-}
-
 fn write_tool() -> Library<Tool> {
-    let value = Tool(Definition::new("write", "Writes", "(text::Text)==>(::Text)").unwrap());
-    let name = FullName::parse("write").unwrap();
-    Library::merge([Entry { name, layer: Layer::Internal, sealing: Sealing::Open, value }]).unwrap()
+    library(&[("write", "(text::Text)==>(::Text)")])
 }
 
 #[test]

@@ -268,7 +268,8 @@ impl Conversation {
             None => "cost unknown: set the price of the model under [prices] in patter.toml".to_owned(),
         };
         let messages = ui::plural(self.open.session.conversation().len(), "message");
-        let (input, output) = (usage.input_tokens, usage.output_tokens);
+        let input = usage.input_tokens;
+        let output = usage.output_tokens;
         Ok(self.show(&format!("{messages}, {input} input tokens, {output} output tokens, {cost}\n"))?)
     }
 }

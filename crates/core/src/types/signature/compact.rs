@@ -1,6 +1,6 @@
 //! Types written in brackets and braces: `[Text]`, `{ name: Text, age: Maybe Int }`.
 //!
-//! Such a type is a label, so it is written between backticks: ``(tags::`[Text]`)``. It is another way to write
+//! Such a type is a label, so it is written between backticks: ``(tags::`[Text]`)``. It means the same as
 //! `Array { elementType: "Text" }` and `Object { fields: { … } }`.
 
 /// The maximum nesting of brackets and braces, so that reading them may recurse.

@@ -128,7 +128,8 @@ fn read_message(message: Pattern, conversation: &mut Vec<Json>) {
                 };
                 calls.push(json!({"id": text(call, "call"), "tool": text(call, "tool"), "arguments": arguments}));
                 if let Some(outcome) = outcome(call) {
-                    let (id, tool) = (text(call, "call"), text(call, "tool"));
+                    let id = text(call, "call");
+                    let tool = text(call, "tool");
                     results.push(json!({"role": "tool", "call_id": id, "tool": tool, "outcome": outcome}));
                 }
             }

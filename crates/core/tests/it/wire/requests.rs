@@ -1,13 +1,11 @@
 //! The bytes of requests.
 
 use super::{RequestParts, call, offered, result};
+use crate::library::library;
 use patter_core::compile::CompiledAgent;
 use patter_core::declare::project::Project;
-use patter_core::library::{Entry, HasDefinition, Layer, Library, LibraryTool, Sealing};
 use patter_core::message::conversation::{Message, Opaque, ToolOutcome};
 use patter_core::message::request::Settings;
-use patter_core::name::FullName;
-use patter_core::types::definition::Definition;
 use patter_core::wire::{Streaming, Wire};
 use serde_json::{Value as Json, json};
 
@@ -368,42 +366,13 @@ fn adjusted_settings_say_why() {
     );
 }
 
-/// A tool that only has a definition.
-struct Tool(Definition);
-
-impl HasDefinition for Tool {
-    fn definition(&self) -> &Definition {
-        &self.0
-    }
-}
-
-impl LibraryTool for Tool {
-    fn is_idempotent(&self) -> bool {
-        true
-    }
-
-    fn kind_name(&self) -> &str {
-        "native"
-    }
-
-    fn source(&self) -> &str {
-        "Rust"
-    }
-
-    fn revision(&self) -> Option<&str> {
-        None
-    }
-}
-
 #[test]
 fn agents_are_offered_both_schemas() {
     let text = "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'OpenAI/gpt-4o-mini'} |
         [sayHello:Tool {description: 'Greets'} | (name::Text {default: 'world', description: 'Who.'})==>(::Text)]]";
     let project = Project::read([("hi.gram", text)]);
     let (_, agent) = project.agents().next().unwrap();
-    let value = Tool(Definition::new("sayHello", "Greets", "(name::Text {default: 'world'})==>(::Text)").unwrap());
-    let name = FullName::parse("sayHello").unwrap();
-    let library = Library::merge([Entry { name, layer: Layer::Internal, sealing: Sealing::Open, value }]).unwrap();
+    let library = library(&[("sayHello", "(name::Text {default: 'world'})==>(::Text)")]);
     let offered = |model: &str| {
         let compiled = CompiledAgent::new(&agent, &project, &library, Some(model.parse().unwrap())).unwrap();
         compiled.offered_tools()[0].clone()
