@@ -1,7 +1,7 @@
 //! `patter sessions`: lists, shows, exports, forks, removes and backs up sessions.
 
 use super::Command;
-use crate::argument::{parse_count, parse_number};
+use crate::argument::parse_count;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Existing, unwritable, write_atomically};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
@@ -79,8 +79,8 @@ enum Action {
         /// Session
         session: String,
         /// Number of messages to copy; by default all
-        #[arg(long, value_name = "N", value_parser = parse_number::<u64>, allow_negative_numbers = true)]
-        at: Option<u64>,
+        #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+        at: Option<NonZeroU32>,
         /// Id of the new session
         #[arg(long, value_name = "ID")]
         id: Option<String>,
@@ -275,11 +275,16 @@ async fn remove(store: &dyn Store, sessions: &[String]) -> Result<Vec<SessionId>
     Ok(ids)
 }
 
-async fn fork(store: &dyn Store, text: &str, at: Option<u64>, id: Option<&str>) -> Result<SessionId, CommandError> {
+async fn fork(
+    store: &dyn Store,
+    text: &str,
+    at: Option<NonZeroU32>,
+    id: Option<&str>,
+) -> Result<SessionId, CommandError> {
     let (stored, log) = read(store, text).await?;
     let from = stored.summary.id.clone();
     let count = log.conversation().len();
-    let wanted = at.map_or(count, |at| usize::try_from(at).unwrap_or(usize::MAX));
+    let wanted = at.map_or(count, |at| at.get() as usize);
     let Some(messages) = log.conversation().get(..wanted) else {
         let message = format!("session `{from}` has no message {wanted}: its conversation has {count}");
         return Err(CommandError::failure(message).with_hint(format!("`patter sessions show {from}` numbers them")));

@@ -106,6 +106,27 @@ fn tools_with_the_same_name() {
 }
 
 #[test]
+fn scripts() {
+    let hint = "help: a script is a JSON list of replies, such as `[{\"text\": \"Hello!\"}]`";
+    let table: [(&str, &[&str]); 4] = [
+        ("", &["cannot read the script `s.json`: it is empty", hint]),
+        ("not json", &["cannot read the script `s.json`: it is not valid JSON: line 1, column 2", hint]),
+        ("{\"text\": \"Hi\"}", &["cannot read the script `s.json`: it is not a list of replies", hint]),
+        ("[{\"txt\": \"Hi\"}]", &["cannot read the script `s.json`: unknown field `txt`", hint]),
+    ];
+    for (text, expected) in table {
+        check("run a.gram hi --model scripted/s.json --store none", ("s.json", text), expected);
+    }
+}
+
+#[test]
+fn other_notations() {
+    check("check a.json", ("a.json", "{\"name\": \"x\"}"), &["`a.json` is not a gram file", "help: name a .gram file"]);
+    check("call fs/readFile {\"path\":\"/etc/passwd\"}", ("", ""), &["`[fs] roots` in patter.toml"]);
+    check("sessions fork x --at 0", ("", ""), &["--at <N>", "write a whole number from 1"]);
+}
+
+#[test]
 fn cases() {
     let table: [(&str, &str, &[&str]); 3] = [
         (

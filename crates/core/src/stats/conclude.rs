@@ -3,11 +3,14 @@
 //! A difference is claimed only if its p-value, adjusted for other metrics and arms, is at most the level. A result without
 //! evidence is never called "no difference": that requires the whole interval to be within the margin.
 
-use super::wording::{amount, range, signed_range};
+use super::wording::{amount, factors, range, signed_range};
 use super::{
     ArmStatistics, CompareOptions, Conclusion, Contrast, Direction, Interval, MetricKind, MetricVerdict, PairCounts,
     Relevance, VerdictNote,
 };
+
+/// From this ratio on, an increase is stated as a factor, because percentages that large are hard to read.
+const MULTIPLE: f64 = 3.0;
 
 /// The context of a contrast: the baseline, the options, and the number of tests of the comparison.
 #[derive(Clone, Copy)]
@@ -103,7 +106,12 @@ fn claim(contrast: &Contrast, relevance: Relevance) -> String {
         Some(interval) if !interval.contains(kind.null_effect()) => {
             let low = kind.display_value(interval.low).abs();
             let high = kind.display_value(interval.high).abs();
-            format!("{phrase} by {}", range(low.min(high), low.max(high), *kind, &metric.unit))
+            match kind {
+                MetricKind::Ratio if interval.low >= MULTIPLE => {
+                    format!("{phrase} by a factor of {}", factors(interval.low, interval.high))
+                }
+                _ => format!("{phrase} by {}", range(low.min(high), low.max(high), *kind, &metric.unit)),
+            }
         }
         Some(interval) => format!("{phrase} by an uncertain amount ({})", format_interval(contrast, interval)),
         None if contrast.standardized.is_none() && contrast.counts.cases > 1 => {

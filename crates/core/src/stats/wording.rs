@@ -13,8 +13,13 @@ pub(super) fn amount(value: f64, kind: MetricKind, unit: &str) -> String {
 
 /// Formats a range of sizes: `12–19%`.
 pub(super) fn range(low: f64, high: f64, kind: MetricKind, unit: &str) -> String {
+    with_unit(&factors(low, high), kind, unit)
+}
+
+/// Formats a range of factors: `8.6–8.9`.
+pub(super) fn factors(low: f64, high: f64) -> String {
     let (low, high) = distinct_digits(low, high);
-    with_unit(&if low == high { low } else { format!("{low}–{high}") }, kind, unit)
+    if low == high { low } else { format!("{low}–{high}") }
 }
 
 /// Formats a range of differences: `−3% to +8%`, `−3 to +8 points`.

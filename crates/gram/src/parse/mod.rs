@@ -176,6 +176,7 @@ impl<'s> Parser<'s> {
             self.pos = '\u{feff}'.len_utf8();
         }
         self.trivia();
+        self.front_matter();
         if self.peek() == b'{' {
             self.record(Kind::Record);
         }
@@ -191,6 +192,27 @@ impl<'s> Parser<'s> {
             }
         }
         self.finish(file, self.bytes.len());
+    }
+
+    /// Skips properties between lines of `---`, as Markdown files start with, and reports them once.
+    fn front_matter(&mut self) {
+        let start = self.pos;
+        let rest = self.source.get(start..).unwrap_or_default();
+        let mut lines = rest.split_inclusive('\n');
+        if lines.next().is_none_or(|line| line.trim_end() != FRONT_MATTER) {
+            return;
+        }
+        let Some(inner) = lines.position(|line| line.trim_end() == FRONT_MATTER) else { return };
+        let length: usize = rest.split_inclusive('\n').take(inner + 2).map(str::len).sum();
+        let end = start + rest.get(..length).unwrap_or_default().trim_end().len();
+        let first = self.span(start, start + FRONT_MATTER.len());
+        self.report(
+            Diagnostic::error(code::UNEXPECTED, first, "gram has no front matter")
+                .with_hint("write properties in the record of a pattern: `[name:Label {key: \"value\"}]`"),
+        );
+        self.bump_to(end);
+        self.junk_node(start, end);
+        self.trivia();
     }
 
     // Nodes.
@@ -353,6 +375,9 @@ impl<'s> Parser<'s> {
         self.open_brackets.iter().any(|open| open.closer == byte)
     }
 }
+
+/// The line before and after front matter.
+const FRONT_MATTER: &str = "---";
 
 const CLOSE: &str = "close it with ";
 

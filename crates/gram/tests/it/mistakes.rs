@@ -36,6 +36,7 @@ mistakes! {
     trailing_comma_in_array: "({tags: ['a', 'b',]})";
     double_comma: "(a {x: 1,, y: 2})";
     comma_between_patterns: "(a), (b)";
+    front_matter: "---\nname: helper\nmodel: openai/gpt-5\n---\n[a:Agent]";
     unclosed_node: "(a:Person\n(b)";
     unclosed_node_before_an_arrow: "(a==>(b)";
     unclosed_bracket: "[team:Team |\n  ada,\n  grace\n";

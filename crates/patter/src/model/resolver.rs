@@ -49,6 +49,7 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
 
 fn read_script(path: &str) -> Result<ScriptedModel, ModelError> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| ModelError::config(format!("cannot read `{path}`: {}", describe(&error))))?;
-    ScriptedModel::parse(path, &text).map_err(|error| ModelError::config(error.to_string()))
+        .map_err(|error| ModelError::config(format!("cannot read the script `{path}`: {}", describe(&error))))?;
+    ScriptedModel::parse(path, &text)
+        .map_err(|error| ModelError::Configuration { message: error.to_string(), hint: Some(error.hint().to_owned()) })
 }

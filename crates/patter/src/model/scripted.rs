@@ -3,12 +3,14 @@
 use super::error::ModelError;
 use super::interface::{DeltaSink, Model};
 use super::stream::stream_reply;
+use crate::os_error::describe;
 use crate::tool::{BoxFuture, CancellationToken};
 use patter_core::message::conversation::{Message, ToolCall, Usage};
 use patter_core::message::request::{FinishReason, Reply, Request};
 use patter_core::provider::Provider;
 use serde::Deserialize;
 use serde_json::Value as Json;
+use serde_json::error::Category;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
@@ -61,6 +63,13 @@ pub struct ScriptedModel {
 pub struct ScriptError {
     name: String,
     message: String,
+}
+
+impl ScriptError {
+    /// Returns what to do about it.
+    pub const fn hint(&self) -> &'static str {
+        "a script is a JSON list of replies, such as `[{\"text\": \"Hello!\"}]`"
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -127,10 +136,10 @@ impl ScriptedModel {
     pub async fn read(path: &Path) -> Result<Self, ScriptError> {
         let name = path.display().to_string();
         let script_error = |message: String| ScriptError { name: name.clone(), message };
-        let file = tokio::fs::File::open(path).await.map_err(|error| script_error(error.to_string()))?;
+        let file = tokio::fs::File::open(path).await.map_err(|error| script_error(describe(&error)))?;
         let mut text = String::new();
         let read = file.take(MAX_BYTES + 1).read_to_string(&mut text).await;
-        let size = read.map_err(|error| script_error(error.to_string()))? as u64;
+        let size = read.map_err(|error| script_error(describe(&error)))? as u64;
         if size > MAX_BYTES {
             return Err(script_error(format!("larger than {} MiB", MAX_BYTES >> 20)));
         }
@@ -140,10 +149,17 @@ impl ScriptedModel {
     /// Parses a script. The name is used in messages.
     pub fn parse(name: impl Into<String>, text: &str) -> Result<Self, ScriptError> {
         let name = name.into();
-        match serde_json::from_str(text) {
-            Ok(steps) => Ok(Self { name, steps }),
-            Err(error) => Err(ScriptError { name, message: error.to_string() }),
-        }
+        serde_json::from_str(text).map(|steps| Self { name: name.clone(), steps }).map_err(|error| {
+            let message = match error.classify() {
+                _ if text.trim().is_empty() => "it is empty".to_owned(),
+                Category::Data if !text.trim_start().starts_with('[') => "it is not a list of replies".to_owned(),
+                Category::Data | Category::Io => error.to_string(),
+                Category::Syntax | Category::Eof => {
+                    format!("it is not valid JSON: line {}, column {}", error.line(), error.column())
+                }
+            };
+            ScriptError { name, message }
+        })
     }
 
     /// Finds the reply to a request by the number of replies in the conversation.

@@ -87,7 +87,7 @@ pub(super) fn value(contrast: &Contrast, value: f64) -> String {
 }
 
 /// From this ratio on, a change is written as a multiple instead of a percentage.
-const MULTIPLE: f64 = 10.0;
+const MULTIPLE: f64 = 3.0;
 
 /// Formats an effect with its sign: `+4.2 points`, `−12%`, `12×`, `+0.5 calls`.
 pub(super) fn effect(contrast: &Contrast, effect: f64) -> String {

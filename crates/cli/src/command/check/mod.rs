@@ -8,6 +8,7 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
 use crate::inspect::{KnownTools, UsedOverrides, add_unbound, drift, with_called};
+use crate::place::Place;
 use crate::setup::{Toolset, unused_error};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
@@ -102,6 +103,7 @@ impl Command for Check {
         let (tables, paths): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(|path| CaseTables::is_table(path));
         let loaded = LoadedProject::read(&paths, root.as_deref(), dialect)?;
         let mut tables = CaseTables::check(&tables, &loaded.project);
+        tables.problems.extend(paths.iter().filter_map(|path| other_notation(path)));
         for (path, error) in &loaded.unreadable {
             unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
@@ -185,6 +187,18 @@ impl Check {
         }
         ui::status(&summary(loaded, tables, findings, problems))
     }
+}
+
+/// Returns the error for a file in another notation. Some of them happen to be valid gram, but declare nothing.
+fn other_notation(path: &Path) -> Option<CommandError> {
+    let extension = path.extension()?.to_str()?;
+    let is_other = ["json", "yaml", "yml", "toml", "md"].contains(&extension) && path.is_file();
+    is_other.then(|| {
+        let file = path.display().to_string();
+        CommandError::failure(format!("`{file}` is not a gram file"))
+            .with_place(Place::file(file))
+            .with_hint("name a .gram file or a folder, or a .jsonl or .csv file of cases")
+    })
 }
 
 /// Adds the rules of agents that are about nothing to the findings. Returns those of `patter.toml`.

@@ -73,6 +73,7 @@ fn measurements() {
     let latency = Metric::latency;
     check(latency(), &times(60, 1.15, 0.3), "`b` is slower by 12–17%");
     check(latency(), &times(60, 0.5, 0.3), "`b` is faster by 49–51%");
+    check(latency(), &times(60, 8.0, 0.3), "`b` is slower by a factor of 7.8–8.2");
     check(latency(), &times(60, 1.02, 0.5), "latency: the difference from `a` is below 10% (−2.3% to +5.6%)");
     check(latency(), &times(60, 1.02, 0.05), "`b` is slower by 1.6–2.4% (below the margin of 10%)");
     check(latency(), &times(60, 1.0, 0.05), "latency: the difference from `a` is below 10% (−0.43% to +0.34%)");

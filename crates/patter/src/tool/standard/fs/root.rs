@@ -140,6 +140,7 @@ impl Roots {
             [only] => format!("`{given}` is outside the allowed folder {only}"),
             several => format!("`{given}` is outside the allowed folders: {}", several.join(", ")),
         })
+        .with_detail("`[fs] roots` in patter.toml lists the allowed folders")
     }
 }
 
