@@ -86,6 +86,9 @@ pub struct FsConfig {
     /// The folders that the toolbox `fs` may access, relative to the root of the project; by default that root. An empty
     /// list means no access.
     pub roots: Option<Vec<PathBuf>>,
+    /// The files that define the project and that the toolbox `fs` may write all the same: paths relative to the root of
+    /// the project, with wildcards. By default there are none.
+    pub writable: Vec<String>,
 }
 
 /// The section `[store]`.

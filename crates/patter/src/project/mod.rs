@@ -6,6 +6,7 @@ mod models;
 mod environment;
 mod tools;
 mod servers;
+mod trust;
 
 pub use config::{CheckConfig, Config, FsConfig, HttpConfig, OrgConfig, PermissionConfig, StoreConfig};
 pub use environment::{Environment, VariableSource};
@@ -14,3 +15,4 @@ pub use models::{Dollars, ModelKey, ModelsConfig, PriceConfig, ProviderConfig, S
 pub use patter_core::declare::project::{AgentSelectionError, Declaration, File, Finding, Project};
 pub use servers::{ServerProblem, ServerReport};
 pub use tools::{ServerSelection, ToolProblem, Tools, ToolsError};
+pub use trust::{Definition, DefinitionKind, TrustError, TrustRecord, TrustStore, Untrusted, check_definitions};

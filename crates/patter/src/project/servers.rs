@@ -50,6 +50,8 @@ pub struct ServerReport {
 #[derive(Default)]
 pub(super) struct ServerSet {
     servers: Vec<(String, Result<McpServer, ServerProblem>)>,
+    /// The settings of the servers as written, with the file that has them.
+    configs: Vec<(String, ServerConfig, PathBuf)>,
     /// The problem with the file that lists servers.
     file_problem: Option<ServerProblem>,
     /// Servers of that file with an unsupported transport, each with a warning.
@@ -82,6 +84,7 @@ impl ServerSet {
             Ok(McpServer::new(settings, client.clone()))
         };
         set.servers = all.iter().map(|(name, server, file)| (name.clone(), build(name, server, file))).collect();
+        set.configs = all;
         set
     }
 
@@ -106,6 +109,11 @@ impl ServerSet {
         }
         let others = listed.into_iter().filter(|(name, _)| !config.mcp.contains_key(name));
         others.map(|(name, server)| (name, server, file.to_owned())).collect()
+    }
+
+    /// Iterates over the settings of the servers as written, with their names and the files that have them.
+    pub(super) fn configs(&self) -> impl Iterator<Item = (&str, &ServerConfig, &Path)> {
+        self.configs.iter().map(|(name, server, file)| (name.as_str(), server, file.as_path()))
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {

@@ -1,13 +1,19 @@
 //! The tools of a project, from all layers.
 
-use super::config::Config;
+use super::config::{Config, OrgConfig};
 use super::environment::Environment;
 use super::load::{CONFIG, gram_files};
 use super::servers::{ServerProblem, ServerReport, ServerSet};
+use super::trust::{
+    Definition, TrustStore, config_definitions, guarded_files, project_definitions, server_definitions, state_folder,
+};
 use crate::http::{AllowListError, HttpClient, NetworkPolicy};
 use crate::os_error::describe;
 use crate::tool::mcp::McpServer;
-use crate::tool::standard::{fs::Root, standard_library};
+use crate::tool::standard::{
+    fs::{Guard, Root},
+    standard_library,
+};
 use crate::tool::{Tool, ToolResources, Workspace, WorkspaceError, build_declared, merge};
 use patter_core::declare::project::{Finding, Project};
 use patter_core::library::{Layer, Library, MergeError};
@@ -28,6 +34,8 @@ pub struct Tools {
     /// The servers whose tools were added.
     started: Vec<String>,
     problems: Vec<ToolProblem>,
+    /// What needs the trust of the user.
+    definitions: Vec<Definition>,
 }
 
 /// The MCP servers to start and list the tools of.
@@ -110,7 +118,9 @@ impl Tools {
         environment: &Environment,
     ) -> Result<Self, ToolsError> {
         let root = root.unwrap_or(Path::new("."));
-        let resources = tool_resources(root, config, environment)?;
+        let shared = config.org.as_ref().map(|org| read_org(root, org)).transpose()?;
+        let guard = guard(root, config, environment, [Some(project), shared.as_ref()], &self.servers);
+        let resources = tool_resources(root, config, environment, guard)?;
         let layers = vec![(Layer::Internal, standard_library(&resources))];
         let mut tools = Self {
             layers,
@@ -118,22 +128,13 @@ impl Tools {
             servers: Arc::clone(&self.servers),
             started: self.started.clone(),
             problems: Vec::new(),
+            definitions: config_definitions(root, config, environment),
         };
-        if let Some(org) = &config.org {
-            let mut unreadable = Vec::new();
-            let files: Vec<_> =
-                org.tools.iter().flat_map(|path| gram_files(&root.join(path), &mut unreadable)).collect();
-            let failed = |(path, error)| ToolsError::Org { path, error };
-            if let Some(first) = unreadable.into_iter().next() {
-                return Err(failed(first));
-            }
-            let read = |path: PathBuf| match std::fs::read(&path) {
-                Ok(content) => Ok((path.display().to_string(), content)),
-                Err(error) => Err(failed((path, error))),
-            };
-            let project = Project::read(files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?);
-            let workspace = tools.build(&project, &resources);
-            let workspace = match &org.name {
+        let servers = tools.servers.configs().map(|(name, server, _)| (name, server));
+        tools.definitions.extend(server_definitions(servers, environment));
+        if let Some(shared) = &shared {
+            let workspace = tools.build(shared, &resources);
+            let workspace = match config.org.as_ref().and_then(|org| org.name.as_deref()) {
                 Some(name) => workspace.with_org(name)?,
                 None => workspace,
             };
@@ -142,6 +143,17 @@ impl Tools {
         let own = tools.build(project, &resources);
         tools.layers.push((Layer::Project, own));
         Ok(tools)
+    }
+
+    /// Returns what the project defines and the user has to trust before anything of it is started: commands, servers and
+    /// addresses. Creating the tools starts nothing.
+    pub fn definitions(&self) -> &[Definition] {
+        &self.definitions
+    }
+
+    /// Returns whether [`Tools::add_servers`] would start anything.
+    pub fn needs_servers(&self, wanted: &ServerSelection<'_>) -> bool {
+        self.servers().any(|server| self.is_wanted(server, wanted))
     }
 
     /// Returns the declared tools that could not be built.
@@ -227,6 +239,10 @@ impl Tools {
     /// Builds the declared tools, and notes the problems.
     fn build(&mut self, project: &Project, resources: &ToolResources) -> Workspace {
         let (workspace, findings) = build_declared(project, resources);
+        let defined = project_definitions(project, &resources.environment);
+        let new = defined.into_iter().filter(|definition| !self.definitions.contains(definition));
+        let new: Vec<_> = new.collect();
+        self.definitions.extend(new);
         self.problems.extend(findings.into_iter().map(|Finding { file, diagnostic }| ToolProblem {
             place: project.location(file, diagnostic.span),
             message: diagnostic.message.into_owned(),
@@ -235,10 +251,48 @@ impl Tools {
     }
 }
 
-fn tool_resources(root: &Path, config: &Config, environment: &Environment) -> Result<ToolResources, ToolsError> {
+/// Reads the files of an organisation.
+fn read_org(root: &Path, org: &OrgConfig) -> Result<Project, ToolsError> {
+    let failed = |(path, error)| ToolsError::Org { path, error };
+    let mut unreadable = Vec::new();
+    let files: Vec<_> = org.tools.iter().flat_map(|path| gram_files(&root.join(path), &mut unreadable)).collect();
+    if let Some(first) = unreadable.into_iter().next() {
+        return Err(failed(first));
+    }
+    let read = |path: PathBuf| match std::fs::read(&path) {
+        Ok(content) => Ok((path.display().to_string(), content)),
+        Err(error) => Err(failed((path, error))),
+    };
+    Ok(Project::read(files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?))
+}
+
+/// Returns the guard of the files that define a project.
+fn guard<'p>(
+    root: &Path,
+    config: &Config,
+    environment: &Environment,
+    projects: impl IntoIterator<Item = Option<&'p Project>>,
+    servers: &ServerSet,
+) -> Guard {
+    let mut guard = Guard::new(root).with_writable(config.fs.writable.iter().map(String::as_str));
+    for project in projects.into_iter().flatten() {
+        guard = guard.with_files(guarded_files(root, project, servers.configs(), environment));
+    }
+    let store = TrustStore::of_user().map(|store| store.folder().to_owned());
+    guard
+        .with_files(config.mcp_servers.iter().map(|file| root.join(file)))
+        .with_folders(store.into_iter().chain(state_folder()))
+}
+
+fn tool_resources(
+    root: &Path,
+    config: &Config,
+    environment: &Environment,
+    guard: Guard,
+) -> Result<ToolResources, ToolsError> {
     let policy = NetworkPolicy::from_allow_list(config.http.allow.iter().map(String::as_str))?;
     let client = HttpClient::new(policy, |name| environment.get(name));
-    let mut resources = ToolResources { client, ..ToolResources::new(root, environment.clone()) };
+    let mut resources = ToolResources { client, guard, ..ToolResources::new(root, environment.clone()) };
     if let Some(roots) = &config.fs.roots {
         let named = roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
         resources.fs_roots = named.collect();

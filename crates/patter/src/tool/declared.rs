@@ -2,7 +2,7 @@
 
 use super::command::command_tool;
 use super::http::http_tool;
-use super::standard::fs::Root;
+use super::standard::fs::{Guard, Root};
 use super::{Tool, Workspace};
 use crate::http::{HttpClient, NetworkPolicy};
 use crate::project::Environment;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The resources that tools are built with.
 #[derive(Clone)]
 pub struct ToolResources {
-    /// The root of the project: commands run in it, and `fs` protects its configuration.
+    /// The root of the project, in which commands run.
     pub root: PathBuf,
     /// The variables that `${NAME}` refers to.
     pub environment: Environment,
@@ -23,6 +23,8 @@ pub struct ToolResources {
     pub client: HttpClient,
     /// The folders that the toolbox `fs` has access to.
     pub fs_roots: Vec<Root>,
+    /// The files that the toolbox `fs` does not write.
+    pub guard: Guard,
 }
 
 impl ToolResources {
@@ -31,7 +33,8 @@ impl ToolResources {
         let root = root.into();
         let client = HttpClient::new(NetworkPolicy::default(), |name| environment.get(name));
         let fs_roots = vec![Root::new("project", &root)];
-        Self { root, environment, client, fs_roots }
+        let guard = Guard::new(&root);
+        Self { root, environment, client, fs_roots, guard }
     }
 }
 

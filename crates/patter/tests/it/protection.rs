@@ -153,3 +153,94 @@ async fn an_empty_list_of_roots_allows_no_folder() {
     let outcome = call(&fixture.executor("[fs]"), "fs/readFile", read).await;
     assert!(outcome.contains("\"content\":\"open\""), "{outcome}");
 }
+
+/// A project with agents, scripts and servers, in which a tool may try to write them.
+fn defined(fixture: &Fixture, config: &str) -> Executor {
+    let project = &fixture.project;
+    let toolbox = "[t:Toolbox |\n  [check:Command {description: 'Checks', run: ['sh', 'scripts/check.sh', '{a}']} | (a::Text)==>(::Text)],\n  \
+        [later:Command {description: 'Runs', run: ['./bin/later', 'missing.py']} | ()==>(::Text)]]";
+    real::create_dir_all(project.join("agents")).unwrap();
+    real::create_dir_all(project.join("scripts")).unwrap();
+    real::write(project.join("agents/a.gram"), toolbox).unwrap();
+    real::write(project.join("scripts/check.sh"), "true").unwrap();
+    real::write(project.join("server.js"), "1").unwrap();
+    real::write(
+        project.join("servers.json"),
+        "{\"mcpServers\": {\"s\": {\"command\": \"node\", \"args\": [\"server.js\"]}}}",
+    )
+    .unwrap();
+    let config = Config::parse(&format!("mcp-servers = 'servers.json'\n{config}")).unwrap();
+    let read = Project::read([("agents/a.gram", toolbox)]);
+    let tools = Tools::read(&read, Some(project), &config, &Environment::default()).unwrap();
+    let rules = vec![Rule::parse("allow *", "the test").unwrap()];
+    Executor::new(tools.library().unwrap().into(), Permissions::default().with_all(rules))
+}
+
+#[tokio::test]
+async fn tools_cannot_write_what_defines_the_project() {
+    let fixture = Fixture::new();
+    let executor = defined(&fixture, "");
+    let project = &fixture.project;
+    symlink("agents/a.gram", project.join("soft.txt")).unwrap();
+    symlink("agents", project.join("folder")).unwrap();
+    real::hard_link(project.join("agents/a.gram"), project.join("hard.txt")).unwrap();
+    real::hard_link(project.join("scripts/check.sh"), project.join("script.txt")).unwrap();
+    let paths = [
+        "agents/a.gram",
+        "agents/new.gram",
+        "agents/NEW.GRAM",
+        "x/../agents/./a.gram",
+        "folder/a.gram",
+        "folder/new.gram",
+        "soft.txt",
+        "hard.txt",
+        "script.txt",
+        "servers.json",
+        "SERVERS.json",
+        "server.js",
+        "scripts/check.sh",
+        "bin/later",
+        "missing.py",
+        ".patter/sessions.db",
+        ".patter/new",
+        "patter.loc\u{212a}",
+        ".g\u{200c}it/config",
+        &fixture.absolute("agents/a.gram"),
+    ];
+    for path in paths {
+        for mode in ["create", "overwrite", "append"] {
+            let arguments = json!({"path": path, "content": "[x:Agent]", "mode": mode});
+            let outcome = call(&executor, "fs/writeFile", arguments).await;
+            assert!(outcome.ends_with("configures the project, and tools cannot write it"), "{path} {mode}: {outcome}");
+        }
+    }
+    // A link to a file that does not exist yet would create that file.
+    symlink("agents/later.gram", project.join("log.txt")).unwrap();
+    for mode in ["create", "overwrite", "append"] {
+        let outcome = call(&executor, "fs/writeFile", json!({"path": "log.txt", "content": "x", "mode": mode})).await;
+        assert!(outcome.ends_with("`log.txt` is a link to a file that does not exist"), "{mode}: {outcome}");
+    }
+    assert!(!project.join("agents/later.gram").exists() && !project.join(".patter").exists());
+    assert_eq!(real::read_to_string(project.join("scripts/check.sh")).unwrap(), "true");
+    let outcome = call(&executor, "fs/readFile", json!({"path": "agents/a.gram"})).await;
+    assert!(outcome.contains("Toolbox"), "{outcome}");
+    let outcome = call(&executor, "fs/writeFile", json!({"path": "agents/notes.txt", "content": "x"})).await;
+    assert_eq!(outcome, "{\"path\":\"agents/notes.txt\",\"bytes\":1}");
+}
+
+#[tokio::test]
+async fn a_project_may_let_tools_write_definitions() {
+    let fixture = Fixture::new();
+    let executor =
+        defined(&fixture, "[fs]\nwritable = ['agents/*.gram', 'servers.json', 'patter.toml', '.env', '.git/*']");
+    for path in ["agents/a.gram", "agents/new.gram", "servers.json"] {
+        let arguments = json!({"path": path, "content": "//", "mode": "overwrite"});
+        let outcome = call(&executor, "fs/writeFile", arguments).await;
+        assert_eq!(outcome, format!("{{\"path\":\"{path}\",\"bytes\":2}}"));
+    }
+    for path in ["patter.toml", ".env", ".git/config", "other.gram", "scripts/check.sh"] {
+        let arguments = json!({"path": path, "content": "//", "mode": "overwrite"});
+        let outcome = call(&executor, "fs/writeFile", arguments).await;
+        assert!(outcome.contains("tools cannot"), "{path}: {outcome}");
+    }
+}

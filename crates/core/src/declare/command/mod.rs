@@ -101,6 +101,16 @@ impl CommandSpec {
         diagnostics.retain(Diagnostic::is_error);
         if diagnostics.is_empty() { Ok(spec) } else { Err(diagnostics) }
     }
+
+    /// Returns the names of the environment variables that the command receives, in order.
+    pub fn variables(&self) -> Vec<&str> {
+        let words = self.run.iter().chain(&self.stdin).flat_map(Template::variables);
+        let env = self.env.iter().flat_map(|(name, value)| match value {
+            EnvValue::Inherited => vec![name.as_str()],
+            EnvValue::Text(template) => template.variables().collect(),
+        });
+        words.chain(env).collect()
+    }
 }
 
 impl SuccessCodes {

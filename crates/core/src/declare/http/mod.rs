@@ -133,9 +133,33 @@ impl HttpSpec {
         self.options.idempotent.unwrap_or(self.method.is_idempotent())
     }
 
+    /// Returns the names of the environment variables that a request contains, in order.
+    pub fn variables(&self) -> Vec<&str> {
+        let named = self.query.iter().chain(&self.headers).map(|(_, template)| template);
+        let mut templates: Vec<_> = [&self.url.origin, &self.url.path].into_iter().chain(named).collect();
+        match &self.body {
+            Body::None => {}
+            Body::Text(template) => templates.push(template),
+            Body::Json(value) => value.templates(&mut templates),
+        }
+        templates.into_iter().flat_map(Template::variables).collect()
+    }
+
     /// Returns the message for the model about a status, if one is declared.
     pub fn error_message(&self, status: u16) -> Option<&Template> {
         self.errors.iter().find(|(pattern, _)| pattern.matches(status)).map(|(_, message)| message)
+    }
+}
+
+impl JsonTemplate {
+    /// Adds the templates in the value, in order.
+    fn templates<'t>(&'t self, found: &mut Vec<&'t Template>) {
+        match self {
+            JsonTemplate::Value(_) => {}
+            JsonTemplate::Text(template) => found.push(template),
+            JsonTemplate::Array(items) => items.iter().for_each(|item| item.templates(found)),
+            JsonTemplate::Object(fields) => fields.iter().for_each(|(_, field)| field.templates(found)),
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub const TOOLBOXES: [(&str, &str); 2] =
 /// ```
 pub fn standard_library(resources: &ToolResources) -> Workspace {
     let pure = tools().into_iter().map(|(toolbox, tool)| (toolbox.unwrap_or_default(), tool));
-    let files = fs::fs(&resources.root, resources.fs_roots.clone()).into_iter().map(|tool| ("fs", tool));
+    let files = fs::fs(resources.guard.clone(), resources.fs_roots.clone()).into_iter().map(|tool| ("fs", tool));
     let all = pure.chain(files).chain([("", fetch(&resources.client))]);
     let builder = all.fold(Workspace::builder(), |builder, (name, tool)| builder.toolbox(name, |it| it.tool(tool)));
     let (declared, _) = build_declared(&Project::read(TOOLBOXES), resources);

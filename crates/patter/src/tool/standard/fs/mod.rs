@@ -5,12 +5,14 @@
 //! while the call runs.
 
 mod root;
+mod guard;
 mod action;
 mod read;
 mod list;
 mod search;
 mod write;
 
+pub use guard::Guard;
 pub use root::Root;
 
 use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
@@ -18,15 +20,14 @@ use action::{Action, ActionContext, ToolText};
 use root::Roots;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Returns the tools for the files of a project. Relative paths are resolved in the first root; a path in another root
 /// is written `name:path`, and an absolute path may be in any root.
 ///
-/// The configuration of the project and the roots is protected: `.env` can be neither read nor written; `patter.toml`,
-/// `patter.lock` and `.git` cannot be written.
+/// What defines the project is protected by a [`Guard`]: `.env` can be neither read nor written; gram files, `patter.toml`,
+/// `patter.lock`, `.git` and whatever the guard adds cannot be written.
 ///
 /// ```
 /// use patter::tool::{ToolContext, standard::fs::{Root, fs}};
@@ -45,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 /// assert!(failure.message().contains("outside"));
 /// # }
 /// ```
-pub fn fs(project: impl Into<PathBuf>, roots: Vec<Root>) -> Vec<Tool> {
+pub fn fs(project: impl Into<Guard>, roots: Vec<Root>) -> Vec<Tool> {
     let roots = Arc::new(Roots::new(project.into(), roots));
     let tools = [
         tool(&roots, &read::DEFINITION, Effect::Reads, read::read),

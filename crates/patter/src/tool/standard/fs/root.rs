@@ -1,5 +1,6 @@
 //! The allowed folders, and paths in them.
 
+use super::guard::{Guard, SECRETS};
 use crate::os_error;
 use crate::tool::ToolFailure;
 use cap_std::ambient_authority;
@@ -38,15 +39,10 @@ impl fmt::Display for Root {
     }
 }
 
-/// The file of secrets in a root, which tools can neither read nor write.
-pub(super) const SECRETS: &str = ".env";
-/// The files that configure what tools may do, which tools cannot write.
-pub(super) const SETTINGS: [&str; 2] = ["patter.toml", "patter.lock"];
-
 /// The allowed folders. Relative paths are resolved in the first one.
 pub(super) struct Roots {
     roots: Vec<Root>,
-    project: PathBuf,
+    guard: Guard,
 }
 
 /// A path in an allowed folder. Each use checks that it does not lead outside.
@@ -60,8 +56,8 @@ pub(super) struct ScopedPath<'r> {
 }
 
 impl Roots {
-    pub(super) fn new(project: PathBuf, roots: Vec<Root>) -> Self {
-        Self { roots, project }
+    pub(super) fn new(guard: Guard, roots: Vec<Root>) -> Self {
+        Self { roots, guard }
     }
 
     /// Finds the folder that a path is in.
@@ -115,22 +111,17 @@ impl Roots {
     }
 
     /// Returns whether a file is a file of secrets, also through links.
-    pub(super) fn is_secret(&self, opened: &Metadata) -> bool {
-        self.is_one_of(&[SECRETS], opened)
-    }
-
-    /// Returns whether a file is a file of settings, also through links.
-    pub(super) fn is_setting(&self, found: &Metadata) -> bool {
-        self.is_one_of(&SETTINGS, found)
-    }
-
-    fn is_one_of(&self, names: &[&str], found: &Metadata) -> bool {
-        let folders = self.roots.iter().map(|root| &root.path).chain([&self.project]);
-        let files = folders.flat_map(|folder| names.iter().map(|name| folder.join(name)));
+    pub(super) fn is_secret(&self, found: &Metadata) -> bool {
+        let files = self.folders().map(|folder| folder.join(SECRETS));
         files.filter_map(|file| std::fs::metadata(file).ok()).any(|file| {
             use std::os::unix::fs::MetadataExt;
             (file.dev(), file.ino()) == (found.dev(), found.ino())
         })
+    }
+
+    /// Iterates over the allowed folders and the root of the project.
+    fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().map(|root| root.path.as_path()).chain([self.guard.project()])
     }
 
     fn outside_failure(&self, given: &str) -> ToolFailure {
@@ -172,20 +163,37 @@ impl ScopedPath<'_> {
         self.roots.is_secret(opened)
     }
 
-    /// Returns whether a file is a file of settings.
-    pub(super) fn is_setting(&self, found: &Metadata) -> bool {
-        self.roots.is_setting(found)
+    /// Refuses to write a path that defines the project, before anything is created.
+    pub(super) fn check_target(&self, target: &Path) -> Result<(), ToolFailure> {
+        self.roots.guard.check_path(self, target)
+    }
+
+    /// Refuses to write an existing file that defines the project, whatever its name is.
+    pub(super) fn check_file(&self, found: &Metadata) -> Result<(), ToolFailure> {
+        if self.is_secret(found) { Err(self.secret_failure()) } else { self.roots.guard.check_file(self, found) }
     }
 
     pub(super) fn setting_failure(&self) -> ToolFailure {
         ToolFailure::new(format!("`{}` configures the project, and tools cannot write it", self.given))
     }
 
-    /// Returns whether a path is in `.git`, also through links, and also if a part of it does not exist yet.
-    pub(super) fn is_in_git(&self) -> bool {
-        let existing = self.path.ancestors().find_map(|path| self.dir.canonicalize(path).ok());
-        let mut steps = self.path.components().chain(existing.iter().flat_map(|path| path.components()));
-        steps.any(|step| step.as_os_str().eq_ignore_ascii_case(".git"))
+    pub(super) fn definition_failure(&self) -> ToolFailure {
+        self.setting_failure().with_detail("the project can allow it: `writable` under `[fs]` in patter.toml")
+    }
+
+    /// Returns the absolute path of the root, without links.
+    pub(super) fn root_path(&self) -> PathBuf {
+        self.root.canonical()
+    }
+
+    /// Returns a full path as seen from the root.
+    pub(super) fn inside_root<'f>(&self, full: &'f Path) -> Option<&'f Path> {
+        full.strip_prefix(self.root.canonical()).ok()
+    }
+
+    /// Iterates over the allowed folders and the root of the project.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.roots.folders()
     }
 
     pub(super) fn not_a_file(&self, metadata: &Metadata) -> ToolFailure {

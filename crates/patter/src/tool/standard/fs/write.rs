@@ -1,7 +1,8 @@
 //! `writeFile`: creating, replacing and extending files.
 
 use super::action::{ActionContext, ToolText};
-use super::root::{SECRETS, SETTINGS, ScopedPath, open_nonblocking};
+use super::guard::is_secret_name;
+use super::root::{ScopedPath, open_nonblocking};
 use crate::tool::ToolFailure;
 use cap_std::fs::{Dir, OpenOptions};
 use serde::Deserialize;
@@ -61,28 +62,31 @@ pub(super) fn write(context: &ActionContext, arguments: &Arguments) -> Result<Js
     let Some(name) = target.file_name().filter(|_| !path.ends_with('/')) else {
         return Err(ToolFailure::new(format!("`{path}` is not a file path")));
     };
-    let is_setting = SETTINGS.iter().any(|setting| name.eq_ignore_ascii_case(setting));
-    if is_setting || place.is_in_git() {
-        return Err(place.setting_failure());
-    }
+    place.check_target(&target)?;
     let folder = open_parent(&place, &target).map_err(|error| failed(&error))?;
     let name = Path::new(name);
-    match folder.symlink_metadata(name) {
-        Ok(metadata) if place.is_secret(&metadata) => return Err(place.secret_failure()),
-        Ok(metadata) if place.is_setting(&metadata) => return Err(place.setting_failure()),
-        Err(_) if name.as_os_str().eq_ignore_ascii_case(SECRETS) => return Err(place.secret_failure()),
+    let found = folder.symlink_metadata(name);
+    if let Ok(metadata) = &found {
+        place.check_file(metadata)?;
+    }
+    match found {
+        Err(_) if is_secret_name(name.as_os_str()) => return Err(place.secret_failure()),
+        // The file that it would create may be a protected one.
+        Ok(metadata) if metadata.is_symlink() => {
+            return Err(ToolFailure::new(format!("`{path}` is a link to a file that does not exist")));
+        }
         Ok(_) if mode == Mode::Create => {
             return Err(ToolFailure::new(format!(
                 "`{path}` already exists; use the mode `overwrite` to replace it, or `append` to add to it"
             )));
         }
-        Ok(metadata) if !metadata.is_file() && !metadata.is_symlink() => return Err(place.not_a_file(&metadata)),
+        Ok(metadata) if !metadata.is_file() => return Err(place.not_a_file(&metadata)),
         Ok(_) | Err(_) => {}
     }
     let written = match mode {
         Mode::Create => create(&folder, name, content.as_bytes()),
         Mode::Overwrite => replace(&folder, name, content.as_bytes()),
-        Mode::Append => append(&folder, name, content.as_bytes()),
+        Mode::Append => return append(&place, &folder, name, content),
     };
     written.map_err(|error| failed(&error))?;
     Ok(json!({"path": path, "bytes": content.len()}))
@@ -132,10 +136,15 @@ fn replace(folder: &Dir, name: &Path, content: &[u8]) -> io::Result<()> {
     })
 }
 
-fn append(folder: &Dir, name: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = open_nonblocking(folder, name, OpenOptions::new().append(true).create(true))?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(ErrorKind::Unsupported, "not a regular file"));
+fn append(place: &ScopedPath<'_>, folder: &Dir, name: &Path, content: &str) -> Result<Json, ToolFailure> {
+    let failed = |error: io::Error| place.explain(&error);
+    let mut file = open_nonblocking(folder, name, OpenOptions::new().append(true).create(true)).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(place.not_a_file(&metadata));
     }
-    file.write_all(content)
+    // The name may have become that of another file since it was checked.
+    place.check_file(&metadata)?;
+    file.write_all(content.as_bytes()).map_err(failed)?;
+    Ok(json!({"path": place.given(), "bytes": content.len()}))
 }

@@ -1,0 +1,339 @@
+//! Finding what a project defines.
+
+use super::{Definition, DefinitionKind};
+use crate::project::config::Config;
+use crate::project::environment::{Environment, VariableSource};
+use crate::project::load::CONFIG;
+use crate::store::StoreLocation;
+use crate::tool::command::{INHERITED_VARIABLES, named_files};
+use crate::tool::mcp::ServerConfig;
+use indexmap::IndexMap;
+use patter_core::case::{self, Case, CaseFormat, Check};
+use patter_core::declare::project::Project;
+use patter_core::declare::template::{Part, Template};
+use patter_core::declare::{CommandSpec, DeclarationKind, HttpSpec, ToolSpec};
+use patter_core::gram::Pattern;
+use patter_core::name::FullName;
+use patter_core::provider::Provider;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The variables that decide which server or certificate a request relies on.
+const NETWORK_VARIABLES: [&str; 7] =
+    ["SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"];
+/// The inherited variables that only concern language and time.
+const LOCALE_VARIABLES: [&str; 3] = ["LANG", "LC_ALL", "TZ"];
+/// The endings of files that a program may run.
+const SCRIPTS: [&str; 14] =
+    ["bash", "cjs", "fish", "jar", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh"];
+
+/// Returns the commands and HTTP tools that gram files declare. Invalid declarations are left out, as nothing runs them.
+pub(in crate::project) fn project_definitions(project: &Project, environment: &Environment) -> Vec<Definition> {
+    let mut found = Vec::new();
+    // A toolbox may have hundreds of tools for one server.
+    let mut requests: IndexMap<String, BTreeSet<String>> = IndexMap::new();
+    for (name, tool) in declared(project) {
+        match tool {
+            DeclaredTool::Command(command) => found.push(command_definition(&name, &command, environment)),
+            DeclaredTool::Http(request) => {
+                let variables = requests.entry(show_address(&request.url.origin, environment)).or_default();
+                variables.extend(request.variables().into_iter().map(str::to_owned));
+            }
+        }
+    }
+    found.extend(requests.into_iter().map(|(address, variables)| {
+        let detail = with_variables(variables.iter().map(String::as_str));
+        Definition::new(DefinitionKind::Requests, address, detail, &variables)
+    }));
+    found.extend(check_definitions(&project_cases(project)));
+    found
+}
+
+/// Returns the commands that checks of cases run.
+///
+/// ```
+/// use patter::case::{CaseFormat, read};
+/// use patter::project::check_definitions;
+/// let text = "[:Cases | [a:Case {input: 'Hi'} | (:Command {run: ['sh', 'check.sh']})]]";
+/// let (cases, _) = read("cases.gram", CaseFormat::Gram, text.as_bytes());
+/// assert_eq!(check_definitions(&cases)[0].to_string(), "check `sh check.sh`");
+/// ```
+pub fn check_definitions(cases: &[Case]) -> Vec<Definition> {
+    let mut found: Vec<Definition> = Vec::new();
+    for check in cases.iter().flat_map(|case| &case.checks) {
+        let Check::Command { run, .. } = check else { continue };
+        let definition = Definition::new(DefinitionKind::Check, show_words(run.iter().map(String::as_str)), "", run);
+        if !found.contains(&definition) {
+            found.push(definition);
+        }
+    }
+    found
+}
+
+/// Returns the MCP servers.
+pub(in crate::project) fn server_definitions<'s>(
+    servers: impl IntoIterator<Item = (&'s str, &'s ServerConfig)>,
+    environment: &Environment,
+) -> Vec<Definition> {
+    let definition = |(name, server): (&str, &ServerConfig)| {
+        let values = server.env.values().chain(server.headers.values());
+        let texts: Vec<_> = server.command.iter().chain(&server.args).chain(&server.url).chain(values).collect();
+        let used: BTreeSet<_> = texts.iter().flat_map(|text| variables_in(text)).collect();
+        let shown = match (&server.command, &server.url) {
+            (Some(command), _) => {
+                let passed = server.env.keys().map(String::as_str).chain(used.iter().copied());
+                let words = std::iter::once(command).chain(&server.args).map(String::as_str);
+                let folder = server.cwd.as_ref().map(|folder| format!(" in {}", folder.display()));
+                let with = with_variables(passed.collect::<BTreeSet<_>>());
+                format!("{}{}{}", show_words(words), folder.unwrap_or_default(), spaced(&with))
+            }
+            (None, Some(url)) => {
+                let (shown, _) = url.split_once('?').unwrap_or((url, ""));
+                let shown = expand_file_variables(shown, environment);
+                format!("{}{}", without_user(&shown), spaced(&with_variables(used.iter().copied())))
+            }
+            (None, None) => String::new(),
+        };
+        // The headers of requests may contain keys, which change; everything else decides what runs and where.
+        let decisive = server.command.iter().chain(&server.args).chain(&server.url).chain(server.env.values());
+        let decisive: BTreeSet<_> = decisive.flat_map(|text| variables_in(text)).collect();
+        let content = json!({
+            "command": server.command,
+            "args": server.args,
+            "env": server.env,
+            "cwd": server.cwd,
+            "url": server.url,
+            "headers": server.headers,
+            "values": file_values(decisive, environment),
+        });
+        Definition::new(DefinitionKind::Server, name, shown, &content)
+    };
+    servers.into_iter().map(definition).collect()
+}
+
+/// Returns what `patter.toml` and `.env` define. What the user sets in the environment takes precedence, and needs no trust.
+pub(in crate::project) fn config_definitions(
+    root: &Path,
+    config: &Config,
+    environment: &Environment,
+) -> Vec<Definition> {
+    let is_users = |name: &str| environment.source(name) == Some(VariableSource::Process);
+    let in_file = |name: &str| environment.get(name).filter(|_| !is_users(name));
+    let mut found = Vec::new();
+    for provider in Provider::ALL {
+        let Some(endpoint) = provider.endpoint() else { continue };
+        let variable = endpoint.base_url_variable;
+        let own = config.models.get(provider).base_url.filter(|_| !is_users(variable));
+        let address = in_file(variable).map(|url| (url, ".env")).or_else(|| own.map(|url| (url, CONFIG)));
+        if let Some((url, file)) = address.filter(|(url, _)| url != endpoint.base_url) {
+            let keys = with_variables(endpoint.key_variables.iter().copied());
+            let (shown, _) = url.split_once('?').unwrap_or((&url, ""));
+            let detail = format!("{}{} ({file})", without_user(shown), spaced(&keys));
+            found.push(Definition::new(DefinitionKind::Model, provider.name(), detail, &url));
+        }
+    }
+    let network = config.http.allow.iter();
+    found.extend(network.map(|address| Definition::new(DefinitionKind::Network, address, "", address)));
+    let store = in_file("PATTER_STORE").or_else(|| config.store.url.clone().filter(|_| !is_users("PATTER_STORE")));
+    found.extend(store.and_then(|url| store_definition(root, &url)));
+    for folder in config.fs.roots.iter().flatten() {
+        let path = root.join(folder);
+        let full = path.canonicalize().unwrap_or(path);
+        if !root.canonicalize().is_ok_and(|root| full.starts_with(root)) {
+            let name = folder.display().to_string();
+            let detail = if folder.is_absolute() { String::new() } else { full.display().to_string() };
+            found.push(Definition::new(DefinitionKind::Folder, name, detail, &full));
+        }
+    }
+    let writable = config.fs.writable.iter();
+    found.extend(writable.map(|glob| Definition::new(DefinitionKind::Writable, glob, "", glob)));
+    let inherited = INHERITED_VARIABLES.iter().filter(|name| !LOCALE_VARIABLES.contains(name));
+    for name in NETWORK_VARIABLES.iter().chain(inherited) {
+        if let Some(value) = in_file(name) {
+            found.push(Definition::new(DefinitionKind::Variable, *name, without_user(&value), &value));
+        }
+    }
+    found
+}
+
+/// Returns the files that commands and servers run, so that tools do not write them, whether they exist or not.
+pub(in crate::project) fn guarded_files<'s>(
+    root: &Path,
+    project: &Project,
+    servers: impl IntoIterator<Item = (&'s str, &'s ServerConfig, &'s Path)>,
+    environment: &Environment,
+) -> Vec<PathBuf> {
+    let path = environment.get("PATH").unwrap_or_default();
+    let mut found = Vec::new();
+    let mut add = |words: &[String], folders: &[&Path]| found.extend(run_files(words, folders, &path));
+    for (_, tool) in declared(project) {
+        let DeclaredTool::Command(command) = tool else { continue };
+        let words: Vec<_> = command.run.iter().filter_map(literal).collect();
+        let folder = command.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
+        add(&words, &[&folder, root]);
+    }
+    for (_, server, file) in servers {
+        let words: Vec<_> = server.command.iter().chain(&server.args).cloned().collect();
+        let folder = server.cwd.as_ref().map(|folder| file.parent().unwrap_or(root).join(folder));
+        // Without a folder, a server runs in the current one.
+        add(&words, &[folder.as_deref().unwrap_or(Path::new(".")), root]);
+    }
+    for case in project_cases(project) {
+        for check in &case.checks {
+            if let Check::Command { run, .. } = check {
+                add(run, &[root]);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the cases in the gram files of a project.
+fn project_cases(project: &Project) -> Vec<Case> {
+    let is_case = |kind| matches!(kind, DeclarationKind::Cases | DeclarationKind::Case);
+    let declared = project.declarations().iter().filter(|declaration| is_case(declaration.kind));
+    let files: BTreeSet<_> = declared.map(|declaration| declaration.file).collect();
+    let files = files.into_iter().filter_map(|file| project.files().get(file));
+    files.flat_map(|file| case::read(&file.path, CaseFormat::Gram, &file.tree.to_bytes()).0).collect()
+}
+
+/// Returns the files that the words of a command name: those that exist, scripts that do not exist yet, and the program.
+fn run_files(words: &[String], folders: &[&Path], path: &str) -> Vec<PathBuf> {
+    let mut found = named_files(words, folders);
+    let is_script = |word: &&String| {
+        let ending = Path::new(word.as_str()).extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
+    };
+    let program = words.first();
+    let scripts = words.iter().filter(is_script).chain(program.filter(|program| program.contains('/')));
+    found.extend(scripts.flat_map(|word| folders.iter().map(move |folder| folder.join(word))));
+    if let Some(program) = program.filter(|program| !program.contains('/')) {
+        let mut places = std::env::split_paths(path).map(|folder| folder.join(program));
+        found.extend(places.find(|place| place.is_file()));
+    }
+    found
+}
+
+enum DeclaredTool {
+    Command(Box<CommandSpec>),
+    Http(Box<HttpSpec>),
+}
+
+/// Returns the valid implementations that a project declares, with their full names.
+fn declared(project: &Project) -> Vec<(String, DeclaredTool)> {
+    let mut found = Vec::new();
+    for declaration in project.declarations() {
+        let Some(pattern) = project.pattern(declaration) else { continue };
+        match declaration.kind {
+            DeclarationKind::Toolbox => {
+                found.extend(pattern.elements().filter_map(|tool| declared_tool(project, &declaration.name, tool)));
+            }
+            DeclarationKind::Implementation => found.extend(declared_tool(project, "", pattern)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn declared_tool(project: &Project, namespace: &str, pattern: Pattern<'_>) -> Option<(String, DeclaredTool)> {
+    let spec = ToolSpec::cast(pattern)?;
+    let signature = spec.signature(project.records()).ok()?;
+    let name = FullName::join(namespace, &spec.name()?).ok()?.to_string();
+    let tool = if pattern.has_label("Command") {
+        DeclaredTool::Command(Box::new(CommandSpec::read(pattern, &signature).ok()?))
+    } else {
+        DeclaredTool::Http(Box::new(HttpSpec::read(pattern, &signature).ok()?))
+    };
+    Some((name, tool))
+}
+
+fn command_definition(name: &str, command: &CommandSpec, environment: &Environment) -> Definition {
+    let words: Vec<_> = command.run.iter().map(Template::to_string).collect();
+    let used: BTreeSet<_> = command.variables().into_iter().collect();
+    let folder = command.cwd.as_ref().map(|folder| format!(" in {folder}")).unwrap_or_default();
+    let shown = show_words(words.iter().map(String::as_str));
+    let detail = format!("{shown}{folder}{}", spaced(&with_variables(used.iter().copied())));
+    let env: BTreeMap<_, _> = command.env.iter().map(|(name, value)| (name, format!("{value:?}"))).collect();
+    let content = json!({
+        "run": words,
+        "stdin": command.stdin.as_ref().map(Template::to_string),
+        "env": env,
+        "cwd": command.cwd,
+        "values": file_values(used, environment),
+    });
+    Definition::new(DefinitionKind::Command, name, detail, &content)
+}
+
+/// Returns a store outside of the project.
+fn store_definition(root: &Path, url: &str) -> Option<Definition> {
+    let location = StoreLocation::parse(url).ok().filter(|_| url != "none")?;
+    if let StoreLocation::Sqlite(path) = &location {
+        let root = root.canonicalize().ok()?;
+        let full = std::path::absolute(path).ok()?;
+        let above = full.ancestors().find_map(|above| above.canonicalize().ok())?;
+        let leaves = path.components().any(|step| step == std::path::Component::ParentDir);
+        if above.starts_with(root) && !leaves {
+            return None;
+        }
+    }
+    Some(Definition::new(DefinitionKind::Store, location.to_string(), "", &url))
+}
+
+/// Returns the values that variables have in `.env`: whoever changes that file changes what a definition does.
+fn file_values<'v>(names: impl IntoIterator<Item = &'v str>, environment: &Environment) -> BTreeMap<&'v str, String> {
+    let in_file = |name: &&str| environment.source(name) == Some(VariableSource::File);
+    names.into_iter().filter(in_file).filter_map(|name| Some((name, environment.get(name)?))).collect()
+}
+
+/// Returns the address of a server, with variables that the project sets itself filled in.
+fn show_address(origin: &Template, environment: &Environment) -> String {
+    without_user(&expand_file_variables(&origin.to_string(), environment))
+}
+
+fn expand_file_variables(text: &str, environment: &Environment) -> String {
+    let names: BTreeSet<_> = variables_in(text).collect();
+    let values = file_values(names, environment);
+    values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+}
+
+/// Iterates over the names in `${NAME}` and `${NAME:-default}`.
+fn variables_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split("${").skip(1).filter_map(|rest| {
+        let (name, _) = rest.split_once('}')?;
+        Some(name.split_once(":-").map_or(name, |(name, _)| name))
+    })
+}
+
+/// Returns an address without the user name and password in it.
+fn without_user(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
+/// Returns the words of a command, quoted where that is needed to tell them apart.
+fn show_words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let is_plain = |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "'\"\\".contains(c));
+    let quoted =
+        |word: &str| if is_plain(word) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Lists the variables that are passed on.
+fn with_variables<'v>(names: impl IntoIterator<Item = &'v str>) -> String {
+    let names: Vec<_> = names.into_iter().collect();
+    if names.is_empty() { String::new() } else { format!("with {}", names.join(", ")) }
+}
+
+fn spaced(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" {text}") }
+}
+
+fn literal(template: &Template) -> Option<String> {
+    match template.parts() {
+        [Part::Text(text)] => Some(text.clone()),
+        _ => None,
+    }
+}
