@@ -7,29 +7,29 @@ use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::name::FullName;
 use crate::permission::{KnownTool, Rule, ToolPattern, UnusedReason, UnusedRule};
 use crate::rule;
+use crate::types::signature::{Field, Presence, Shape, Type};
 use patter_gram::{Diagnostic, Pattern, PatternKind};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// Everything that permission rules may be about: the tools of a library, whether an agent uses them or not, and what a
 /// project declares.
 #[derive(Debug, Clone, Default)]
-pub struct KnownTools {
-    tools: Vec<KnownTool>,
+pub struct KnownTools<'t> {
+    tools: Vec<KnownTool<'t>>,
     toolkits: Toolkits,
     /// The MCP servers whose tools are not known.
     missing_servers: Vec<String>,
 }
 
-impl KnownTools {
+impl<'t> KnownTools<'t> {
     /// Collects the tools of a library and of a project.
-    pub fn new<T: HasDefinition>(project: &Project, library: &Library<T>) -> Self {
-        let parameters = |entry: &T| {
-            let parameters = entry.definition().signature.parameters.iter();
-            parameters.map(|parameter| parameter.name.clone()).collect()
-        };
-        let in_library = library
-            .entries()
-            .map(|entry| KnownTool { name: entry.name.clone(), parameters: Some(parameters(&entry.value)) });
+    pub fn new<T: HasDefinition>(project: &'t Project, library: &'t Library<T>) -> Self {
+        let in_library = library.entries().map(|entry| {
+            let definition = entry.value.definition();
+            let parameters = Some(definition.signature.parameters.as_slice().into());
+            KnownTool { name: entry.name.clone(), parameters, records: &definition.records }
+        });
         let mut known = Self {
             tools: in_library.collect(),
             toolkits: Toolkits::new(project, library),
@@ -62,15 +62,15 @@ impl KnownTools {
     }
 
     /// Adds what a pattern declares, and what is inside it.
-    fn add_declared(&mut self, project: &Project, pattern: Pattern<'_>, namespace: &str) {
+    fn add_declared(&mut self, project: &'t Project, pattern: Pattern<'_>, namespace: &str) {
         let name = pattern.name().unwrap_or_default();
         let kind = DeclarationKind::from_pattern(pattern);
         let parameters = match kind {
             _ if pattern.kind() == PatternKind::Reference => None,
-            Some(DeclarationKind::Agent) => Some(vec!["input".to_owned()]),
+            Some(DeclarationKind::Agent) => Some(vec![agent_input()]),
             Some(DeclarationKind::Tool | DeclarationKind::Implementation) => {
                 let signature = ToolSpec::cast(pattern).and_then(|spec| spec.signature(project.records()).ok());
-                signature.map(|it| it.parameters.into_iter().map(|parameter| parameter.name).collect())
+                signature.map(|signature| signature.parameters)
             }
             Some(DeclarationKind::Toolkit) => {
                 pattern.elements().for_each(|tool| self.add_declared(project, tool, ""));
@@ -83,12 +83,17 @@ impl KnownTools {
             _ => return,
         };
         if let Ok(name) = FullName::join(namespace, &name) {
-            self.tools.push(KnownTool { name, parameters });
+            self.tools.push(KnownTool { name, parameters: parameters.map(Cow::from), records: project.records() });
         }
         if kind == Some(DeclarationKind::Agent) {
             pattern.elements().for_each(|element| self.add_declared(project, element, ""));
         }
     }
+}
+
+/// Returns the parameter of agents that are called as tools.
+fn agent_input() -> Field {
+    Field { name: "input".to_owned(), ty: Type::new(Shape::Text), presence: Presence::Required }
 }
 
 /// The toolkits of a project, which permission rules may name.
@@ -175,7 +180,7 @@ fn delegate<'p>(element: &Element, project: &'p Project, scope: &Scope<'p>) -> O
 }
 
 /// Iterates over diagnostics for the rules of an agent that are about nothing.
-fn unused_rules(agent: &Agent, known: &KnownTools) -> impl Iterator<Item = Diagnostic> {
+fn unused_rules(agent: &Agent, known: &KnownTools<'_>) -> impl Iterator<Item = Diagnostic> {
     let found = agent.rules_with_spans("").0.into_iter().filter_map(|(rule, span)| {
         let unused = known.unused(&rule)?;
         Some(rule::UNUSED_PERMISSION.at(span, unused.to_string()).with_hint(unused.hint()))

@@ -2,7 +2,7 @@
 
 use super::Decision;
 use crate::text::Glob;
-use crate::types::signature::{compare_numbers, json_eq, value_to_json};
+use crate::types::signature::{Shape, Type, compare_numbers, json_eq, value_to_json};
 use patter_gram::Value;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::fmt;
 /// A condition on an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The argument: a name, or a path of names separated by dots.
+    /// The argument: a name, or a path of names separated by dots. A path leads through lists to each of their elements.
     pub argument: String,
     /// The comparison.
     pub operator: Operator,
@@ -103,21 +103,28 @@ impl Condition {
         is_valid.then(|| (Self { argument: argument.to_owned(), operator, value }, after))
     }
 
-    /// Returns whether the arguments meet the condition. If an argument can be interpreted in two ways, or is a list, the
-    /// stricter outcome counts: an `allow` rule needs all of them to meet the condition, the others only one.
+    /// Returns whether the arguments meet the condition. A list stands for each of its elements, wherever it is on the
+    /// path. If there are several values, or a value can be interpreted in several ways, the stricter outcome counts: an
+    /// `allow` rule needs all of them to meet the condition, the others only one.
     pub(super) fn is_met(&self, arguments: &Map<String, Json>, decision: Decision) -> bool {
-        let found = self.argument.split('.').try_fold(None, |inside: Option<&Json>, key| match inside {
-            None => arguments.get(key).map(Some),
-            Some(object) => object.get(key).map(Some),
-        });
-        let found = found.flatten().filter(|found| !found.is_null());
-        let Some(found) = found else { return matches!(self.operator, Operator::NotEquals | Operator::NotMatches) };
-        match (found, decision) {
-            (Json::Array(items), Decision::Allow) => items.iter().all(|item| self.is_met_by(item, decision)),
-            (Json::Array(items), _) => {
-                items.iter().any(|item| self.is_met_by(item, decision)) || self.is_met_by(found, decision)
-            }
-            _ => self.is_met_by(found, decision),
+        let mut found = Vec::new();
+        find_in_object(arguments, &self.argument, &mut found);
+        let mut values = found.into_iter();
+        match decision {
+            Decision::Allow => values.all(|value| self.is_met_by_value(value, decision)),
+            Decision::Ask | Decision::Deny => values.any(|value| self.is_met_by_value(value, decision)),
+        }
+    }
+
+    fn is_met_by_value(&self, found: Option<&Json>, decision: Decision) -> bool {
+        match found {
+            None => matches!(self.operator, Operator::NotEquals | Operator::NotMatches),
+            // The elements are values of their own. A pattern may also span several of them, as in `*rm*-rf*`.
+            Some(list @ Json::Array(_)) => match decision {
+                Decision::Allow => true,
+                Decision::Ask | Decision::Deny => self.operator == Operator::Matches && self.is_met_by(list, decision),
+            },
+            Some(found) => self.is_met_by(found, decision),
         }
     }
 
@@ -131,6 +138,25 @@ impl Condition {
             Operator::AtMost => self.compare(found).is_some_and(Ordering::is_le),
             Operator::Greater => self.compare(found).is_some_and(Ordering::is_gt),
             Operator::AtLeast => self.compare(found).is_some_and(Ordering::is_ge),
+        }
+    }
+
+    /// Returns whether a value of a type can meet the condition.
+    pub(super) fn can_be_met(&self, ty: &Type) -> bool {
+        if matches!(self.operator, Operator::NotEquals | Operator::NotMatches) {
+            return true;
+        }
+        if let Some(allowed) = &ty.facets.allowed {
+            return allowed.iter().any(|value| self.is_met_by(value, Decision::Deny));
+        }
+        match (&ty.shape, self.operator) {
+            (Shape::Any | Shape::Schema(_), _) | (Shape::Text, Operator::Matches) => true,
+            (Shape::Text, Operator::Equals) => self.value.is_string(),
+            (Shape::Integer | Shape::Number, Operator::Matches) => true,
+            (Shape::Integer | Shape::Number, _) => self.value.is_number(),
+            (Shape::Boolean, _) => [true, false].iter().any(|value| self.is_met_by(&(*value).into(), Decision::Deny)),
+            (Shape::Array(_) | Shape::Object(_) | Shape::Record(_), Operator::Matches) => true,
+            (Shape::Text | Shape::Array(_) | Shape::Object(_) | Shape::Record(_), _) => false,
         }
     }
 
@@ -150,6 +176,44 @@ impl Condition {
         let as_path = glob.matches(&normalize_path(&text));
         if any { as_written || as_path } else { as_written && as_path }
     }
+}
+
+/// Finds the values at a path of names separated by dots. A name may contain dots itself. `None` is a missing value.
+fn find_in_object<'a>(object: &'a Map<String, Json>, path: &str, found: &mut Vec<Option<&'a Json>>) {
+    let mut is_missing = true;
+    for (name, rest) in splits(path) {
+        if let Some(value) = object.get(name) {
+            is_missing = false;
+            find_in_value(value, rest, found);
+        }
+    }
+    if is_missing {
+        found.push(None);
+    }
+}
+
+fn find_in_value<'a>(value: &'a Json, path: Option<&str>, found: &mut Vec<Option<&'a Json>>) {
+    match (value, path) {
+        (Json::Null, _) => found.push(None),
+        (Json::Array(items), _) => {
+            if items.is_empty() {
+                found.push(None);
+            }
+            items.iter().for_each(|item| find_in_value(item, path, found));
+            if path.is_none() {
+                found.push(Some(value));
+            }
+        }
+        (Json::Object(object), Some(path)) => find_in_object(object, path, found),
+        (_, Some(_)) => found.push(None),
+        (_, None) => found.push(Some(value)),
+    }
+}
+
+/// Iterates over the ways to split a path into a name and the rest, starting with the shortest name.
+pub(super) fn splits(path: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let inner = path.match_indices('.').filter_map(|(at, _)| Some((path.get(..at)?, Some(path.get(at + 1..)?))));
+    inner.chain([(path, None)])
 }
 
 /// Returns the text after a word. The word must end there: `isolated` does not start with the word `is`.

@@ -114,6 +114,13 @@ impl Permissions {
         ExplainedDecision { decision: Decision::Deny, reason: DecisionReason::NoMatch }
     }
 
+    /// Returns the strictest `ask` or `deny` rule that applies to a call.
+    pub fn restriction(&self, tool: &FullName, arguments: &Map<String, Json>) -> Option<&Rule> {
+        let restricting = self.rules_for(tool).filter(|rule| rule.decision > Decision::Allow);
+        let matching = restricting.filter(|rule| rule.matches_arguments(arguments));
+        matching.reduce(|first, other| if other.decision > first.decision { other } else { first })
+    }
+
     /// Iterates over the rules about a tool, regardless of their conditions.
     pub fn rules_for(&self, tool: &FullName) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| rule.matches_tool(tool))
