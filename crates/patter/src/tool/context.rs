@@ -1,5 +1,8 @@
 //! The context of a call.
 
+use patter_core::name::FullName;
+use patter_core::permission::{Decision, Permissions};
+use serde_json::{Map, Value as Json};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,6 +27,25 @@ pub struct ToolContext {
     cancellation: CancellationToken,
     state: SharedState,
     progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    rules: Option<Arc<CallRules>>,
+}
+
+/// The permission rules as they apply to a call that was permitted.
+pub(super) struct CallRules {
+    pub(super) permissions: Arc<Permissions>,
+    pub(super) tool: FullName,
+    /// The arguments of the call, in all forms that rules were applied to.
+    pub(super) forms: Vec<Map<String, Json>>,
+}
+
+/// How a call accesses something that rules may be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The arguments name it: a file that is read.
+    Named,
+    /// It is part of what the arguments name: a file in a folder that is searched. An `allow` rule for the folder includes
+    /// it.
+    Within,
 }
 
 /// A function that looks up an environment variable.
@@ -52,6 +74,7 @@ impl ToolContext {
             cancellation: CancellationToken::new(),
             state: SharedState::default(),
             progress: None,
+            rules: None,
         }
     }
 
@@ -74,6 +97,44 @@ impl ToolContext {
     pub fn with_progress(mut self, listener: Arc<dyn Fn(Progress) + Send + Sync>) -> Self {
         self.progress = Some(listener);
         self
+    }
+
+    /// Sets the rules that apply to what the call accesses.
+    #[must_use]
+    pub(super) fn with_rules(mut self, rules: Option<CallRules>) -> Self {
+        self.rules = rules.map(Arc::new);
+        self
+    }
+
+    /// Returns whether [`ToolContext::permits`] may return `false`.
+    pub fn has_rules(&self) -> bool {
+        self.rules.is_some()
+    }
+
+    /// Returns whether the permission rules let this call access something that its arguments do not name as such, for
+    /// example a file that a search finds or that a link leads to. The arguments are those of a call that names it.
+    ///
+    /// An approval covers only what the rules ask for about the call itself.
+    ///
+    /// ```
+    /// use patter::tool::{Access, ToolContext};
+    /// let arguments = serde_json::json!({"path": "docs/secret.txt"});
+    /// // Without an executor there are no rules.
+    /// assert!(ToolContext::new("1").permits(arguments.as_object().unwrap(), Access::Within));
+    /// ```
+    pub fn permits(&self, arguments: &Map<String, Json>, access: Access) -> bool {
+        let Some(rules) = &self.rules else { return true };
+        let CallRules { permissions, tool, forms } = &**rules;
+        let is_covered = match permissions.restriction(tool, arguments) {
+            None => true,
+            Some(rule) if rule.decision == Decision::Deny => false,
+            Some(_) => {
+                let asking = permissions.rules_for(tool).filter(|rule| rule.decision == Decision::Ask);
+                let mut asking = asking.filter(|rule| rule.matches_arguments(arguments));
+                asking.all(|rule| forms.iter().any(|form| rule.matches_arguments(form)))
+            }
+        };
+        is_covered && (access == Access::Within || permissions.decide(tool, arguments).decision < Decision::Deny)
     }
 
     /// Returns the id of the call. It is the same if the call is repeated, so that work can be done only once.

@@ -1,5 +1,6 @@
 //! The executor, which runs tools.
 
+use super::context::CallRules;
 use super::event::{CallOutcome, ToolEvent, ToolEventKind};
 use super::{CallError, Denial, Progress, SharedState, Tool, ToolContext, ToolFailure};
 use futures_util::FutureExt;
@@ -159,14 +160,25 @@ impl Executor {
         }))
     }
 
-    /// Decides on the given arguments and on their canonical form; the stricter decision counts.
+    /// Decides on the given arguments and on their other forms; the strictest decision counts.
     fn decide(&self, name: &FullName, tool: &Tool, arguments: &Map<String, Json>) -> ExplainedDecision<'_> {
         let given = self.permissions.decide(name, arguments);
-        let canonical = tool.implementation.canonical_arguments(arguments);
-        match canonical.map(|canonical| self.permissions.decide(name, &canonical)) {
-            Some(canonical) if canonical.decision > given.decision => canonical,
-            _ => given,
+        let forms = tool.implementation.canonical_arguments(arguments);
+        forms
+            .iter()
+            .map(|form| self.permissions.decide(name, form))
+            .fold(given, |strictest, other| if other.decision > strictest.decision { other } else { strictest })
+    }
+
+    /// Returns the rules for what a call accesses, if they can differ from those for its arguments.
+    fn call_rules(&self, name: &FullName, tool: &Tool, arguments: &Json) -> Option<CallRules> {
+        if self.permissions.rules_for(name).all(|rule| rule.conditions.is_empty()) {
+            return None;
         }
+        let arguments = arguments.as_object()?;
+        let mut forms = tool.implementation.canonical_arguments(arguments);
+        forms.push(arguments.clone());
+        Some(CallRules { permissions: Arc::clone(&self.permissions), tool: name.clone(), forms })
     }
 
     fn check_permission(
@@ -196,6 +208,7 @@ impl Executor {
     ) -> Result<Json, CallError> {
         let context = ToolContext::new(Arc::clone(id))
             .with_state(self.state.clone())
+            .with_rules(self.call_rules(name, tool, &arguments))
             .with_cancellation(cancellation.child_token());
         let context = match &self.listener {
             Some(listener) => context.with_progress(progress_listener(listener, id, name)),

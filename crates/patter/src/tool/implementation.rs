@@ -24,11 +24,13 @@ pub trait Implementation: Send + Sync + 'static {
     /// Performs a call. The arguments are an object.
     fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>>;
 
-    /// Returns the arguments in canonical form, if they can be written in several ways: a file has many paths. Rules are
-    /// applied to both forms, and the stricter decision counts. The arguments are not validated yet.
-    fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
+    /// Returns other forms of the arguments, if they can be written in several ways: a file has many paths. Rules are
+    /// applied to all forms, and the strictest decision counts. The arguments are not validated yet.
+    ///
+    /// What a call accesses beyond its arguments is checked with [`ToolContext::permits`].
+    fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Vec<Map<String, Json>> {
         let _ = arguments;
-        None
+        Vec::new()
     }
 
     /// Returns the files whose content decides what a call does, such as a script, in a fixed order.

@@ -21,7 +21,7 @@ mod html;
 pub(crate) mod process;
 pub(crate) mod redact;
 
-pub use context::{Progress, SharedState, ToolContext, VariableLookup};
+pub use context::{Access, Progress, SharedState, ToolContext, VariableLookup};
 pub use declared::{ToolResources, build_declared};
 pub use error::{CallError, Denial};
 pub use event::{CallOutcome, ToolEvent, ToolEventKind};

@@ -2,7 +2,7 @@
 
 use patter::permission::{Decision, Permissions, Rule};
 use patter::project::{Config, Environment, Project, Tools};
-use patter::tool::{CallRequest, Executor};
+use patter::tool::{Approval, CallRequest, Executor};
 use serde_json::{Value as Json, json};
 use std::fs as real;
 use std::os::unix::fs::symlink;
@@ -90,6 +90,121 @@ async fn rules_apply_to_a_file_in_two_roots() {
     for path in ["..:other/x", "..:/project/../other/x", &other] {
         let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
         assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+    }
+}
+
+/// Rules over paths apply to what a call reads, not only to its argument `path`.
+#[tokio::test]
+async fn rules_apply_to_the_files_that_a_call_reads() {
+    let fixture = Fixture::new();
+    real::write(fixture.project.join("secret.txt"), "hidden").unwrap();
+    real::write(fixture.project.join("shown.txt"), "hidden? no").unwrap();
+    symlink("secret.txt", fixture.project.join("link.txt")).unwrap();
+    symlink("secret", fixture.project.join("folder")).unwrap();
+    let rule = |rule: &str| format!("permissions = {{allow = ['fs/*'], deny = [\"{rule}\"]}}");
+    let executor = fixture.executor(&rule("fs/* when path matches 'secret*'"));
+    for path in [".", "", "project:", &fixture.absolute("")] {
+        let outcome = call(&executor, "fs/searchFiles", json!({"path": path, "regex": "hidden"})).await;
+        assert_eq!(outcome, r#"{"matches":[{"path":"shown.txt","line":1,"text":"hidden? no"}],"hasMore":false}"#);
+        let outcome = call(&executor, "fs/listFolder", json!({ "path": path })).await;
+        assert!(outcome.contains("shown.txt") && !outcome.contains("secret"), "{outcome}");
+    }
+    // Names are found by what they are, not by what links call them.
+    for path in ["link.txt", "folder/a.txt", "./link.txt", &fixture.absolute("folder/a.txt")] {
+        let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
+        assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+        let arguments = json!({"path": path, "content": "x", "mode": "overwrite"});
+        let outcome = call(&executor, "fs/writeFile", arguments).await;
+        assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+    }
+    for tool in ["fs/searchFiles", "fs/listFolder"] {
+        let outcome = call(&executor, tool, json!({"path": "folder"})).await;
+        assert!(outcome.contains("is not permitted"), "{tool}: {outcome}");
+    }
+    // The name of a link counts too, however it is written.
+    let executor = fixture.executor(&rule("fs/* when path is 'link.txt'"));
+    for path in ["link.txt", "project:link.txt", &fixture.absolute("link.txt")] {
+        let outcome = call(&executor, "fs/readFile", json!({ "path": path })).await;
+        assert!(outcome.contains("is not permitted"), "{path}: {outcome}");
+    }
+    // A folder that must not be listed is not searched either.
+    let executor = fixture.executor(&rule("fs/* when path is 'secret'"));
+    let outcome = call(&executor, "fs/searchFiles", json!({"regex": "hidden$"})).await;
+    assert!(outcome.contains("secret.txt") && !outcome.contains("a.txt"), "{outcome}");
+    // A link does not lead out of what is allowed.
+    let executor = fixture.executor("permissions = {allow = [\"fs/readFile when path matches '*.txt'\"]}");
+    symlink("patter.toml", fixture.project.join("settings.txt")).unwrap();
+    let outcome = call(&executor, "fs/readFile", json!({"path": "settings.txt"})).await;
+    assert!(outcome.contains("no rule allows it"), "{outcome}");
+    // A folder is allowed with what it contains.
+    let executor = fixture.executor("permissions = {allow = [\"fs/searchFiles when path is 'secret'\"]}");
+    let outcome = call(&executor, "fs/searchFiles", json!({"path": "secret", "regex": "hidden"})).await;
+    assert!(outcome.contains("secret/a.txt"), "{outcome}");
+}
+
+/// An approval covers what was asked about, and nothing else.
+#[tokio::test]
+async fn an_approved_search_excludes_what_needs_another_approval() {
+    let fixture = Fixture::new();
+    let search = async |config: &str| {
+        let executor = fixture.executor(config);
+        let mut request = CallRequest::new("fs/searchFiles", json!({"regex": "hidden|open"}));
+        request.approval = Approval::Given;
+        executor.call(request).await.unwrap()["matches"].as_array().unwrap().len()
+    };
+    let ask = "permissions = {ask = [\"fs/* when path matches 'secret*'\"], allow = ['fs/*']}";
+    assert_eq!(search(ask).await, 1);
+    assert_eq!(search(&ask.replace("allow", "deny = [], allow").replace("ask = [", "ask = ['searchFiles', ")).await, 1);
+    assert_eq!(search("permissions = {ask = ['searchFiles']}").await, 2);
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever the files, the links and the rule, no call returns the text of a file that the rule is about.
+        #[test]
+        fn no_call_returns_the_text_of_a_denied_file(
+            files in subsequence(vec!["a", "b", "s/a", "s/b", "s/t/a", "t/s", "u/a"], 1..=7),
+            links in subsequence(vec![("l", "s"), ("m", "a"), ("t/l", "../s"), ("n", "l/t"), ("u/b", "../b")], 0..=5),
+            pattern in select(vec!["a", "s*", "s/*", "*/a", "?/t*", "*b", "u", "t/?"]),
+        ) {
+            let temp = TempDir::new().unwrap();
+            let project = temp.path().canonicalize().unwrap();
+            for file in &files {
+                real::create_dir_all(project.join(file).parent().unwrap()).unwrap();
+                real::write(project.join(file), format!("text of {file}")).unwrap();
+            }
+            for (link, target) in &links {
+                real::create_dir_all(project.join(link).parent().unwrap()).unwrap();
+                symlink(target, project.join(link)).unwrap();
+            }
+            let glob = patter::text::Glob::new(pattern);
+            let fixture = Fixture { _temp: temp, project };
+            let config = format!("permissions = {{allow = ['fs/*'], deny = [\"fs/* when path matches '{pattern}'\"]}}");
+            let executor = fixture.executor(&config);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let places = [".", "s", "t", "u", "l", "n", "t/l", "s/t", "s/../t"];
+            let searches = places.map(|place| ("fs/searchFiles", json!({"path": place, "regex": "text"})));
+            let paths = files.iter().map(|file| (*file).to_owned());
+            let linked = links.iter().flat_map(|(link, _)| ["", "/a", "/b", "/t/a"].map(|rest| format!("{link}{rest}")));
+            let reads = paths.chain(linked).map(|path| ("fs/readFile", json!({ "path": path })));
+            for (tool, arguments) in searches.into_iter().chain(reads.collect::<Vec<_>>()) {
+                let outcome = runtime.block_on(call(&executor, tool, arguments.clone()));
+                for file in files.iter().filter(|file| glob.matches(file)) {
+                    prop_assert!(!outcome.contains(&format!("text of {file}\"")), "{} {}: {}", tool, arguments, outcome);
+                }
+            }
+            // What the rule is not about can still be read.
+            for file in files.iter().filter(|file| !glob.matches(file)) {
+                let outcome = runtime.block_on(call(&executor, "fs/readFile", json!({ "path": file })));
+                prop_assert!(outcome.contains(&format!("text of {file}\"")), "{}: {}", file, outcome);
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `listFolder`: the content of a folder.
 
 use super::action::{ActionContext, ToolText};
-use crate::tool::ToolFailure;
+use crate::tool::{Access, ToolFailure};
 use cap_std::fs::{DirEntry, FileType};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -40,14 +40,23 @@ pub(super) fn list(context: &ActionContext, arguments: &Arguments) -> Result<Jso
     if !metadata.is_dir() {
         return Err(ToolFailure::new(format!("`{}` is not a folder", place.given())));
     }
-    let mut found = place.dir.read_dir(&place.path).map_err(failed)?;
+    let folder = place.dir.open_dir(&place.path).map_err(failed)?;
+    if !context.permits_opened(&folder, Access::Named) {
+        return Err(place.excluded_failure());
+    }
+    let path = context.ruled_path(&folder);
+    let mut found = folder.entries().map_err(failed)?;
     let mut entries: Vec<DirEntry> = Vec::new();
     for entry in found.by_ref().take(MAX_READ) {
         if context.cancellation.is_cancelled() {
             break;
         }
-        entries.push(entry.map_err(failed)?);
+        let entry = entry.map_err(failed)?;
+        if !context.excludes(path.as_deref(), entry.file_name()) {
+            entries.push(entry);
+        }
     }
+    context.report_excluded();
     let has_more = entries.len() > MAX_ENTRIES || found.next().is_some();
     entries.sort_by_key(DirEntry::file_name);
     entries.truncate(MAX_ENTRIES);

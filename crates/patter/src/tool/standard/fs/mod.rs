@@ -20,6 +20,7 @@ use action::{Action, ActionContext, ToolText};
 use root::Roots;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -77,21 +78,34 @@ fn tool<A: DeserializeOwned + Send + 'static>(
 impl<A: DeserializeOwned + Send + 'static> Implementation for FileTool<A> {
     fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
+            let given = match &arguments {
+                Json::Object(arguments) if context.has_rules() => arguments.clone(),
+                _ => Map::new(),
+            };
             let arguments = serde_json::from_value(arguments)
                 .map_err(|error| ToolFailure::new(format!("invalid arguments: {error}")))?;
             let cancellation = CancellationToken::new();
-            let roots = Arc::clone(&self.roots);
-            let context = ActionContext { roots, call: context.clone(), cancellation: cancellation.clone() };
+            let context = ActionContext {
+                roots: Arc::clone(&self.roots),
+                call: context.clone(),
+                arguments: given,
+                cancellation: cancellation.clone(),
+                real_roots: OnceCell::default(),
+                excluded: Cell::default(),
+            };
             let _guard = cancellation.drop_guard();
             let action = self.action;
             tokio::task::spawn_blocking(move || action(&context, &arguments)).await?
         })
     }
 
-    fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Option<Map<String, Json>> {
-        let path = self.roots.canonical_path(arguments.get("path")?.as_str()?)?;
-        let mut arguments = arguments.clone();
-        arguments.insert("path".to_owned(), path.into());
-        Some(arguments)
+    fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Vec<Map<String, Json>> {
+        let Some(path) = arguments.get("path").and_then(Json::as_str) else { return Vec::new() };
+        let with_path = |form: String| {
+            let mut arguments = arguments.clone();
+            arguments.insert("path".to_owned(), form.into());
+            arguments
+        };
+        self.roots.canonical_paths(path).into_iter().map(with_path).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! `readFile`: the lines of a text file.
 
 use super::action::{ActionContext, ToolText};
-use crate::tool::ToolFailure;
+use crate::tool::{Access, ToolFailure};
 use cap_std::fs::File;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -43,6 +43,9 @@ fn two_thousand() -> u64 {
 pub(super) fn read(context: &ActionContext, arguments: &Arguments) -> Result<Json, ToolFailure> {
     let place = context.roots.resolve(&arguments.path)?;
     let (file, metadata) = place.open()?;
+    if !context.permits_opened(&file, Access::Named) {
+        return Err(place.excluded_failure());
+    }
     let failed = |error| place.explain(&error);
     let mut lines = LineReader { reader: BufReader::with_capacity(64 * 1024, file.take(MAX_OFFSET)), is_binary: false };
     for line in 1..arguments.from_line {

@@ -7,6 +7,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirEntry, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 
 /// An allowed folder, with a name.
@@ -90,17 +91,34 @@ impl Roots {
         named.or_else(|| Some((self.roots.first()?, path.to_owned())))
     }
 
-    /// Returns the canonical form of a path, which rules can rely on: without `.` and `..`, relative to the first root
-    /// that contains it, and with the name of that root unless it is the first one.
-    pub(super) fn canonical_path(&self, given: &str) -> Option<String> {
-        let (root, path) = self.split(given)?;
-        let path = normalize(&root.canonical().join(path));
-        let mut inside = self.roots.iter().filter_map(|root| {
-            let rest = path.strip_prefix(normalize(&root.canonical())).ok()?;
+    /// Returns the canonical forms of a path, which rules can rely on: with its links as written, and with its links
+    /// resolved.
+    pub(super) fn canonical_paths(&self, given: &str) -> Vec<String> {
+        let Some((root, path)) = self.split(given) else { return Vec::new() };
+        let path = root.canonical().join(path);
+        let real_roots = self.real_paths();
+        let mut forms = vec![self.canonical_form(&normalize(&path), &real_roots)];
+        let resolved = self.canonical_form(&resolve_links(&path), &real_roots);
+        if !forms.contains(&resolved) {
+            forms.push(resolved);
+        }
+        forms
+    }
+
+    /// Returns the paths of the roots without links, in order.
+    pub(super) fn real_paths(&self) -> Vec<PathBuf> {
+        self.roots.iter().map(|root| normalize(&root.canonical())).collect()
+    }
+
+    /// Returns an absolute path without `.` and `..` relative to the first root that contains it, with the name of that
+    /// root unless it is the first one.
+    pub(super) fn canonical_form(&self, path: &Path, real_roots: &[PathBuf]) -> String {
+        let mut inside = self.roots.iter().zip(real_roots).filter_map(|(root, real)| {
+            let rest = path.strip_prefix(real).ok()?;
             Some(self.show(root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
         });
         // Paths that lead outside are rejected when they are used.
-        inside.next().or_else(|| Some(path.to_string_lossy().into_owned()))
+        inside.next().unwrap_or_else(|| path.to_string_lossy().into_owned())
     }
 
     fn show(&self, root: &Root, path: &Path) -> String {
@@ -152,6 +170,11 @@ impl ScopedPath<'_> {
             }
         }
         Err(self.not_a_file(&metadata))
+    }
+
+    /// Returns the failure for a path that permission rules exclude.
+    pub(super) fn excluded_failure(&self) -> ToolFailure {
+        ToolFailure::new(format!("`{}` leads to a place that permission rules exclude", self.given))
     }
 
     pub(super) fn secret_failure(&self) -> ToolFailure {
@@ -233,6 +256,35 @@ impl ScopedPath<'_> {
     pub(super) fn given(&self) -> &str {
         &self.given
     }
+}
+
+/// Resolves the links of a path, as far as it exists.
+fn resolve_links(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|start| Some((start, start.canonicalize().ok()?)));
+    match existing {
+        Some((start, resolved)) => normalize(&resolved.join(path.strip_prefix(start).unwrap_or(path))),
+        None => normalize(path),
+    }
+}
+
+/// Returns the path of an opened file or folder without links, if the system knows it.
+pub(super) fn real_path(opened: impl AsFd) -> Option<PathBuf> {
+    #[cfg(target_os = "linux")]
+    return {
+        use std::os::fd::AsRawFd;
+        std::fs::read_link(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd())).ok()
+    };
+    #[cfg(target_vendor = "apple")]
+    return {
+        use std::os::unix::ffi::OsStringExt;
+        let path = rustix::fs::getpath(opened).ok()?;
+        Some(std::ffi::OsString::from_vec(path.into_bytes()).into())
+    };
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    return {
+        drop(opened);
+        None
+    };
 }
 
 /// Resolves the `.` and `..` of a path without accessing the file system.

@@ -3,7 +3,7 @@
 use super::action::{ActionContext, ToolText};
 use super::list::current_folder;
 use super::root::{ScopedPath, open_entry, open_nonblocking};
-use crate::tool::ToolFailure;
+use crate::tool::{Access, ToolFailure};
 use cap_std::fs::{Dir, DirEntry, OpenOptions};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -67,6 +67,9 @@ pub(super) fn search(context: &ActionContext, arguments: &Arguments) -> Result<J
         return Err(ToolFailure::new(format!("`{}` is not a folder", place.given())));
     }
     let folder = place.dir.open_dir(&place.path).map_err(failed)?;
+    if !context.permits_opened(&folder, Access::Named) {
+        return Err(place.excluded_failure());
+    }
     let invalid_glob = |error| ToolFailure::new(format!("invalid glob `{}`: {error}", arguments.names));
     let mut names = OverrideBuilder::new("");
     let names = names.add(&arguments.names).and_then(|names| names.build()).map_err(invalid_glob)?;
@@ -87,6 +90,7 @@ pub(super) fn search(context: &ActionContext, arguments: &Arguments) -> Result<J
         has_more: false,
     };
     search.folder(&folder, &start, 0);
+    context.report_excluded();
     Ok(json!({"matches": search.matches, "hasMore": search.has_more}))
 }
 
@@ -118,6 +122,7 @@ impl Search<'_> {
 
     /// Searches a folder recursively. Links are not followed.
     fn folder(&mut self, dir: &Dir, path: &Path, depth: usize) {
+        let ruled_path = self.context.ruled_path(dir);
         let Ok(found) = dir.entries() else { return };
         let left = MAX_ENTRIES.saturating_sub(self.visited);
         let mut entries: Vec<DirEntry> = found.take(left).flatten().collect();
@@ -130,11 +135,14 @@ impl Search<'_> {
             }
             let path = path.join(entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
-            if self.is_ignored(&path, kind.is_dir()) {
+            if self.is_ignored(&path, kind.is_dir()) || self.context.excludes(ruled_path.as_deref(), entry.file_name())
+            {
                 continue;
             }
             if kind.is_dir() && depth < MAX_DEPTH {
-                if let Ok(inner) = entry.open_dir() {
+                if let Ok(inner) = entry.open_dir()
+                    && self.context.permits_opened(&inner, Access::Within)
+                {
                     self.folder(&inner, &path, depth + 1);
                 }
             } else if kind.is_file() && self.is_named(&path) {
@@ -164,7 +172,7 @@ impl Search<'_> {
             self.matches.push(json!({ "path": shown }));
             return;
         };
-        let Some(bytes) = read_text(self.place, entry) else { return };
+        let Some(bytes) = read_text(self.context, self.place, entry) else { return };
         self.bytes_read += bytes.len() as u64;
         let lines = bytes.split(|byte| *byte == b'\n').enumerate();
         for (index, line) in lines.filter(|(_, line)| regex.is_match(line)) {
@@ -178,12 +186,13 @@ impl Search<'_> {
     }
 }
 
-/// Reads a file, unless it is too large, binary or secret.
-fn read_text(place: &ScopedPath<'_>, entry: &DirEntry) -> Option<Vec<u8>> {
+/// Reads a file, unless it is too large, binary, secret or excluded by rules.
+fn read_text(context: &ActionContext, place: &ScopedPath<'_>, entry: &DirEntry) -> Option<Vec<u8>> {
     let mut options = OpenOptions::new();
     let file = open_entry(entry, options.read(true)).ok()?;
     let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || place.is_secret(&metadata) {
+    // The entry may have been replaced by a link since it was listed.
+    if !metadata.is_file() || place.is_secret(&metadata) || !context.permits_opened(&file, Access::Within) {
         return None;
     }
     let mut bytes = Vec::new();
