@@ -9,6 +9,7 @@ fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("a.gram", AGENT);
     folder.write("cases.gram", CASES);
+    folder.write("dangling.gram", "[z:Agent { instruction: 'z', model: 'demo' } | `fs/listFoldr`]\n");
     folder.write("patter.toml", "");
     folder
 }
@@ -33,6 +34,10 @@ fn nothing_runs_with_a_misspelt_rule() {
         ("fss/*", "did you mean `fs/*`?"),
         ("files/writeFile", "did you mean `fs/writeFile`?"),
         ("fs/writeFile when pth is 'x'", "did you mean `path`?"),
+        // That an agent refers to a tool says nothing about its parameters, nor that it exists.
+        ("fs/readFile when pth is 'x'", "did you mean `path`?"),
+        ("fs/* when pth is 'x'", "did you mean `path`?"),
+        ("fs/listFoldr", "did you mean `fs/listFolder`?"),
     ] {
         for decision in ["allow", "ask", "deny"] {
             let option = format!("--{decision}");

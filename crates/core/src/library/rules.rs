@@ -18,6 +18,8 @@ use std::collections::{HashMap, HashSet};
 pub struct KnownTools<'t> {
     tools: Vec<KnownTool<'t>>,
     toolkits: Toolkits,
+    /// The names that agents and toolkits refer to.
+    references: HashSet<String>,
     /// The MCP servers whose tools are not known.
     missing_servers: Vec<String>,
 }
@@ -33,6 +35,7 @@ impl<'t> KnownTools<'t> {
         let mut known = Self {
             tools: in_library.collect(),
             toolkits: Toolkits::new(project, library),
+            references: HashSet::new(),
             missing_servers: library.missing_servers().to_vec(),
         };
         for source in project.files() {
@@ -50,13 +53,15 @@ impl<'t> KnownTools<'t> {
     }
 
     /// Returns whether a rule may be about a tool of a server that was not asked for its tools. A bare name that
-    /// resembles a known one is a misspelling all the same.
+    /// resembles a known one is a misspelling all the same, unless an agent refers to a tool by it.
     fn may_be_of_server(&self, unused: &UnusedRule) -> bool {
         let UnusedReason::UnknownTool { nearest } = &unused.reason else { return false };
         let (ToolPattern::Within(name) | ToolPattern::One(name)) = &unused.rule.tools else { return false };
         let is_bare = !name.contains('/') && matches!(unused.rule.tools, ToolPattern::One(_));
         match name.split('/').next() {
-            _ if is_bare => nearest.is_none() && !self.missing_servers.is_empty(),
+            _ if is_bare => {
+                (nearest.is_none() || self.references.contains(name)) && !self.missing_servers.is_empty()
+            }
             toolbox => self.missing_servers.iter().any(|server| Some(server.as_str()) == toolbox),
         }
     }
@@ -66,7 +71,11 @@ impl<'t> KnownTools<'t> {
         let name = pattern.name().unwrap_or_default();
         let kind = DeclarationKind::from_pattern(pattern);
         let parameters = match kind {
-            _ if pattern.kind() == PatternKind::Reference => None,
+            // Somebody else declares the tool, or nobody does.
+            _ if pattern.kind() == PatternKind::Reference => {
+                self.references.insert(name.into_owned());
+                return;
+            }
             Some(DeclarationKind::Agent) => Some(vec![agent_input()]),
             Some(DeclarationKind::Tool | DeclarationKind::Implementation) => {
                 let signature = ToolSpec::cast(pattern).and_then(|spec| spec.signature(project.records()).ok());
