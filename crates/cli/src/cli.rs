@@ -20,6 +20,10 @@ pub(crate) struct Cli {
     /// Log to stderr; -vv logs more. PATTER_LOG sets levels by module, such as patter=debug
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// Trust what the project defines, for this command only; also PATTER_TRUST=1
+    #[arg(long = "trust", global = true, id = "trust_project")]
+    pub(crate) trust: bool,
 }
 
 #[derive(Subcommand)]
@@ -45,6 +49,7 @@ pub(crate) enum Verb {
     Call(command::call::Call),
     Lock(command::lock::LockCommand),
     Doctor(command::doctor::Doctor),
+    Trust(command::trust::Trust),
     Import(command::import::Import),
     Completions(command::completions::Completions),
     Man(command::man::Man),
@@ -94,6 +99,7 @@ impl Verb {
             Verb::Call(command) => command,
             Verb::Lock(command) => command,
             Verb::Doctor(command) => command,
+            Verb::Trust(command) => command,
             Verb::Import(command) => command,
             Verb::Completions(command) => command,
             Verb::Man(command) => command,

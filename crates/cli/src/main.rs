@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     setup::raise_file_limit();
     // Without it, the system ends the program at the limit of file sizes, as it does with any other.
     let _ = setup::outlive_file_size_limit();
+    setup::set_trust(cli.trust);
     let command = cli.verb.command();
     let result = logging::init(cli.verbose).and_then(|()| command.run());
     exit(result, command.error_format())

@@ -5,7 +5,7 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, ErrorKind, INTERRUP
 use crate::file::read_stdin;
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::inspect::{UsedOverrides, call_permissions};
-use crate::setup::{Rules, Setup, ToolSources, Toolset, until_stopped};
+use crate::setup::{Intent, Rules, Setup, ToolSources, Toolset, until_stopped};
 use crate::ui;
 use clap::Args;
 use patter::permission::{Decision, Permissions};
@@ -20,7 +20,7 @@ use std::io::{self, IsTerminal};
 /// something need an approval. Rules of patter.toml and of the command apply too, and the strictest wins.
 #[derive(Args)]
 #[command(after_help = "Exit codes: 1 the tool failed, 3 no such tool, 4 not permitted, 5 invalid arguments,\n\
-                        6 invalid result, 7 timed out, 130 interrupted.\n\n\
+                        6 invalid result, 7 timed out, 8 not trusted, 130 interrupted.\n\n\
                         Examples:\n  \
                         patter call sayHello '{\"personName\": \"Ada\"}'\n  \
                         patter call calculator '{\"expression\": \"2^100\"}' --format json\n  \
@@ -54,7 +54,7 @@ impl Command for Call {
 
     fn run(&self) -> CommandResult {
         let arguments = read_arguments(&self.arguments)?;
-        let setup = Setup::read(&[], &self.sources, &ServerSelection::ForTool(&self.tool))?;
+        let setup = Setup::read(&[], &self.sources, &ServerSelection::ForTool(&self.tool), Intent::Call)?;
         let library = &setup.toolset.library;
         let mut overrides = UsedOverrides::default();
         let permissions = match library.resolve(&self.tool) {

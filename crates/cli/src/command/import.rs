@@ -3,16 +3,19 @@
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorKind, Outcome};
 use crate::file::{Existing, Input, Source, unwritable, write_atomically};
-use crate::setup::{Setup, ToolSources, Toolset, until_stopped};
+use crate::setup::{Intent, Setup, ToolSources, Toolset, extend_trust, until_stopped};
 use crate::ui::{self, Limit};
 use clap::{Args, Subcommand};
+use patter::gram::Dialect;
 use patter::openapi::{self, ImportOptions, ImportedToolbox, OpenApiError};
-use patter::project::ServerSelection;
+use patter::project::{
+    Config, DefinitionKind, Environment, LoadedProject, Project, ServerSelection, Tools, find_root_of,
+};
 use patter::text::Glob;
 use patter::tool::mcp::declarations;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Create a toolbox from the description of an API
 #[derive(Args)]
@@ -109,7 +112,7 @@ impl Command for Import {
 
 impl Mcp {
     fn run(&self) -> CommandResult {
-        let setup = Setup::read(&[], &ToolSources::default(), &ServerSelection::None)?;
+        let setup = Setup::read(&[], &ToolSources::default(), &ServerSelection::None, Intent::Call)?;
         let Toolset { tools, runtime, stop, .. } = &setup.toolset;
         let Some(server) = tools.server(&self.name) else {
             let names: Vec<_> = tools.servers().collect();
@@ -153,7 +156,11 @@ impl Openapi {
             Err(error) => return Err(self.import_error(&input, &error)?),
         };
         ui::warnings(&imported.warnings, self.limit)?;
-        self.target.write(&imported.text, &summary(&imported))
+        let outcome = self.target.write(&imported.text, &summary(&imported))?;
+        if let Some(path) = &self.target.output {
+            trust_imported(path, &imported.text)?;
+        }
+        Ok(outcome)
     }
 
     fn import_error(&self, input: &Input, error: &OpenApiError) -> io::Result<CommandError> {
@@ -171,6 +178,20 @@ impl Openapi {
         };
         Ok(CommandError::new(kind, format!("cannot import `{input}`: {error}")).with_hint_if(error.hint()))
     }
+}
+
+/// Trusts the servers that an imported toolbox calls, if the rest of its project is trusted.
+fn trust_imported(path: &Path, text: &str) -> Result<(), CommandError> {
+    let root = find_root_of(path);
+    let root = root.as_deref();
+    let environment = Environment::read(root)?;
+    let imported = Project::read([(path.display().to_string(), text)]);
+    let imported = Tools::read(&imported, root, &Config::default(), &environment)?;
+    let requests = imported.definitions().iter().filter(|definition| definition.kind == DefinitionKind::Requests);
+    let requests: Vec<_> = requests.cloned().collect();
+    let project = LoadedProject::read(&[path.to_owned()], root, Dialect::Patter)?.project;
+    let present = Tools::read(&project, root, &Config::read(root)?, &environment)?;
+    extend_trust(root, present.definitions(), &requests)
 }
 
 fn summary(imported: &ImportedToolbox) -> String {

@@ -4,7 +4,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::file::{Existing, unwritable, write_atomically};
 use crate::inspect::{bind_all, lock_path};
-use crate::setup::{Setup, ToolSources};
+use crate::setup::{Intent, Setup, ToolSources};
 use crate::ui;
 use clap::Args;
 use patter::compile::LOCK_FILE;
@@ -23,7 +23,7 @@ pub(crate) struct LockCommand {
 
 impl Command for LockCommand {
     fn run(&self) -> CommandResult {
-        let setup = Setup::read(&[PathBuf::from(".")], &self.sources, &ServerSelection::All)?;
+        let setup = Setup::read(&[PathBuf::from(".")], &self.sources, &ServerSelection::All, Intent::Describe)?;
         let (lock, failures) = bind_all(&setup.loaded.project, &setup.toolset);
         if !setup.toolset.missing_servers.is_empty() || !failures.is_empty() {
             let failures = failures.iter().map(CommandError::from);

@@ -25,6 +25,7 @@ pub(crate) mod schema;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod tools;
+pub(crate) mod trust;
 pub(crate) mod why;
 
 /// A command with its arguments.

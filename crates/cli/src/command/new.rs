@@ -5,6 +5,7 @@ use crate::error::{CommandError, CommandResult, Outcome};
 use crate::file::unwritable;
 use crate::ui;
 use clap::Args;
+use patter::project::{Config, Environment, Project, Tools, TrustStore};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -56,12 +57,25 @@ impl Command for New {
             write(&path, &text.replace("{name}", &name)).map_err(|error| unwritable(&path, &error))?;
             ui::status(&format!("created {}", path.display()))?;
         }
+        trust_own(&folder)?;
         let enter = if folder.as_os_str().is_empty() { String::new() } else { format!("  cd {name}\n") };
         ui::status(&format!(
             "\nNext:\n{enter}  patter check\n  patter run agents/hello.gram \"Hello! My name is Ada.\" --model demo\n  \
              patter chat agents/hello.gram --model demo"
         ))?;
         Ok(Outcome::Success)
+    }
+}
+
+/// Trusts what the created files define, since the user asked for them. Other files in the folder are not trusted.
+fn trust_own(folder: &Path) -> Result<(), CommandError> {
+    let root = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let grams = FILES.iter().filter(|(file, _)| Path::new(file).extension().is_some_and(|ending| ending == "gram"));
+    let project = Project::read(grams.copied());
+    let tools = Tools::read(&project, Some(root), &Config::default(), &Environment::default())?;
+    match TrustStore::of_user() {
+        Some(store) => Ok(store.add(root, tools.definitions())?),
+        None => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::inspect::UsedOverrides;
 use crate::place::Place;
 use crate::session::{Opening, finish_run, listener, session_line};
-use crate::setup::{Rules, Setup, ToolSources, split_agent};
+use crate::setup::{Intent, Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use crate::ui::style::{BAD, GOOD};
 use clap::Args;
@@ -110,7 +110,7 @@ fn unreadable_recording(path: &Path, error: RecordingError) -> CommandError {
 impl Replay {
     fn compare(&self, agent: &str, recording: Recording) -> CommandResult {
         let (file, name) = split_agent(agent);
-        let setup = Setup::read(&[file], &self.sources, &ServerSelection::All)?;
+        let setup = Setup::read(&[file], &self.sources, &ServerSelection::All, Intent::Describe)?;
         let agent = setup.agent(name)?;
         let rules = self.rules.checked(&setup)?;
         let Setup { config, loaded, toolset, .. } = setup;

@@ -3,7 +3,7 @@
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
-use crate::setup::{Setup, ToolSources};
+use crate::setup::{Intent, Setup, ToolSources};
 use crate::ui;
 use crate::ui::style::{ACCENT, BOLD};
 use clap::{Args, ValueEnum};
@@ -55,7 +55,7 @@ impl Command for Tools {
     }
 
     fn run(&self) -> CommandResult {
-        let setup = Setup::read(&[], &self.sources, &ServerSelection::All)?;
+        let setup = Setup::read(&[], &self.sources, &ServerSelection::All, Intent::Describe)?;
         let layer = self.layer.map(|layer| match layer {
             LayerName::Internal => Layer::Internal,
             LayerName::Org => Layer::Org,

@@ -4,7 +4,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::inspect::{Resolution, call_permissions};
-use crate::setup::{Rules, Setup, ToolSources, split_agent};
+use crate::setup::{Intent, Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use clap::Args;
 use patter::library::{KnownTools, Toolkits};
@@ -44,7 +44,7 @@ impl Command for Why {
     fn run(&self) -> CommandResult {
         let wanted = self.agent.as_deref().map(split_agent);
         let files: Vec<_> = wanted.iter().map(|(file, _)| file.clone()).collect();
-        let setup = Setup::read(&files, &self.sources, &ServerSelection::ForTool(&self.tool))?;
+        let setup = Setup::read(&files, &self.sources, &ServerSelection::ForTool(&self.tool), Intent::Describe)?;
         let agent = wanted.map(|(_, name)| setup.agent(name)).transpose()?;
         let project = &setup.loaded.project;
         let library = &*setup.toolset.library;

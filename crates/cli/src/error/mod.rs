@@ -20,7 +20,8 @@
 //! they are known. `details` lists errors of the same shape, or diagnostics, which also have a `code` and a `level`. The
 //! output of a program that failed is in `detail`.
 //! The kinds are `usage`, `failure`, `interrupted`, and those that the library names: `ConfigurationError`, `ToolError`,
-//! `ValidationError`, `LLMAPIError`, `StoreError`, `Cancelled` and `Suspended` for runs, `not_found`, `permission_denied`, `invalid_input`,
+//! `ValidationError`, `LLMAPIError`, `StoreError`, `Cancelled` and `Suspended` for runs, `untrusted` for projects that the
+//! user has not trusted, `not_found`, `permission_denied`, `invalid_input`,
 //! `invalid_output`, `failed`, `timed_out` and `cancelled` for calls of tools.
 
 mod library;
@@ -252,6 +253,18 @@ impl CommandError {
     pub(crate) fn with_kind_shown(mut self) -> Self {
         self.context.shows_kind = true;
         self
+    }
+
+    /// Marks an error that stderr shows already in another form.
+    #[must_use]
+    pub(crate) fn marked_printed(mut self) -> Self {
+        self.context.is_printed = true;
+        self
+    }
+
+    /// Returns what kind of error it is.
+    pub(crate) const fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     pub(crate) fn message(&self) -> &str {

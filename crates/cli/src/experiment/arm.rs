@@ -4,7 +4,7 @@ use super::resolve_beside;
 use super::revision::Revision;
 use crate::argument::parse_model;
 use crate::error::CommandError;
-use crate::setup::{Setup, ToolSources, read_files, report_problems, split_agent};
+use crate::setup::{Setup, ToolSources, Toolset, read_files, report_problems, require_trust, split_agent};
 use patter::case::{Case, Check};
 use patter::drive::Driver;
 use patter::experiment::{Arm, Judge, hash_recordings, recorded_replies};
@@ -177,6 +177,7 @@ impl Bench<'_> {
             false => Tools::read(&loaded.project, root.as_deref(), &config, environment)?,
         };
         report_problems(&tools)?;
+        self.require_trust(&tools)?;
         if !is_here {
             let report = self.setup.toolset.runtime.block_on(tools.add_servers(&ServerSelection::All));
             for problem in &report.problems {
@@ -187,6 +188,12 @@ impl Bench<'_> {
         Ok(ArmProject { project: Arc::new(loaded.project), library, config, root })
     }
 
+    /// Makes sure that the user trusts what an arm adds. It counts as part of the project, also if it is an older revision.
+    fn require_trust(&self, tools: &Tools) -> Result<(), CommandError> {
+        let Toolset { runtime, stop, .. } = &self.setup.toolset;
+        require_trust(runtime, stop, self.setup.root.as_deref(), tools.definitions())
+    }
+
     /// Returns a library in which the tools of a file replace those of the same name.
     fn replace_tools(&self, place: &ArmProject, path: &Path) -> Result<Arc<Library<Tool>>, CommandError> {
         let loaded = read_files(&[path.to_owned()], None, &[])?;
@@ -194,6 +201,7 @@ impl Bench<'_> {
         let root = place.root.as_deref();
         let tools = Tools::read(&loaded.project, root, &place.config, environment)?;
         report_problems(&tools)?;
+        self.require_trust(&tools)?;
         let given = tools.library()?;
         let ours: Vec<Entry<Tool>> = given.entries().filter(|entry| entry.layer == Layer::Project).cloned().collect();
         if ours.is_empty() {

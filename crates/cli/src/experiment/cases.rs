@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Reads the cases of files that have one of the tags, or all if there are no tags.
-pub(super) fn read(paths: &[PathBuf], tags: &[String]) -> Result<Vec<Case>, CommandError> {
+pub(crate) fn read(paths: &[PathBuf], tags: &[String]) -> Result<Vec<Case>, CommandError> {
     let mut cases = Vec::new();
     let mut ids = HashSet::new();
     for path in paths {

@@ -10,13 +10,16 @@ mod text;
 
 pub(crate) use arm::ArmSpec;
 pub(crate) use baseline::{Baseline, FailOn, describe_regressions, regressions_since};
+pub(crate) use cases::read as read_cases;
 pub(crate) use output::{OutputOptions, ReportFormat, document, write_report};
 pub(crate) use text::{ab_text, comparison_text, eval_text};
 
 use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
-use crate::setup::{Rules, Setup, ToolSources, Toolset, max_runs, refuse_unused, split_agent, until_stopped};
+use crate::setup::{
+    Intent, Rules, Setup, ToolSources, Toolset, max_runs, refuse_unused, require_trust, split_agent, until_stopped,
+};
 use crate::ui;
 use crate::ui::Progress;
 use crate::ui::style::DIM;
@@ -28,7 +31,7 @@ use patter::experiment::{
     StoredTrials, StoredTrialsError, Throttle, Trial, compare_arms, is_conclusive, leading_blocks,
 };
 use patter::permission::UnusedRule;
-use patter::project::ServerSelection;
+use patter::project::{ServerSelection, check_definitions};
 use patter::provider::ModelRef;
 use patter::stats::{CompareOptions, Stopping};
 use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
@@ -140,7 +143,9 @@ impl ExperimentOptions {
         let (file, name) = split_agent(question.agent);
         let toolboxes: Vec<_> = question.arms.iter().flat_map(|arm| arm.toolboxes.iter().cloned()).collect();
         let files = [file.clone()];
-        let setup = Setup::read_excluding(&files, &self.sources, &ServerSelection::All, &toolboxes)?;
+        let setup = Setup::read_excluding(&files, &self.sources, &ServerSelection::All, Intent::Call, &toolboxes)?;
+        let Toolset { runtime, stop, .. } = &setup.toolset;
+        require_trust(runtime, stop, setup.root.as_deref(), &check_definitions(&cases))?;
         let rules = self.rules.all(&setup.config)?;
         let configure = |driver: Driver| {
             let driver = driver.with_rules(rules.clone());

@@ -16,7 +16,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::inspect::{UsedOverrides, with_called};
 use crate::logging::log_event;
-use crate::setup::{Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
+use crate::setup::{Intent, Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
 use crate::ui::style::DIM;
 use crate::{ui, unsupported};
 use clap::Args;
@@ -196,7 +196,7 @@ impl RunOptions {
 
     /// Reads files, with their project and its tools.
     fn prepare(&self, paths: &[PathBuf], name: Option<&str>) -> Result<PreparedAgent, CommandError> {
-        let setup = Setup::read(paths, &self.sources, &ServerSelection::All)?;
+        let setup = Setup::read(paths, &self.sources, &ServerSelection::All, Intent::Call)?;
         let agent = setup.agent(name)?;
         let rules = self.rules.checked(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;

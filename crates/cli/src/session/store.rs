@@ -3,10 +3,11 @@
 use super::RECENT_SESSIONS;
 use crate::error::{CommandError, ErrorKind};
 use crate::place::Place;
-use crate::setup::new_runtime;
+use crate::setup::{new_runtime, require_trust};
 use clap::Args;
-use patter::project::{Config, Environment};
+use patter::project::{Config, DefinitionKind, Environment};
 use patter::store::{self, SessionId, Store, StoreError, StoreLocation};
+use patter::tool::CancellationToken;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -42,6 +43,11 @@ impl StoreOption {
                 .with_hint("check the path; `patter run` creates a store"));
         }
         let runtime = new_runtime()?;
+        if !self.is_given() {
+            let defined = config.definitions(root.as_deref(), &environment);
+            let stores = defined.iter().filter(|definition| definition.kind == DefinitionKind::Store);
+            require_trust(&runtime, &CancellationToken::new(), root.as_deref(), stores)?;
+        }
         let store = runtime.block_on(self.connect(root.as_deref(), &config, &environment))?;
         Ok(OpenStore { runtime, store })
     }
@@ -91,8 +97,10 @@ impl StoreOption {
         if let Some(named) = environment.get("PATTER_STORE").or_else(|| config.store.url.clone()) {
             return Ok(parse(&named)?);
         }
-        let state = || environment.get("XDG_STATE_HOME").map(PathBuf::from);
-        let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        // The file `.env` of a folder does not decide where the user's sessions are.
+        let process = Environment::from_process();
+        let state = || process.get("XDG_STATE_HOME").map(PathBuf::from);
+        let home = || process.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
         let in_project = root.map(|root| if root == Path::new(".") { ".patter".into() } else { root.join(".patter") });
         let folder = in_project.or_else(|| state().or_else(home).map(|state| state.join("patter")));
         Ok(folder.map(|folder| StoreLocation::Sqlite(folder.join("sessions.db"))))

@@ -3,12 +3,15 @@
 mod limit;
 mod rules;
 mod signal;
+mod trust;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
 pub(crate) use rules::{Rules, refuse_unused, unused_error};
 pub(crate) use signal::{
     Signals, ToolRuntime, Turn, new_runtime, outlive_file_size_limit, stop_code, stop_name, until_stopped,
 };
+
+pub(crate) use trust::{Intent, UNTRUSTED, definition_line, extend_trust, require_trust, set_trust, shown_folder};
 
 use crate::error::CommandError;
 use crate::file::check_readable;
@@ -84,8 +87,9 @@ impl Setup {
         files: &[PathBuf],
         sources: &ToolSources,
         servers: &ServerSelection<'_>,
+        intent: Intent,
     ) -> Result<Self, CommandError> {
-        Self::read_excluding(files, sources, servers, &[])
+        Self::read_excluding(files, sources, servers, intent, &[])
     }
 
     /// Reads files and their project, except for some files of it.
@@ -93,6 +97,7 @@ impl Setup {
         files: &[PathBuf],
         sources: &ToolSources,
         servers: &ServerSelection<'_>,
+        intent: Intent,
         excluded: &[PathBuf],
     ) -> Result<Self, CommandError> {
         let root = files.first().map_or_else(find_root, |file| find_root_of(file));
@@ -101,7 +106,7 @@ impl Setup {
         let loaded = read_files(&paths, root.as_deref(), excluded)?;
         let servers = if sources.no_mcp { &ServerSelection::None } else { servers };
         debug!(root = ?root, files = loaded.project.files().len(), "read the project");
-        let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers)?;
+        let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers, intent)?;
         Ok(Self { root, config, loaded, toolset })
     }
 
@@ -123,13 +128,14 @@ pub(crate) fn read_files(
 }
 
 impl Toolset {
-    /// Creates the tools of a project, and asks its servers for theirs. Tools and servers that do not work are reported
-    /// on stderr, and the others are available all the same.
+    /// Creates the tools of a project, and asks its servers for theirs, if the user trusts it. Tools and servers that do
+    /// not work are reported on stderr, and the others are available all the same.
     pub(crate) fn read(
         project: &Project,
         root: Option<&Path>,
         config: &Config,
         servers: &ServerSelection<'_>,
+        intent: Intent,
     ) -> Result<Self, CommandError> {
         let environment = match Environment::read(root) {
             Ok(environment) => environment,
@@ -147,6 +153,9 @@ impl Toolset {
         let stop = signals.stop.clone();
         let mut tools = Tools::read(project, root, config, &environment)?;
         report_problems(&tools)?;
+        if intent == Intent::Call || tools.needs_servers(servers) {
+            require_trust(&runtime, &stop, root, tools.definitions())?;
+        }
         let names: Vec<_> = tools.servers().map(str::to_owned).collect();
         if !names.is_empty() && !matches!(servers, ServerSelection::None) {
             info!(servers = names.join(", "), "starting MCP servers");

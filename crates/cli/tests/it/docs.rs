@@ -56,6 +56,8 @@ fn type_commands(folder: &Folder, text: &str) -> Vec<Mismatch> {
             .args(["-c", &format!("{{ {command}\n}} 2>&1")])
             .current_dir(folder.path())
             .env("PATH", &path)
+            .env("PATTER_TRUST", "1")
+            .env("XDG_STATE_HOME", folder.path().join("state"))
             .output()
             .unwrap();
         let found = String::from_utf8(output.stdout).unwrap();
@@ -123,6 +125,11 @@ fn agents_guide() {
 #[test]
 fn tools_guide() {
     check("docs/tools.md");
+}
+
+#[test]
+fn trust_guide() {
+    check("docs/trust.md");
 }
 
 #[test]

@@ -369,8 +369,14 @@ fn the_example() {
         "none",
     ]);
     command.args(["--arm", "a=examples/ab/sayHelloA.gram", "--arm", "b=examples/ab/sayHelloB.gram"]);
-    let output =
-        command.current_dir(root).env_clear().env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).output().unwrap();
+    let output = command
+        .current_dir(root)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("PATTER_TRUST", "1")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && printed.contains("`b` is less correct by 17–61 points"), "{printed}");
     assert!(printed.contains("├───●────┤··│"), "{printed}");

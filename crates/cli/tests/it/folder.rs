@@ -54,8 +54,15 @@ impl Folder {
         child.wait_with_output().unwrap()
     }
 
-    /// Returns the command that runs the program in this folder, with an empty environment.
+    /// Returns the command that runs the program in this folder, which it trusts, with an empty environment.
     pub(crate) fn command(&self) -> Command {
+        let mut command = self.untrusting_command();
+        command.env("PATTER_TRUST", "1");
+        command
+    }
+
+    /// Returns the command that runs the program in this folder, without trusting it.
+    pub(crate) fn untrusting_command(&self) -> Command {
         let mut command = Command::new(PATTER);
         command.current_dir(self.path()).env_clear();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -32,4 +32,5 @@ mod store;
 mod streams;
 mod terminal;
 mod tools;
+mod trust;
 mod voice;

@@ -16,6 +16,7 @@ fn run_in(folder: &Folder, below: &str, arguments: &[&str]) -> String {
         .current_dir(folder.path().join(below))
         .env_clear()
         .env("PATH", std::env::var("PATH").unwrap())
+        .env("XDG_STATE_HOME", folder.path().join(".state"))
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -25,7 +26,7 @@ fn run_in(folder: &Folder, below: &str, arguments: &[&str]) -> String {
 #[test]
 fn a_new_project_works() {
     let folder = Folder::new();
-    snapshot!("new", folder.run(&["new", "greeter"]));
+    snapshot!("new", run_in(&folder, "", &["new", "greeter"]));
     let run = |arguments: &[&str]| run_in(&folder, "greeter", arguments);
     assert_eq!(run(&["fmt", "--check"]), "exit 0\n2 files unchanged\n");
     assert_eq!(run(&["check", "--deny-warnings"]), "exit 0\nchecked 2 files, 1 agent, 1 tool: no problems found\n");
@@ -49,7 +50,7 @@ fn a_new_project_works() {
 fn printed_commands_work() {
     for arguments in [&["new", "greeter"] as &[&str], &["new"]] {
         let folder = Folder::new();
-        let printed = folder.run(arguments);
+        let printed = run_in(&folder, "", arguments);
         let commands: Vec<_> = printed.lines().skip_while(|line| *line != "Next:").skip(1).map(str::trim).collect();
         let verbs = ["check", "run", "chat"];
         assert!(verbs.iter().all(|verb| commands.iter().any(|line| line.starts_with(&format!("patter {verb}")))));
@@ -57,6 +58,7 @@ fn printed_commands_work() {
         let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
         let mut shell = Command::new("sh");
         shell.args(["-ec", &commands.join("\n")]).current_dir(folder.path()).env_clear().env("PATH", path);
+        shell.env("XDG_STATE_HOME", folder.path().join(".state"));
         let output = shell.stdin(std::process::Stdio::null()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("Hello, Ada!"), "{output:?}");

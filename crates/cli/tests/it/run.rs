@@ -15,6 +15,7 @@ fn example(agent: &str, prompt: &str) -> String {
         .current_dir(root)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
+        .env("PATTER_TRUST", "1")
         .stdin(Stdio::null())
         .output()
         .unwrap();

@@ -179,7 +179,7 @@ fn an_ignored_hangup_stays_ignored() {
     let folder = project(&polite());
     let mut shell = std::process::Command::new("/bin/sh");
     shell.args(["-c", "trap '' HUP; exec \"$0\" run a.gram hi", crate::folder::PATTER]);
-    shell.current_dir(folder.path()).env_clear().env("PATH", "/usr/bin:/bin");
+    shell.current_dir(folder.path()).env_clear().env("PATH", "/usr/bin:/bin").env("PATTER_TRUST", "1");
     let null = std::process::Stdio::null;
     let mut child = shell.stdin(null()).stdout(null()).stderr(null()).spawn().unwrap();
     let pids = pids(&folder);

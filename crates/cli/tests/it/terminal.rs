@@ -28,7 +28,8 @@ impl Terminal {
     pub(crate) fn start_with(folder: &Folder, arguments: &[&str], columns: u16, variables: &[(&str, &str)]) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(pty_process::Size::new(ROWS, columns)).unwrap();
-        let command = Command::new(PATTER).args(arguments).current_dir(folder.path()).env_clear();
+        let command =
+            Command::new(PATTER).args(arguments).current_dir(folder.path()).env_clear().env("PATTER_TRUST", "1");
         let state = folder.path().join("state");
         let command = command.envs(variables.iter().copied());
         let child = command.env("TERM", "xterm-256color").env("XDG_STATE_HOME", state).spawn(pts).unwrap();

@@ -1,7 +1,9 @@
 //! `patter.toml`.
 
+use super::environment::Environment;
 use super::load::{CONFIG, LoadError, strip_dot};
 use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
+use super::trust::{Definition, config_definitions};
 use crate::os_error;
 use crate::tool::mcp::ServerConfig;
 use indexmap::IndexMap;
@@ -131,6 +133,12 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| explain(&error))?;
         config.permissions.rules().map_err(|error| (error.to_string(), Some(error.hint().to_string())))?;
         Ok(config)
+    }
+
+    /// Returns what the configuration and `.env` define and the user has to trust, without the tools and servers of the
+    /// project, which [`Tools::definitions`](super::Tools::definitions) lists too.
+    pub fn definitions(&self, root: Option<&Path>, environment: &Environment) -> Vec<Definition> {
+        config_definitions(root.unwrap_or(Path::new(".")), self, environment)
     }
 
     /// Returns the built-in prices, overridden by those of the project.

@@ -72,7 +72,7 @@ impl Command for Chat {
         let streamed = StreamedReplies::Outermost;
         let open = self.options.open(&self.agent, &self.session, streamed, listener, approver)?;
         let input = match is_interactive {
-            true => Input::terminal(history(&open.toolset.environment), Slash::names())?,
+            true => Input::terminal(history(), Slash::names())?,
             false => Input::pipe(),
         };
         let runtime = open.toolset.runtime.handle().clone();
@@ -91,7 +91,8 @@ impl Command for Chat {
 }
 
 /// Returns the file of the input history.
-fn history(environment: &Environment) -> Option<PathBuf> {
+fn history() -> Option<PathBuf> {
+    let environment = Environment::from_process();
     let state = environment.get("XDG_STATE_HOME").filter(|state| !state.is_empty()).map(PathBuf::from);
     let home = || environment.get("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     state.or_else(home).map(|state| state.join("patter/history"))

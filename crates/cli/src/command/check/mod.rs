@@ -9,7 +9,7 @@ use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
 use crate::inspect::{KnownTools, UsedOverrides, add_unbound, drift, with_called};
 use crate::place::Place;
-use crate::setup::{Toolset, unused_error};
+use crate::setup::{Intent, Toolset, UNTRUSTED, unused_error};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
 use clap::{Args, ValueEnum};
@@ -151,8 +151,9 @@ impl Check {
     ) -> Result<Vec<CommandError>, CommandError> {
         let project = &loaded.project;
         let servers = if self.no_mcp { ServerSelection::None } else { ServerSelection::All };
-        let toolset = match Toolset::read(project, root, config, &servers) {
+        let toolset = match Toolset::read(project, root, config, &servers, Intent::Describe) {
             Ok(toolset) => toolset,
+            Err(error) if error.kind() == UNTRUSTED => return Err(error),
             Err(mut error) => {
                 error.print_problem()?;
                 return Ok(vec![error]);

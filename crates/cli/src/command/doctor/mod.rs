@@ -8,15 +8,17 @@ mod tool;
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
-use crate::setup::{Signals, ToolRuntime, Turn, until_stopped};
+use crate::setup::{Signals, ToolRuntime, Turn, require_trust, until_stopped};
 use crate::ui;
 use crate::ui::style::{ACCENT, BAD, BOLD, DIM, GOOD};
 use anstyle::Style;
 use clap::Args;
-use patter::project::find_root;
+use patter::project::{DefinitionKind, Tools, find_root};
+use patter::tool::CancellationToken;
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
+use tokio::runtime::Runtime;
 
 /// Check that everything the project needs is available
 ///
@@ -69,6 +71,7 @@ impl Command for Doctor {
         let runtime = ToolRuntime::new()?;
         let stop = Signals::listen(&runtime, Turn::default())?.stop;
         let root = find_root();
+        self.require_trust(&runtime, &stop, root.as_deref())?;
         let examined = until_stopped(&runtime, &stop, self.examine(root.as_deref()));
         let sections = examined.ok_or_else(CommandError::interrupted)?;
         let checks = sections.iter().flat_map(|section| &section.checks);
@@ -86,6 +89,23 @@ impl Command for Doctor {
 }
 
 impl Doctor {
+    /// Makes sure that the user trusts what the checks would start, and where they would send keys.
+    fn require_trust(
+        &self,
+        runtime: &Runtime,
+        stop: &CancellationToken,
+        root: Option<&Path>,
+    ) -> Result<(), CommandError> {
+        let (config, _) = project::config(root);
+        let (environment, _) = project::environment(root);
+        let (project, _) = project::files(root, &config);
+        // What is wrong with the tools is one of the checks.
+        let Ok(tools) = Tools::read(&project, root, &config, &environment) else { return Ok(()) };
+        let contacts_others = !self.offline || !self.no_mcp;
+        let used = tools.definitions().iter().filter(|it| contacts_others || it.kind == DefinitionKind::Store);
+        require_trust(runtime, stop, root, used)
+    }
+
     /// Runs all checks.
     async fn examine(&self, root: Option<&Path>) -> Vec<Section> {
         let (config, mut project_checks) = project::config(root);
