@@ -1,7 +1,8 @@
 //! The client: connections, proxies and redirects.
 
+use super::error::host_and_port;
 use super::policy::{NetworkPolicy, normalize_host, parse_address};
-use super::resolve::{PolicyResolver, SystemResolver};
+use super::resolve::{PolicyResolver, SystemResolver, check_addresses, look_up};
 use super::{HttpError, HttpRequest, HttpResponse, redirect, tls};
 use reqwest::Url;
 use std::error::Error;
@@ -17,9 +18,10 @@ const MAX_REDIRECTS: usize = 5;
 /// An HTTP client. Cheap to clone; clones share their connections.
 ///
 /// It reads four variables: `SSL_CERT_FILE` is a file with certificates to trust in addition to those that browsers
-/// trust; `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` (or lowercase) configure proxies. A proxy resolves host names
-/// itself, so requests through one are checked here only for literal addresses and `localhost`; the proxy has to block
-/// other private hosts.
+/// trust; `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` (or lowercase) configure proxies. The policy applies to requests
+/// through a proxy too: a host name is looked up here first, and refused if that fails or leads to a private address,
+/// unless the policy allows the name. The proxy then looks it up again, so only the proxy can rule out a name server
+/// that changes its answer in between.
 ///
 /// ```
 /// use patter::http::{HttpClient, NetworkPolicy};
@@ -72,9 +74,18 @@ impl HttpClient {
     /// Sends a request and follows at most five redirects. Returns the response as soon as its head arrived, whatever
     /// its status.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        self.send_if(request, |_| true).await
+    }
+
+    /// Sends a request like [`HttpClient::send`], and follows redirects only to URLs that a function permits.
+    pub(crate) async fn send_if(
+        &self,
+        request: HttpRequest,
+        permits: impl Fn(&Url) -> bool,
+    ) -> Result<HttpResponse, HttpError> {
         let mut request = request;
         for _ in 0..=MAX_REDIRECTS {
-            let client = self.client_for(&request.url)?;
+            let client = self.client_for(&request.url).await?;
             let mut builder = client.request(request.method.clone(), request.url.clone());
             builder = builder.headers(request.headers.clone());
             if let Some(body) = &request.body {
@@ -87,6 +98,9 @@ impl HttpClient {
             let response = result.map_err(|error| HttpError::from_reqwest(&error, &request.url, proxy))?;
             match redirect::next_request(&request, &response)? {
                 None => return Ok(HttpResponse::new(response)),
+                Some(next) if !permits(&next.url) => {
+                    return Err(HttpError::ExcludedRedirect { server: host_and_port(&next.url) });
+                }
                 Some(next) => request = next,
             }
         }
@@ -94,7 +108,7 @@ impl HttpClient {
     }
 
     /// Returns the client for a URL, if the policy allows it.
-    fn client_for(&self, url: &Url) -> Result<&reqwest::Client, HttpError> {
+    async fn client_for(&self, url: &Url) -> Result<&reqwest::Client, HttpError> {
         let clients = self.inner.clients.get_or_init(|| self.inner.build()).as_ref().map_err(Clone::clone)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(HttpError::Scheme(url.scheme().to_owned()));
@@ -112,7 +126,25 @@ impl HttpClient {
         if is_blocked {
             return Err(HttpError::PrivateAddress { host, port, address: None });
         }
+        if let Some(proxy) = self.inner.variables.proxy_variable(url)
+            && parse_address(&host).is_none()
+        {
+            self.check_name(&host, port, proxy).await?;
+        }
         Ok(&clients.restricted)
+    }
+
+    /// Checks a host name that a proxy will resolve.
+    async fn check_name(&self, host: &str, port: u16, proxy: &'static str) -> Result<(), HttpError> {
+        let found = tokio::time::timeout(CONNECT_TIMEOUT, look_up(host)).await;
+        let Some(addresses) = found.ok().and_then(Result::ok).filter(|addresses| !addresses.is_empty()) else {
+            return Err(HttpError::UnknownBehindProxy { host: host.to_owned(), port, proxy });
+        };
+        check_addresses(&self.inner.policy, host, &addresses).map_err(|error| HttpError::PrivateAddress {
+            host: host.to_owned(),
+            port,
+            address: Some(error.address),
+        })
     }
 }
 

@@ -26,6 +26,22 @@ pub enum HttpError {
         /// The address that the host name resolves to.
         address: Option<IpAddr>,
     },
+    /// The host name cannot be looked up, so nobody would check what a proxy reaches by it.
+    #[error("cannot look up `{host}`, and only public servers are requested through the proxy in `{proxy}`")]
+    UnknownBehindProxy {
+        /// The host as written in the URL.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The variable of the proxy.
+        proxy: &'static str,
+    },
+    /// A redirect leads to a URL that permission rules exclude.
+    #[error("the server redirects to `{server}`, which permission rules exclude")]
+    ExcludedRedirect {
+        /// The host and the port.
+        server: String,
+    },
     /// There are too many redirects.
     #[error("the server redirected more than {0} times")]
     TooManyRedirects(usize),
@@ -67,7 +83,7 @@ impl HttpError {
     /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
-            HttpError::PrivateAddress { host, port, .. } => {
+            HttpError::PrivateAddress { host, port, .. } | HttpError::UnknownBehindProxy { host, port, .. } => {
                 let entry = if matches!(port, 80 | 443) { host.clone() } else { format!("{host}:{port}") };
                 Some(format!("to allow it, add `allow = [\"{entry}\"]` under `[http]` in patter.toml"))
             }

@@ -37,15 +37,24 @@ impl Resolve for PolicyResolver {
         let is_proxy = self.proxies.contains(&normalize_host(name.as_str()));
         Box::pin(async move {
             let addresses = look_up(name.as_str()).await?;
-            let blocked = addresses.iter().map(SocketAddr::ip).find(|address| !policy.allows_address(*address));
-            match blocked {
-                // One blocked address makes the name suspect: attackers mix public and private ones.
-                Some(address) if !is_proxy => {
-                    Err(PrivateAddressError { name: name.as_str().to_owned(), address }.into())
-                }
-                _ => Ok(Box::new(addresses.into_iter()) as Addrs),
+            if !is_proxy {
+                check_addresses(&policy, name.as_str(), &addresses)?;
             }
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
+    }
+}
+
+/// Checks the addresses that a name resolves to. One blocked address makes the name suspect: attackers mix public and
+/// private ones.
+pub(super) fn check_addresses(
+    policy: &NetworkPolicy,
+    name: &str,
+    addresses: &[SocketAddr],
+) -> Result<(), PrivateAddressError> {
+    match addresses.iter().map(SocketAddr::ip).find(|address| !policy.allows_address(*address)) {
+        Some(address) => Err(PrivateAddressError { name: name.to_owned(), address }),
+        None => Ok(()),
     }
 }
 
@@ -55,6 +64,6 @@ impl Resolve for SystemResolver {
     }
 }
 
-async fn look_up(name: &str) -> Result<Vec<SocketAddr>, LookupError> {
+pub(super) async fn look_up(name: &str) -> Result<Vec<SocketAddr>, LookupError> {
     Ok(tokio::net::lookup_host((name, 0)).await.map_err(LookupError)?.collect())
 }

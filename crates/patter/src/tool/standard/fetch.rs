@@ -5,7 +5,7 @@ use crate::http::{HttpClient, HttpRequest, HttpResponse, Url, decode};
 use crate::tool::html::{page_text, page_title};
 use crate::tool::http::no_response;
 use crate::tool::{
-    BoxFuture, DEFAULT_TIMEOUT, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind,
+    Access, BoxFuture, DEFAULT_TIMEOUT, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind,
     http_failure,
 };
 use serde_json::{Map, Value as Json, json};
@@ -52,21 +52,39 @@ struct Fetch {
 }
 
 impl Implementation for Fetch {
-    fn call<'a>(&'a self, arguments: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
+            let permits = |url: &Url| with_url(&arguments, url).is_none_or(|it| context.permits(&it, Access::Named));
             let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
             let max_chars = arguments.get("maxChars").and_then(Json::as_u64).and_then(|max| usize::try_from(max).ok());
-            let page = self.fetch_page(url, max_chars.unwrap_or(usize::MAX));
+            let page = self.fetch_page(url, max_chars.unwrap_or(usize::MAX), permits);
             match tokio::time::timeout(DEFAULT_TIMEOUT + GRACE, page).await {
                 Ok(result) => result,
                 Err(_) => Err(no_response(DEFAULT_TIMEOUT)),
             }
         })
     }
+
+    fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Vec<Map<String, Json>> {
+        let url = arguments.get("url").and_then(Json::as_str).and_then(|url| Url::parse(url.trim()).ok());
+        url.and_then(|url| with_url(&Json::Object(arguments.clone()), &url)).into_iter().collect()
+    }
+}
+
+/// Returns the arguments of a call with another URL.
+fn with_url(arguments: &Json, url: &Url) -> Option<Map<String, Json>> {
+    let mut arguments = arguments.as_object()?.clone();
+    arguments.insert("url".to_owned(), url.as_str().into());
+    Some(arguments)
 }
 
 impl Fetch {
-    async fn fetch_page(&self, url: &str, max_chars: usize) -> Result<Json, ToolFailure> {
+    async fn fetch_page(
+        &self,
+        url: &str,
+        max_chars: usize,
+        permits: impl Fn(&Url) -> bool,
+    ) -> Result<Json, ToolFailure> {
         let url = Url::parse(url.trim()).map_err(|error| {
             ToolFailure::new(format!(
                 "`url` is not a valid URL: {error}; use a full URL such as https://example.com/page"
@@ -79,7 +97,7 @@ impl Fetch {
         request
             .headers
             .insert(ACCEPT, HeaderValue::from_static("text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"));
-        let mut response = self.client.send(request).await.map_err(|error| http_failure(&error))?;
+        let mut response = self.client.send_if(request, permits).await.map_err(|error| http_failure(&error))?;
         let format = PageFormat::detect(&response)?;
         let content_type = response.header("content-type").unwrap_or_default().to_owned();
         let (body, mut is_complete) = response.read_some(MAX_BYTES).await.map_err(|error| http_failure(&error))?;

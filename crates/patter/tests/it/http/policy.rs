@@ -128,8 +128,12 @@ async fn sends_only_public_hosts_to_a_proxy() {
     let proxy = Server::start(|_, seen| reply(200, &[], format!("proxied {}", seen["target"].as_str().unwrap()))).await;
     let address = proxy.base.clone();
     let client = HttpClient::new(NetworkPolicy::default(), move |name| (name == "HTTP_PROXY").then(|| address.clone()));
+    let unknown = "cannot look up `intranet.invalid`, and only public servers are requested through the proxy in \
+        `HTTP_PROXY`; to allow it, add `allow = [\"intranet.invalid\"]` under `[http]` in patter.toml";
     for (url, expected) in [
-        ("http://shop.example.com/a", Ok("proxied http://shop.example.com/a")),
+        ("http://8.8.8.8/a", Ok("proxied http://8.8.8.8/a")),
+        // The proxy may know the name: then it is not public.
+        ("http://intranet.invalid/", Err(unknown)),
         ("http://10.0.0.1/", Err("`10.0.0.1` is a private address")),
         ("http://localhost/", Err("`localhost` is a private address")),
         (proxy.base.as_str(), Err("`127.0.0.1` is a private address")),
@@ -141,6 +145,24 @@ async fn sends_only_public_hosts_to_a_proxy() {
             (found, _) => panic!("{url}: {found:?}"),
         }
     }
+    assert_eq!(proxy.count(), 1);
+
+    let address = proxy.base.clone();
+    let policy = NetworkPolicy::from_allow_list(["intranet.invalid"]).unwrap();
+    let client = HttpClient::new(policy, move |name| (name == "HTTP_PROXY").then(|| address.clone()));
+    let tool = tool_with(&client, "http://intranet.invalid/a", "url: 'BASE', retries: 0", "()==>(::Text)", &[]);
+    assert_eq!(call(&tool, json!({})).await.unwrap(), "proxied http://intranet.invalid/a");
+}
+
+/// A redirect through a proxy to a name that is not public is not followed.
+#[tokio::test]
+async fn checks_the_names_of_redirects_through_a_proxy() {
+    let proxy = Server::start(|_, _| reply(302, &[("location", "http://intranet.invalid/")], "")).await;
+    let address = proxy.base.clone();
+    let client = HttpClient::new(NetworkPolicy::default(), move |name| (name == "HTTP_PROXY").then(|| address.clone()));
+    let tool = tool_with(&client, "http://8.8.8.8/", "url: 'BASE', retries: 0", "()==>(::Text)", &[]);
+    let failure = call(&tool, json!({})).await.unwrap_err();
+    assert!(failure.message().starts_with("cannot look up `intranet.invalid`"), "{failure:?}");
     assert_eq!(proxy.count(), 1);
 }
 
@@ -158,7 +180,7 @@ async fn a_proxy_that_does_not_answer_is_named() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let variables = move |name: &str| (name == "HTTP_PROXY").then(|| format!("http://ada:sesame@127.0.0.1:{port}"));
     let client = HttpClient::new(NetworkPolicy::default(), variables);
-    let error = client.send(HttpRequest::get("http://example.com/?key=sesame".parse().unwrap())).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot connect to `example.com:80`: the connection was refused");
+    let error = client.send(HttpRequest::get("http://8.8.8.8/?key=sesame".parse().unwrap())).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot connect to `8.8.8.8:80`: the connection was refused");
     assert_eq!(error.hint().unwrap(), "check the proxy in `HTTP_PROXY`, or list the host in `NO_PROXY`");
 }

@@ -5,9 +5,11 @@ use patter::check::{Options, check};
 use patter::declare::{HttpSpec, Toolbox};
 use patter::gram::{format, parse};
 use patter::http::{HttpClient, NetworkPolicy};
+use patter::library::Layer;
+use patter::permission::{Permissions, Rule};
 use patter::project::Project;
 use patter::tool::standard::{TOOLBOXES, fetch};
-use patter::tool::{Tool, http_tool};
+use patter::tool::{CallRequest, Executor, Tool, Workspace, http_tool, merge};
 use patter::types::signature::Records;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -175,4 +177,31 @@ async fn rejects_blocked_and_invalid_urls() {
         let message = call(&tool, json!({ "url": url })).await.unwrap_err().message().to_owned();
         assert!(message.starts_with(expected), "{url}: {message}");
     }
+}
+
+/// Rules over URLs apply to what a call reads: however the URL is written, and wherever it is redirected.
+#[tokio::test]
+async fn rules_apply_to_the_pages_that_a_call_reads() {
+    let private = Server::start(|_, _| reply(200, &[("content-type", "text/plain")], "private")).await;
+    let target = format!("{}/page", private.base);
+    let location = target.clone();
+    let public = Server::start(move |_, _| reply(302, &[("location", &location)], "")).await;
+    let workspace = Workspace::builder().toolbox("", |it| it.tool(fetch(&server::client()))).build().unwrap();
+    let library = Arc::new(merge([(Layer::Internal, workspace)]).unwrap());
+    let read = async |rule: &str, url: &str| {
+        let rules = ["allow fetch", rule].map(|rule| Rule::parse(rule, "the test").unwrap());
+        let executor = Executor::new(Arc::clone(&library), Permissions::default().with_all(rules));
+        executor.call(CallRequest::new("fetch", json!({ "url": url }))).await.map_err(|error| error.to_string())
+    };
+    let deny = format!("deny fetch when url matches '{}/*'", private.base);
+    let spelled = target.replace("http://127.0.0.1", "HTTP://0x7f.1");
+    for url in [&target, &spelled] {
+        let error = read(&deny, url).await.unwrap_err();
+        assert!(error.contains("is not permitted"), "{url}: {error}");
+    }
+    let error = read(&deny, &public.base).await.unwrap_err();
+    assert!(error.ends_with("which permission rules exclude"), "{error}");
+    assert_eq!(private.count(), 0);
+    let page = read("deny fetch when url is 'http://example.com/'", &public.base).await.unwrap();
+    assert_eq!(page["text"], "private");
 }
