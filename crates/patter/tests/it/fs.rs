@@ -67,7 +67,7 @@ async fn call(roots: Vec<Root>, name: &str, arguments: Json) -> (Result<Json, To
 }
 
 #[test]
-fn returns_four_tools() {
+fn returns_five_tools() {
     let tools = fs("/", vec![Root::new("project", "/")]);
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.kind, tool.effect, tool.idempotent)).collect();
     assert_eq!(
@@ -77,6 +77,7 @@ fn returns_four_tools() {
             ("listFolder", ToolKind::Native, Effect::Reads, true),
             ("searchFiles", ToolKind::Native, Effect::Reads, true),
             ("writeFile", ToolKind::Native, Effect::Writes, false),
+            ("editFile", ToolKind::Native, Effect::Writes, false),
         ]
     );
 }
@@ -404,4 +405,143 @@ async fn rejects_links_that_change_during_a_call() {
     assert!(inside > 0 && refused > 0 && swaps > 10, "no race took place: {inside} {refused} {swaps}");
     let left: Vec<_> = real::read_dir(&fixture.outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["secret.txt"]);
+}
+
+#[tokio::test]
+async fn edits_files() {
+    let fixture = Fixture::new();
+    let read = |path: &str| real::read_to_string(fixture.root.join(path)).unwrap();
+    let edit = |path: &str, old: &str, new: &str| json!({"path": path, "oldText": old, "newText": new});
+    real::set_permissions(fixture.root.join("a.txt"), real::Permissions::from_mode(0o640)).unwrap();
+    symlink("a.txt", fixture.root.join("link")).unwrap();
+    let edited = fixture.ok("editFile", edit("link", "two\nthree", "2\n3")).await;
+    assert_eq!(edited, json!({"path": "link", "replaced": 1, "line": 2}));
+    assert_eq!(read("a.txt"), "one\n2\n3\n");
+    assert!(real::symlink_metadata(fixture.root.join("link")).unwrap().is_symlink());
+    assert_eq!(real::metadata(fixture.root.join("a.txt")).unwrap().permissions().mode() & 0o777, 0o640);
+
+    real::write(fixture.root.join("many"), "a\nb\na\nb\na a\n").unwrap();
+    assert_eq!(
+        fixture.fails("editFile", edit("many", "a", "x")).await,
+        "`many` contains `oldText` 4 times, in lines 1, 3, 5; include more of the text around it, or set `all`"
+    );
+    // Overlapping occurrences are ambiguous too.
+    real::write(fixture.root.join("overlap"), "aaa").unwrap();
+    assert!(fixture.fails("editFile", edit("overlap", "aa", "x")).await.contains("2 times, in line 1;"));
+    real::write(fixture.root.join("lots"), "x\n".repeat(100)).unwrap();
+    let message = fixture.fails("editFile", edit("lots", "x", "y")).await;
+    assert!(message.contains("more than 10 times, in lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …;"), "{message}");
+    let mut all = edit("many", "a", "x");
+    all["all"] = true.into();
+    assert_eq!(fixture.ok("editFile", all).await, json!({"path": "many", "replaced": 4, "line": 1}));
+    assert_eq!(read("many"), "x\nb\nx\nb\nx x\n");
+
+    real::write(fixture.root.join("code"), "fn f() {\n    one();\n    two();\n}\n").unwrap();
+    for (old, hint) in [
+        ("fn f() {\n  one();\n  two();\n}", "the text at line 1 differs only in white space"),
+        ("    two();\n    three();", "line 3 starts like it, but the lines after it differ; read the file again"),
+        ("nothing", "read the file again, and copy the text exactly"),
+    ] {
+        let message = fixture.fails("editFile", edit("code", old, "x")).await;
+        assert_eq!(message, format!("`code` does not contain `oldText`; {hint}"));
+    }
+    real::write(fixture.root.join("dos"), "one\r\ntwo\r\n").unwrap();
+    fixture.ok("editFile", edit("dos", "one\ntwo", "1\n2")).await;
+    assert_eq!(read("dos"), "1\r\n2\r\n");
+
+    real::write(fixture.root.join("latin"), b"caf\xe9").unwrap();
+    for (path, old, new, expected) in [
+        ("latin", "caf", "x", "`latin` is not a text file in UTF-8"),
+        ("none", "a", "b", "`none` does not exist"),
+        ("sub", "a", "b", "`sub` is a folder, not a file"),
+        ("a.txt", "", "b", "`oldText` is empty; use `writeFile` to write a whole file"),
+        ("a.txt", "b", "b", "`oldText` and `newText` are equal, so there is nothing to change"),
+    ] {
+        assert_eq!(fixture.fails("editFile", edit(path, old, new)).await, expected);
+    }
+    let large = "y".repeat(16 << 20);
+    let message = fixture.fails("editFile", edit("a.txt", "one", &large)).await;
+    assert_eq!(message, "the file would have 16777221 bytes; at most 16777216 are allowed");
+    let left: Vec<_> = real::read_dir(&fixture.root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".new")), "{left:?}");
+}
+
+/// Calls that write one file at the same time leave one file, with what one of them wrote or all of them added.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn serialises_calls_that_write_one_file() {
+    let fixture = Fixture::new();
+    real::create_dir(fixture.root.join("box")).unwrap();
+    real::write(fixture.root.join("box/a.txt"), "0\n").unwrap();
+    real::write(fixture.root.join("box/counters"), (0..40).map(|index| format!("<{index}>\n")).collect::<String>())
+        .unwrap();
+    symlink("a.txt", fixture.root.join("box/link")).unwrap();
+    let calls = (0..40_usize).flat_map(|index| {
+        let path = if index % 2 == 0 { "box/a.txt" } else { "box/link" };
+        [
+            ("writeFile", json!({"path": path, "content": format!("{index}\n"), "mode": "overwrite"})),
+            ("writeFile", json!({"path": path, "content": "+\n", "mode": "append"})),
+            ("writeFile", json!({"path": "box/log", "content": format!("{index}\n"), "mode": "append"})),
+            (
+                "editFile",
+                json!({"path": "box/counters", "oldText": format!("<{index}>"), "newText": format!("[{index}]")}),
+            ),
+        ]
+    });
+    let root = fixture.root.clone();
+    let tasks: Vec<_> = calls
+        .map(|(tool, arguments)| {
+            let root = root.clone();
+            tokio::spawn(async move { call(vec![Root::new("project", root)], tool, arguments).await.0.unwrap() })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut left: Vec<_> = real::read_dir(root.join("box")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["a.txt", "counters", "link", "log"]);
+    let text = real::read_to_string(root.join("box/a.txt")).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    assert!(first.parse::<usize>().is_ok() && rest.lines().all(|line| line == "+"), "{text}");
+    let mut log: Vec<usize> =
+        real::read_to_string(root.join("box/log")).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    log.sort_unstable();
+    assert_eq!(log, (0..40).collect::<Vec<_>>());
+    let counters: String = (0..40).map(|index| format!("[{index}]\n")).collect();
+    assert_eq!(real::read_to_string(root.join("box/counters")).unwrap(), counters);
+}
+
+/// A name that another program keeps changing to the settings of the project never leads there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn does_not_write_settings_through_names_that_change() {
+    let fixture = Fixture::new();
+    let root = fixture.root.clone();
+    real::write(root.join("patter.toml"), "# settings\n").unwrap();
+    real::write(root.join("notes"), "").unwrap();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&is_done);
+    let folder = root.clone();
+    let swapper = std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            symlink("patter.toml", folder.join("swap")).ok();
+            real::rename(folder.join("swap"), folder.join("notes")).ok();
+            real::hard_link(folder.join("patter.toml"), folder.join("swap")).ok();
+            real::rename(folder.join("swap"), folder.join("notes")).ok();
+            real::write(folder.join("swap"), "").ok();
+            real::rename(folder.join("swap"), folder.join("notes")).ok();
+        }
+    });
+    for index in 0..400 {
+        let (tool, arguments) = match index % 3 {
+            0 => ("writeFile", json!({"path": "notes", "content": "broken", "mode": "append"})),
+            1 => ("writeFile", json!({"path": "notes", "content": "broken", "mode": "overwrite"})),
+            _ => ("editFile", json!({"path": "notes", "oldText": "settings", "newText": "broken"})),
+        };
+        fixture.call(tool, arguments).await.ok();
+    }
+    is_done.store(true, Ordering::Relaxed);
+    swapper.join().unwrap();
+    assert_eq!(real::read_to_string(root.join("patter.toml")).unwrap(), "# settings\n");
+    let left: Vec<_> = real::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("deleted")), "{left:?}");
 }

@@ -328,6 +328,8 @@ async fn tools_cannot_write_what_defines_the_project() {
             let outcome = call(&executor, "fs/writeFile", arguments).await;
             assert!(outcome.ends_with("configures the project, and tools cannot write it"), "{path} {mode}: {outcome}");
         }
+        let outcome = call(&executor, "fs/editFile", json!({"path": path, "oldText": "a", "newText": "b"})).await;
+        assert!(outcome.ends_with("configures the project, and tools cannot write it"), "{path}: {outcome}");
     }
     // A link to a file that does not exist yet would create that file.
     symlink("agents/later.gram", project.join("log.txt")).unwrap();

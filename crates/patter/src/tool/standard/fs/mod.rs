@@ -1,4 +1,4 @@
-//! Tools for files: reading, listing, searching and writing within allowed folders.
+//! Tools for files: reading, listing, searching, writing and editing within allowed folders.
 //!
 //! Every path is resolved relative to the handle of an allowed folder, step by step, by the operating system where
 //! possible. So neither `..`, nor an absolute path, nor a symbolic link leads outside, not even a link that is created
@@ -10,7 +10,9 @@ mod action;
 mod read;
 mod list;
 mod search;
+mod target;
 mod write;
+mod edit;
 
 pub use guard::Guard;
 pub use root::Root;
@@ -39,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 /// let project = env!("CARGO_MANIFEST_DIR");
 /// let tools = fs(project, vec![Root::new("project", project)]);
 /// let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
-/// assert_eq!(names, ["readFile", "listFolder", "searchFiles", "writeFile"]);
+/// assert_eq!(names, ["readFile", "listFolder", "searchFiles", "writeFile", "editFile"]);
 /// let (read, context) = (&tools[0].implementation, ToolContext::new("1"));
 /// let found = read.call(json!({"path": "Cargo.toml", "lines": 1}), &context).await.unwrap();
 /// assert_eq!(found["content"], "[package]\n");
@@ -54,6 +56,7 @@ pub fn fs(project: impl Into<Guard>, roots: Vec<Root>) -> Vec<Tool> {
         tool(&roots, &list::DEFINITION, Effect::Reads, list::list),
         tool(&roots, &search::DEFINITION, Effect::Reads, search::search),
         tool(&roots, &write::DEFINITION, Effect::Writes, write::write),
+        tool(&roots, &edit::DEFINITION, Effect::Writes, edit::edit),
     ];
     // The definitions are constants; a test checks that all of them are valid.
     tools.into_iter().flatten().collect()

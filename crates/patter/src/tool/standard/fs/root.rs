@@ -177,6 +177,11 @@ impl ScopedPath<'_> {
         ToolFailure::new(format!("`{}` leads to a place that permission rules exclude", self.given))
     }
 
+    /// Returns the failure for a file that changed while the call ran.
+    pub(super) fn changed_failure(&self) -> ToolFailure {
+        ToolFailure::new(format!("`{}` was changed by another program in the meantime; read it again", self.given))
+    }
+
     pub(super) fn secret_failure(&self) -> ToolFailure {
         ToolFailure::new(format!("`{}` contains secrets, which tools cannot access", self.given))
     }
