@@ -147,12 +147,21 @@ impl<'d> RunTask<'d> {
             running.push(self.call_task(call).run());
         }
         loop {
+            // That calls start is saved together with the reply that requests them.
+            if let NextStep::CallTools(calls) = self.next_step()
+                && !calls.is_empty()
+            {
+                if self.announce_start(&calls).await.is_ok() {
+                    running.extend(calls.into_iter().map(|call| self.call_task(call).run()));
+                }
+                continue;
+            }
             // An error ends the run, which the next step shows.
             let _ = self.save().await;
             match self.next_step() {
                 NextStep::Done => break,
                 NextStep::CallModel => self.call_model().await,
-                NextStep::CallTools(calls) if calls.is_empty() => {
+                NextStep::CallTools(_) => {
                     match interruptible(self.cancellation, self.time_left(), running.next()).await {
                         Ok(Some(result)) => self.finish_call(result),
                         // No call is under way, so waiting would never end.
@@ -160,23 +169,22 @@ impl<'d> RunTask<'d> {
                         Err(interruption) => self.interrupt(interruption),
                     }
                 }
-                NextStep::CallTools(calls) => {
-                    // Saved before the calls start, so that they are known after a crash.
-                    for call in &calls {
-                        self.apply(RunInput::CallStarted { call_id: call.id.clone() });
-                    }
-                    let may_repeat = |call: &PendingCall| {
-                        matches!(call.target, CallTarget::Tool { idempotent: true, .. } | CallTarget::Agent { .. })
-                    };
-                    // A power cut must not make a call forgotten that nobody may repeat.
-                    let needs_sync = !calls.iter().all(may_repeat);
-                    if self.save().await.is_ok() && (!needs_sync || self.sync().await.is_ok()) {
-                        running.extend(calls.into_iter().map(|call| self.call_task(call).run()));
-                    }
-                }
                 NextStep::Ask(call, because) => self.ask(&call, &because, &mut running).await,
             }
         }
+    }
+
+    /// Saves that calls start before they do, so that they are known after a crash.
+    async fn announce_start(&mut self, calls: &[PendingCall]) -> Result<(), JournalError> {
+        for call in calls {
+            self.apply(RunInput::CallStarted { call_id: call.id.clone() });
+        }
+        self.save().await?;
+        let may_repeat = |call: &PendingCall| {
+            matches!(call.target, CallTarget::Tool { idempotent: true, .. } | CallTarget::Agent { .. })
+        };
+        // A power cut must not make a call forgotten that nobody may repeat.
+        if calls.iter().all(may_repeat) { Ok(()) } else { self.sync().await }
     }
 
     /// Returns the calls to repeat of those that had started when the process ended. The others get a result which says

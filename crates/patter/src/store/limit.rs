@@ -11,6 +11,8 @@ use std::time::Duration;
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for getting a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for others to close files.
+pub(super) const DESCRIPTOR_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of connections for reading.
 pub(super) const MAX_CONNECTIONS: u32 = 4;
 /// The pauses between attempts to lock, in milliseconds: the lock of a killed holder outlives it by a moment.

@@ -3,8 +3,6 @@
 use super::error::StoreError;
 use super::id::SessionId;
 use super::session::{SessionState, SessionSummary, StoredSession};
-use futures_util::TryStreamExt;
-use futures_util::stream::BoxStream;
 
 /// A row with the metadata of a session, as [`summary_columns!`] selects it.
 pub(super) type SummaryRow = (String, String, String, i64, i64, i64, String, Option<String>);
@@ -31,18 +29,14 @@ pub(super) fn session_ids(rows: &[String]) -> Result<Vec<SessionId>, StoreError>
 }
 
 /// Converts rows to a session, and checks that no entry is missing.
-pub(super) async fn stored_session(
-    row: SummaryRow,
-    mut rows: BoxStream<'_, Result<EntryRow, sqlx::Error>>,
-    failed: impl Fn(sqlx::Error) -> StoreError,
-) -> Result<StoredSession, StoreError> {
+pub(super) fn stored_session(row: SummaryRow, rows: Vec<EntryRow>) -> Result<StoredSession, StoreError> {
     let summary = summary(row)?;
-    let mut entries = Vec::new();
+    let mut entries = Vec::with_capacity(rows.len());
     let missing = |number: usize| {
         let id = &summary.id;
         StoreError::Failed { message: format!("the log of session `{id}` is damaged: entry {number} is missing") }
     };
-    while let Some((number, entry)) = rows.try_next().await.map_err(&failed)? {
+    for (number, entry) in rows {
         if number != to_i64(entries.len() as u64) {
             return Err(missing(entries.len()));
         }
@@ -82,8 +76,4 @@ pub(super) fn check_entries(entries: &[String]) -> Result<(), StoreError> {
 /// Converts a number to the integers of databases.
 pub(super) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }

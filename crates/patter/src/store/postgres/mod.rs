@@ -4,6 +4,7 @@ mod server;
 
 use self::server::{
     APPLICATION_PREFIX, LOCK, LOCK_IN_TRANSACTION, Server, configure, is_connection_lost, is_serialization_failure,
+    is_unique_violation,
 };
 use super::backend::{Claim, Store};
 use super::error::StoreError;
@@ -13,8 +14,7 @@ use super::id::{SessionId, is_id_text};
 use super::limit::{CONNECT_TIMEOUT, MAX_CONNECTIONS, with_timeout};
 use super::location::PostgresUrl;
 use super::row::{
-    EntryRow, SummaryRow, check_entries, is_unique_violation, session_ids, stored_session, summaries, summary_columns,
-    to_i64,
+    EntryRow, SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64,
 };
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use crate::tool::BoxFuture;
@@ -214,8 +214,8 @@ impl Store for PostgresStore {
                 drop(transaction);
                 return Err(not_found(self, id.as_str()).await);
             };
-            let rows = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).fetch(&mut *transaction);
-            stored_session(row, rows, failed).await
+            let rows = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).fetch_all(&mut *transaction);
+            stored_session(row, rows.await.map_err(failed)?)
         }))
     }
 

@@ -176,6 +176,11 @@ pub(super) fn is_serialization_failure(error: &sqlx::Error) -> bool {
     has_code(error, &["40001", "40P01"])
 }
 
+/// Returns whether a row exists already.
+pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
 /// Returns whether connecting may succeed a moment later.
 fn is_temporary(error: &sqlx::Error) -> bool {
     match error {

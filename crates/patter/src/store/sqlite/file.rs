@@ -1,27 +1,22 @@
 //! The SQLite file: how it is opened, written, synced and copied, and what its errors mean.
 
+use super::writer::Writer;
 use crate::os_error::describe;
 use crate::store::error::StoreError;
 use crate::store::id::SessionId;
 use crate::store::limit::{
-    CONNECT_TIMEOUT, LOCK_PAUSES_MS, MAX_CONNECTIONS, RETRY_PAUSE, has_no_descriptors, is_out_of_descriptors,
-    out_of_descriptors,
+    DESCRIPTOR_TIMEOUT, LOCK_PAUSES_MS, RETRY_PAUSE, has_no_descriptors, is_out_of_descriptors, out_of_descriptors,
 };
 use crate::store::lock_file::{LockAttempt, LockFile, LockFiles};
-use crate::store::row::to_i64;
+use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Resource, getrlimit};
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The version of the tables, in the file header.
 const VERSION: i64 = 1;
@@ -29,11 +24,15 @@ const VERSION: i64 = 1;
 const APPLICATION: i64 = 0x5061_7472;
 /// How long to wait for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait for others to close files.
-const DESCRIPTOR_TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of pages after which SQLite moves its write-ahead log into the file. A process that just exits leaves the
-/// log behind, and the next one reads all of it, so it is kept short.
-const CHECKPOINT_PAGES: &str = "100";
+/// Settings of a connection. A commit does not wait for the disk; see [`SqliteFile::sync_log`]. SQLite moves its
+/// write-ahead log into the file after this number of pages. A process that just exits leaves the log behind, and the next
+/// one reads all of it, so it is kept short.
+const SETTINGS: &str = "
+    PRAGMA foreign_keys = ON;
+    PRAGMA synchronous = NORMAL;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA wal_autocheckpoint = 500;
+";
 /// The folder that is kept out of version control.
 const IGNORED_FOLDER: &str = ".patter";
 /// The endings of the files that make up the database: the file itself, its write-ahead log, and the index of that.
@@ -61,40 +60,31 @@ const TABLES: &str = "
     PRAGMA user_version = 1;
 ";
 
-/// An open SQLite file.
+/// A SQLite file.
+#[derive(Clone)]
 pub(super) struct SqliteFile {
     /// The canonical path, so that all names of the file share one lock.
-    path: PathBuf,
-    options: SqliteConnectOptions,
-    readers: SqlitePool,
-    writer: Mutex<WriterState>,
-    locks: LockFiles,
-    /// The number of commits.
-    commits: AtomicU64,
-    /// The number of commits that survive a power cut.
-    synced: Mutex<u64>,
+    path: Arc<Path>,
 }
 
-/// The connection that writes. It stays open as long as the store, so the files of the database stay the same ones.
-struct WriterState {
-    connection: SqliteConnection,
+/// The files of the database. They stay the same ones as long as a connection has them open, unless somebody replaces them.
+#[derive(Default)]
+pub(super) struct FileParts {
     /// The files, as far as they have been seen.
-    files: [Option<FileId>; PARTS.len()],
-    /// When the file had changed the last time it was checked.
-    changed: Option<(i64, i64)>,
+    known: [Option<FileId>; PARTS.len()],
+    /// When the database had changed the last time its content was checked.
+    checked: Option<ChangeTime>,
 }
 
 /// A file, whatever its name.
 type FileId = (u64, u64);
 
-/// The turn of a writer. SQLite only polls, so the writers of this process queue here.
-pub(super) struct Writer<'f> {
-    file: &'f SqliteFile,
-    state: MutexGuard<'f, WriterState>,
-}
+/// When a file changed, in seconds and nanoseconds.
+pub(super) type ChangeTime = (i64, i64);
 
 impl SqliteFile {
-    pub(super) async fn open(path: &Path) -> Result<Self, StoreError> {
+    /// Opens the file, creates it if it is missing, and starts the thread that writes.
+    pub(super) fn open(path: &Path) -> Result<(Self, Writer), StoreError> {
         let unusable = |error: io::Error| match is_out_of_descriptors(&error) {
             true => out_of_descriptors(&path.display().to_string()),
             false => StoreError::Unusable {
@@ -102,78 +92,54 @@ impl SqliteFile {
                 hint: None,
             },
         };
-        let path = create_file(path).map_err(unusable)?;
-        let options = SqliteConnectOptions::new().filename(&path).busy_timeout(BUSY_TIMEOUT);
-        let options = options.synchronous(SqliteSynchronous::Normal).pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
-        let options = options.pragma("temp_store", "memory").disable_statement_logging();
-        let readers = SqlitePoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_TIMEOUT);
-        let readers = readers.test_before_acquire(false).idle_timeout(None).max_lifetime(None);
-        let readers = readers.connect_lazy_with(options.clone());
-        let connection = options.connect().await.map_err(|error| failed(&path, &error))?;
-        let writer = Mutex::new(WriterState { connection, files: [None; PARTS.len()], changed: None });
-        let locks = LockFiles::default();
-        let file = Self { path, options, readers, writer, locks, commits: AtomicU64::new(0), synced: Mutex::new(0) };
-        file.prepare().await?;
-        Ok(file)
+        let file = Self { path: create_file(path).map_err(unusable)?.into() };
+        let connection = file.connect().map_err(|error| file.failed(&error))?;
+        file.prepare(&connection)?;
+        let mut parts = FileParts::default();
+        let changed = parts.verify(&file)?;
+        parts.set_checked(changed);
+        let writer = Writer::start(file.clone(), connection, parts).map_err(unusable)?;
+        Ok((file, writer))
     }
 
-    /// Returns a connection for reading. Waits if this process has too many open files.
-    pub(super) async fn reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
-        let deadline = Instant::now() + DESCRIPTOR_TIMEOUT;
-        loop {
-            match self.readers.acquire().await {
-                Err(_) if has_no_descriptors() && Instant::now() < deadline => tokio::time::sleep(RETRY_PAUSE).await,
-                reader => return reader.map_err(|error| self.failed(&error)),
-            }
-        }
-    }
-
-    /// Waits for the turn of a writer.
-    pub(super) async fn writer(&self) -> Writer<'_> {
-        Writer { file: self, state: self.writer.lock().await }
+    /// Returns a new connection.
+    pub(super) fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.execute_batch(SETTINGS)?;
+        Ok(connection)
     }
 
     /// Creates the tables if the file is empty. Refuses a file that is not a session store, without changing it.
-    async fn prepare(&self) -> Result<(), StoreError> {
-        let mut writer = self.writer().await;
-        let (is_ready, is_wal) = self.head(&mut writer.state.connection).await?;
+    fn prepare(&self, connection: &Connection) -> Result<(), StoreError> {
+        let failed = |error: rusqlite::Error| self.failed(&error);
+        let (is_ready, is_wal) = self.head(connection)?;
         if !is_wal {
-            match self.use_write_ahead_log(&mut writer.state.connection).await {
+            match use_write_ahead_log(connection).map_err(failed) {
                 // A store that cannot be written can still be read.
                 Err(_) if is_ready => {}
                 switched => switched?,
             }
         }
         if !is_ready {
-            let mut transaction = writer.begin().await?;
-            if !self.head(&mut transaction).await?.0 {
-                sqlx::raw_sql(TABLES).execute(&mut *transaction).await.map_err(|error| self.failed(&error))?;
+            connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+            if !self.head(connection)?.0 {
+                connection.execute_batch(TABLES).map_err(failed)?;
             }
-            transaction.commit().await.map_err(|error| self.failed(&error))?;
+            connection.execute_batch("COMMIT").map_err(failed)?;
         }
-        writer.state.changed = writer.verify_files()?;
         Ok(())
     }
 
-    async fn use_write_ahead_log(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        // SQLite does not wait for this lock as for others, if several processes start at once.
-        loop {
-            match sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await {
-                Err(error) if code(&error) == Some(5) => tokio::time::sleep(RETRY_PAUSE).await,
-                Err(error) => return Err(self.failed(&error)),
-                Ok(_) => return Ok(()),
-            }
-        }
-    }
-
     /// Returns whether the file has the tables, and whether it uses a write-ahead log. Fails if it has other content.
-    async fn head(&self, connection: &mut SqliteConnection) -> Result<(bool, bool), StoreError> {
+    fn head(&self, connection: &Connection) -> Result<(bool, bool), StoreError> {
         const HEAD: &str = "SELECT (SELECT application_id FROM pragma_application_id), \
                             (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema), \
                             (SELECT journal_mode FROM pragma_journal_mode)";
-        let query = sqlx::query_as::<_, (i64, i64, i64, String)>(HEAD);
-        let (application, version, tables, mode) =
-            query.fetch_one(connection).await.map_err(|error| self.failed(&error))?;
+        let head = connection.query_row(HEAD, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+        let (application, version, tables, mode): (i64, i64, i64, String) =
+            head.map_err(|error| self.failed(&error))?;
         match (application, version, tables) {
             (APPLICATION, VERSION, _) => Ok((true, mode == "wal")),
             (APPLICATION, version, _) if version > VERSION => {
@@ -185,22 +151,22 @@ impl SqliteFile {
     }
 
     /// Locks a session. Waits a moment for a holder that was just killed.
-    pub(super) async fn lock(&self, id: &SessionId) -> Result<LockFile, StoreError> {
+    pub(super) async fn lock(&self, locks: &LockFiles, id: &SessionId) -> Result<LockFile, StoreError> {
         for pause in LOCK_PAUSES_MS {
-            match self.try_lock(id).await {
+            match self.try_lock(locks, id).await {
                 Err(StoreError::Busy { .. }) => tokio::time::sleep(Duration::from_millis(pause)).await,
                 locked => return locked,
             }
         }
-        self.try_lock(id).await
+        self.try_lock(locks, id).await
     }
 
     /// Locks a session unless it is busy. Waits if this process has too many open files.
-    pub(super) async fn try_lock(&self, id: &SessionId) -> Result<LockFile, StoreError> {
+    pub(super) async fn try_lock(&self, locks: &LockFiles, id: &SessionId) -> Result<LockFile, StoreError> {
         let path = self.path_with(&format!(".{id}.lock"));
         let deadline = Instant::now() + DESCRIPTOR_TIMEOUT;
         loop {
-            match self.locks.acquire(&path) {
+            match locks.acquire(&path) {
                 Ok(LockAttempt::Acquired(lock)) => return Ok(lock),
                 Ok(LockAttempt::Busy(holder)) => return Err(StoreError::Busy { id: id.clone(), holder }),
                 Err(error) if is_out_of_descriptors(&error) => match Instant::now() < deadline {
@@ -217,30 +183,18 @@ impl SqliteFile {
         }
     }
 
-    /// Waits until all commits survive a power cut. A commit itself does not wait for the disk, so this does; those who wait
-    /// at the same time share it.
-    pub(super) async fn sync(&self) -> Result<(), StoreError> {
-        let wanted = self.commits.load(Ordering::Acquire);
-        let mut synced = self.synced.lock().await;
-        if *synced >= wanted {
-            return Ok(());
-        }
-        let commits = self.commits.load(Ordering::Acquire);
-        // What is no longer in the write-ahead log was synced when SQLite moved it. Closing the log is harmless, unlike
-        // closing the other two files, which would release SQLite's locks.
-        let path = self.path_with("-wal");
-        let sync = tokio::task::spawn_blocking(move || match File::open(path) {
+    /// Waits until the write-ahead log is on the disk. What is no longer in it was synced when SQLite moved it.
+    pub(super) fn sync_log(&self) -> Result<(), StoreError> {
+        // Closing the log is harmless, unlike closing the other two files, which would release SQLite's locks.
+        let synced = match File::open(self.path_with("-wal")) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            log => log?.sync_data(),
-        });
-        let result = sync.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-        result.map_err(|error| self.unusable(&format!("cannot be synced: {}", describe(&error)), "check the disk"))?;
-        *synced = commits;
-        Ok(())
+            log => log.and_then(|log| log.sync_data()),
+        };
+        synced.map_err(|error| self.unusable(&format!("cannot be synced: {}", describe(&error)), "check the disk"))
     }
 
     /// Copies the database to a new file, as it is at one moment.
-    pub(super) async fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+    pub(super) fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         let unusable = |error: io::Error| {
             let hint = (error.kind() == ErrorKind::AlreadyExists).then(|| "name another file".to_owned());
             let message = format!("cannot write the copy `{}`: {}", path.display(), describe(&error));
@@ -255,13 +209,13 @@ impl SqliteFile {
         partial.push(format!(".partial-{}", std::process::id()));
         let partial = PartialFile::create(PathBuf::from(partial)).map_err(unusable)?;
         let name = partial.path.to_str().ok_or_else(|| unusable(ErrorKind::InvalidFilename.into()))?;
-        let failed = |error: sqlx::Error| match code(&error) {
+        let failed = |error: rusqlite::Error| match code(&error) {
             Some(10 | 13) => unusable(io::Error::other(error)),
             _ => self.failed(&error),
         };
-        let mut connection = self.options.connect().await.map_err(failed)?;
-        sqlx::query("VACUUM INTO ?1").bind(name).execute(&mut connection).await.map_err(failed)?;
-        connection.close().await.map_err(failed)?;
+        let connection = self.connect().map_err(failed)?;
+        connection.execute("VACUUM INTO ?1", [name]).map_err(failed)?;
+        drop(connection);
         File::open(&partial.path).and_then(|file| file.sync_all()).map_err(unusable)?;
         // Unlike renaming, linking replaces nothing.
         match fs::hard_link(&partial.path, &target) {
@@ -275,83 +229,72 @@ impl SqliteFile {
 
     /// Returns the path of a file beside the database.
     fn path_with(&self, ending: &str) -> PathBuf {
-        let mut path = OsString::from(&self.path);
+        let mut path = OsString::from(&*self.path);
         path.push(ending);
         path.into()
     }
 
     fn unusable(&self, problem: &str, hint: &str) -> StoreError {
-        unusable(&self.path, problem, hint)
+        let message = format!("the session store `{}` {problem}", self.path.display());
+        StoreError::Unusable { message, hint: Some(hint.to_owned()) }
     }
 
-    /// Translates an error.
-    pub(super) fn failed(&self, error: &sqlx::Error) -> StoreError {
-        failed(&self.path, error)
+    /// Returns the error that the files are not the ones that were opened.
+    pub(super) fn replaced(&self) -> StoreError {
+        self.unusable(
+            "was removed or replaced while it was in use",
+            "what was saved since then is lost; stop all programs that use the store before you change its files",
+        )
+    }
+
+    /// Translates an error. See <https://sqlite.org/rescode.html> for the codes.
+    pub(super) fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        let unusable = |problem: &str, hint: &str| self.unusable(problem, hint);
+        match code(error) {
+            Some(5 | 6) => unusable("is locked by another program", "try again later"),
+            Some(8) => unusable("is read-only", "allow this user to write to it, or use another file"),
+            Some(10) => match getrlimit(Resource::Fsize).current {
+                Some(limit) => unusable(
+                    &format!("cannot grow: files of this process are limited to {limit} bytes"),
+                    "raise the limit with `ulimit -f`",
+                ),
+                None => unusable(&format!("cannot be read or written: {error}"), "check the disk and its file system"),
+            },
+            Some(11) => unusable("is damaged", "use another file, or recover it with `sqlite3 FILE .recover`"),
+            Some(13) => unusable("cannot grow: the disk is full", "free some disk space and try again"),
+            Some(14) if has_no_descriptors() => out_of_descriptors(&self.path.display().to_string()),
+            Some(14) => unusable("cannot be opened", "allow this user to write to the file and its folder"),
+            Some(26) => unusable("is not a database", "use another file; this one was not changed"),
+            _ => StoreError::Failed { message: format!("`{}`: {error}", self.path.display()) },
+        }
     }
 }
 
-impl Writer<'_> {
-    /// Begins a transaction.
-    pub(super) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
-        self.state.connection.begin_with("BEGIN IMMEDIATE").await.map_err(|error| failed(&self.file.path, &error))
-    }
-
-    /// Checks, after a commit, that others find its entries: SQLite does not notice when someone removes or replaces the
-    /// files that it has open.
-    pub(super) async fn verify(&mut self, id: &SessionId, entries: u64) -> Result<(), StoreError> {
-        self.file.commits.fetch_add(1, Ordering::Release);
-        let changed = self.verify_files()?;
-        if self.state.changed == changed {
-            return Ok(());
-        }
-        // SQLite changes the file itself only now and then, so there is time for a closer look: a new connection reads what
-        // is on the disk.
-        match self.file.find_last_entry(id).await {
-            Ok(found) if found == (Some(to_i64(entries)), to_i64(entries)) => {}
-            Ok(_) => return Err(self.replaced()),
-            Err(error) if matches!(code(&error), Some(1 | 11 | 26)) => return Err(self.replaced()),
-            // It cannot be read right now: look again after the next commit.
-            Err(_) => return Ok(()),
-        }
-        self.state.changed = changed;
-        Ok(())
-    }
-
-    /// Checks that the files are those that SQLite opened. Returns when the database changed.
-    fn verify_files(&mut self) -> Result<Option<(i64, i64)>, StoreError> {
+impl FileParts {
+    /// Checks that the files are those that were opened. Returns when the database changed.
+    pub(super) fn verify(&mut self, file: &SqliteFile) -> Result<Option<ChangeTime>, StoreError> {
         let mut changed = None;
-        for (part, ending) in PARTS.iter().enumerate() {
-            let metadata = fs::metadata(self.file.path_with(ending)).ok();
+        for (part, (ending, known)) in PARTS.iter().zip(&mut self.known).enumerate() {
+            let metadata = fs::metadata(file.path_with(ending)).ok();
             if part == 0 {
                 changed = metadata.as_ref().map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
             }
             let found = metadata.map(|metadata| (metadata.dev(), metadata.ino()));
-            let Some(known) = self.state.files.get_mut(part) else { continue };
             if known.is_some() && *known != found {
-                return Err(self.replaced());
+                return Err(file.replaced());
             }
             *known = found;
         }
         Ok(changed)
     }
 
-    fn replaced(&self) -> StoreError {
-        self.file.unusable(
-            "was removed or replaced while it was in use",
-            "what was saved since then is lost; stop all programs that use the store before you change its files",
-        )
+    /// Returns whether the content of the database was checked since it changed.
+    pub(super) fn is_checked(&self, changed: Option<ChangeTime>) -> bool {
+        self.checked == changed
     }
-}
 
-impl SqliteFile {
-    /// Reads how many entries a session has, and the number after that of the last one, with a new connection.
-    async fn find_last_entry(&self, id: &SessionId) -> Result<(Option<i64>, i64), sqlx::Error> {
-        const LAST: &str = "SELECT (SELECT entries FROM sessions WHERE id = ?1), \
-                            (SELECT coalesce(max(number) + 1, 0) FROM entries WHERE session = ?1)";
-        let mut connection = self.options.connect().await?;
-        let found = sqlx::query_as(LAST).bind(id.as_str()).fetch_one(&mut connection).await;
-        connection.close().await?;
-        found
+    pub(super) fn set_checked(&mut self, changed: Option<ChangeTime>) {
+        self.checked = changed;
     }
 }
 
@@ -370,6 +313,17 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Switches to a write-ahead log. SQLite does not wait for this lock as for others, if several processes start at once.
+fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())) {
+            Err(error) if code(&error) == Some(5) && Instant::now() < deadline => std::thread::sleep(RETRY_PAUSE),
+            switched => return switched,
+        }
     }
 }
 
@@ -414,35 +368,7 @@ fn sync_folder(path: &Path) {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
-fn unusable(path: &Path, problem: &str, hint: &str) -> StoreError {
-    let message = format!("the session store `{}` {problem}", path.display());
-    StoreError::Unusable { message, hint: Some(hint.to_owned()) }
-}
-
-/// Translates an error. See <https://sqlite.org/rescode.html> for the codes.
-fn failed(path: &Path, error: &sqlx::Error) -> StoreError {
-    let unusable = |problem: &str, hint: &str| unusable(path, problem, hint);
-    match code(error) {
-        Some(5 | 6) => unusable("is locked by another program", "try again later"),
-        Some(8) => unusable("is read-only", "allow this user to write to it, or use another file"),
-        Some(10) => match getrlimit(Resource::Fsize).current {
-            Some(limit) => unusable(
-                &format!("cannot grow: files of this process are limited to {limit} bytes"),
-                "raise the limit with `ulimit -f`",
-            ),
-            None => unusable(&format!("cannot be read or written: {error}"), "check the disk and its file system"),
-        },
-        Some(11) => unusable("is damaged", "use another file, or recover it with `sqlite3 FILE .recover`"),
-        Some(13) => unusable("cannot grow: the disk is full", "free some disk space and try again"),
-        Some(14) if has_no_descriptors() => out_of_descriptors(&path.display().to_string()),
-        Some(14) => unusable("cannot be opened", "allow this user to write to the file and its folder"),
-        Some(26) => unusable("is not a database", "use another file; this one was not changed"),
-        _ => StoreError::Failed { message: format!("`{}`: {error}", path.display()) },
-    }
-}
-
 /// Returns the primary result code of an error.
-fn code(error: &sqlx::Error) -> Option<i32> {
-    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(code & 0xff)
+pub(super) fn code(error: &rusqlite::Error) -> Option<i32> {
+    Some(error.sqlite_error()?.extended_code & 0xff)
 }

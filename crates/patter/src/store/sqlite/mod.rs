@@ -1,62 +1,85 @@
 //! Sessions in a SQLite file.
 
 mod file;
+mod readers;
+mod writer;
 
 use self::file::SqliteFile;
+use self::readers::Readers;
+use self::writer::{Change, Writer};
 use super::backend::{Claim, Store};
 use super::error::StoreError;
 use super::find::not_found;
 use super::id::{SessionId, is_id_text};
 use super::limit::with_timeout;
-use super::lock_file::LockFile;
-use super::row::{
-    EntryRow, SummaryRow, check_entries, is_unique_violation, session_ids, stored_session, summaries, summary_columns,
-    to_i64,
-};
+use super::lock_file::{LockFile, LockFiles};
+use super::row::{SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64};
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use crate::tool::BoxFuture;
-use sqlx::{Connection, SqliteConnection};
+use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// A session store in a SQLite file.
 ///
 /// A claim is a locked file beside it, which exists as long as the claim.
 pub(super) struct SqliteStore {
-    file: Arc<SqliteFile>,
+    file: SqliteFile,
+    locks: LockFiles,
+    readers: Readers,
+    writer: Arc<SyncedWriter>,
 }
 
 struct SqliteClaim {
     id: SessionId,
     next: u64,
-    file: Arc<SqliteFile>,
+    writer: Arc<SyncedWriter>,
     _lock: LockFile,
+}
+
+/// The writer of the file, and how much of what it wrote survives a power cut.
+struct SyncedWriter {
+    file: SqliteFile,
+    writer: Writer,
+    /// The number of commits that survive a power cut.
+    synced: Mutex<u64>,
 }
 
 impl SqliteStore {
     pub(super) async fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { file: Arc::new(with_timeout(SqliteFile::open(path)).await?) })
+        let path = path.to_owned();
+        with_timeout(async move {
+            let open = tokio::task::spawn_blocking(move || SqliteFile::open(&path));
+            let (file, writer) = open.await.unwrap_or_else(|error| Err(join_error(&error)))?;
+            let readers = Readers::new(file.clone());
+            let writer = Arc::new(SyncedWriter { file: file.clone(), writer, synced: Mutex::new(0) });
+            Ok(Self { file, locks: LockFiles::default(), readers, writer })
+        })
+        .await
     }
 
     fn claimed(&self, id: SessionId, next: u64, lock: LockFile) -> Box<dyn Claim> {
         tracing::debug!(session = %id, entries = next, "session claimed");
-        Box::new(SqliteClaim { id, next, file: Arc::clone(&self.file), _lock: lock })
+        Box::new(SqliteClaim { id, next, writer: Arc::clone(&self.writer), _lock: lock })
     }
 
     async fn entries(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
-        let query = sqlx::query_scalar::<_, i64>("SELECT entries FROM sessions WHERE id = ?1").bind(id.as_str());
-        let mut reader = self.file.reader().await?;
-        let entries = query.fetch_optional(&mut *reader).await.map_err(|error| self.file.failed(&error))?;
-        Ok(entries.and_then(|entries| u64::try_from(entries).ok()))
+        let id = id.clone();
+        let entries = self.readers.read(move |connection| {
+            let mut query = connection.prepare_cached("SELECT entries FROM sessions WHERE id = ?1")?;
+            query.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()
+        });
+        Ok(entries.await?.and_then(|entries| u64::try_from(entries).ok()))
     }
 
     /// Locks a session to create it.
     async fn lock_new(&self, id: &SessionId) -> Result<LockFile, StoreError> {
-        match self.file.try_lock(id).await {
+        match self.file.try_lock(&self.locks, id).await {
             Err(StoreError::Busy { .. }) if self.entries(id).await?.is_some() => {
                 Err(StoreError::Exists { id: id.clone() })
             }
-            Err(StoreError::Busy { .. }) => self.file.lock(id).await,
+            Err(StoreError::Busy { .. }) => self.file.lock(&self.locks, id).await,
             locked => locked,
         }
     }
@@ -65,32 +88,21 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(with_timeout(async move {
-            const CREATE: &str = "INSERT INTO sessions (id, agent, title, created_ms, changed_ms, entries, state, \
-                                  forked_from) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
             check_entries(&new.entries)?;
-            let failed = |error: sqlx::Error| self.file.failed(&error);
             // Locked before anyone else can see the session.
             let lock = self.lock_new(&new.id).await?;
+            let id = new.id.clone();
             let next = new.entries.len() as u64;
-            let mut writer = self.file.writer().await;
-            let mut transaction = writer.begin().await?;
-            let query = sqlx::query(CREATE).bind(new.id.as_str()).bind(new.agent()).bind(new.title());
-            let query = query.bind(to_i64(now_ms)).bind(to_i64(next)).bind(new.state.as_str());
-            let query = query.bind(new.forked_from.as_ref().map(SessionId::as_str));
-            if query.execute(&mut *transaction).await.map_err(failed)?.rows_affected() == 0 {
-                return Err(StoreError::Exists { id: new.id });
+            match self.writer.writer.write(Change::Create { new, now_ms }).await? {
+                true => Ok(self.claimed(id, next, lock)),
+                false => Err(StoreError::Exists { id }),
             }
-            insert_entries(&mut transaction, &new.id, 0, &new.entries).await.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
-            writer.verify(&new.id, next).await?;
-            drop(writer);
-            Ok(self.claimed(new.id, next, lock))
         }))
     }
 
     fn claim<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(with_timeout(async move {
-            let lock = self.file.lock(id).await?;
+            let lock = self.file.lock(&self.locks, id).await?;
             match self.entries(id).await? {
                 Some(next) => Ok(self.claimed(id.clone(), next, lock)),
                 None => Err(not_found(self, id.as_str()).await),
@@ -102,18 +114,19 @@ impl Store for SqliteStore {
         Box::pin(with_timeout(async move {
             const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM sessions WHERE id = ?1");
             const ENTRIES: &str = "SELECT number, entry FROM entries WHERE session = ?1 ORDER BY number";
-            let failed = |error: sqlx::Error| self.file.failed(&error);
-            // One transaction, so that summary and entries are consistent.
-            let mut reader = self.file.reader().await?;
-            let mut transaction = reader.begin().await.map_err(failed)?;
-            let query = sqlx::query_as::<_, SummaryRow>(SUMMARY).bind(id.as_str());
-            let Some(row) = query.fetch_optional(&mut *transaction).await.map_err(failed)? else {
-                drop(transaction);
-                drop(reader);
-                return Err(not_found(self, id.as_str()).await);
-            };
-            let rows = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).fetch(&mut *transaction);
-            stored_session(row, rows, failed).await
+            let wanted = id.clone();
+            let found = self.readers.read(move |connection| {
+                // One transaction, so that summary and entries are consistent. It ends when it is dropped.
+                let transaction = connection.unchecked_transaction()?;
+                let summary = transaction.query_row(SUMMARY, [wanted.as_str()], summary_row).optional()?;
+                let mut query = transaction.prepare_cached(ENTRIES)?;
+                let entries = query.query_map([wanted.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(summary.zip(Some(entries.collect::<rusqlite::Result<Vec<_>>>()?)))
+            });
+            match found.await? {
+                Some((summary, entries)) => stored_session(summary, entries),
+                None => Err(not_found(self, id.as_str()).await),
+            }
         }))
     }
 
@@ -121,10 +134,11 @@ impl Store for SqliteStore {
         Box::pin(with_timeout(async move {
             const LIST: &str =
                 concat!("SELECT ", summary_columns!(), " FROM sessions ORDER BY changed_ms DESC, id DESC LIMIT ?1");
-            let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(limit as u64));
-            let mut reader = self.file.reader().await?;
-            let rows = query.fetch_all(&mut *reader).await.map_err(|error| self.file.failed(&error))?;
-            summaries(rows)
+            let rows = self.readers.read(move |connection| {
+                let mut query = connection.prepare_cached(LIST)?;
+                query.query_map([to_i64(limit as u64)], summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
+            });
+            summaries(rows.await?)
         }))
     }
 
@@ -135,32 +149,33 @@ impl Store for SqliteStore {
             if !is_id_text(prefix) {
                 return Ok(Vec::new());
             }
-            let query = sqlx::query_scalar::<_, String>(IDS).bind(prefix).bind(to_i64(limit as u64));
-            let mut reader = self.file.reader().await?;
-            let ids = query.fetch_all(&mut *reader).await.map_err(|error| self.file.failed(&error))?;
-            session_ids(&ids)
+            let prefix = prefix.to_owned();
+            let ids = self.readers.read(move |connection| {
+                let mut query = connection.prepare_cached(IDS)?;
+                let ids = query.query_map((prefix, to_i64(limit as u64)), |row| row.get::<_, String>(0))?;
+                ids.collect::<rusqlite::Result<Vec<_>>>()
+            });
+            session_ids(&ids.await?)
         }))
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
-            let failed = |error: sqlx::Error| self.file.failed(&error);
-            let _lock = self.file.lock(id).await?;
-            let mut writer = self.file.writer().await;
-            let mut transaction = writer.begin().await?;
-            let query = sqlx::query("DELETE FROM sessions WHERE id = ?1").bind(id.as_str());
-            let done = query.execute(&mut *transaction).await.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
-            drop(writer);
-            match done.rows_affected() {
-                0 => Err(not_found(self, id.as_str()).await),
-                _ => Ok(()),
+            let _lock = self.file.lock(&self.locks, id).await?;
+            match self.writer.writer.write(Change::Remove { id: id.clone() }).await? {
+                true => Ok(()),
+                false => Err(not_found(self, id.as_str()).await),
             }
         }))
     }
 
     fn back_up<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.file.copy_to(path))
+        Box::pin(async move {
+            let file = self.file.clone();
+            let path = path.to_owned();
+            let copy = tokio::task::spawn_blocking(move || file.copy_to(&path));
+            copy.await.unwrap_or_else(|error| Err(join_error(&error)))
+        })
     }
 }
 
@@ -180,46 +195,45 @@ impl Claim for SqliteClaim {
         now_ms: u64,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(with_timeout(async move {
-            const UPDATE: &str = "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 \
-                                WHERE id = ?4 AND entries = ?5";
             check_entries(entries)?;
-            let conflict = || StoreError::Conflict { id: self.id.clone(), expected: self.next };
-            let failed = |error: sqlx::Error| match is_unique_violation(&error) {
-                true => conflict(),
-                false => self.file.failed(&error),
-            };
-            let mut writer = self.file.writer().await;
-            let mut transaction = writer.begin().await?;
-            let next = self.next + entries.len() as u64;
-            let query = sqlx::query(UPDATE).bind(to_i64(next)).bind(state.as_str()).bind(to_i64(now_ms));
-            let query = query.bind(self.id.as_str()).bind(to_i64(self.next));
-            if query.execute(&mut *transaction).await.map_err(failed)?.rows_affected() == 0 {
-                return Err(conflict());
+            let id = self.id.clone();
+            let change = Change::Append { id, first: self.next, entries: entries.to_vec(), state, now_ms };
+            if !self.writer.writer.write(change).await? {
+                return Err(StoreError::Conflict { id: self.id.clone(), expected: self.next });
             }
-            insert_entries(&mut transaction, &self.id, self.next, entries).await.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
-            writer.verify(&self.id, next).await?;
-            drop(writer);
-            self.next = next;
+            self.next += entries.len() as u64;
             Ok(())
         }))
     }
 
     fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(with_timeout(self.file.sync()))
+        Box::pin(with_timeout(self.writer.sync()))
     }
 }
 
-async fn insert_entries(
-    connection: &mut SqliteConnection,
-    id: &SessionId,
-    first: u64,
-    entries: &[String],
-) -> Result<(), sqlx::Error> {
-    const INSERT: &str = "INSERT INTO entries (session, number, entry) VALUES (?1, ?2, ?3)";
-    for (number, entry) in (first..).zip(entries) {
-        let query = sqlx::query(INSERT).bind(id.as_str()).bind(to_i64(number)).bind(entry.as_str());
-        query.execute(&mut *connection).await?;
+impl SyncedWriter {
+    /// Waits until all commits survive a power cut. A commit itself does not wait for the disk, so this does; those who wait
+    /// at the same time share it.
+    async fn sync(&self) -> Result<(), StoreError> {
+        let wanted = self.writer.commits();
+        let mut synced = self.synced.lock().await;
+        if *synced >= wanted {
+            return Ok(());
+        }
+        let commits = self.writer.commits();
+        let file = self.file.clone();
+        let sync = tokio::task::spawn_blocking(move || file.sync_log());
+        sync.await.unwrap_or_else(|error| Err(join_error(&error)))?;
+        *synced = commits;
+        Ok(())
     }
-    Ok(())
+}
+
+fn summary_row(row: &Row<'_>) -> rusqlite::Result<SummaryRow> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?))
+}
+
+/// Returns the error of a blocking operation that panicked or was cancelled because the program ends.
+fn join_error(error: &tokio::task::JoinError) -> StoreError {
+    StoreError::Failed { message: error.to_string() }
 }

@@ -12,7 +12,7 @@ mod sqlite;
 use patter::store::{
     self, Claim, NewSession, SessionId, SessionIdError, SessionState, Store, StoreError, StoreLocation,
 };
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -48,15 +48,14 @@ impl TestStore {
     async fn execute(&self, statement: &str) {
         match &self.location {
             StoreLocation::Sqlite(path) => {
-                let mut connection = SqliteConnection::connect(path.to_str().unwrap()).await.unwrap();
+                let connection = rusqlite::Connection::open(path).unwrap();
                 let statement = statement.replace("TABLE.", "");
                 let deadline = Instant::now() + Duration::from_secs(10);
-                while let Err(error) = sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(&mut connection).await {
+                while let Err(error) = connection.execute_batch(&statement) {
                     let locked = error.to_string().contains("database is locked");
                     assert!(locked && Instant::now() < deadline, "{error}");
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                connection.close().await.unwrap();
             }
             StoreLocation::Postgres(url) => {
                 let mut connection = PgConnection::connect(&url.to_string()).await.unwrap();

@@ -2,7 +2,7 @@
 
 use super::{TestStore, append, claim_error, id, new, texts};
 use patter::store::{self, SessionState, StoreError, StoreLocation};
-use sqlx::{Connection, SqliteConnection};
+use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -54,9 +54,7 @@ async fn file_and_folder_are_private() {
 async fn other_files_are_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("other.db");
-    let mut connection = SqliteConnection::connect(&format!("sqlite:{}?mode=rwc", other.display())).await.unwrap();
-    sqlx::raw_sql("CREATE TABLE theirs (a)").execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
     for (name, content) in [("short", "hello"), ("long", &*"no database ".repeat(1000)), ("zeros", &"\0".repeat(8192))]
     {
         fs::write(folder.path().join(name), content).unwrap();
