@@ -42,6 +42,8 @@ pub struct StreamDecoder {
     kind: Option<BodyKind>,
     /// The bytes that were not passed to `frames`.
     buffer: Vec<u8>,
+    /// Whether the body started with whitespace, which is not buffered.
+    is_indented: bool,
     error: Option<WireError>,
 }
 
@@ -67,6 +69,7 @@ impl StreamDecoder {
             remaining: MAX_REPLY_BYTES,
             kind: None,
             buffer: Vec::new(),
+            is_indented: false,
             error: None,
         }
     }
@@ -123,8 +126,10 @@ impl StreamDecoder {
             self.decode_frames(accepted)?;
         } else {
             self.buffer.extend_from_slice(accepted);
-            let is_recognisable = self.kind.is_some() || strip_start(&self.buffer).len() >= LONGEST_FIELD;
-            if is_recognisable {
+            if self.kind.is_none() {
+                self.strip_buffer();
+            }
+            if self.kind.is_some() || self.buffer.len() >= LONGEST_FIELD {
                 self.decode_buffer()?;
             }
         }
@@ -137,7 +142,7 @@ impl StreamDecoder {
             Some(BodyKind::Unexpected) if !self.buffer.is_empty() => Err(WireError::unexpected(&self.buffer)),
             Some(BodyKind::Whole) if !self.buffer.is_empty() => {
                 let body = std::mem::take(&mut self.buffer);
-                self.parser.parse_whole(strip_start(&body), &mut self.builder)?;
+                self.parser.parse_whole(&body, &mut self.builder)?;
                 self.builder.set_done();
                 Ok(())
             }
@@ -153,9 +158,18 @@ impl StreamDecoder {
         }
     }
 
+    /// Drops a byte order mark and whitespace from the start of a body, so that a flood of whitespace is neither kept nor
+    /// read again with each chunk.
+    fn strip_buffer(&mut self) {
+        let start = if self.is_indented { self.buffer.trim_ascii_start() } else { strip_start(&self.buffer) };
+        let stripped = self.buffer.len() - start.len();
+        self.is_indented |= stripped > 0;
+        self.buffer.drain(..stripped);
+    }
+
     /// Processes the buffered bytes according to the kind of the body.
     fn decode_buffer(&mut self) -> Result<(), WireError> {
-        match *self.kind.get_or_insert_with(|| body_kind(self.framing, strip_start(&self.buffer))) {
+        match *self.kind.get_or_insert_with(|| body_kind(self.framing, &self.buffer)) {
             BodyKind::Stream => {
                 let bytes = std::mem::take(&mut self.buffer);
                 self.decode_frames(&bytes)

@@ -30,7 +30,11 @@ impl HttpResponse {
     }
 
     /// Returns the next chunk of the decompressed body, or nothing at the end.
+    ///
+    /// A few compressed bytes may be gigabytes of chunks that are all there at once. Time limits and cancellation get
+    /// their turn between them.
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
+        tokio::task::consume_budget().await;
         match self.inner.chunk().await {
             Ok(chunk) => Ok(chunk),
             Err(error) => Err(HttpError::from_reqwest(&error, self.inner.url(), None)),

@@ -16,6 +16,7 @@ use patter::tool::{
     BoxFuture, CancellationToken, Tool, ToolFailure, ToolResources, Workspace, merge, standard::standard_library,
 };
 use serde_json::{Value as Json, json};
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -464,6 +465,28 @@ async fn misbehaving_provider_is_an_error_and_never_a_hang() {
         assert_eq!(requests.lock().unwrap().len(), count, "{failure}");
         assert_eq!(finished.run.conversation().first(), Some(&Message::user("hi")), "the message is kept");
     }
+}
+
+/// A few kilobytes of a response may be gigabytes of whitespace, which are all there at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_whitespace_can_be_cancelled() {
+    let cancellation = CancellationToken::new();
+    let stop = cancellation.clone();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let chunks = (0..1000).map(move |count| {
+        if count == 4 {
+            stop.cancel();
+        }
+        encoder.write_all(&[b' '; 1 << 20]).unwrap();
+        encoder.flush().unwrap();
+        Ok::<_, std::io::Error>(std::mem::take(encoder.get_mut()))
+    });
+    let headers = [("content-encoding", "gzip"), ("content-type", "text/event-stream")];
+    let flood = (headers, Body::from_stream(stream::iter(chunks))).into_response();
+    let (base, _) = provider(vec![flood]).await;
+    let running = run(over_http(&base), Vec::new(), "hi", &cancellation);
+    let finished = tokio::time::timeout(Duration::from_secs(30), running).await.expect("it cannot be cancelled");
+    assert!(matches!(finished.run.outcome(), Some(RunOutcome::Cancelled)), "{:?}", finished.run.outcome());
 }
 
 #[tokio::test]

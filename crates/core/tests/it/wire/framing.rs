@@ -106,6 +106,20 @@ fn events_and_replies_have_a_maximum_size() {
     check(&comment, 65, Wire::Chat, "larger than 64 MiB");
 }
 
+/// Each chunk is read once: read again with every chunk, these would be hundreds of gigabytes.
+#[test]
+fn a_flood_of_whitespace_takes_linear_time() {
+    let start = std::time::Instant::now();
+    for wire in [Wire::Chat, Wire::Ollama] {
+        let (_, end) = feed(wire, std::iter::repeat_n([b' '; 4096].as_slice(), (64 << 20) / 4096 + 1));
+        assert_eq!(end.unwrap_err().to_string(), "malformed reply: larger than 64 MiB");
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(60));
+    let event = b"data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}\n\n";
+    let (deltas, _) = feed(Wire::Chat, [b"  ".as_slice(), b"\n \r", b"\n", event]);
+    assert_eq!(deltas, [Delta::Text { text: "Hi".into() }]);
+}
+
 #[test]
 fn malformed_events_are_errors() {
     let cases: [(Wire, &[u8]); 3] =
