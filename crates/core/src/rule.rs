@@ -106,6 +106,8 @@ rules! {
     DUPLICATE_CASE = "P092" Error "two cases with the same name";
     BAD_EXPRESSION = "P093" Error "an invalid expression in a check";
     UNKNOWN_CALL = "P094" Warning "a check for a tool that no agent has";
+
+    BAD_FULL_NAME = "P110" Error "a name with too many parts";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

@@ -3,7 +3,7 @@
 use super::{Checker, describe_declaration};
 use crate::declare::property::ValueKind;
 use crate::declare::{DeclarationKind, HttpSpec, command, head_span};
-use crate::name::{FullName, WireName, check_parameter_name};
+use crate::name::{FullName, FullNameError, WireName, check_parameter_name};
 use crate::rule;
 use crate::text::with_article;
 use crate::types::signature::{Field, Presence, TypeReader};
@@ -98,7 +98,10 @@ impl<'p> Checker<'p> {
         let Some(identifier) = pattern.identifier() else { return };
         let name = identifier.unquoted();
         let full = if namespace.is_empty() { name.into_owned() } else { format!("{namespace}/{name}") };
-        if let Err(error) = WireName::from_full_name(&full) {
+        if let Err(error @ (FullNameError::TooManyParts | FullNameError::EmptyPart)) = FullName::parse(&full) {
+            let found = rule::BAD_FULL_NAME.at(identifier.span(), format!("`{full}`: {error}"));
+            self.report(found.with_hint("write `tool`, `toolbox/tool` or `organisation/toolbox/tool`"));
+        } else if let Err(error) = WireName::from_full_name(&full) {
             let found = rule::BAD_WIRE_NAME.at(identifier.span(), error.to_string());
             let near = WireName::suggest(&identifier.unquoted());
             self.report(found.with_hint(match near.filter(|_| namespace.is_empty()) {

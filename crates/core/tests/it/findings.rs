@@ -50,6 +50,15 @@ fn a_delegate_with_a_name_that_tools_cannot_have() {
 }
 
 #[test]
+fn a_name_with_too_many_parts() {
+    let hint = "write `tool`, `toolbox/tool` or `organisation/toolbox/tool`";
+    check_one("[`a/b/c/d`:Tool {description: 'x'} | ()==>(::Text)]", "P110", hint);
+    check_one("[`a//b`:Tool {description: 'x'} | ()==>(::Text)]", "P110", hint);
+    let toolbox = "[`a/b/c`:Toolbox | [d:Command {description: 'x', run: ['true']} | ()==>(::Text)]]";
+    check_one(toolbox, "P110", hint);
+}
+
+#[test]
 fn a_default_that_does_not_match_its_record_type() {
     check_one(
         "[t:Tool {description: 'x'} | (a::A {default: {x: 'no'}})==>(::Int)] [A:Object | (x::Int)]",

@@ -8,7 +8,8 @@ use crate::http::{HttpClient, NetworkPolicy};
 use crate::project::Environment;
 use patter_core::declare::project::{Finding, Project};
 use patter_core::declare::{CommandSpec, DeclarationKind, HttpSpec, ToolSpec};
-use patter_core::gram::{Diagnostic, Pattern};
+use patter_core::gram::{Diagnostic, Pattern, Syntax};
+use patter_core::rule;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -69,9 +70,15 @@ pub fn build_declared(project: &Project, resources: &ToolResources) -> (Workspac
         };
         for pattern in patterns {
             let Some(tool) = builder.build(declaration.file, pattern) else { continue };
-            // `patter check` reports invalid names.
             let single = Workspace::builder().toolbox(namespace, |toolbox| toolbox.tool(tool)).build();
-            workspace = workspace.with_workspace(single.unwrap_or_default());
+            match single {
+                Ok(single) => workspace = workspace.with_workspace(single),
+                Err(error) => {
+                    let span = pattern.identifier().map_or(pattern.span(), Syntax::span);
+                    let diagnostic = rule::BAD_FULL_NAME.at(span, error.to_string());
+                    builder.findings.push(Finding { file: declaration.file, diagnostic });
+                }
+            }
         }
     }
     (workspace, builder.findings)
