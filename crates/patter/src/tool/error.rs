@@ -56,6 +56,8 @@ pub enum CallError {
         tool: FullName,
         /// The time limit.
         after: Duration,
+        /// The detail for the operator.
+        detail: Option<String>,
     },
     /// The call was cancelled.
     #[error("the call to `{tool}` was cancelled")]
@@ -100,6 +102,7 @@ impl CallError {
     pub fn detail(&self) -> Option<&str> {
         match self {
             CallError::Failed { failure, .. } => failure.detail(),
+            CallError::TimedOut { detail, .. } => detail.as_deref(),
             _ => None,
         }
     }

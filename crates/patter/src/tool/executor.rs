@@ -232,9 +232,14 @@ impl Executor {
         };
         let failed = |failure| CallError::Failed { tool: name.clone(), failure };
         match result {
-            Err(_) => Err(CallError::TimedOut { tool: name.clone(), after: tool.timeout }),
+            Err(_) => Err(CallError::TimedOut { tool: name.clone(), after: tool.timeout, detail: None }),
             Ok(Err(panic)) => Err(failed(ToolFailure::new("the tool panicked").with_detail(panic_message(&*panic)))),
-            Ok(Ok(Err(failure))) => Err(failed(failure)),
+            Ok(Ok(Err(failure))) => Err(match failure.time_limit() {
+                Some(after) => {
+                    CallError::TimedOut { tool: name.clone(), after, detail: failure.detail().map(str::to_owned) }
+                }
+                None => failed(failure),
+            }),
             Ok(Ok(Ok(value))) => Ok(value),
         }
     }

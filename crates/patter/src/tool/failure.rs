@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 /// The failure of a tool: a message for the model, and a detail for the operator.
 ///
@@ -27,12 +28,20 @@ use std::fmt;
 pub struct ToolFailure {
     message: String,
     detail: Option<String>,
+    /// The time limit that was exceeded.
+    time_limit: Option<Duration>,
 }
 
 impl ToolFailure {
     /// Creates a failure with a message for the model.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), detail: None }
+        Self { message: message.into(), detail: None, time_limit: None }
+    }
+
+    /// Creates the failure of a tool that exceeded a time limit of its own. The executor reports it like a call that
+    /// exceeded the time limit of the tool.
+    pub fn timed_out(limit: Duration, message: impl Into<String>) -> Self {
+        Self { time_limit: Some(limit), ..Self::new(message) }
     }
 
     /// Sets the detail, which only the operator reads.
@@ -45,6 +54,11 @@ impl ToolFailure {
     /// Returns the message for the model.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Returns the time limit that was exceeded, if that is the failure.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.time_limit
     }
 
     /// Returns the detail for the operator.

@@ -88,7 +88,11 @@ impl Redactor {
 
     /// Replaces the secrets in a failure.
     pub(crate) fn redact_failure(&self, failure: &ToolFailure) -> ToolFailure {
-        let redacted = ToolFailure::new(self.redact(failure.message()));
+        let message = self.redact(failure.message());
+        let redacted = match failure.time_limit() {
+            Some(limit) => ToolFailure::timed_out(limit, message),
+            None => ToolFailure::new(message),
+        };
         match failure.detail() {
             Some(detail) => redacted.with_detail(self.redact(detail)),
             None => redacted,

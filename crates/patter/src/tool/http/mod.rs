@@ -118,7 +118,7 @@ impl HttpTool {
 
 /// Returns the failure of a request that exceeded its time limit.
 pub(super) fn no_response(limit: Duration) -> ToolFailure {
-    ToolFailure::new(format!("the server did not respond within {}", format_duration(limit)))
+    ToolFailure::timed_out(limit, format!("the server did not respond within {}", format_duration(limit)))
 }
 
 /// Returns the pause before a retry.

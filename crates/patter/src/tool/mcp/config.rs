@@ -1,7 +1,7 @@
 //! The configuration of MCP servers, in `patter.toml` and in the JSON files of other programs.
 
 use super::config_error::{ConfigError, ConfigWarning, ServerConfigError};
-use super::settings::{ServerSettings, Transport, VariableExpander};
+use super::settings::{HttpProtocol, HttpTransport, ServerSettings, ToolFilter, Transport, VariableExpander};
 use crate::tool::DEFAULT_TIMEOUT;
 use indexmap::IndexMap;
 use patter_core::name::FullName;
@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// The default time limit for the start of a server. The first start may download it.
 const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The headers that the transport sets.
+const RESERVED_HEADERS: [&str; 5] =
+    ["accept", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"];
 /// The allowed time limits.
 const TIME_LIMITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
 
@@ -58,6 +61,12 @@ pub struct ServerConfig {
     /// The time limit for the start of the server.
     #[serde(deserialize_with = "duration")]
     pub start_timeout: Option<Duration>,
+    /// The protocol of a running server. By default, the older one is tried if the server rejects the newer.
+    pub transport: Option<HttpProtocol>,
+    /// The tools to use, as patterns such as `read_*`. By default, all of them.
+    pub only: Option<Vec<String>>,
+    /// The tools not to use, as patterns.
+    pub except: Vec<String>,
     /// Whether to ignore the server.
     pub disabled: bool,
 }
@@ -96,6 +105,9 @@ impl ServerConfig {
             (Some(_), None) if !self.headers.is_empty() => {
                 return Err(ServerConfigError::Misplaced("headers", "command"));
             }
+            (Some(_), None) if self.transport.is_some() => {
+                return Err(ServerConfigError::Misplaced("transport", "command"));
+            }
             (Some(command), None) => Transport::Process {
                 command: expander.expand(command)?,
                 arguments: self.args.iter().map(|text| expander.expand(text)).collect::<Result<_, _>>()?,
@@ -113,10 +125,11 @@ impl ServerConfig {
                 let mut headers = Vec::new();
                 for (name, value) in expander.expand_values(&self.headers)? {
                     expander.add_secret(&value);
-                    let header = (name.parse().ok()).zip(value.parse().ok());
+                    let is_reserved = RESERVED_HEADERS.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
+                    let header = (name.parse().ok()).zip(value.parse().ok()).filter(|_| !is_reserved);
                     headers.push(header.ok_or(ServerConfigError::Header(name))?);
                 }
-                Transport::Http { url, headers }
+                Transport::Http(HttpTransport { url, headers, protocol: self.transport })
             }
         };
         let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
@@ -126,7 +139,9 @@ impl ServerConfig {
                 return Err(ServerConfigError::Time(name));
             }
         }
-        Ok(ServerSettings { name: name.into(), transport, timeout, start_timeout, redactor: expander.into_redactor() })
+        let filter = ToolFilter { only: self.only.clone(), except: self.except.clone() };
+        let redactor = expander.into_redactor();
+        Ok(ServerSettings { name: name.into(), transport, timeout, start_timeout, filter, redactor })
     }
 }
 
@@ -142,6 +157,9 @@ impl fmt::Debug for ServerConfig {
             .field("headers", &self.headers.keys())
             .field("timeout", &self.timeout)
             .field("start_timeout", &self.start_timeout)
+            .field("transport", &self.transport)
+            .field("only", &self.only)
+            .field("except", &self.except)
             .field("disabled", &self.disabled)
             .finish()
     }
@@ -179,13 +197,25 @@ pub fn parse_servers(
         let mut is_supported = true;
         for (key, value) in entry {
             match (key.as_str(), value.as_str()) {
-                ("type" | "transport", Some("stdio" | "http" | "streamable-http" | "streamableHttp")) => {}
+                ("type" | "transport", Some("stdio")) => {}
+                ("type" | "transport", Some("http" | "streamable-http" | "streamableHttp")) => {
+                    known.insert("transport".to_owned(), "http".into());
+                }
+                ("type" | "transport", Some("sse")) => {
+                    known.insert("transport".to_owned(), "sse".into());
+                }
                 ("type" | "transport", Some(transport)) => {
                     is_supported = false;
                     warnings.push(ConfigWarning::Transport { server: server.clone(), transport: transport.to_owned() });
                 }
                 ("command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled", _) => {
                     known.insert(key.clone(), value.clone());
+                }
+                ("includeTools", _) => {
+                    known.insert("only".to_owned(), value.clone());
+                }
+                ("excludeTools", _) => {
+                    known.insert("except".to_owned(), value.clone());
                 }
                 // `timeout` is unsupported too: it is in seconds in some programs, in milliseconds in others.
                 _ => warnings.push(ConfigWarning::UnknownKey { server: server.clone(), key: key.clone() }),

@@ -110,7 +110,9 @@ pub enum ConfigWarning {
         key: String,
     },
     /// The transport is not supported.
-    #[error("the MCP server `{server}` is skipped: it uses `{transport}`, and only `stdio` and `http` are supported")]
+    #[error(
+        "the MCP server `{server}` is skipped: it uses `{transport}`, and only `stdio`, `http` and `sse` are supported"
+    )]
     Transport {
         /// The server.
         server: String,

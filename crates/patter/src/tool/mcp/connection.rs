@@ -1,10 +1,13 @@
 //! A connection to an MCP server, from the handshake to the end.
 
+use super::body::Lines;
 use super::error::{McpError, error_chain};
-use super::http::{SessionClient, TransportFailures};
+use super::failures::TransportFailures;
+use super::http::SessionClient;
 use super::listener::ServerListener;
 use super::process::{ServerProcess, StderrTail};
-use super::settings::{ServerSettings, Transport};
+use super::settings::{HttpProtocol, HttpTransport, ServerSettings, Transport};
+use super::sse::SseTransport;
 use crate::http::host_and_port;
 use crate::tool::{BoxFuture, ToolContext};
 use rmcp::model::{CancelledNotificationParam, ProgressToken, RequestId};
@@ -58,15 +61,11 @@ impl Connection {
                 let (process, stdout, stdin) =
                     ServerProcess::start(command, arguments, environment, folder.as_deref(), &settings.redactor)
                         .map_err(|error| McpError::cannot_start(name, command, &error))?;
+                let stdout = Lines::new(stdout, &failures);
                 (timeout_at(deadline, serve_client(listener.clone(), (stdout, stdin))).await, Some(process))
             }
-            Transport::Http { url, headers } => {
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .custom_headers(headers.iter().cloned().collect());
-                let client =
-                    SessionClient { client: client.clone(), listener: listener.clone(), failures: failures.clone() };
-                let transport = StreamableHttpClientTransport::with_client(client, config);
-                (timeout_at(deadline, serve_client(listener.clone(), transport)).await, None)
+            Transport::Http(transport) => {
+                (timeout_at(deadline, connect(transport, client, &listener, &failures)).await, None)
             }
         };
         match result {
@@ -159,6 +158,34 @@ impl ConnectionHandle {
     }
 }
 
+/// Connects to a server over HTTP. A server that rejects the first message may know only the older transport, unless the
+/// settings say which one it knows.
+async fn connect(
+    transport: &HttpTransport,
+    client: &reqwest::Client,
+    listener: &ServerListener,
+    failures: &TransportFailures,
+) -> Result<RunningService<RoleClient, ServerListener>, ClientInitializeError> {
+    let HttpTransport { url, headers, protocol } = transport;
+    let rejected = if *protocol == Some(HttpProtocol::Sse) {
+        None
+    } else {
+        let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+            .custom_headers(headers.iter().cloned().collect());
+        let client = SessionClient { client: client.clone(), listener: listener.clone(), failures: failures.clone() };
+        let transport = StreamableHttpClientTransport::with_client(client, config);
+        match serve_client(listener.clone(), transport).await {
+            Err(error) if protocol.is_none() && failures.is_rejected() => Some(error),
+            result => return result,
+        }
+    };
+    match SseTransport::open(client, url, headers.iter().cloned().collect(), failures).await {
+        Ok(transport) => serve_client(listener.clone(), transport).await,
+        Err(error) => Err(rejected
+            .unwrap_or_else(|| ClientInitializeError::transport::<SseTransport>(error, "open the stream of events"))),
+    }
+}
+
 fn initialize_error(
     settings: &ServerSettings,
     error: &ClientInitializeError,
@@ -176,8 +203,8 @@ fn initialize_error(
         (_, Transport::Process { .. }) => {
             McpError::early_exit(name, if exit.is_empty() { detail } else { exit.to_owned() })
         }
-        (_, Transport::Http { url, .. }) => {
-            McpError::unreachable(name, &host_and_port(url), failures.take_problem(), detail)
+        (_, Transport::Http(HttpTransport { url, .. })) => {
+            McpError::unreachable(name, &host_and_port(url), failures.take_cause(), detail)
         }
     }
 }

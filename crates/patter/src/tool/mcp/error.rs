@@ -1,6 +1,6 @@
 //! Errors of MCP servers.
 
-use crate::http::ConnectionProblem;
+use super::failures::{FailureCause, MAX_MESSAGE_BYTES};
 use crate::os_error;
 use crate::tool::ToolFailure;
 use crate::tool::redact::Redactor;
@@ -19,6 +19,8 @@ pub(super) struct McpError {
     pub(super) message: String,
     pub(super) detail: String,
     pub(super) retry: Reconnect,
+    /// The time limit that was exceeded.
+    time_limit: Option<Duration>,
 }
 
 /// Whether to retry at once.
@@ -32,7 +34,7 @@ pub(super) enum Reconnect {
 
 impl McpError {
     fn new(message: String, detail: String, retry: Reconnect) -> Self {
-        Self { message, detail, retry }
+        Self { message, detail, retry, time_limit: None }
     }
 
     pub(super) fn cannot_start(server: &str, command: &str, error: &io::Error) -> Self {
@@ -52,7 +54,7 @@ impl McpError {
 
     pub(super) fn slow_start(server: &str, limit: Duration, detail: String) -> Self {
         let message = format!("the MCP server `{server}` was not ready within {}", format_duration(limit));
-        Self::new(message, detail, Reconnect::Later)
+        Self { time_limit: Some(limit), ..Self::new(message, detail, Reconnect::Later) }
     }
 
     pub(super) fn early_exit(server: &str, detail: String) -> Self {
@@ -67,18 +69,23 @@ impl McpError {
     }
 
     /// Returns the error of a server at a host and port.
-    pub(super) fn unreachable(server: &str, address: &str, problem: Option<ConnectionProblem>, detail: String) -> Self {
+    pub(super) fn unreachable(server: &str, address: &str, cause: Option<FailureCause>, detail: String) -> Self {
         let message = format!("cannot connect to the MCP server `{server}` at `{address}`");
-        Self::new(message, detail, Reconnect::Soon).because(problem)
+        Self::new(message, detail, Reconnect::Soon).because(cause)
     }
 
     /// Adds why the connection failed, if that is known. Then the texts of libraries say no more.
-    fn because(mut self, problem: Option<ConnectionProblem>) -> Self {
-        if let Some(problem) = problem {
-            let hint = problem.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-            self.message = format!("{}: {problem}{hint}", self.message);
-            self.detail.clear();
-        }
+    fn because(mut self, cause: Option<FailureCause>) -> Self {
+        let reason = match cause {
+            None => return self,
+            Some(FailureCause::TooLarge) => "a message of the server is too large".to_owned(),
+            Some(FailureCause::Connection(problem)) => match problem.hint() {
+                Some(hint) => format!("{problem}; {hint}"),
+                None => problem.to_string(),
+            },
+        };
+        self.message = format!("{}: {reason}", self.message);
+        self.detail.clear();
         self
     }
 
@@ -92,11 +99,16 @@ impl McpError {
         Self::new(message, String::new(), Reconnect::Later)
     }
 
-    pub(super) fn from_request(server: &str, error: &ServiceError, problem: Option<ConnectionProblem>) -> Self {
+    pub(super) fn from_request(server: &str, error: &ServiceError, cause: Option<FailureCause>) -> Self {
+        if cause == Some(FailureCause::TooLarge) {
+            let limit = MAX_MESSAGE_BYTES >> 20;
+            let message = format!("the MCP server `{server}` responded with more than {limit} MiB");
+            return Self::new(message, String::new(), Reconnect::Soon);
+        }
         let message = match error {
             ServiceError::Timeout { timeout } => {
                 let message = format!("the MCP server `{server}` did not respond within {}", format_duration(*timeout));
-                return Self::new(message, String::new(), Reconnect::Soon);
+                return Self { time_limit: Some(*timeout), ..Self::new(message, String::new(), Reconnect::Soon) };
             }
             ServiceError::McpError(error) => {
                 let message = truncate(&error.message, MAX_MESSAGE_CHARS);
@@ -104,7 +116,7 @@ impl McpError {
             }
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 let message = format!("lost the connection to the MCP server `{server}` before it responded");
-                return Self::new(message, error_chain(error), Reconnect::Soon).because(problem);
+                return Self::new(message, error_chain(error), Reconnect::Soon).because(cause);
             }
             _ => format!("the MCP server `{server}` sent an invalid response"),
         };
@@ -118,7 +130,11 @@ impl McpError {
     }
 
     pub(super) fn failure(&self, redactor: &Redactor) -> ToolFailure {
-        let failure = ToolFailure::new(redactor.redact(&self.message));
+        let message = redactor.redact(&self.message);
+        let failure = match self.time_limit {
+            Some(limit) => ToolFailure::timed_out(limit, message),
+            None => ToolFailure::new(message),
+        };
         if self.detail.is_empty() { failure } else { failure.with_detail(redactor.redact(&self.detail)) }
     }
 }

@@ -4,14 +4,12 @@ use super::connection::{ConnectionHandle, PendingRequest};
 use super::connection_task::{ConnectionTask, TaskMessage};
 use super::content;
 use super::error::McpError;
+use super::list::{ToolList, list_tools};
 use super::settings::ServerSettings;
 use crate::tool::{ToolContext, ToolFailure};
 use patter_core::text::nearest;
 use rmcp::ServiceError;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, PaginatedRequestParams,
-    ServerResult, Tool as ListedTool,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, ServerResult};
 use rmcp::service::PeerRequestOptions;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,10 +19,6 @@ use tokio::time::timeout;
 
 /// The number of messages that may wait for the connection task.
 const QUEUE_LENGTH: usize = 64;
-/// The number of tools that are used of a server.
-pub(super) const MAX_TOOLS: usize = 1000;
-/// The number of pages that are read of a list of tools.
-const MAX_PAGES: usize = 100;
 
 /// An MCP server. Cheap to clone; the server is started on demand, and stopped with the last handle.
 ///
@@ -75,8 +69,8 @@ impl McpServer {
         &self.shared.settings
     }
 
-    /// Lists the tools as the server describes them, and returns whether the list was truncated.
-    pub(super) async fn list(&self) -> Result<(Vec<ListedTool>, bool), ToolFailure> {
+    /// Lists the tools as the server describes them.
+    pub(super) async fn list(&self) -> Result<ToolList, ToolFailure> {
         let connection = self.connect().await?;
         self.list_over(&connection).await.map_err(|error| self.request_failure(&connection, &error))
     }
@@ -99,15 +93,16 @@ impl McpServer {
         }
     }
 
-    async fn list_over(&self, connection: &ConnectionHandle) -> Result<(Vec<ListedTool>, bool), ServiceError> {
+    async fn list_over(&self, connection: &ConnectionHandle) -> Result<ToolList, ServiceError> {
         // Changes from here on make the list stale again.
         connection.listener.take_stale();
         let limit = self.settings().timeout;
-        let listed = timeout(limit, pages(connection)).await.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
-        let (tools, is_truncated) = listed.inspect_err(|_| connection.listener.set_stale())?;
-        let names = tools.iter().map(|tool| tool.name.to_string()).collect();
+        let listed =
+            timeout(limit, list_tools(connection)).await.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
+        let listed = listed.inspect_err(|_| connection.listener.set_stale())?;
+        let names = listed.tools.iter().map(|tool| tool.name.to_string()).collect();
         *self.known_tools() = Some((connection.generation, names));
-        Ok((tools, is_truncated))
+        Ok(listed)
     }
 
     /// Makes a call. Returns nothing if the server has no such tool. The tools are listed again if they may have changed.
@@ -158,7 +153,7 @@ impl McpServer {
             // If the queue is full, the task notices by itself, or from the next caller.
             let _ = self.task().try_send(TaskMessage::Broken(connection.generation));
         }
-        let error = McpError::from_request(self.name(), error, connection.failures.take_problem());
+        let error = McpError::from_request(self.name(), error, connection.failures.take_cause());
         error.map_detail(|detail| connection.with_stderr(detail)).failure(&self.settings().redactor)
     }
 
@@ -192,23 +187,4 @@ impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "McpServer({})", self.name())
     }
-}
-
-/// Lists the tools page by page, and returns whether the list was truncated.
-async fn pages(connection: &ConnectionHandle) -> Result<(Vec<ListedTool>, bool), ServiceError> {
-    let mut tools = Vec::new();
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        let page = connection.peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
-        tools.extend(page.tools);
-        cursor = page.next_cursor;
-        if tools.len() > MAX_TOOLS {
-            tools.truncate(MAX_TOOLS);
-            return Ok((tools, true));
-        }
-        if cursor.is_none() {
-            return Ok((tools, false));
-        }
-    }
-    Ok((tools, true))
 }

@@ -2,9 +2,11 @@
 
 use super::config_error::ServerConfigError;
 use crate::tool::redact::Redactor;
+use patter_core::text::Glob;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
-use std::collections::BTreeMap;
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub struct ServerSettings {
     pub(super) transport: Transport,
     pub(super) timeout: Duration,
     pub(super) start_timeout: Duration,
+    /// The tools that are used.
+    pub(super) filter: ToolFilter,
     /// Hides the values of variables and headers.
     pub(super) redactor: Arc<Redactor>,
 }
@@ -34,7 +38,50 @@ pub(super) enum Transport {
     /// Over the stdin and stdout of a process that is started here.
     Process { command: String, arguments: Vec<String>, environment: Vec<(String, String)>, folder: Option<PathBuf> },
     /// Over HTTP with a running server.
-    Http { url: Url, headers: Vec<(HeaderName, HeaderValue)> },
+    Http(HttpTransport),
+}
+
+/// How to connect to a running server.
+#[derive(Clone)]
+pub(super) struct HttpTransport {
+    pub(super) url: Url,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The protocol that the server knows, or nothing to find out.
+    pub(super) protocol: Option<HttpProtocol>,
+}
+
+/// A protocol over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HttpProtocol {
+    /// One endpoint, with sessions (2025-03-26 and later).
+    Http,
+    /// A stream of server-sent events, and an endpoint for messages (2024-11-05).
+    Sse,
+}
+
+/// The tools of a server that are used: those that `only` names, or all, except those that `except` names.
+#[derive(Clone, Default)]
+pub(super) struct ToolFilter {
+    pub(super) only: Option<Vec<String>>,
+    pub(super) except: Vec<String>,
+}
+
+impl ToolFilter {
+    /// Returns whether a tool is used.
+    pub(super) fn allows(&self, tool: &str) -> bool {
+        let is_named = |patterns: &[String]| patterns.iter().any(|pattern| Glob::new(pattern).matches(tool));
+        self.only.as_deref().is_none_or(is_named) && !is_named(&self.except)
+    }
+
+    /// Iterates over the patterns that name none of these tools.
+    pub(super) fn unused<'f>(&'f self, tools: &'f HashSet<String>) -> impl Iterator<Item = &'f str> {
+        let all = self.only.iter().flatten().chain(&self.except).map(String::as_str);
+        all.filter(|pattern| {
+            let glob = Glob::new(pattern);
+            !tools.iter().any(|tool| glob.matches(tool))
+        })
+    }
 }
 
 impl ServerSettings {

@@ -2,7 +2,8 @@
 
 use super::content::{OutputForm, read_result};
 use super::error::MAX_MESSAGE_CHARS;
-use super::server::{MAX_TOOLS, McpServer};
+use super::list::{MAX_ITEMS, ToolList};
+use super::server::McpServer;
 use super::settings::Transport;
 use crate::tool::command::named_files;
 use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
@@ -26,7 +27,30 @@ pub struct ServerTools {
 
 /// A warning about a tool of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ToolWarning {
+    /// The description of the tool does not have the form that the protocol prescribes.
+    #[error("the tool `{tool}` is skipped: malformed description: {error}")]
+    Malformed {
+        /// The tool, or its number.
+        tool: String,
+        /// The error.
+        error: String,
+    },
+    /// The tool would have the name of another one, because of the characters that providers do not accept.
+    #[error("the tool `{tool}` is skipped: it would be named `{name}`, as another tool is")]
+    Clash {
+        /// The tool.
+        tool: String,
+        /// The name without those characters.
+        name: String,
+    },
+    /// A pattern of `only` or `except` names no tool of the server.
+    #[error("`{pattern}` in `only` or `except` names no tool")]
+    UnusedPattern {
+        /// The pattern.
+        pattern: String,
+    },
     /// Providers do not accept the name.
     #[error("the tool `{tool}` is skipped: {error}")]
     Name {
@@ -58,7 +82,7 @@ pub enum ToolWarning {
         error: SchemaError,
     },
     /// There are too many tools.
-    #[error("only the first {MAX_TOOLS} tools of the server are used")]
+    #[error("only the first {MAX_ITEMS} tools of the server are used")]
     TooMany,
 }
 
@@ -68,17 +92,28 @@ impl McpServer {
     /// The effect of a tool and whether it is idempotent are hints from the server. They are as trustworthy as the
     /// server itself; permissions do not depend on them.
     pub async fn tools(&self) -> Result<ServerTools, ToolFailure> {
-        let (listed, is_truncated) = self.list().await?;
-        let mut result = ServerTools { tools: Vec::new(), warnings: Vec::new() };
+        let ToolList { tools: listed, malformed, is_truncated } = self.list().await?;
+        let filter = &self.settings().filter;
+        let malformed = malformed.into_iter().filter(|(tool, _)| filter.allows(tool));
+        let warnings = malformed.map(|(tool, error)| ToolWarning::Malformed { tool, error }).collect();
+        let mut result = ServerTools { tools: Vec::new(), warnings };
+        let all: HashSet<_> = listed.iter().map(|tool| tool.name.to_string()).collect();
         let mut names = HashSet::new();
-        for listed in listed {
-            let tool = listed.name.to_string();
-            if let Err(error) = FullName::join(self.name(), &tool) {
-                result.warnings.push(ToolWarning::Name { tool: truncate(&tool, MAX_MESSAGE_CHARS), error });
-            } else if !names.insert(tool.clone()) {
-                result.warnings.push(ToolWarning::Duplicate { tool });
+        for listed in listed.iter().filter(|listed| filter.allows(&listed.name)) {
+            let tool = truncate(&listed.name, MAX_MESSAGE_CHARS);
+            let name = accepted_name(&listed.name);
+            let is_same = name == *listed.name;
+            if let Err(error) = FullName::join(self.name(), &name) {
+                result.warnings.push(ToolWarning::Name { tool, error });
+            } else if !is_same && all.contains(&name) {
+                result.warnings.push(ToolWarning::Clash { tool, name });
+            } else if !names.insert(name.clone()) {
+                result.warnings.push(match is_same {
+                    true => ToolWarning::Duplicate { tool },
+                    false => ToolWarning::Clash { tool, name },
+                });
             } else {
-                match self.build_tool(&listed, &mut result.warnings) {
+                match self.build_tool(listed, name, &mut result.warnings) {
                     Ok(tool) => result.tools.push(tool),
                     Err(error) => result.warnings.push(ToolWarning::Input { tool, error }),
                 }
@@ -86,12 +121,14 @@ impl McpServer {
         }
         if is_truncated {
             result.warnings.push(ToolWarning::TooMany);
+        } else {
+            let unused = filter.unused(&all).map(|pattern| ToolWarning::UnusedPattern { pattern: pattern.to_owned() });
+            result.warnings.extend(unused);
         }
         Ok(result)
     }
 
-    fn build_tool(&self, listed: &Listed, warnings: &mut Vec<ToolWarning>) -> Result<Tool, SchemaError> {
-        let name = listed.name.to_string();
+    fn build_tool(&self, listed: &Listed, name: String, warnings: &mut Vec<ToolWarning>) -> Result<Tool, SchemaError> {
         let input = Json::Object(listed.input_schema.as_ref().clone());
         let output = listed.output_schema.as_ref().map(|schema| Json::Object(schema.as_ref().clone()));
         let (read, output) = match Signature::from_schemas(&input, output.as_ref()) {
@@ -105,9 +142,8 @@ impl McpServer {
         let ConvertedSignature { signature, records, residual_schema } = read;
         let validator = residual_schema.map(|schema| jsonschema::validator_for(&schema)).transpose();
         let validator = validator.map_err(|error| SchemaError::Invalid(error.to_string()))?;
-        let definition =
-            Definition { name: name.clone(), description: description(listed), signature, records: records.into() };
-        let implementation = McpTool { server: self.clone(), name, output, validator };
+        let definition = Definition { name, description: description(listed), signature, records: records.into() };
+        let implementation = McpTool { server: self.clone(), name: listed.name.to_string(), output, validator };
         let hints = listed.annotations.clone().unwrap_or_default();
         let settings = self.settings();
         Ok(Tool::new(definition, ToolKind::Mcp, implementation)
@@ -117,6 +153,19 @@ impl McpServer {
             .timeout(settings.start_timeout + settings.timeout)
             .source(format!("MCP server {}", settings.name)))
     }
+}
+
+/// Returns the name of a tool with `_` for what providers do not accept. A `/` is replaced too: the namespaces of a project
+/// are not for servers to choose.
+fn accepted_name(name: &str) -> String {
+    let mut accepted = String::new();
+    for character in name.chars() {
+        let character = if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
+        if character != '_' || !accepted.ends_with('_') {
+            accepted.push(character);
+        }
+    }
+    accepted
 }
 
 /// Returns the effect of a call according to the hints of the server.
@@ -137,6 +186,7 @@ fn description(listed: &Listed) -> String {
 
 struct McpTool {
     server: McpServer,
+    /// The name that the server gives the tool.
     name: String,
     output: OutputForm,
     /// Checks the constraints of the input schema that a signature cannot express.
@@ -164,7 +214,7 @@ impl Implementation for McpTool {
                 let words: Vec<_> = std::iter::once(command).chain(arguments).cloned().collect();
                 named_files(&words, &[folder.as_deref().unwrap_or(Path::new("."))])
             }
-            Transport::Http { .. } => Vec::new(),
+            Transport::Http(_) => Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration of MCP servers.
 
-use patter::tool::mcp::{ConfigError, ServerConfig, ServerSettings, parse_servers, read_servers};
+use patter::tool::mcp::{ConfigError, HttpProtocol, ServerConfig, ServerSettings, parse_servers, read_servers};
 use std::path::Path;
 
 fn settings(name: &str, text: &str) -> Result<ServerSettings, ConfigError> {
@@ -88,13 +88,20 @@ fn reads_files_of_other_programs() {
     let text = r#"{"mcpServers": {
         "files": {"type": "stdio", "command": "npx", "args": ["-y", "server"], "env": {"A": "b"}, "autoApprove": ["x"]},
         "web": {"type": "http", "url": "https://example.com", "headers": {"A": "b"}, "timeout": 5000},
-        "old": {"type": "sse", "url": "https://example.com/sse"}
+        "old": {"type": "sse", "url": "https://example.com/sse", "includeTools": ["a"], "excludeTools": ["b"]},
+        "odd": {"type": "ws", "url": "https://example.com/ws"}
     }, "other": 1}"#;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mcp.json");
     std::fs::write(&file, text).unwrap();
     let (servers, warnings) = read_servers(&file).unwrap();
-    assert_eq!(servers.keys().collect::<Vec<_>>(), ["files", "web"]);
+    assert_eq!(servers.keys().collect::<Vec<_>>(), ["files", "web", "old"]);
+    assert_eq!((servers["files"].transport, servers["web"].transport), (None, Some(HttpProtocol::Http)));
+    assert_eq!(servers["old"].transport, Some(HttpProtocol::Sse));
+    assert_eq!(
+        (servers["old"].only.as_deref().unwrap(), &*servers["old"].except),
+        (&["a".to_owned()][..], &["b".to_owned()][..])
+    );
     assert_eq!(servers["files"].args, ["-y", "server"]);
     assert_eq!(servers["web"].headers["A"], "b");
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
@@ -103,7 +110,7 @@ fn reads_files_of_other_programs() {
         [
             "the MCP server `files` has an unsupported key `autoApprove`",
             "the MCP server `web` has an unsupported key `timeout`",
-            "the MCP server `old` is skipped: it uses `sse`, and only `stdio` and `http` are supported",
+            "the MCP server `odd` is skipped: it uses `ws`, and only `stdio`, `http` and `sse` are supported",
         ]
     );
     for (text, expected) in [

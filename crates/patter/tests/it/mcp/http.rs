@@ -16,9 +16,9 @@ const CRYPTO: &str = "data:text/javascript,import{webcrypto}from'node:crypto';\
 struct ServerProcess(Child);
 
 impl ServerProcess {
-    async fn start(program: &Path, port: u16) -> Self {
+    async fn start(program: &Path, transport: &str, port: u16) -> Self {
         let mut node = Command::new("node");
-        node.args(["--import", CRYPTO]).arg(program).arg("streamableHttp").env("PORT", port.to_string());
+        node.args(["--import", CRYPTO]).arg(program).arg(transport).env("PORT", port.to_string());
         let running = Self(node.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         super::until("an open port", || TcpStream::connect(("127.0.0.1", port)).ok()).await;
         running
@@ -43,7 +43,7 @@ async fn connects_to_a_url() {
     assert_eq!((failure.message(), failure.detail()), (expected.as_str(), None));
 
     let server = server(&address);
-    let running = ServerProcess::start(&program, port).await;
+    let running = ServerProcess::start(&program, "streamableHttp", port).await;
     assert!(server.tools().await.unwrap().tools.len() > 10);
     assert_eq!(call(&server, "echo", json!({"message": "far"})).await.unwrap(), "Echo: far");
 
@@ -53,13 +53,54 @@ async fn connects_to_a_url() {
     let failure = echo.implementation.call(json!({"message": "gone"}), &context).await.unwrap_err();
     assert!(failure.message().starts_with("lost the connection to the MCP server `demo`"), "{failure:?}");
 
-    let running = ServerProcess::start(&program, port).await;
+    let running = ServerProcess::start(&program, "streamableHttp", port).await;
     assert_eq!(echo.implementation.call(json!({"message": "back"}), &context).await.unwrap(), "Echo: back");
 
     // A restarted server does not know the session, and says so before it does anything.
     drop(running);
-    let _running = ServerProcess::start(&program, port).await;
+    let _running = ServerProcess::start(&program, "streamableHttp", port).await;
     assert_eq!(echo.implementation.call(json!({"message": "again"}), &context).await.unwrap(), "Echo: again");
+}
+
+#[tokio::test]
+async fn connects_over_server_sent_events() {
+    let Some(program) = installed("server-everything") else { return };
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let running = ServerProcess::start(&program, "sse", port).await;
+    for settings in ["", "transport = 'sse'"] {
+        let server = server(&format!("url = 'http://127.0.0.1:{port}/sse'\n{settings}"));
+        assert!(server.tools().await.unwrap().tools.len() > 10, "{settings}");
+        assert_eq!(call(&server, "echo", json!({"message": "far"})).await.unwrap(), "Echo: far");
+    }
+    let strict = server(&format!("url = 'http://127.0.0.1:{port}/sse'\ntransport = 'http'"));
+    let failure = strict.tools().await.unwrap_err();
+    assert!(failure.message().starts_with("cannot connect to the MCP server `demo`"), "{failure:?}");
+    assert!(failure.detail().unwrap().contains("HTTP 404"), "{failure:?}");
+
+    // A server that ends in the middle is noticed, and connected to again.
+    let server = server(&format!("url = 'http://127.0.0.1:{port}/sse'"));
+    let echo = super::tool(&server, "echo").await;
+    drop(running);
+    let context = patter::tool::ToolContext::new("call");
+    let failure = echo.implementation.call(json!({"message": "gone"}), &context).await.unwrap_err();
+    assert!(failure.message().contains("connect"), "{failure:?}");
+    let _running = ServerProcess::start(&program, "sse", port).await;
+    assert_eq!(echo.implementation.call(json!({"message": "back"}), &context).await.unwrap(), "Echo: back");
+}
+
+/// The endpoint for messages is not followed to another server, which would get the headers.
+#[tokio::test]
+async fn keeps_messages_on_the_server() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let stream = || async {
+        ([("content-type", "text/event-stream")], "event: endpoint\ndata: http://127.0.0.2:1/messages\n\n")
+    };
+    let router = axum::Router::new().route("/sse", axum::routing::get(stream));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let server = server(&format!("url = 'http://127.0.0.1:{port}/sse'\ntransport = 'sse'"));
+    let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
+    assert!(failure.detail().unwrap().contains("the endpoint for messages is on another server"), "{failure:?}");
 }
 
 #[tokio::test]

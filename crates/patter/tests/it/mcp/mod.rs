@@ -3,6 +3,7 @@
 mod config;
 mod failures;
 mod http;
+mod limits;
 mod real;
 mod unusual;
 

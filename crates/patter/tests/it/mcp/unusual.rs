@@ -15,7 +15,10 @@ async fn warns_about_unsupported_tools() {
     let Some(server) = unusual("env = {TOKEN = '${TOKEN}'}") else { return };
     let listing = server.tools().await.unwrap();
     let names: Vec<_> = listing.tools.iter().map(Tool::name).collect();
-    assert_eq!(names, ["strict", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "tell", "rename"]);
+    assert_eq!(
+        names,
+        ["strict", "say_hello", "bare", "promise", "fail", "parts", "tree", "ask", "hang", "env", "tell", "rename"]
+    );
     let warnings: Vec<_> = listing.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"));
     let declared: Vec<_> = listing.tools.iter().map(|tool| tool.definition.to_string()).collect();
@@ -108,7 +111,7 @@ async fn reports_problems_with_servers() {
     let servers: Vec<_> = report.problems.iter().map(|problem| problem.server.as_str()).collect();
     assert_eq!(servers, ["wrong"]);
     assert_eq!(report.problems[0].hint().unwrap(), "set it, or write `${NO_SUCH:-default}` to provide a default");
-    let skipped = "the MCP server `demo`: the tool `say hello` is skipped: ";
+    let skipped = "the MCP server `demo`: the tool `broken` is skipped: ";
     assert!(report.warnings.iter().any(|warning| warning.starts_with(skipped)), "{:?}", report.warnings);
     assert!(tools.names().any(|name| name.as_str() == "demo/strict"));
     assert_eq!(read().add_servers(&ServerSelection::None).await, ServerReport::default());
