@@ -1,8 +1,9 @@
 //! Logging to stderr, selected by `-v` and `PATTER_LOG`.
 
 use crate::error::CommandError;
+use crate::ui;
 use patter::drive::{RunEvent, RunEventKind};
-use std::io;
+use std::io::{self, Write};
 use tracing::{debug, info};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::time::uptime;
@@ -17,16 +18,30 @@ const RUN: &str = "patter::run";
 /// precedence, with levels by module such as `patter=debug,hyper=info`.
 pub(crate) fn init(verbosity: u8) -> Result<(), CommandError> {
     let Some(filter) = filter(verbosity)? else { return Ok(()) };
-    let has_color = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let layer = tracing_subscriber::fmt::layer()
         .compact()
         .with_timer(uptime())
-        .with_ansi(has_color)
-        .with_writer(io::stderr)
+        // Fields may be text from anywhere, so that escape sequences of the log could not be told from theirs.
+        .with_ansi(false)
+        .with_writer(|| LogWriter)
         .with_filter(filter);
     // The subscriber is set once per process.
     let _ = tracing_subscriber::registry().with(layer).try_init();
     Ok(())
+}
+
+/// Writes lines of the log to stderr like any other text.
+struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        ui::write_stderr(&String::from_utf8_lossy(line))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn filter(verbosity: u8) -> Result<Option<Targets>, CommandError> {

@@ -52,9 +52,14 @@ fn exit(result: CommandResult, format: ErrorFormat) -> ExitCode {
     ExitCode::from(if code == INTERRUPTED { setup::stop_code() } else { code })
 }
 
+/// Returns the arguments of the program.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned())
+}
+
 /// Adds a tip to an error that people make with prompts.
 fn with_tip(mut error: clap::Error) -> clap::Error {
-    let is_run = std::env::args().nth(1).is_some_and(|command| command == "run");
+    let is_run = arguments().next().is_some_and(|command| command == "run");
     let is_word =
         matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if !word.starts_with('-'));
     if is_run && is_word && error.kind() == clap::error::ErrorKind::UnknownArgument {
@@ -66,7 +71,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 
 /// Prints a usage error or the help, and returns the exit code. Machine-readable formats get the error as a document too.
 fn usage(error: &clap::Error) -> ExitCode {
-    let format = format::guess_error_format(std::env::args().skip(1));
+    let format = format::guess_error_format(arguments());
     if error.use_stderr() && format != ErrorFormat::Text {
         let text = error.render().to_string();
         let first: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
@@ -75,6 +80,12 @@ fn usage(error: &clap::Error) -> ExitCode {
         let tip = text.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
         let _ = CommandError::usage(message).with_hint_if(tip).print_document(format);
     }
-    let _ = error.print();
+    let rendered = error.render();
+    // It quotes what was typed, perhaps the name of a file that the shell filled in, so its styles may not be its own.
+    let text = match arguments().any(|argument| argument.contains('\u{1b}')) {
+        true => rendered.to_string(),
+        false => ui::style::mark(&rendered.ansi().to_string()),
+    };
+    let _ = if error.use_stderr() { ui::write_stderr(&text) } else { ui::print(&text) };
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -3,6 +3,7 @@
 use crate::span::offset;
 use crate::{Diagnostic, LineIndex, Severity, Span};
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::borrow::Cow;
 
 /// How to render diagnostics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,23 +35,28 @@ pub fn render(
         Severity::Warning => Level::WARNING,
         Severity::Error => Level::ERROR,
     };
+    let path = &without_escapes(path);
     let mut marks = vec![Mark { kind: AnnotationKind::Primary, span: diagnostic.span, label: None }];
     for related in &diagnostic.related {
-        marks.push(Mark { kind: AnnotationKind::Context, span: related.span, label: Some(&related.message) });
+        marks.push(Mark {
+            kind: AnnotationKind::Context,
+            span: related.span,
+            label: Some(without_escapes(&related.message)),
+        });
     }
     let mut group = Group::with_title(level.primary_title(diagnostic.message.as_ref()).id(diagnostic.code));
     for excerpt in excerpts(&marks, source, index) {
         let snippet = Snippet::source(excerpt.text).line_start(excerpt.line).annotations(excerpt.annotations);
         if excerpt.is_whole {
-            group = group.element(snippet.path(path));
+            group = group.element(snippet.path(path.as_ref()));
         } else {
             // The excerpt starts mid-line, so the renderer cannot compute the column.
             let (line, column) = index.line_column(excerpt.mark_start);
-            group = group.element(Origin::path(path).line(line).char_column(column)).element(snippet);
+            group = group.element(Origin::path(path.as_ref()).line(line).char_column(column)).element(snippet);
         }
     }
     if let Some(hint) = &diagnostic.hint {
-        group = group.element(Level::HELP.message(hint.as_ref()));
+        group = group.element(Level::HELP.message(without_escapes(hint)));
     }
     let renderer = match rendering {
         Rendering::Plain => Renderer::plain(),
@@ -60,6 +66,11 @@ pub fn render(
     // Between an explicit origin and its snippet, the renderer prints an empty `:::` line.
     let lines: Vec<_> = rendered.split('\n').filter(|line| !is_empty_mark(line)).collect();
     lines.join("\n")
+}
+
+/// Replaces the escape character, as the renderer does in excerpts: only colours of the renderer are escape sequences.
+fn without_escapes(text: &str) -> Cow<'_, str> {
+    if text.contains('\u{1b}') { Cow::Owned(text.replace('\u{1b}', "␛")) } else { Cow::Borrowed(text) }
 }
 
 /// Returns whether a line contains only `:::`, ignoring colours.
@@ -77,7 +88,7 @@ fn is_empty_mark(line: &str) -> bool {
 struct Mark<'d> {
     kind: AnnotationKind,
     span: Span,
-    label: Option<&'d str>,
+    label: Option<Cow<'d, str>>,
 }
 
 /// A few lines of the source, with the marks in them.
@@ -126,7 +137,7 @@ fn excerpt<'d>(group: &[&Mark<'d>], source: &'d str, index: &LineIndex<'_>) -> O
     let text = Span::new(start, floor_boundary(source, end)).slice(source).trim_end_matches(['\r', '\n']);
     let annotations = group.iter().zip(&spans).map(|(mark, span)| {
         let within = |at: u32| ((at.saturating_sub(start)) as usize).min(text.len());
-        mark.kind.span(within(span.start)..within(span.end)).label(mark.label)
+        mark.kind.span(within(span.start)..within(span.end)).label(mark.label.clone())
     });
     let is_whole = start == index.line_span(line).start;
     Some(Excerpt { text, line, mark_start: spans.first()?.start, is_whole, annotations: annotations.collect() })

@@ -96,7 +96,7 @@ impl Call {
         if !needs_approval || !io::stdin().is_terminal() || self.arguments == "-" {
             return Approval::None;
         }
-        let question = ui::confirm(format!("call {} with {}?", self.tool, ui::escape(&arguments.to_string())));
+        let question = ui::confirm(format!("call {} with {}?", self.tool, arguments));
         let is_approved = until_stopped(&toolset.runtime, &toolset.stop, question).unwrap_or(false);
         if is_approved { Approval::Given } else { Approval::None }
     }
@@ -108,8 +108,8 @@ impl Call {
                 overrides.add_to(&mut document);
                 ui::print(&format!("{document:#}\n"))?;
             }
-            (DataFormat::Text, Json::String(text)) if text.ends_with('\n') => ui::print_data(text)?,
-            (DataFormat::Text, Json::String(text)) => ui::print_data(&format!("{text}\n"))?,
+            (DataFormat::Text, Json::String(text)) if text.ends_with('\n') => ui::print(text)?,
+            (DataFormat::Text, Json::String(text)) => ui::print(&format!("{text}\n"))?,
             (DataFormat::Text, value) => ui::print(&format!("{value:#}\n"))?,
         }
         Ok(Outcome::Success)
@@ -144,7 +144,7 @@ fn show_progress(event: &ToolEvent<'_>) {
     if let ToolEventKind::Progress(progress) = &event.kind {
         let percent = progress.fraction.map_or_else(String::new, |part| format!("{:>3.0}% ", part * 100.0));
         // Progress that cannot be shown does not stop the call.
-        let _ = ui::status(&format!("{percent}{}", ui::escape(&progress.message)));
+        let _ = ui::status(&format!("{percent}{}", progress.message));
     }
 }
 
@@ -160,7 +160,7 @@ fn warn_unknown_arguments(tool: &Tool, arguments: &Json) -> io::Result<()> {
             None if names.is_empty() => "; it has none".to_owned(),
             None => format!("; it has {}", names.join(", ")),
         };
-        ui::warning(&format!("`{}` has no parameter `{}`{near}", tool.name(), ui::escape(name)))?;
+        ui::warning(&format!("`{}` has no parameter `{name}`{near}", tool.name()))?;
     }
     Ok(())
 }

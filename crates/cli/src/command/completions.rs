@@ -23,7 +23,7 @@ impl Completions {
         let mut script = Vec::new();
         let name = program.get_name().to_owned();
         generate(self.shell, &mut program, name, &mut script);
-        ui::print_data(&String::from_utf8_lossy(&script))?;
+        ui::print(&String::from_utf8_lossy(&script))?;
         Ok(Outcome::Success)
     }
 }

@@ -7,7 +7,6 @@ use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::place::Place;
 use crate::ui::style::{ACCENT, BAD, GOOD, PLAIN};
 use crate::ui::{self, Excerpts, Limit};
-use anstyle::Style;
 use clap::Args;
 use patter::gram::{self, Diagnostic, Dialect};
 use patter::project::gram_files;
@@ -132,17 +131,13 @@ impl Fmt {
             replace(path, &new).map_err(|error| unwritable(path, &error))?;
         }
         if self.diff && is_changed {
-            // A diff without styles is data, for `patch` and the like.
-            match ui::has_stdout_styles() {
-                true => ui::print(&diff(&source.name, &ui::escape(old), &ui::escape(&new), [ACCENT, BAD, GOOD]))?,
-                false => ui::print_data(&diff(&source.name, old, &new, [PLAIN; 3]))?,
-            }
+            ui::print(&diff(&source.name, old, &new))?;
         }
         match input {
             _ if self.diff || self.is_json() => {}
             _ if self.check && is_changed => ui::print(&format!("{}\n", source.name))?,
             _ if self.check => {}
-            Input::Stdin => ui::print_data(&new)?,
+            Input::Stdin => ui::print(&new)?,
             Input::Path(_) => {}
         }
         Ok(if is_changed { FileState::Changed } else { FileState::Unchanged })
@@ -200,16 +195,16 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a unified diff with three lines of context, with styles for headers, removed and added lines.
-fn diff(name: &str, old: &str, new: &str, [header, removed, added]: [Style; 3]) -> String {
+/// Returns a unified diff with three lines of context.
+fn diff(name: &str, old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
     let mut out = format!("--- {name}\n+++ {name} (formatted)\n");
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-        let _ = writeln!(out, "{header}{}{header:#}", hunk.header());
+        let _ = writeln!(out, "{ACCENT}{}{ACCENT:#}", hunk.header());
         for change in hunk.iter_changes() {
             let (sign, style) = match change.tag() {
-                ChangeTag::Delete => ('-', removed),
-                ChangeTag::Insert => ('+', added),
+                ChangeTag::Delete => ('-', BAD),
+                ChangeTag::Insert => ('+', GOOD),
                 ChangeTag::Equal => (' ', PLAIN),
             };
             let line = change.value();

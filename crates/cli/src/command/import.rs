@@ -203,7 +203,7 @@ impl Target {
     /// Prints or writes a text, and its summary to stderr.
     fn write(&self, text: &str, summary: &str) -> CommandResult {
         let Some(path) = &self.output else {
-            ui::print_data(text)?;
+            ui::print(text)?;
             ui::status(summary)?;
             return Ok(Outcome::Success);
         };

@@ -24,7 +24,7 @@ impl Man {
             None => {
                 let mut page = Vec::new();
                 clap_mangen::Man::new(program).render(&mut page)?;
-                ui::print_data(&String::from_utf8_lossy(&page))?;
+                ui::print(&String::from_utf8_lossy(&page))?;
             }
             Some(folder) => {
                 std::fs::create_dir_all(folder)

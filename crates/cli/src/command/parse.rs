@@ -70,7 +70,7 @@ impl Command for Parse {
             TreeFormat::Json => format!("{:#}\n", gram::to_json(&tree)),
             TreeFormat::Sexp => gram::to_sexp(&tree),
         };
-        ui::print_data(&text)?;
+        ui::print(&text)?;
         let has_errors = found.iter().any(Diagnostic::is_error);
         Excerpts::new(found, tree.source(), &source.name, self.limit).print()?;
         Ok(Outcome::from_findings(has_errors))

@@ -221,7 +221,7 @@ fn describe(compared: &ReplayComparison, all: bool) -> String {
     for divergence in &compared.divergences {
         let _ = writeln!(text, "\n{}:", divergence.location);
         for difference in &divergence.differences {
-            let _ = writeln!(text, "  {}", ui::escape(&difference.to_string()));
+            let _ = writeln!(text, "  {difference}");
             let (then, now) = texts(difference);
             text.push_str(&line_diff(&then, &now));
         }
@@ -268,7 +268,7 @@ fn line_diff(then: &str, now: &str) -> String {
     let then = ended(then);
     let now = ended(now);
     for change in TextDiff::from_lines(then.as_str(), now.as_str()).iter_all_changes() {
-        let line = ui::escape(change.value().trim_end());
+        let line = change.value().trim_end();
         let _ = match change.tag() {
             ChangeTag::Equal => Ok(()),
             ChangeTag::Delete => writeln!(text, "    {BAD}- {line}{BAD:#}"),

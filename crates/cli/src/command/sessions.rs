@@ -7,7 +7,7 @@ use crate::file::{Existing, unwritable, write_atomically};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, markdown, state, summary_json};
 use crate::ui::style::{CAUTION, DIM};
-use crate::ui::{self, Align, Column, escape, listing, short};
+use crate::ui::{self, Align, Column, listing, short};
 use clap::{Args, Subcommand, ValueEnum};
 use patter::drive::now_ms;
 use patter::message::conversation::Message;
@@ -192,7 +192,7 @@ impl Command for Sessions {
                 runtime.block_on(store.back_up(file))?;
                 let file = file.display().to_string();
                 match self.or_own(format) {
-                    DataFormat::Text => ui::status(&format!("copied all sessions to `{}`", escape(&file)))?,
+                    DataFormat::Text => ui::status(&format!("copied all sessions to `{file}`"))?,
                     DataFormat::Json => ui::print(&format!("{:#}\n", json!({"file": file})))?,
                 }
             }
@@ -221,7 +221,7 @@ impl Sessions {
         let rows = sessions.iter().map(|session| {
             let age = ui::format_age(now_ms().saturating_sub(session.changed_ms));
             let id = session.id.as_str().to_owned();
-            [id, age, state(session).to_owned(), escape(&session.agent), short(&session.title)]
+            [id, age, state(session).to_owned(), session.agent.clone(), short(&session.title)]
         });
         ui::print(&listing(&COLUMNS, &rows.collect::<Vec<_>>(), ui::line_width()))
     }
@@ -300,8 +300,8 @@ async fn fork(
 }
 
 fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
-    let shorten = |text: &str| if full { escape(text) } else { short(text) };
-    let mut out = format!("{DIM}session {}, agent {}{DIM:#}\n", summary.id, escape(&summary.agent));
+    let shorten = |text: &str| if full { text.to_owned() } else { short(text) };
+    let mut out = format!("{DIM}session {}, agent {}{DIM:#}\n", summary.id, summary.agent);
     if let Some(from) = &summary.forked_from {
         let _ = writeln!(out, "{DIM}forked from {from}{DIM:#}");
     }
@@ -309,22 +309,22 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
         let number = format!("{DIM}{:>3}{DIM:#}", index + 1);
         match message {
             Message::User { text } => {
-                let _ = writeln!(out, "\n{number}  > {}", escape(text));
+                let _ = writeln!(out, "\n{number}  > {text}");
             }
             Message::Assistant { text, calls, .. } => {
                 if !text.is_empty() || calls.is_empty() {
-                    let _ = writeln!(out, "{number}  {}", escape(text));
+                    let _ = writeln!(out, "{number}  {text}");
                 }
                 for call in calls {
-                    let _ = writeln!(out, "{number}  → {} {}", escape(&call.tool), shorten(&call.arguments));
+                    let _ = writeln!(out, "{number}  → {} {}", call.tool, shorten(&call.arguments));
                 }
             }
             Message::Tool { tool, outcome, .. } => {
-                let _ = writeln!(out, "{number}  ← {} {}", escape(tool), shorten(&outcome.text()));
+                let _ = writeln!(out, "{number}  ← {} {}", tool, shorten(&outcome.text()));
             }
         }
         if let Some(why) = incompleteness(log, index) {
-            let _ = writeln!(out, "     {CAUTION}incomplete: {}{CAUTION:#}", escape(&why));
+            let _ = writeln!(out, "     {CAUTION}incomplete: {why}{CAUTION:#}");
         }
     }
     match (log.open_run(), log.turns().last()) {
@@ -332,7 +332,7 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
         (None, Some(turn)) => match &turn.outcome {
             run::RunOutcome::Answer { .. } => {}
             run::RunOutcome::Failed(failure) => {
-                let _ = writeln!(out, "\nthe last run failed: {}", escape(&failure.message));
+                let _ = writeln!(out, "\nthe last run failed: {}", failure.message);
             }
             run::RunOutcome::Cancelled => out.push_str("\nthe last run was stopped\n"),
         },
@@ -385,7 +385,7 @@ fn export(
         }
     };
     match output {
-        None => ui::print_data(&text)?,
+        None => ui::print(&text)?,
         Some(path) => write_atomically(path, &text, Existing::Keep).map_err(|error| unwritable(path, &error))?,
     }
     Ok(())

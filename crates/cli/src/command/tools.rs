@@ -131,7 +131,7 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
             let description = tool.definition.description.lines().next().unwrap_or_default();
             let overridden = setup.toolset.library.overrides().filter(|one| one.winner.name == entry.name);
             let overrides = overridden.map(|one| format!(" (overrides the {} layer)", one.loser.layer));
-            let text = format!("{}{}", ui::escape(description), overrides.collect::<String>());
+            let text = format!("{description}{}", overrides.collect::<String>());
             let name = ui::pad(name, names);
             let lead = format!("  {ACCENT}{name}{ACCENT:#}  {kind:<kinds$}  {effect:<effects$}  ");
             let lead_width = names + kinds + effects + 8;

@@ -89,9 +89,8 @@ impl OutputOptions {
             write_report(path, &html(report))?;
         }
         match &self.output {
-            None if self.format() == ReportFormat::Text => ui::print(&text)?,
-            None => ui::print_data(&text)?,
-            Some(path) => write_report(path, &text)?,
+            None => ui::print(&text)?,
+            Some(path) => write_report(path, &ui::plain(&text))?,
         }
         Ok(())
     }

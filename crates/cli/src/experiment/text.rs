@@ -2,7 +2,7 @@
 
 use super::plot::plot;
 use crate::ui::style::{BAD, BOLD, DIM, GOOD, PLAIN};
-use crate::ui::{escape, short, truncate};
+use crate::ui::{self, short, truncate};
 use patter::experiment::{ArmSummary, Completion, Report, Trial, TrialOutcome, summarize};
 use patter::provider::price::Cost;
 use patter::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind};
@@ -17,7 +17,7 @@ const NAME_WIDTH: usize = 30;
 /// Returns the report of one arm: a line for each case, a summary, and the gates.
 pub(crate) fn eval_text(report: &Report) -> String {
     let mut text = banner(report);
-    let width = report.cases.iter().map(|case| case.id.chars().count()).max().unwrap_or(0).min(NAME_WIDTH);
+    let width = report.cases.iter().map(|case| ui::width(&case.id)).max().unwrap_or(0).min(NAME_WIDTH);
     let mut of_case: HashMap<&str, Vec<&Trial>> = HashMap::new();
     for trial in &report.trials {
         of_case.entry(&trial.case).or_default().push(trial);
@@ -35,8 +35,8 @@ pub(crate) fn eval_text(report: &Report) -> String {
         shown += 1;
         let marks: String = trials.iter().map(|trial| mark(trial)).collect();
         let why = failed.and_then(|trial| trial.failure_reason()).map(short).unwrap_or_default();
-        let id = truncate(&escape(&case.id), width);
-        let _ = writeln!(text, "{}", format!("{id:width$}  {marks}  {why}").trim_end());
+        let id = ui::pad(&truncate(&case.id, width), width);
+        let _ = writeln!(text, "{}", format!("{id}  {marks}  {why}").trim_end());
     }
     if hidden > 0 {
         let _ = writeln!(text, "{DIM}… and {hidden} more{DIM:#}");
@@ -59,13 +59,7 @@ pub(crate) fn ab_text(report: &Report) -> String {
     let width = report.arms.iter().map(|arm| arm.name.chars().count()).max().unwrap_or(0).min(NAME_WIDTH);
     for arm in &report.arms {
         let summed = summarize(report.arm_trials(&arm.name));
-        let _ = writeln!(
-            text,
-            "{BOLD}{:width$}{BOLD:#}  {DIM}{}, {}{DIM:#}",
-            arm.name,
-            escape(&arm.description),
-            arm.model
-        );
+        let _ = writeln!(text, "{BOLD}{:width$}{BOLD:#}  {DIM}{}, {}{DIM:#}", arm.name, arm.description, arm.model);
         let _ = writeln!(text, "{:width$}  {}", "", summary_text(&summed).replace('\n', &format!("\n{:width$}  ", "")));
     }
     text + &report.comparison.as_ref().map(comparison_text).unwrap_or_default()

@@ -56,7 +56,7 @@ impl Approver for TerminalApprover {
 }
 
 fn arguments(call: &PendingCall) -> String {
-    ui::escape(&call.arguments.to_string())
+    call.arguments.to_string()
 }
 
 /// Returns the answer that refuses a call; the model reads the reason.

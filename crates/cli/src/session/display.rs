@@ -183,10 +183,8 @@ fn show(event: &RunEvent) -> io::Result<()> {
     let indent = "  ".repeat(event.depth as usize);
     match &event.kind {
         // The answers of other agents go to the agent that called them.
-        RunEventKind::Text { text } if event.depth == 0 => ui::print_data(text),
-        RunEventKind::ToolProgress { message, .. } => {
-            ui::status(&format!("{indent}  {DIM}{}{DIM:#}", ui::escape(message)))
-        }
+        RunEventKind::Text { text } if event.depth == 0 => ui::print(text),
+        RunEventKind::ToolProgress { message, .. } => ui::status(&format!("{indent}  {DIM}{message}{DIM:#}")),
         _ => ui::event_line(event).map_or(Ok(()), |line| ui::status(&line)),
     }
 }

@@ -1,7 +1,7 @@
 //! Diagnostics with excerpts of their source.
 
 use super::output::write_stderr;
-use super::style::BOLD;
+use super::style::{BOLD, mark};
 use super::text::nonzero;
 use crate::argument::parse_number;
 use crate::place::Place;
@@ -62,7 +62,8 @@ impl Excerpts {
         let mut out = String::new();
         let shown = limit.shown_of(diagnostics.len());
         for diagnostic in diagnostics.iter().take(shown) {
-            let _ = writeln!(out, "{}\n", render(diagnostic, source, &index, file, Rendering::Colored));
+            let rendered = render(diagnostic, source, &index, file, Rendering::Colored);
+            let _ = writeln!(out, "{}\n", mark(&rendered));
         }
         if diagnostics.len() > shown {
             let hidden = diagnostics.len() - shown;

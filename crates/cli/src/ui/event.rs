@@ -1,9 +1,9 @@
 //! Lines that show the events of a run.
 
 use super::style::{ACCENT, BAD, DIM, PLAIN, WARNING};
-use super::{columns, escape, one_line};
+use super::terminal::is_stderr_terminal;
+use super::{columns, one_line, width};
 use patter::drive::{RunEvent, RunEventKind};
-use std::io::{self, IsTerminal};
 
 /// The width of lines where stderr is not a terminal.
 const LINE_WIDTH: usize = 120;
@@ -13,18 +13,17 @@ const MIN_TEXT_WIDTH: usize = 12;
 /// Returns the line that shows the start or end of a call, a wait, or an incomplete reply. At a terminal it is not wrapped.
 pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
     let indent = "  ".repeat(event.depth as usize);
-    let width = if io::stderr().is_terminal() { columns() } else { LINE_WIDTH };
-    let rest = |text: &str, used: usize| one_line(text, width.saturating_sub(used + indent.len()).max(MIN_TEXT_WIDTH));
+    let columns = if is_stderr_terminal() { columns() } else { LINE_WIDTH };
+    let rest =
+        |text: &str, used: usize| one_line(text, columns.saturating_sub(used + indent.len()).max(MIN_TEXT_WIDTH));
     match &event.kind {
         RunEventKind::ToolStarted { tool, arguments, .. } => {
-            let tool = &escape(tool);
-            let arguments = rest(&arguments.to_string(), tool.len() + 3);
+            let arguments = rest(&arguments.to_string(), width(tool) + 3);
             Some(format!("{indent}{DIM}→{DIM:#} {ACCENT}{tool}{ACCENT:#} {arguments}"))
         }
         RunEventKind::ToolFinished { tool, outcome, duration_ms, .. } => {
-            let tool = &escape(tool);
             let time = format!("{duration_ms} ms");
-            let text = rest(&outcome.text(), tool.len() + time.len() + 4);
+            let text = rest(&outcome.text(), width(tool) + time.len() + 4);
             let style = if outcome.is_value() { PLAIN } else { BAD };
             Some(format!("{indent}{DIM}←{DIM:#} {ACCENT}{tool}{ACCENT:#} {style}{text}{style:#} {DIM}{time}{DIM:#}"))
         }
@@ -35,9 +34,9 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
         RunEventKind::Incomplete { message, .. } => {
             let agent = match event.depth {
                 0 => String::new(),
-                _ => format!("`{}`: ", escape(&event.agent)),
+                _ => format!("`{}`: ", event.agent),
             };
-            Some(format!("{indent}{WARNING}warning{WARNING:#}: {agent}{}", escape(message)))
+            Some(format!("{indent}{WARNING}warning{WARNING:#}: {agent}{message}"))
         }
         _ => None,
     }

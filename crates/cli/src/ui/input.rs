@@ -1,7 +1,8 @@
 //! Messages of a conversation: edited at a terminal, or read from a pipe.
 
-use super::output::has_stdout_styles;
+use super::output::{Control, control, has_stdout_styles};
 use super::terminal::KEYBOARD;
+use super::text::{escape, is_dangerous};
 use anstyle::{AnsiColor, Style};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
@@ -14,7 +15,7 @@ use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
     EventHandler, Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,8 +93,7 @@ impl Drop for Input {
         // The line editor has no chance to restore the terminal if the program stops in the middle of a line.
         if let Some(before) = &self.before {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-            let _ = io::stdout().write_all(b"\x1b[?2004l");
-            let _ = io::stdout().flush();
+            let _ = control(Control::EndPasteMode);
         }
     }
 }
@@ -187,11 +187,13 @@ impl LineEditor {
 
     fn read(&mut self, initial: &str, names: &[String]) -> io::Result<Typed> {
         if let Some(helper) = self.editor.helper_mut() {
-            names.clone_into(&mut helper.names);
+            // The line editor writes to the terminal by itself, so it gets nothing that would have to be escaped.
+            helper.names = names.iter().filter(|name| !name.chars().any(is_dangerous)).cloned().collect();
         }
+        let initial = escape(initial);
         self.continued.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let prompt = (PROMPT, format!("{PROMPT_STYLE}{PROMPT}{PROMPT_STYLE:#}"));
-        match self.editor.readline_with_initial(&prompt, (initial, "")) {
+        match self.editor.readline_with_initial(&prompt, (&initial, "")) {
             Ok(line) => {
                 let line = join_continued(&line, &self.continued.lock().unwrap_or_else(PoisonError::into_inner));
                 self.add_to_history(&line);

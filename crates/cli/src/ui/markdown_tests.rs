@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "tests")]
 
 use super::Markdown;
-use crate::ui::escape;
+use crate::ui::output::for_stream;
+use crate::ui::plain;
+use crate::ui::text::escape;
 use proptest::prelude::*;
 
 /// Renders a whole text, with styles as `<b>` and `<>`.
@@ -9,6 +11,7 @@ fn render(text: &str, width: usize) -> String {
     let mut markdown = Markdown::new(width);
     let mut out = markdown.push(text);
     out.push_str(&markdown.end());
+    let out = for_stream(&out, true, false).into_owned();
     let names = [
         ("\u{1b}[0m", "<>"),
         ("\u{1b}[1m", "<b>"),
@@ -130,14 +133,14 @@ fn words_are_written_when_they_are_complete() {
         ("de", "de"),
     ];
     for (piece, expected) in pieces {
-        assert_eq!(markdown.push(piece), expected, "{piece}");
+        assert_eq!(for_stream(&markdown.push(piece), true, false), expected, "{piece}");
     }
     assert_eq!(markdown.end(), "\n");
 }
 
 /// Returns a text without styles.
 fn stripped(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
+    plain(text).into_owned()
 }
 
 /// Returns the characters that are neither markup nor white space.

@@ -24,11 +24,10 @@ pub(crate) use input::{Input, Typed};
 pub(crate) use key::key;
 pub(crate) use line::line;
 pub(crate) use listing::{Align, Column, listing};
-pub(crate) use output::{error, has_stdout_styles, print, print_data, status, warning, warnings};
+pub(crate) use output::{error, print, status, warning, warnings, write_stderr};
 pub(crate) use progress::Progress;
 pub(crate) use prompt::{ask, confirm};
 pub(crate) use screen::Screen;
+pub(crate) use style::plain;
 pub(crate) use terminal::{columns, is_interactive, line_width};
-pub(crate) use text::{
-    escape, fitting, format_age, nonzero, one_line, pad, plural, short, truncate, width, with_hanging_text,
-};
+pub(crate) use text::{fitting, format_age, nonzero, one_line, pad, plural, short, truncate, width, with_hanging_text};

@@ -1,24 +1,18 @@
-//! Writing to stdout and stderr. All text passes here, and nothing in it can act on a terminal: styles are kept where they
-//! are supported, and other escape sequences are shown literally.
+//! Writing to stdout and stderr. All text of the program passes here, and nothing in it can act on a terminal: styles of
+//! the program are kept where they are supported, and whatever else could deceive the reader is shown literally. To a
+//! file or another program, text goes as it is.
 
 use super::Limit;
-use super::style::{BOLD, ERROR, HELP, WARNING};
+use super::style::{BOLD, ERROR, HELP, Part, WARNING, parts, plain};
 use super::text::{escape, is_dangerous};
 use anstream::ColorChoice;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-/// Writes a result for people to stdout, without styles where stdout does not support them.
+/// Writes a result to stdout, without styles where stdout does not support them.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&mut io::stdout().lock(), text, has_stdout_styles())
-}
-
-/// Writes data to stdout: exactly as it is to a file or another program, and escaped on a terminal.
-pub(crate) fn print_data(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    let text = if stdout.is_terminal() { Cow::Owned(escape(text)) } else { Cow::Borrowed(text) };
-    ignore_closed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Returns whether stdout shows styles.
@@ -32,9 +26,35 @@ pub(crate) fn status(line: &str) -> io::Result<()> {
 }
 
 /// Writes text to stderr, without styles where stderr does not support them.
-pub(super) fn write_stderr(text: &str) -> io::Result<()> {
-    let has_styles = anstream::AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-    write(&mut io::stderr().lock(), text, has_styles)
+pub(crate) fn write_stderr(text: &str) -> io::Result<()> {
+    write(&mut io::stderr().lock(), text, has_stderr_styles())
+}
+
+/// Returns whether stderr shows styles.
+pub(super) fn has_stderr_styles() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
+/// What the program does to a terminal beside writing text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Control {
+    /// Goes to the start of the line.
+    LineStart,
+    /// Erases the rest of the line.
+    EraseLine,
+    /// Ends the mode in which pasted text is marked, which the line editor starts.
+    EndPasteMode,
+}
+
+/// Controls the terminal.
+pub(super) fn control(control: Control) -> io::Result<()> {
+    let (is_stdout, sequence) = match control {
+        Control::LineStart => (false, "\r"),
+        Control::EraseLine => (false, "\x1b[K"),
+        Control::EndPasteMode => (true, "\x1b[?2004l"),
+    };
+    let write = |stream: &mut dyn Write| stream.write_all(sequence.as_bytes()).and_then(|()| stream.flush());
+    if is_stdout { write(&mut io::stdout().lock()) } else { write(&mut io::stderr().lock()) }
 }
 
 fn write(stream: &mut (impl Write + IsTerminal), text: &str, has_styles: bool) -> io::Result<()> {
@@ -43,34 +63,22 @@ fn write(stream: &mut (impl Write + IsTerminal), text: &str, has_styles: bool) -
 }
 
 /// Returns a text with its styles only where they are supported, and escaped for a terminal.
-fn for_stream(text: &str, has_styles: bool, is_terminal: bool) -> Cow<'_, str> {
-    let is_unchanged = |c: char| c != ESCAPE && !(is_terminal && is_dangerous(c));
-    if text.chars().all(is_unchanged) {
-        return Cow::Borrowed(text);
+pub(super) fn for_stream(text: &str, has_styles: bool, is_terminal: bool) -> Cow<'_, str> {
+    if !has_styles {
+        return match plain(text) {
+            text if !is_terminal || !text.chars().any(is_dangerous) => text,
+            text => Cow::Owned(escape(&text).into_owned()),
+        };
     }
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let style = style_length(rest);
-        let (head, tail) = rest.split_at(style.unwrap_or(c.len_utf8()));
-        match style {
-            Some(_) if has_styles => out.push_str(head),
-            Some(_) => {}
-            None if is_terminal && is_dangerous(c) => out.extend(c.escape_unicode()),
-            None => out.push(c),
+    for part in parts(text) {
+        match part {
+            Part::Style(sequence) => out.extend(["\u{1b}", sequence]),
+            Part::Text(text) if is_terminal => out.push_str(&escape(text)),
+            Part::Text(text) => out.push_str(text),
         }
-        rest = tail;
     }
     Cow::Owned(out)
-}
-
-const ESCAPE: char = '\u{1b}';
-
-/// Returns the length of the escape sequence at the start of a text, if it sets a style and nothing else.
-fn style_length(text: &str) -> Option<usize> {
-    let parameters = text.strip_prefix("\u{1b}[")?;
-    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';' && c != ':')?;
-    parameters.get(end..)?.starts_with('m').then_some(end + "\u{1b}[m".len())
 }
 
 /// Writes an error to stderr, with its hint on a line of its own.
@@ -109,11 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_and_nothing_else_reach_a_terminal() {
-        let text = "\u{1b}[1mbold\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7} \u{9b}2J \u{202e} \u{1b}[";
-        let shown = "\u{1b}[1mbold\u{1b}[0m \\u{1b}[2J\\u{1b}]0;x\\u{7} \\u{9b}2J \\u{202e} \\u{1b}[";
-        assert_eq!(for_stream(text, true, true), shown);
-        assert_eq!(for_stream(text, false, false), "bold \u{1b}[2J\u{1b}]0;x\u{7} \u{9b}2J \u{202e} \u{1b}[");
+    fn styles_of_the_program_and_nothing_else_reach_a_terminal() {
+        let foreign = "\u{1b}[31mred\u{1b}[8m \u{1b}[2J\u{1b}]0;x\u{7} \u{9b}2J \u{202e} \u{1b}[ 👩\u{200d}🚀";
+        let shown = "\\u{1b}[31mred\\u{1b}[8m \\u{1b}[2J\\u{1b}]0;x\\u{7} \\u{9b}2J \\u{202e} \\u{1b}[ 👩\u{200d}🚀";
+        let text = format!("{BOLD}{foreign}{BOLD:#}\n");
+        assert_eq!(for_stream(&text, true, true), format!("\u{1b}[1m{shown}\u{1b}[0m\n"));
+        assert_eq!(for_stream(&text, false, true), format!("{shown}\n"));
+        assert_eq!(for_stream(&text, true, false), format!("\u{1b}[1m{foreign}\u{1b}[0m\n"));
+        assert_eq!(for_stream(&text, false, false), format!("{foreign}\n"));
         assert_eq!(for_stream("a\0\u{b}\u{7f}\tb\n", false, false), "a\0\u{b}\u{7f}\tb\n");
     }
 }

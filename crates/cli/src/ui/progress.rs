@@ -1,8 +1,7 @@
 //! Progress of long work.
 
-use super::terminal::{columns, is_dumb};
+use super::terminal::{columns, is_dumb, is_stderr_terminal};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 /// The time between two lines of progress where stderr is not a terminal.
@@ -20,7 +19,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts to show progress, with this many of the runs done.
     pub(crate) fn new(total: usize, done: usize) -> Self {
-        let bar = (io::stderr().is_terminal() && !is_dumb()).then(|| {
+        let bar = (is_stderr_terminal() && !is_dumb()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
             let wide = if columns() >= BAR_COLUMNS { "{bar:30} " } else { "" };
             let template = format!("{wide}{{pos}}/{{len}} {{msg}} {{eta}}");

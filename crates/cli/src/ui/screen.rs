@@ -1,12 +1,12 @@
 //! The display of a turn in progress.
 
 use super::markdown::Markdown;
-use super::output::write_stderr;
+use super::output::{Control, control, write_stderr};
 use super::style::DIM;
 use super::terminal::{MAX_TEXT_WIDTH, columns};
-use super::{escape, event_line, print, status, truncate};
+use super::{event_line, print, status, truncate};
 use patter::drive::{RunEvent, RunEventKind};
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -129,14 +129,14 @@ impl Screen {
             RunEventKind::Replied { .. } => state.wait = None,
             RunEventKind::ToolStarted { call_id, tool, .. } => state.calls.push(ToolCall {
                 id: call_id.clone(),
-                tool: escape(tool),
+                tool: tool.clone(),
                 progress: String::new(),
                 since: Instant::now(),
             }),
             RunEventKind::ToolProgress { call_id, fraction, message } => {
                 if let Some(call) = state.calls.iter_mut().find(|call| call.id == *call_id) {
                     let percent = fraction.map_or_else(String::new, |part| format!(" {:.0}%", part * 100.0));
-                    call.progress = format!("{percent} {}", escape(message).replace('\n', " "));
+                    call.progress = format!("{percent} {}", message.replace('\n', " "));
                 }
             }
             RunEventKind::ToolFinished { call_id, .. } => state.calls.retain(|call| call.id != *call_id),
@@ -203,20 +203,16 @@ impl State {
         let seconds = elapsed.as_secs();
         let text = truncate(&format!("{frame} {label} {seconds} s"), columns().saturating_sub(1));
         self.is_indicator_drawn = true;
-        // Control sequences are written as they are; only the text may be anything.
-        let mut stderr = io::stderr().lock();
-        stderr.write_all(b"\r")?;
+        control(Control::LineStart)?;
         write_stderr(&format!("{DIM}{text}{DIM:#}"))?;
-        stderr.write_all(b"\x1b[K")?;
-        stderr.flush()
+        control(Control::EraseLine)
     }
 
     /// Removes the progress indicator.
     fn erase_indicator(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.is_indicator_drawn) {
-            let mut stderr = io::stderr().lock();
-            stderr.write_all(b"\r\x1b[K")?;
-            stderr.flush()?;
+            control(Control::LineStart)?;
+            control(Control::EraseLine)?;
         }
         Ok(())
     }

@@ -21,6 +21,11 @@ pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
+/// Returns whether stderr is a terminal.
+pub(crate) fn is_stderr_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// Returns the maximum width of lines on stdout: that of a terminal, and none elsewhere.
 pub(crate) fn line_width() -> usize {
     if io::stdout().is_terminal() { columns() } else { usize::MAX }

@@ -1,22 +1,29 @@
 //! Text for people: escaped, shortened, counted.
+//!
+//! Only the writer escapes. Everything before it works on the text as it is, and counts columns as the terminal will show
+//! it, so that a pipe gets the same text unescaped.
 
+use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The length of a value that is shown as part of a line.
 const SHORT: usize = 100;
 
-/// Escapes text from a model or a tool so that a terminal shows it literally: characters that move the cursor, change the
-/// direction of text or hide something become `\u{…}`.
-pub(crate) fn escape(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+/// Escapes text so that a terminal shows it literally: characters that move the cursor, change the direction of text or
+/// hide something become `\u{…}`.
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_dangerous) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_dangerous(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
         }
         shown
-    })
+    }))
 }
 
 /// Returns whether a character could deceive the reader of a terminal.
@@ -39,9 +46,13 @@ pub(super) fn is_dangerous(c: char) -> bool {
     }
 }
 
-/// Returns the number of columns that a text takes on a terminal.
+/// Returns the number of columns that a text takes on a terminal, where it is escaped.
 pub(crate) fn width(text: &str) -> usize {
-    text.width()
+    if !text.chars().any(is_dangerous) {
+        return text.width();
+    }
+    let of_char = |c: char| if is_dangerous(c) { c.escape_unicode().len() } else { c.width().unwrap_or(0) };
+    text.chars().map(of_char).sum()
 }
 
 /// Pads a text with spaces to this many columns.
@@ -53,7 +64,7 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
 pub(crate) fn fitting(text: &str, columns: usize) -> usize {
     let mut used = 0;
     for (at, cluster) in text.grapheme_indices(true) {
-        used += cluster.width();
+        used += width(cluster);
         if used > columns && at > 0 {
             return at;
         }
@@ -112,12 +123,12 @@ pub(crate) fn truncate(text: &str, columns: usize) -> String {
     format!("{}…", head.trim_end())
 }
 
-/// Escapes a text, joins its lines, and truncates it to this many columns.
+/// Joins the lines of a text, and truncates it to this many columns.
 pub(crate) fn one_line(text: &str, columns: usize) -> String {
-    truncate(&escape(text).split_whitespace().collect::<Vec<_>>().join(" "), columns)
+    truncate(&text.split_whitespace().collect::<Vec<_>>().join(" "), columns)
 }
 
-/// Escapes a text and shortens it to part of a line.
+/// Shortens a text to part of a line.
 pub(crate) fn short(text: &str) -> String {
     one_line(text, SHORT)
 }
@@ -153,7 +164,11 @@ mod tests {
         assert_eq!(truncate("hello", 5), "hello");
         assert_eq!(truncate("hello world", 7), "hello…");
         assert_eq!(truncate("一二三", 5), "一二…");
-        assert_eq!(one_line("a\n  b\u{1b}[2J", 20), "a b\\u{1b}[2J");
+        assert_eq!(one_line("a\n  b\u{1b}[2J", 20), "a b\u{1b}[2J");
+        // What is escaped takes more columns.
+        assert_eq!((width("b\u{1b}[2J"), width("\u{9b}")), (10, 6));
+        assert_eq!(truncate("ab\u{1b}c", 8), "ab…");
+        assert_eq!(truncate("ab\u{1b}c", 9), "ab\u{1b}c");
     }
 
     #[test]

@@ -141,3 +141,28 @@ fn rooms_of_core_form_no_cycle() {
         }
     }
 }
+
+/// Text from elsewhere is escaped by the writer in `ui/output.rs`, so nothing else of the program may write.
+#[test]
+fn one_module_writes_to_the_terminal() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let writers: BTreeSet<PathBuf> = ["ui/output.rs", "ui/terminal.rs"].iter().map(|file| source.join(file)).collect();
+    let mut folders = vec![source];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            seen += 1;
+            let text = std::fs::read_to_string(&path).unwrap();
+            for way in ["io::stdout", "io::stderr", "print!(", "println!("] {
+                let writes = text.contains(way) && !writers.contains(&path);
+                assert!(!writes, "{} uses {way}: write with `ui::print` or `ui::status`", path.display());
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} files");
+}

@@ -23,6 +23,7 @@ mod mistakes;
 mod new;
 mod notation;
 mod permissions;
+mod poison;
 mod replay;
 mod run;
 mod sessions;

@@ -15,6 +15,7 @@ pub(crate) struct Terminal {
     pty: Arc<Pty>,
     pieces: Receiver<Vec<u8>>,
     parser: vt100::Parser,
+    received: Vec<u8>,
     child: Child,
 }
 
@@ -46,7 +47,7 @@ impl Terminal {
             }
         });
         let size = (ROWS.try_into().unwrap(), columns.try_into().unwrap());
-        Self { pty, pieces, parser: vt100::Parser::new(size.0, size.1, 0), child }
+        Self { pty, pieces, parser: vt100::Parser::new(size.0, size.1, 0), received: Vec::new(), child }
     }
 
     /// Presses keys.
@@ -60,11 +61,21 @@ impl Terminal {
         let begin = Instant::now();
         while !matches(self.parser.screen()) {
             match self.pieces.recv_timeout(TIMEOUT.saturating_sub(begin.elapsed())) {
-                Ok(piece) => self.parser.process(&piece),
+                Ok(piece) => self.process_piece(&piece),
                 Err(error) => panic!("{error}, and no {what} on the screen\n{}", self.screen()),
             }
         }
         self
+    }
+
+    fn process_piece(&mut self, piece: &[u8]) {
+        self.parser.process(piece);
+        self.received.extend_from_slice(piece);
+    }
+
+    /// Returns all that the terminal received so far.
+    pub(crate) fn received(&self) -> &[u8] {
+        &self.received
     }
 
     /// Waits for a text.
@@ -103,7 +114,7 @@ impl Terminal {
         let begin = Instant::now();
         // The last output must be read, or the program blocks.
         while let Ok(piece) = self.pieces.recv_timeout(TIMEOUT.saturating_sub(begin.elapsed())) {
-            self.parser.process(&piece);
+            self.process_piece(&piece);
         }
         assert!(begin.elapsed() < TIMEOUT, "it does not end\n{}", self.screen());
         self.child.wait().unwrap().code()

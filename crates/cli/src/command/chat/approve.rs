@@ -2,7 +2,7 @@
 
 use crate::session::refusal;
 use crate::ui::style::{ACCENT, BOLD, CAUTION, DIM};
-use crate::ui::{Screen, columns, escape, fitting, key, line};
+use crate::ui::{Screen, columns, fitting, key, line};
 use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 use patter::run::PendingCall;
 use patter::tool::BoxFuture;
@@ -41,8 +41,8 @@ impl Approver for ChatApprover {
                 return ApprovalAnswer::Approve;
             }
             let Some(screen) = &self.screen else { return RefusingApprover.ask(agent, call, because).await };
-            let tool = escape(&call.tool);
-            let what = format!("{agent} wants to call {ACCENT}{tool}{ACCENT:#} {DIM}({}){DIM:#}", escape(because));
+            let tool = &call.tool;
+            let what = format!("{agent} wants to call {ACCENT}{tool}{ACCENT:#} {DIM}({because}){DIM:#}");
             show(screen, &what, call);
             match ask(screen, &[('y', "yes"), ('n', "no"), ('r', "no with a reason"), ('a', "always in this chat")])
                 .await
@@ -67,7 +67,7 @@ impl Approver for ChatApprover {
     fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let Some(screen) = &self.screen else { return RefusingApprover.repeat(agent, call).await };
-            let tool = escape(&call.tool);
+            let tool = &call.tool;
             let what = format!("{ACCENT}{tool}{ACCENT:#} was in progress when the run stopped; call it again?");
             show(screen, &what, call);
             match ask(screen, &[('y', "yes"), ('n', "no")]).await {
@@ -95,14 +95,13 @@ fn show(screen: &Screen, what: &str, call: &PendingCall) {
 /// Formats arguments as lines: as JSON if that fits on one, else each by itself, with texts of several lines unquoted.
 fn format_arguments(arguments: &Json, width: usize) -> Vec<String> {
     let width = width.max(MIN_WIDTH);
-    let line = escape(&arguments.to_string());
+    let line = arguments.to_string();
     if fitting(&line, width) == line.len() {
         return vec![line];
     }
     let Json::Object(arguments) = arguments else { return lines(&format!("{arguments:#}"), width) };
     let mut out = Vec::new();
     for (name, value) in arguments {
-        let name = escape(name);
         match value {
             Json::String(text) if text.contains('\n') => {
                 out.push(format!("{name}:"));
@@ -118,7 +117,7 @@ fn format_arguments(arguments: &Json, width: usize) -> Vec<String> {
 /// Breaks a text into lines that the terminal does not wrap, so that a text cannot imitate the prefix of a line.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut out = Vec::new();
-    for line in escape(text).replace('\t', "    ").lines() {
+    for line in text.replace('\t', "    ").lines() {
         let mut left = line;
         loop {
             let (head, rest) = left.split_at(fitting(left, width));
@@ -156,12 +155,12 @@ mod tests {
     fn arguments_are_formatted_as_lines() {
         let check = |arguments: Json, width: usize, expected: &[&str]| {
             let lines: Vec<_> = format_arguments(&arguments, width);
-            let lines: Vec<_> = lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+            let lines: Vec<_> = lines.iter().map(|line| crate::ui::plain(line).into_owned()).collect();
             assert_eq!(lines, expected);
         };
         let arguments = json!({"path": "a.txt", "content": "one\n\u{1b}[2Jtwo\n", "options": {"mode": 1}});
         check(json!({"path": "a.txt"}), 40, &["{\"path\":\"a.txt\"}"]);
-        let expected = ["path: \"a.txt\"", "content:", "│ one", "│ \\u{1b}[2Jtwo", "options: {", "  \"mode\": 1", "}"];
+        let expected = ["path: \"a.txt\"", "content:", "│ one", "│ \u{1b}[2Jtwo", "options: {", "  \"mode\": 1", "}"];
         check(arguments, 40, &expected);
         check(json!({"a": "一二三四五\n六"}), 10, &["a:", "│ 一二三四", "│ 五", "│ 六"]);
         check(json!(["a long list", 1]), 16, &["[", "  \"a long list\",", "  1", "]"]);

@@ -2,7 +2,7 @@
 
 use super::Conversation;
 use crate::ui::style::{ACCENT, DIM};
-use crate::ui::{self, columns, escape};
+use crate::ui::{self, columns};
 use patter::message::conversation::Message;
 use std::fmt::Write;
 use std::io;
@@ -31,8 +31,9 @@ impl Conversation {
                         self.screen.say(&shortened(text))?;
                     }
                     for call in calls {
-                        let arguments = ui::one_line(&call.arguments, columns().saturating_sub(call.tool.len() + 4));
-                        let tool = escape(&call.tool);
+                        let arguments =
+                            ui::one_line(&call.arguments, columns().saturating_sub(ui::width(&call.tool) + 4));
+                        let tool = &call.tool;
                         self.screen.note(&format!("{DIM}→{DIM:#} {ACCENT}{tool}{ACCENT:#} {DIM}{arguments}{DIM:#}"))?;
                     }
                 }
@@ -52,9 +53,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Escapes a text, and indents its lines after the first.
+/// Indents the lines of a text after the first.
 fn indented(text: &str) -> String {
-    escape(text).replace('\n', "\n  ")
+    text.replace('\n', "\n  ")
 }
 
 /// Returns a line for each message.

@@ -10,8 +10,7 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::setup::{Signals, ToolRuntime, Turn, require_trust, until_stopped};
 use crate::ui;
-use crate::ui::style::{ACCENT, BAD, BOLD, DIM, GOOD};
-use anstyle::Style;
+use crate::ui::style::{ACCENT, BAD, BOLD, DIM, GOOD, Style};
 use clap::Args;
 use patter::project::{DefinitionKind, Tools, find_root};
 use patter::tool::CancellationToken;
@@ -164,10 +163,10 @@ fn text(sections: &[Section]) -> String {
         for check in &section.checks {
             let (style, mark) = check.state.mark();
             // Messages of servers and providers may have several lines.
-            let message = ui::escape(&check.message).replace('\n', "\n    ");
+            let message = check.message.replace('\n', "\n    ");
             let _ = writeln!(out, "  {style}{mark}{style:#} {message}");
             if let Some(hint) = &check.hint {
-                let hint = ui::escape(hint).replace('\n', "\n          ");
+                let hint = hint.replace('\n', "\n          ");
                 let _ = writeln!(out, "    {ACCENT}help{ACCENT:#}: {hint}");
             }
         }

@@ -1,6 +1,6 @@
 //! Filling lines with words.
 
-use anstyle::Style;
+use super::{PLAIN, Style};
 use unicode_width::UnicodeWidthChar;
 
 /// The minimum width of lines.
@@ -9,7 +9,6 @@ const MIN_WIDTH: usize = 20;
 const MAX_WORD: usize = 4096;
 /// The maximum number of line breaks in a row.
 const MAX_BREAKS: usize = 3;
-const PLAIN: Style = Style::new();
 const JOINER: char = '\u{200d}';
 /// Modifiers of the emoji before them.
 const SKIN_TONES: std::ops::RangeInclusive<char> = '\u{1f3fb}'..='\u{1f3ff}';
@@ -164,7 +163,7 @@ impl Flow {
 fn push_styled(target: &mut String, open: &mut Style, c: char, style: Style) {
     if *open != style {
         close(target, open);
-        target.push_str(&style.render().to_string());
+        target.push_str(&style.to_string());
         *open = style;
     }
     target.push(c);
@@ -172,7 +171,7 @@ fn push_styled(target: &mut String, open: &mut Style, c: char, style: Style) {
 
 fn close(target: &mut String, open: &mut Style) {
     if *open != PLAIN {
-        target.push_str(&open.render_reset().to_string());
+        target.push_str(&format!("{open:#}"));
         *open = PLAIN;
     }
 }

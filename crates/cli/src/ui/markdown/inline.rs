@@ -1,7 +1,7 @@
 //! Emphasis, code and links within a line.
 
-use super::{CODE, DIM, LINK};
-use anstyle::{Effects, Style};
+use super::{CODE, DIM, LINK, Style};
+use anstyle::Effects;
 
 /// The start of a text. Lengths are those of the source, in bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -182,16 +182,16 @@ pub(super) fn write_span(found: &Span<'_>, style: Style, put: &mut dyn FnMut(cha
             length
         }
         Span::Code { length, content } => {
-            let style = CODE.effects(CODE.get_effects() | style.get_effects());
+            let style = CODE.with_effects_of(style);
             content.chars().for_each(|c| put(c, style));
             length
         }
         Span::Styled { length, content, effects } => {
-            write_inline(content, style.effects(style.get_effects() | effects), put);
+            write_inline(content, style.with_effects(effects), put);
             length
         }
         Span::Link { length, content, address } => {
-            write_inline(content, style.fg_color(LINK.get_fg_color()), put);
+            write_inline(content, style.with_color_of(LINK), put);
             if !address.is_empty() && content != address {
                 let address = if content.is_empty() { address.to_owned() } else { format!(" ({address})") };
                 address.chars().for_each(|c| put(c, DIM));

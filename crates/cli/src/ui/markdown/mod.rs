@@ -8,8 +8,8 @@ mod flow;
 mod inline;
 mod table;
 
-use crate::ui::escape;
-use anstyle::{AnsiColor, Style};
+use crate::ui::style::{ACCENT, BOLD, DIM, LINK, PLAIN, Style, TITLE};
+use crate::ui::text::escape;
 use block::{Kind, LineStart, classify};
 use flow::Flow;
 use inline::{Span, scan, write_span};
@@ -25,12 +25,8 @@ const CODE_INDENT: usize = 4;
 /// The maximum width of a rule.
 const RULE_WIDTH: usize = 40;
 
-const PLAIN: Style = Style::new();
-const DIM: Style = Style::new().dimmed();
-const HEADING: Style = Style::new().bold();
-const TITLE: Style = Style::new().bold().underline();
-const CODE: Style = AnsiColor::Cyan.on_default();
-const LINK: Style = AnsiColor::Blue.on_default();
+const HEADING: Style = BOLD;
+const CODE: Style = ACCENT;
 
 /// A renderer of Markdown that arrives in pieces.
 pub(crate) struct Markdown {

@@ -1,9 +1,8 @@
 //! Tables: cells are aligned, and wrapped where the table is wider than the terminal.
 
 use super::inline::write_inline;
-use super::{DIM, HEADING, PLAIN};
+use super::{DIM, HEADING, PLAIN, Style};
 use crate::ui::{fitting, width};
-use anstyle::Style;
 
 /// The narrowest column; a table that needs narrower ones is shown as it was written.
 const MIN_COLUMN: usize = 4;
