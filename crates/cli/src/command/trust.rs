@@ -175,8 +175,7 @@ impl Trust {
             DataFormat::Text if records.is_empty() => ui::status("no folder is trusted")?,
             DataFormat::Text => {
                 for TrustRecord { root, definitions, .. } in &records {
-                    let root = ui::escape(&root.display().to_string());
-                    ui::print(&format!("{root}  {}\n", ui::plural(definitions.len(), "definition")))?;
+                    ui::print(&format!("{}  {}\n", root.display(), ui::plural(definitions.len(), "definition")))?;
                 }
             }
         }

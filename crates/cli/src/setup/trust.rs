@@ -90,7 +90,7 @@ fn describe(root: Option<&Path>, record: &TrustRecord, untrusted: &[Untrusted<'_
         (None, true) => format!("files in {folder} need your trust, because they define:"),
         (_, false) => format!("what {folder} defines has changed since you trusted it:"),
     };
-    let mut text = format!("{BOLD}{}{BOLD:#}", ui::escape(&head));
+    let mut text = format!("{BOLD}{head}{BOLD:#}");
     for found in untrusted {
         let _ = write!(text, "\n{}", definition_line(found.definition));
         let note = match found.before {
@@ -98,7 +98,7 @@ fn describe(root: Option<&Path>, record: &TrustRecord, untrusted: &[Untrusted<'_
             Some(_) => "changed".to_owned(),
             None => continue,
         };
-        let _ = write!(text, "  {DIM}({}){DIM:#}", ui::escape(&note));
+        let _ = write!(text, "  {DIM}({note}){DIM:#}");
     }
     text
 }
@@ -108,7 +108,7 @@ pub(crate) fn definition_line(definition: &Definition) -> String {
     let Definition { kind, name, detail, .. } = definition;
     let line = format!("  {:<8}  {name}  {detail}", kind.name());
     // Nothing is left out, and a line break does not start a line that looks like a definition.
-    ui::escape(line.trim_end()).replace('\n', "\\n")
+    line.trim_end().replace('\n', "\\n")
 }
 
 /// Returns the full path of a project.

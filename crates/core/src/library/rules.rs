@@ -59,9 +59,7 @@ impl<'t> KnownTools<'t> {
         let (ToolPattern::Within(name) | ToolPattern::One(name)) = &unused.rule.tools else { return false };
         let is_bare = !name.contains('/') && matches!(unused.rule.tools, ToolPattern::One(_));
         match name.split('/').next() {
-            _ if is_bare => {
-                (nearest.is_none() || self.references.contains(name)) && !self.missing_servers.is_empty()
-            }
+            _ if is_bare => (nearest.is_none() || self.references.contains(name)) && !self.missing_servers.is_empty(),
             toolbox => self.missing_servers.iter().any(|server| Some(server.as_str()) == toolbox),
         }
     }

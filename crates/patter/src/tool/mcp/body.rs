@@ -163,25 +163,25 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
 mod tests {
     use super::{EventLimits, MAX_MESSAGE_BYTES, TooLarge};
 
-    fn check(pieces: &[&str], count: usize, expected: Result<(), TooLarge>) {
+    fn check(pieces: &[&str], count: usize, expected: &Result<(), TooLarge>) {
         let mut limits = EventLimits { remaining: usize::MAX, ..EventLimits::default() };
         let mut all = pieces.iter().cycle().take(pieces.len() * count);
-        assert_eq!(all.try_for_each(|piece| limits.add(piece.as_bytes())), expected, "{pieces:?}");
+        assert_eq!(all.try_for_each(|piece| limits.add(piece.as_bytes())), *expected, "{pieces:?}");
     }
 
     #[test]
     fn events_are_counted_one_by_one() {
         let piece = "x".repeat(1 << 20);
         let many = 3 * MAX_MESSAGE_BYTES / piece.len();
-        check(&["data: ", &piece, "\n\n"], many, Ok(()));
-        check(&["data: ", &piece, "\r\n\r\n"], many, Ok(()));
-        check(&["data: ", &piece, "\r", "\n", "\r\n"], many, Ok(()));
-        check(&["data: ", &piece, "\r\r"], many, Ok(()));
-        check(&[": ", &piece, "\n"], many, Ok(()));
-        check(&["data: ", &piece, "\n"], many, Err(TooLarge));
-        check(&["data: ", &piece, "\r\n"], many, Err(TooLarge));
-        check(&["data: ", &piece, "\r", "\n"], many, Err(TooLarge));
-        check(&[&piece], many, Err(TooLarge));
-        check(&[":", &piece], many, Err(TooLarge));
+        check(&["data: ", &piece, "\n\n"], many, &Ok(()));
+        check(&["data: ", &piece, "\r\n\r\n"], many, &Ok(()));
+        check(&["data: ", &piece, "\r", "\n", "\r\n"], many, &Ok(()));
+        check(&["data: ", &piece, "\r\r"], many, &Ok(()));
+        check(&[": ", &piece, "\n"], many, &Ok(()));
+        check(&["data: ", &piece, "\n"], many, &Err(TooLarge));
+        check(&["data: ", &piece, "\r\n"], many, &Err(TooLarge));
+        check(&["data: ", &piece, "\r", "\n"], many, &Err(TooLarge));
+        check(&[&piece], many, &Err(TooLarge));
+        check(&[":", &piece], many, &Err(TooLarge));
     }
 }

@@ -27,8 +27,8 @@ pub(super) async fn list_tools(connection: &ConnectionHandle) -> Result<ToolList
     let mut list = ToolList::default();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
-        let mut request = ListToolsRequest::default();
-        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         cursor = match connection.peer.send_request(ClientRequest::ListToolsRequest(request)).await? {
             ServerResult::ListToolsResult(page) => {
                 list.tools.extend(page.tools);
