@@ -25,6 +25,8 @@ use error::{CommandError, CommandResult, ErrorFormat, INTERRUPTED};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    patter::launch::run_if_launched();
+    patter::launch::forbid_inspection();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&with_tip(error)),

@@ -108,6 +108,7 @@ rules! {
     UNKNOWN_CALL = "P094" Warning "a check for a tool that no agent has";
 
     BAD_FULL_NAME = "P110" Error "a name with too many parts";
+    NO_SANDBOX = "P125" Error "a setting of a sandbox without a sandbox";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

@@ -25,6 +25,8 @@ pub mod report;
 pub mod openapi;
 pub mod os_error;
 
+pub use tool::process::launch;
+
 pub use patter_core::{
     case, check, compile, declare, diff, gram, library, message, name, permission, provider, rule, run, stats, text,
     types, wire,

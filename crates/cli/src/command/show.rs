@@ -7,6 +7,7 @@ use crate::inspect::{format_signature, read_file};
 use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::ui::{self, truncate};
 use clap::Args;
+use patter::declare::sandbox::Sandbox;
 use patter::declare::scope::Scope;
 use patter::declare::{Agent, Element, ToolSpec};
 use patter::project::Project;
@@ -97,6 +98,8 @@ struct ToolView {
     /// The toolkit that has the tool, if it is not an element of the agent itself.
     toolkit: Option<String>,
     is_declared: bool,
+    /// What its process may do, if it declares a sandbox.
+    sandbox: Option<String>,
 }
 
 /// An agent that an agent calls.
@@ -154,6 +157,7 @@ impl AgentView {
                 place: referenced,
                 toolkit: None,
                 is_declared: false,
+                sandbox: None,
             });
         }
     }
@@ -211,6 +215,7 @@ impl ToolView {
             place,
             toolkit: None,
             is_declared: true,
+            sandbox: tool.pattern().and_then(|pattern| Some(Sandbox::read(pattern).ok()??.to_string())),
         }
     }
 
@@ -227,6 +232,9 @@ impl ToolView {
         if let Some(description) = &self.description {
             let _ = writeln!(out, "      {description}");
         }
+        if let Some(sandbox) = &self.sandbox {
+            let _ = writeln!(out, "      {DIM}sandbox: {sandbox}{DIM:#}");
+        }
     }
 
     fn json(&self) -> Json {
@@ -237,6 +245,7 @@ impl ToolView {
             "place": self.place,
             "declared": self.is_declared,
             "toolkit": self.toolkit,
+            "sandbox": self.sandbox,
         })
     }
 }

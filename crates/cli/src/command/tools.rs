@@ -131,7 +131,9 @@ fn table(setup: &Setup, entries: &[&Entry<Tool>]) -> String {
             let description = tool.definition.description.lines().next().unwrap_or_default();
             let overridden = setup.toolset.library.overrides().filter(|one| one.winner.name == entry.name);
             let overrides = overridden.map(|one| format!(" (overrides the {} layer)", one.loser.layer));
-            let text = format!("{description}{}", overrides.collect::<String>());
+            let sandbox = tool.sandbox.as_ref().filter(|sandbox| !sandbox.is_none());
+            let sandbox = sandbox.map_or_else(String::new, |sandbox| format!(" (sandbox: {sandbox})"));
+            let text = format!("{description}{sandbox}{}", overrides.collect::<String>());
             let name = ui::pad(name, names);
             let lead = format!("  {ACCENT}{name}{ACCENT:#}  {kind:<kinds$}  {effect:<effects$}  ");
             let lead_width = names + kinds + effects + 8;
@@ -162,6 +164,7 @@ fn tool_json(setup: &Setup, entry: &Entry<Tool>) -> Json {
         "idempotent": tool.idempotent,
         "sealed": tool.sealed,
         "timeoutSeconds": tool.timeout.as_secs_f64(),
+        "sandbox": tool.sandbox.as_ref().map(ToString::to_string),
         "source": &*tool.source,
         "overrides": overridden,
     })

@@ -109,6 +109,7 @@ impl Resolution<'_> {
             "version": 1,
             "name": self.tool,
             "tool": resolved.map(|entry| entry.name.as_str()),
+            "sandbox": resolved.and_then(|entry| Some(entry.value.sandbox.as_ref()?.to_string())),
             "candidates": candidates,
             "declaration": declaration.map(|declaration| json!({
                 "agent": self.agent.and_then(Agent::name),
@@ -222,6 +223,9 @@ fn describe_tool(out: &mut String, entry: &Entry<Tool>) {
     let sealed = if tool.sealed { ", sealed" } else { "" };
     let seconds = tool.timeout.as_secs_f64();
     let _ = writeln!(out, "  {}, {}{idempotent}{sealed}, timeout {seconds} s", tool.kind.name(), tool.effect.name());
+    if let Some(sandbox) = &tool.sandbox {
+        let _ = writeln!(out, "  sandbox: {sandbox}");
+    }
 }
 
 /// Writes a line for each parameter and one for the result.

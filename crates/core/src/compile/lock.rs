@@ -57,6 +57,9 @@ pub struct LockedBinding {
     /// The hash of the text that declares its implementation, for tools declared in gram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// What its process may do, if it has a sandbox. The project may decide that, not only the declaration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
 }
 
 /// An error reading a lock file.
@@ -170,6 +173,7 @@ impl LockedBinding {
             schema: None,
             source: None,
             revision: None,
+            sandbox: None,
         };
         match &binding.target {
             Target::Agent { agent } => base(&agent.path().to_string(), "agent"),
@@ -180,6 +184,7 @@ impl LockedBinding {
                     schema: Some(entry.value.definition().schema_hash()),
                     source: Some(agent_path(entry.value.source()).to_owned()),
                     revision: entry.value.revision().map(str::to_owned),
+                    sandbox: entry.value.sandbox().filter(|sandbox| !sandbox.is_none()).map(ToString::to_string),
                     ..base(name.as_str(), entry.value.kind_name())
                 },
             },
@@ -200,6 +205,7 @@ impl LockedBinding {
             part("schema", self.schema.as_ref(), current.schema.as_ref()),
             part("source", self.source.as_ref(), current.source.as_ref()),
             part("revision", self.revision.as_ref(), current.revision.as_ref()),
+            part("sandbox", self.sandbox.as_ref(), current.sandbox.as_ref()),
         ];
         parts.into_iter().flatten().collect()
     }

@@ -68,6 +68,7 @@ mod setting;
 mod toolbox;
 mod toolkit;
 mod implementation;
+pub mod sandbox;
 pub mod http;
 pub mod command;
 pub mod project;

@@ -2,6 +2,7 @@
 
 use super::{Differ, Judgement, Subject};
 use crate::declare::http::Method;
+use crate::declare::sandbox::Sandbox;
 use crate::declare::{Agent, Effect, ToolSpec, property};
 use indexmap::IndexMap;
 use patter_gram::{Pattern, Property, Value};
@@ -22,7 +23,9 @@ impl Differ<'_> {
                 self.push(subject, Judgement::Breaking, format!("implementation changed {kinds}"));
             }
             self.compare_effects(subject, old, new);
-            self.compare_settings(subject, old, new, &["description", "effect"], judge_setting);
+            self.compare_sandboxes(subject, old, new);
+            let compared = ["description", "effect", "sandbox", "network", "writable", "readable"];
+            self.compare_settings(subject, old, new, &compared, judge_setting);
         }
         match (old.signature(self.old.records()), new.signature(self.new.records())) {
             (Ok(old), Ok(new)) => self.compare_signatures(subject, &old, &new),
@@ -43,6 +46,22 @@ impl Differ<'_> {
         let judgement = if is_breaking { Judgement::Breaking } else { Judgement::Compatible };
         let change = format!("effect changed from {} to {}", before.name(), after.name());
         self.push(subject, judgement, change);
+    }
+
+    /// Compares sandboxes. A looser one lets the command do more, and with a stricter one, calls may fail.
+    fn compare_sandboxes(&mut self, subject: &Subject, old: Pattern<'_>, new: Pattern<'_>) {
+        // An invalid sandbox is a finding of the check.
+        let sandbox = |pattern| Sandbox::read(pattern).ok().flatten().unwrap_or_default();
+        let before = sandbox(old);
+        let after = sandbox(new);
+        let gained = after.gained_over(&before);
+        let lost = before.gained_over(&after);
+        for (change, rights) in [("loosened: the command may now use", gained), ("tightened: the command loses", lost)]
+        {
+            if !rights.is_empty() {
+                self.push(subject, Judgement::Breaking, format!("sandbox {change} {}", rights.join(", ")));
+            }
+        }
     }
 
     pub(super) fn compare_toolboxes(&mut self, subject: &Subject, old: Pattern<'_>, new: Pattern<'_>) {

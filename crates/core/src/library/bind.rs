@@ -2,6 +2,7 @@
 
 use super::{Entry, Library, ResolveError};
 use crate::declare::project::{Finding, Project};
+use crate::declare::sandbox::Sandbox;
 use crate::declare::scope::{Candidate, Scope};
 use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::name::FullName;
@@ -33,6 +34,11 @@ pub trait LibraryTool: HasDefinition {
 
     /// Returns a hash of the text that declares the implementation, for tools declared in gram.
     fn revision(&self) -> Option<&str>;
+
+    /// Returns what the process of the tool may do, if it has one.
+    fn sandbox(&self) -> Option<&Sandbox> {
+        None
+    }
 }
 
 /// How closely a tool must match a declaration.

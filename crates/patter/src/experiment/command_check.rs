@@ -6,14 +6,12 @@ use super::setup::file_hash;
 use crate::os_error::describe;
 use crate::project::Environment;
 use crate::tool::command::{INHERITED_VARIABLES, named_files};
-use crate::tool::process::{ProcessOutcome, ProcessOutput, RunningProcess};
+use crate::tool::process::{ProcessCommand, ProcessOutcome, ProcessOutput, RunningProcess, StdinSource};
 use patter_core::case::Case;
 use patter_core::provider::price::Cost;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
-use tokio::process::Command;
 
 /// The default time limit of a check.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,10 +51,12 @@ impl CommandChecks {
             return Judgement::Error("the check names no program".to_owned());
         };
         let path = if program.contains('/') { self.root.join(program) } else { PathBuf::from(program) };
-        let mut command = Command::new(path);
-        command.args(arguments).current_dir(&self.root).env_clear().stdin(Stdio::piped());
-        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, self.environment.get(name)?))));
-        let process = match RunningProcess::spawn(&mut command) {
+        let command = ProcessCommand::new(path)
+            .args(arguments)
+            .envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, self.environment.get(name)?))))
+            .folder(&self.root)
+            .stdin(StdinSource::Pipe);
+        let process = match RunningProcess::spawn(&command).await {
             Ok(process) => process,
             Err(error) => return Judgement::Error(format!("cannot start `{program}`: {}", describe(&error))),
         };

@@ -6,6 +6,7 @@ use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
 use super::trust::{Definition, config_definitions};
 use crate::os_error;
 use crate::tool::mcp::ServerConfig;
+use crate::tool::sandbox::{Sandbox, SandboxLevel, SandboxPolicy};
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
 use patter_core::provider::price::Prices;
@@ -32,6 +33,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// The folders that the toolbox `fs` may access.
     pub fs: FsConfig,
+    /// What the processes of tools may do.
+    pub sandbox: SandboxConfig,
     /// Where sessions are stored.
     pub store: StoreConfig,
     /// The tools that the organisation shares.
@@ -91,6 +94,30 @@ pub struct FsConfig {
     /// The files that define the project and that the toolbox `fs` may write all the same: paths relative to the root of
     /// the project, with wildcards. By default there are none.
     pub writable: Vec<String>,
+}
+
+/// The section `[sandbox]`: what commands and MCP servers may do that do not declare it themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// The files that they may change: `read-only` for none, `workspace` for those of the project, `none` for no sandbox.
+    pub default: SandboxLevel,
+    /// Whether they may use the network.
+    pub network: bool,
+    /// Further folders that they may change.
+    pub writable: Vec<String>,
+    /// Folders in the home folder that they may read.
+    pub readable: Vec<String>,
+    /// Whether a process is not started if the system cannot enforce its sandbox. Otherwise, there is a warning.
+    pub required: bool,
+}
+
+impl SandboxConfig {
+    /// Returns the policy for tools.
+    pub fn policy(&self) -> SandboxPolicy {
+        let Self { default: level, network, writable, readable, required } = self.clone();
+        SandboxPolicy { default: Sandbox { level, network, writable, readable }, required, ceiling: None }
+    }
 }
 
 /// The section `[store]`.

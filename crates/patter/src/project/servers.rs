@@ -81,6 +81,8 @@ impl ServerSet {
                 message: error.to_string(),
                 detail: None,
             })?;
+            let declared = server.declared_sandbox().unwrap_or_default();
+            let settings = settings.with_policy(&config.sandbox.policy(), declared.as_ref());
             Ok(McpServer::new(settings, client.clone()))
         };
         set.servers = all.iter().map(|(name, server, file)| (name.clone(), build(name, server, file))).collect();
@@ -141,6 +143,9 @@ impl ServerSet {
         for (name, result) in join_all(requests).await {
             match result {
                 Ok(listed) => {
+                    let unenforced = self.servers.iter().filter(|(server, _)| server == name);
+                    let unenforced = unenforced.filter_map(|(_, server)| server.as_ref().ok()?.sandbox_warning());
+                    report.warnings.extend(unenforced.map(|warning| format!("the MCP server `{name}`: {warning}")));
                     let warnings = listed.warnings.iter().map(|warning| format!("the MCP server `{name}`: {warning}"));
                     report.warnings.extend(warnings);
                     found.push((name, listed.tools));

@@ -131,7 +131,7 @@ impl Tools {
             definitions: config_definitions(root, config, environment),
         };
         let servers = tools.servers.configs().map(|(name, server, _)| (name, server));
-        tools.definitions.extend(server_definitions(servers, environment));
+        tools.definitions.extend(server_definitions(servers, environment, &resources.sandbox));
         if let Some(shared) = &shared {
             let workspace = tools.build(shared, &resources);
             let workspace = match config.org.as_ref().and_then(|org| org.name.as_deref()) {
@@ -239,7 +239,7 @@ impl Tools {
     /// Builds the declared tools, and notes the problems.
     fn build(&mut self, project: &Project, resources: &ToolResources) -> Workspace {
         let (workspace, findings) = build_declared(project, resources);
-        let defined = project_definitions(project, &resources.environment);
+        let defined = project_definitions(project, &resources.environment, &resources.sandbox);
         let new = defined.into_iter().filter(|definition| !self.definitions.contains(definition));
         let new: Vec<_> = new.collect();
         self.definitions.extend(new);
@@ -297,5 +297,6 @@ fn tool_resources(
         let named = roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
         resources.fs_roots = named.collect();
     }
+    resources.sandbox = config.sandbox.policy();
     Ok(resources)
 }

@@ -1,7 +1,8 @@
 //! Tools declared in gram: HTTP requests and commands.
 
-use super::command::command_tool;
+use super::command::command_tool_in;
 use super::http::http_tool;
+use super::sandbox::SandboxPolicy;
 use super::standard::fs::{Guard, Root};
 use super::{Tool, Workspace};
 use crate::http::{HttpClient, NetworkPolicy};
@@ -26,6 +27,8 @@ pub struct ToolResources {
     pub fs_roots: Vec<Root>,
     /// The files that the toolbox `fs` does not write.
     pub guard: Guard,
+    /// The sandboxes of commands.
+    pub sandbox: SandboxPolicy,
 }
 
 impl ToolResources {
@@ -35,7 +38,7 @@ impl ToolResources {
         let client = HttpClient::new(NetworkPolicy::default(), |name| environment.get(name));
         let fs_roots = vec![Root::new("project", &root)];
         let guard = Guard::new(&root);
-        Self { root, environment, client, fs_roots, guard }
+        Self { root, environment, client, fs_roots, guard, sandbox: SandboxPolicy::default() }
     }
 }
 
@@ -118,7 +121,7 @@ impl ToolBuilder<'_> {
         let variables = Arc::new(move |name: &str| environment.get(name));
         Ok(Some(if pattern.has_label("Command") {
             let command = CommandSpec::read(pattern, &signature)?;
-            command_tool(definition, command, &self.resources.root, variables)
+            command_tool_in(definition, command, &self.resources.root, variables, self.resources.sandbox.clone())
         } else {
             let request = HttpSpec::read(pattern, &signature)?;
             http_tool(definition, request, &self.resources.client, variables)

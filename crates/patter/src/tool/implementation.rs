@@ -2,6 +2,7 @@
 
 use super::{ToolContext, ToolFailure};
 use futures_util::future::BoxFuture;
+use patter_core::declare::sandbox::Sandbox;
 use patter_core::declare::{Effect, ToolOptions};
 use patter_core::library::{HasDefinition, LibraryTool};
 use patter_core::types::definition::Definition;
@@ -62,6 +63,8 @@ pub struct Tool {
     pub source: Arc<str>,
     /// A hash of the declaration, for tools declared in gram.
     pub revision: Option<Arc<str>>,
+    /// What the process of the tool may do, if it has one.
+    pub sandbox: Option<Arc<Sandbox>>,
     /// Limits concurrent calls, shared by all clones.
     pub(super) slots: Option<Arc<Semaphore>>,
     /// Validates arguments and results; created by the first call, shared by all clones.
@@ -97,6 +100,7 @@ impl Tool {
             sealed: false,
             source: "Rust".into(),
             revision: None,
+            sandbox: None,
             slots: None,
             validator: Arc::default(),
         }
@@ -151,6 +155,13 @@ impl Tool {
         self
     }
 
+    /// Sets what the process of the tool may do.
+    #[must_use]
+    pub(super) fn sandboxed(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(Arc::new(sandbox));
+        self
+    }
+
     /// Sets the revision to the hash of a declaration, so that changes are noticed.
     #[must_use]
     pub fn revision_from(mut self, text: &str) -> Self {
@@ -192,6 +203,10 @@ impl LibraryTool for Tool {
 
     fn revision(&self) -> Option<&str> {
         self.revision.as_deref()
+    }
+
+    fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_deref()
     }
 }
 

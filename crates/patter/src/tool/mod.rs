@@ -16,6 +16,7 @@ mod declared;
 mod http;
 pub mod command;
 pub mod mcp;
+pub mod sandbox;
 pub mod standard;
 mod html;
 pub(crate) mod process;

@@ -344,3 +344,30 @@ fn applies_declared_properties_to_the_tool() {
     assert_eq!((tool.effect, tool.idempotent, tool.sealed), (Effect::Pure, false, false));
     assert_eq!(tool_in(Path::new("/"), &["true"], "", "()==>(::Text)").effect, Effect::Writes);
 }
+
+/// Programs that embed the library have sandboxes too, without a supervisor.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_sandbox_restricts_the_command() {
+    let support = patter::tool::sandbox::SandboxSupport::detect();
+    if support.gap().is_some() {
+        eprintln!("skipped: this system does not enforce sandboxes ({})", support.describe());
+        return;
+    }
+    let root = TempDir::new().unwrap();
+    std::fs::create_dir(root.path().join("out")).unwrap();
+    let script = "echo x > a 2>/dev/null && echo through; echo x > out/b && echo allowed; \
+                  perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) and print \"through\n\"'; \
+                  kill -0 $PPID 2>/dev/null && echo through; true";
+    let sandbox = ", sandbox: 'read-only', writable: ['out']";
+    let tool = tool_in(root.path(), &["sh", "-c", script], sandbox, "()==>(::Text)");
+    assert_eq!(tool.sandbox.as_ref().unwrap().to_string(), "read-only, no network, writable out");
+    assert_eq!(call(&tool, json!({})).await.0.unwrap(), "allowed");
+    // This thread, and what it starts later, is not restricted.
+    let free = tool_in(root.path(), &["sh", "-c", "echo x > a && echo allowed"], "", "()==>(::Text)");
+    assert_eq!(call(&free, json!({})).await.0.unwrap(), "allowed");
+    let missing =
+        tool_in(root.path(), &["true"], ", sandbox: 'read-only', writable: ['no-such-folder']", "()==>(::Text)");
+    let failure = call(&missing, json!({})).await.0.unwrap_err();
+    assert!(failure.message().contains("no-such-folder` does not exist"), "{}", failure.message());
+}

@@ -6,6 +6,7 @@ use patter::declare::{CommandSpec, ToolSpec};
 use patter::library::Library;
 use patter::project::{Config, Environment, Project, ServerReport, ServerSelection, Tools};
 use patter::tool::Tool;
+use patter::tool::sandbox::SandboxSupport;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,7 @@ pub(super) async fn examine(
     let mut checks = servers(&mut tools, options).await;
     let is_complete = checks.is_empty() || !options.no_mcp && checks.iter().all(|check| check.state != State::Broken);
     checks.extend(programs(project, root, environment));
+    checks.extend(sandbox(&tools));
     match tools.library() {
         Ok(library) => (is_complete.then_some(library), checks),
         Err(errors) => {
@@ -101,6 +103,21 @@ fn programs(project: &Project, root: Option<&Path>, environment: &Environment) -
         CheckResult::broken(format!("the program `{program}` of the tool `{tool}` was not found"), hint)
     };
     named.iter().map(found).collect()
+}
+
+/// Checks that the system can enforce sandboxes, if a command or a server has one.
+fn sandbox(tools: &Tools) -> Option<CheckResult> {
+    let library = tools.library().ok()?;
+    let is_used = library.entries().any(|entry| entry.value.sandbox.as_ref().is_some_and(|sandbox| !sandbox.is_none()));
+    let support = SandboxSupport::detect();
+    let system = support.describe();
+    is_used.then(|| match support.gap() {
+        None => CheckResult::ok(format!("this system enforces sandboxes ({system})")),
+        Some(gap) => {
+            let message = format!("this system does not enforce sandboxes ({system}): they do not restrict {gap}");
+            CheckResult::broken(message, "use Linux 6.2 or later with Landlock enabled, or run Patter in a container")
+        }
+    })
 }
 
 fn is_program(path: &Path) -> bool {

@@ -8,6 +8,7 @@ pub use invocation::{CommandLine, CommandLineError, INHERITED_VARIABLES};
 pub(crate) use read::read;
 
 use super::ToolOptions;
+use super::sandbox::Sandbox;
 use crate::declare::template::Template;
 use crate::types::signature::Signature;
 use indexmap::IndexMap;
@@ -52,6 +53,8 @@ pub struct CommandSpec {
     pub max_bytes: usize,
     /// What to do with arguments that look like options.
     pub dashes: DashPolicy,
+    /// What the command may do. The project decides about a command that declares nothing.
+    pub sandbox: Option<Sandbox>,
     /// The options that all implementations have in common.
     pub options: ToolOptions,
 }

@@ -2,6 +2,7 @@
 
 use super::{CommandResult, CommandSpec, DEFAULT_MAX_BYTES, DashPolicy, EnvValue, SuccessCodes};
 use crate::declare::property;
+use crate::declare::sandbox::Sandbox;
 use crate::declare::template::{Part, Template};
 use crate::declare::{ToolOptions, unknown_placeholder};
 use crate::rule;
@@ -24,13 +25,17 @@ const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 /// it is not checked.
 pub(crate) fn read(pattern: Pattern<'_>, signature: Option<&Signature>) -> (CommandSpec, Vec<Diagnostic>) {
     let mut reader = CommandReader { pattern, signature, used: Vec::new(), diagnostics: Vec::new() };
-    let common = ToolOptions::PROPERTIES.iter().map(|(name, _)| *name);
+    let common = ToolOptions::PROPERTIES.iter().chain(&Sandbox::PROPERTIES).map(|(name, _)| *name);
     let known: Vec<_> = PROPERTIES.into_iter().chain(common).collect();
     reader.diagnostics.extend(property::unknown_properties(pattern, "command", &known));
     reader.text("description");
     let options = ToolOptions::read(pattern).unwrap_or_else(|found| {
         reader.diagnostics.extend(found);
         ToolOptions::default()
+    });
+    let sandbox = Sandbox::read(pattern).unwrap_or_else(|found| {
+        reader.diagnostics.extend(found);
+        None
     });
     let run = reader.run();
     let result = reader.result();
@@ -55,6 +60,7 @@ pub(crate) fn read(pattern: Pattern<'_>, signature: Option<&Signature>) -> (Comm
             Some("allow") => DashPolicy::Allow,
             _ => DashPolicy::Refuse,
         },
+        sandbox,
         options,
     };
     reader.unused_parameters();

@@ -7,6 +7,7 @@ use crate::project::load::CONFIG;
 use crate::store::StoreLocation;
 use crate::tool::command::{INHERITED_VARIABLES, named_files};
 use crate::tool::mcp::ServerConfig;
+use crate::tool::sandbox::{Sandbox, SandboxPolicy};
 use indexmap::IndexMap;
 use patter_core::case::{self, Case, CaseFormat, Check};
 use patter_core::declare::project::Project;
@@ -29,13 +30,20 @@ const SCRIPTS: [&str; 14] =
     ["bash", "cjs", "fish", "jar", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh"];
 
 /// Returns the commands and HTTP tools that gram files declare. Invalid declarations are left out, as nothing runs them.
-pub(in crate::project) fn project_definitions(project: &Project, environment: &Environment) -> Vec<Definition> {
+pub(in crate::project) fn project_definitions(
+    project: &Project,
+    environment: &Environment,
+    policy: &SandboxPolicy,
+) -> Vec<Definition> {
     let mut found = Vec::new();
     // A toolbox may have hundreds of tools for one server.
     let mut requests: IndexMap<String, BTreeSet<String>> = IndexMap::new();
     for (name, tool) in declared(project) {
         match tool {
-            DeclaredTool::Command(command) => found.push(command_definition(&name, &command, environment)),
+            DeclaredTool::Command(command) => {
+                let sandbox = policy.sandbox(command.sandbox.as_ref());
+                found.push(command_definition(&name, &command, environment, &sandbox));
+            }
             DeclaredTool::Http(request) => {
                 let variables = requests.entry(show_address(&request.url.origin, environment)).or_default();
                 variables.extend(request.variables().into_iter().map(str::to_owned));
@@ -75,18 +83,22 @@ pub fn check_definitions(cases: &[Case]) -> Vec<Definition> {
 pub(in crate::project) fn server_definitions<'s>(
     servers: impl IntoIterator<Item = (&'s str, &'s ServerConfig)>,
     environment: &Environment,
+    policy: &SandboxPolicy,
 ) -> Vec<Definition> {
     let definition = |(name, server): (&str, &ServerConfig)| {
         let values = server.env.values().chain(server.headers.values());
         let texts: Vec<_> = server.command.iter().chain(&server.args).chain(&server.url).chain(values).collect();
         let used: BTreeSet<_> = texts.iter().flat_map(|text| variables_in(text)).collect();
+        // Invalid settings are reported before the server is started.
+        let sandbox = policy.sandbox(server.declared_sandbox().unwrap_or_default().as_ref());
         let shown = match (&server.command, &server.url) {
             (Some(command), _) => {
                 let passed = server.env.keys().map(String::as_str).chain(used.iter().copied());
                 let words = std::iter::once(command).chain(&server.args).map(String::as_str);
                 let folder = server.cwd.as_ref().map(|folder| format!(" in {}", folder.display()));
                 let with = with_variables(passed.collect::<BTreeSet<_>>());
-                format!("{}{}{}", show_words(words), folder.unwrap_or_default(), spaced(&with))
+                let folder = folder.unwrap_or_default();
+                format!("{}{folder}{}{}", show_words(words), spaced(&with), show_sandbox(&sandbox))
             }
             (None, Some(url)) => {
                 let (shown, _) = url.split_once('?').unwrap_or((url, ""));
@@ -103,6 +115,7 @@ pub(in crate::project) fn server_definitions<'s>(
             "args": server.args,
             "env": server.env,
             "cwd": server.cwd,
+            "sandbox": sandbox.to_string(),
             "url": server.url,
             "headers": server.headers,
             "values": file_values(decisive, environment),
@@ -248,18 +261,20 @@ fn declared_tool(project: &Project, namespace: &str, pattern: Pattern<'_>) -> Op
     Some((name, tool))
 }
 
-fn command_definition(name: &str, command: &CommandSpec, environment: &Environment) -> Definition {
+fn command_definition(name: &str, command: &CommandSpec, environment: &Environment, sandbox: &Sandbox) -> Definition {
     let words: Vec<_> = command.run.iter().map(Template::to_string).collect();
     let used: BTreeSet<_> = command.variables().into_iter().collect();
     let folder = command.cwd.as_ref().map(|folder| format!(" in {folder}")).unwrap_or_default();
     let shown = show_words(words.iter().map(String::as_str));
-    let detail = format!("{shown}{folder}{}", spaced(&with_variables(used.iter().copied())));
+    let with = with_variables(used.iter().copied());
+    let detail = format!("{shown}{folder}{}{}", spaced(&with), show_sandbox(sandbox));
     let env: BTreeMap<_, _> = command.env.iter().map(|(name, value)| (name, format!("{value:?}"))).collect();
     let content = json!({
         "run": words,
         "stdin": command.stdin.as_ref().map(Template::to_string),
         "env": env,
         "cwd": command.cwd,
+        "sandbox": sandbox.to_string(),
         "values": file_values(used, environment),
     });
     Definition::new(DefinitionKind::Command, name, detail, &content)
@@ -325,6 +340,11 @@ fn show_words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
 fn with_variables<'v>(names: impl IntoIterator<Item = &'v str>) -> String {
     let names: Vec<_> = names.into_iter().collect();
     if names.is_empty() { String::new() } else { format!("with {}", names.join(", ")) }
+}
+
+/// Returns what a process may do, if it has a sandbox.
+fn show_sandbox(sandbox: &Sandbox) -> String {
+    if sandbox.is_none() { String::new() } else { format!(" (sandbox: {sandbox})") }
 }
 
 fn spaced(text: &str) -> String {

@@ -6,8 +6,9 @@
 
 mod outcome;
 
-use super::process::{ProcessOutcome, RunningProcess};
+use super::process::{Confinement, Places, ProcessCommand, ProcessOutcome, RunningProcess, StdinSource};
 use super::redact::Redactor;
+use super::sandbox::{Sandbox, SandboxPolicy};
 use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind, VariableLookup};
 use crate::os_error;
 use patter_core::declare::CommandSpec;
@@ -16,7 +17,6 @@ use patter_core::declare::template::{Part, Template};
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Instant;
 
 pub use patter_core::declare::command::INHERITED_VARIABLES;
@@ -44,10 +44,24 @@ pub use patter_core::declare::command::INHERITED_VARIABLES;
 /// # }
 /// ```
 pub fn command_tool(definition: Definition, spec: CommandSpec, root: &Path, variables: VariableLookup) -> Tool {
+    command_tool_in(definition, spec, root, variables, SandboxPolicy::default())
+}
+
+/// Creates a tool that runs a command in a sandbox: its own, or the default of a policy.
+pub fn command_tool_in(
+    definition: Definition,
+    spec: CommandSpec,
+    root: &Path,
+    variables: VariableLookup,
+    policy: SandboxPolicy,
+) -> Tool {
     let conduct = spec.options.clone();
     let folder = spec.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
-    let implementation = CommandTool { spec, root: root.to_owned(), folder, variables };
-    Tool::new(definition, ToolKind::Command, implementation).with_conduct(&conduct, Effect::Writes)
+    let sandbox = policy.sandbox(spec.sandbox.as_ref());
+    let implementation =
+        CommandTool { spec, root: root.to_owned(), folder, variables, sandbox: sandbox.clone(), policy };
+    let tool = Tool::new(definition, ToolKind::Command, implementation).with_conduct(&conduct, Effect::Writes);
+    tool.sandboxed(sandbox)
 }
 
 struct CommandTool {
@@ -55,6 +69,8 @@ struct CommandTool {
     root: PathBuf,
     folder: PathBuf,
     variables: VariableLookup,
+    sandbox: Sandbox,
+    policy: SandboxPolicy,
 }
 
 impl Implementation for CommandTool {
@@ -100,7 +116,12 @@ impl CommandTool {
         context: &ToolContext,
         redactor: &Redactor,
     ) -> Result<Json, ToolFailure> {
-        let process = self.start(invocation)?;
+        match self.policy.check(&self.sandbox) {
+            Ok(None) => {}
+            Ok(Some(warning)) => context.progress(None, warning),
+            Err(reason) => return Err(ToolFailure::new(reason).with_detail("`required` is set under `[sandbox]`")),
+        }
+        let process = self.start(invocation).await?;
         let program = redactor.redact(&invocation.program);
         tracing::debug!(program, "command started");
         let started = Instant::now();
@@ -120,7 +141,7 @@ impl CommandTool {
         }
     }
 
-    fn start(&self, invocation: &CommandLine) -> Result<RunningProcess, ToolFailure> {
+    async fn start(&self, invocation: &CommandLine) -> Result<RunningProcess, ToolFailure> {
         if !self.folder.is_dir() {
             let folder = self.spec.cwd.as_deref().unwrap_or(".");
             return Err(ToolFailure::new(format!("cannot run the command: the folder `{folder}` does not exist"))
@@ -128,12 +149,31 @@ impl CommandTool {
         }
         let is_path = invocation.program.contains('/');
         let program = if is_path { self.root.join(&invocation.program) } else { PathBuf::from(&invocation.program) };
-        let mut command = tokio::process::Command::new(&program);
-        command.args(&invocation.arguments).current_dir(&self.folder).env_clear();
-        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, (self.variables)(name)?))));
-        command.envs(invocation.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(if invocation.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        RunningProcess::spawn(&mut command).map_err(|error| self.start_failure(&invocation.program, &program, &error))
+        // A relative path would be looked up in the working folder.
+        let file = if is_path { std::path::absolute(&program).unwrap_or(program.clone()) } else { program.clone() };
+        let command = ProcessCommand::new(&file)
+            .args(&invocation.arguments)
+            .envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, (self.variables)(name)?))))
+            .envs(invocation.env.iter().map(|(name, value)| (name, value)))
+            .folder(&self.folder)
+            .stdin(if invocation.stdin.is_some() { StdinSource::Pipe } else { StdinSource::Null })
+            .confined(self.confinement(is_path.then_some(file.as_path())));
+        let process = RunningProcess::spawn(&command).await;
+        process.map_err(|error| self.start_failure(&invocation.program, &program, &error))
+    }
+
+    /// Returns what the command may do.
+    fn confinement(&self, program: Option<&Path>) -> Confinement {
+        Confinement::new(
+            &self.sandbox,
+            &Places {
+                root: &self.root,
+                folder: &self.folder,
+                program,
+                search_path: (self.variables)("PATH"),
+                home: (self.variables)("HOME").map(PathBuf::from),
+            },
+        )
     }
 
     fn start_failure(&self, name: &str, program: &Path, error: &std::io::Error) -> ToolFailure {
@@ -148,7 +188,12 @@ impl CommandTool {
                 format!("cannot run `{name}`: the interpreter in its first line was not found")
             }
             ErrorKind::NotFound => format!("the program `{name}` was not found"),
+            ErrorKind::PermissionDenied if !self.sandbox.is_none() => {
+                format!("the sandbox does not allow to run `{name}`; its folder may have to be in `readable`")
+            }
             ErrorKind::PermissionDenied => format!("permission denied to run `{name}`"),
+            // Nothing of the system says why.
+            ErrorKind::Other => format!("cannot start `{name}`: {error}"),
             ErrorKind::ArgumentListTooLong => "the arguments are too long for a command".to_owned(),
             _ => format!("cannot start `{name}`"),
         };

@@ -25,9 +25,12 @@ pub(super) fn read_result(
     context: &ToolContext,
     redactor: &Redactor,
 ) -> Result<Json, ToolFailure> {
-    let ProcessOutput { status, stdout, stderr, is_held_open } = output;
+    let ProcessOutput { status, stdout, stderr, is_held_open, is_crowded } = output;
     if is_held_open {
         context.progress(None, "a background process keeps the output of the command open; not waiting for it");
+    }
+    if is_crowded {
+        return Err(failure("the command was killed: it started too many processes", &stderr, redactor));
     }
     let Some(code) = status.code().and_then(|code| u8::try_from(code).ok()) else {
         return Err(failure(&describe_signal(status), &stderr, redactor));

@@ -1,8 +1,11 @@
 //! The configuration of MCP servers, in `patter.toml` and in the JSON files of other programs.
 
 use super::config_error::{ConfigError, ConfigWarning, ServerConfigError};
-use super::settings::{HttpProtocol, HttpTransport, ServerSettings, ToolFilter, Transport, VariableExpander};
+use super::settings::{
+    HttpProtocol, HttpTransport, ServerSandbox, ServerSettings, ToolFilter, Transport, VariableExpander,
+};
 use crate::tool::DEFAULT_TIMEOUT;
+use crate::tool::sandbox::{Sandbox, SandboxLevel, SandboxPolicy};
 use indexmap::IndexMap;
 use patter_core::name::FullName;
 use patter_core::text::parse_duration;
@@ -51,6 +54,14 @@ pub struct ServerConfig {
     pub env: BTreeMap<String, String>,
     /// The folder to start it in, relative to the folder of the file.
     pub cwd: Option<PathBuf>,
+    /// The files that it may change. By default, the project decides.
+    pub sandbox: Option<SandboxLevel>,
+    /// Whether it may use the network, within a sandbox.
+    pub network: bool,
+    /// Further folders that it may change, within a sandbox.
+    pub writable: Vec<String>,
+    /// Folders in the home folder that it may read, within a sandbox.
+    pub readable: Vec<String>,
     /// The URL of a running server.
     pub url: Option<String>,
     /// The headers of each request to that URL.
@@ -86,6 +97,25 @@ impl ServerConfig {
         })
     }
 
+    /// Returns the sandbox, if one is declared.
+    pub(crate) fn declared_sandbox(&self) -> Result<Option<Sandbox>, ServerConfigError> {
+        let has_sandbox = self.sandbox.is_some_and(|level| level != SandboxLevel::None);
+        let settings = [
+            ("network", self.network),
+            ("writable", !self.writable.is_empty()),
+            ("readable", !self.readable.is_empty()),
+        ];
+        if let Some((name, _)) = settings.into_iter().find(|(_, is_set)| *is_set && !has_sandbox) {
+            return Err(ServerConfigError::NoSandbox(name));
+        }
+        Ok(self.sandbox.map(|level| Sandbox {
+            level,
+            network: self.network,
+            writable: self.writable.clone(),
+            readable: self.readable.clone(),
+        }))
+    }
+
     fn validate(
         &self,
         name: &str,
@@ -113,9 +143,19 @@ impl ServerConfig {
                 arguments: self.args.iter().map(|text| expander.expand(text)).collect::<Result<_, _>>()?,
                 environment: expander.expand_values(&self.env)?,
                 folder: self.cwd.as_ref().map(|cwd| file.parent().unwrap_or(Path::new("")).join(cwd)),
+                sandbox: ServerSandbox {
+                    sandbox: self.declared_sandbox()?.unwrap_or_default(),
+                    root: file
+                        .parent()
+                        .filter(|root| !root.as_os_str().is_empty())
+                        .unwrap_or(Path::new("."))
+                        .to_owned(),
+                    policy: SandboxPolicy::default(),
+                },
             },
             (None, Some(_)) if !self.args.is_empty() => return Err(ServerConfigError::Misplaced("args", "url")),
             (None, Some(_)) if !self.env.is_empty() => return Err(ServerConfigError::Misplaced("env", "url")),
+            (None, Some(_)) if self.sandbox.is_some() => return Err(ServerConfigError::Misplaced("sandbox", "url")),
             (None, Some(_)) if self.cwd.is_some() => return Err(ServerConfigError::Misplaced("cwd", "url")),
             (None, Some(url)) => {
                 let url = Url::parse(&expander.expand(url)?).map_err(|_| ServerConfigError::Url)?;
@@ -153,6 +193,10 @@ impl fmt::Debug for ServerConfig {
             .field("args", &self.args)
             .field("env", &self.env.keys())
             .field("cwd", &self.cwd)
+            .field("sandbox", &self.sandbox)
+            .field("network", &self.network)
+            .field("writable", &self.writable)
+            .field("readable", &self.readable)
             .field("url", &self.url)
             .field("headers", &self.headers.keys())
             .field("timeout", &self.timeout)

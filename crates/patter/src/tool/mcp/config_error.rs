@@ -52,6 +52,9 @@ pub enum ServerConfigError {
     /// A setting belongs to the other transport.
     #[error("has `{0}`, which cannot be combined with `{1}`")]
     Misplaced(&'static str, &'static str),
+    /// A setting of a sandbox has no effect.
+    #[error("has `{0}`, which has no effect without a sandbox")]
+    NoSandbox(&'static str),
     /// A variable is not set.
     #[error("needs the variable `{0}`, which is not set")]
     Variable(String),
@@ -92,6 +95,9 @@ impl ConfigError {
             }
             ServerConfigError::Url => Some("write the whole address, as in `https://mcp.example.com/mcp`".to_owned()),
             ServerConfigError::Time(_) => Some("write a time such as `30s`".to_owned()),
+            ServerConfigError::NoSandbox(_) => {
+                Some("add `sandbox = \"read-only\"` or `sandbox = \"workspace\"`, or remove it".to_owned())
+            }
             ServerConfigError::Unclosed(_) => Some("close it, as in `${NAME}`".to_owned()),
             ServerConfigError::Header(_) | ServerConfigError::Misplaced(..) => Some("fix or remove it".to_owned()),
         }

@@ -15,6 +15,7 @@ use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancell
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{Peer, RoleClient, serve_client};
+use std::io;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -57,9 +58,14 @@ impl Connection {
         let failures = TransportFailures::default();
         let name = &settings.name;
         let (result, process) = match &settings.transport {
-            Transport::Process { command, arguments, environment, folder } => {
+            Transport::Process { command, arguments, environment, folder, sandbox } => {
+                if let Err(reason) = sandbox.policy.check(&sandbox.sandbox) {
+                    return Err(McpError::cannot_start(name, command, &io::Error::other(reason)));
+                }
+                let folder = folder.as_deref();
                 let (process, stdout, stdin) =
-                    ServerProcess::start(command, arguments, environment, folder.as_deref(), &settings.redactor)
+                    ServerProcess::start(command, arguments, environment, folder, sandbox, &settings.redactor)
+                        .await
                         .map_err(|error| McpError::cannot_start(name, command, &error))?;
                 let stdout = Lines::new(stdout, &failures);
                 (timeout_at(deadline, serve_client(listener.clone(), (stdout, stdin))).await, Some(process))

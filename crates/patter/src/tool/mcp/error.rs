@@ -47,6 +47,7 @@ impl McpError {
         let detail = match error.kind() {
             io::ErrorKind::NotFound => "install it, or fix `command` and `cwd` of the server".to_owned(),
             io::ErrorKind::PermissionDenied => "make it executable, or fix `command` of the server".to_owned(),
+            _ if error.raw_os_error().is_none() => error.to_string(),
             _ => os_error::describe(error),
         };
         Self::new(message, detail, Reconnect::Later)

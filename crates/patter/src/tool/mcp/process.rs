@@ -1,14 +1,17 @@
 //! The process of an MCP server.
 
-use crate::tool::process::{GroupKind, OutputTail, ProcessGroup, read_chunks};
+use super::settings::ServerSandbox;
+use crate::tool::process::{
+    Confinement, GroupKind, Leader, OutputTail, Places, ProcessCommand, ProcessGroup, StartedProcess, StdinSource,
+    read_chunks,
+};
 use crate::tool::redact::Redactor;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -26,7 +29,7 @@ const INHERITED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "S
 /// A server process in a group of its own, which is killed with this value: launchers such as `npx` start the server as
 /// a child, and would leave it behind.
 pub(super) struct ServerProcess {
-    child: Child,
+    leader: Leader,
     group: ProcessGroup,
     reader: JoinHandle<()>,
     stderr: StderrTail,
@@ -41,28 +44,40 @@ pub(super) struct StderrTail {
 
 impl ServerProcess {
     /// Starts a server.
-    pub(super) fn start(
+    pub(super) async fn start(
         program: &str,
         arguments: &[String],
         environment: &[(String, String)],
         folder: Option<&Path>,
+        sandbox: &ServerSandbox,
         redactor: &Arc<Redactor>,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
-        let mut command = Command::new(program);
         let is_inherited = |name: &str| INHERITED.contains(&name) || name.starts_with("LC_");
-        command.args(arguments).env_clear();
-        command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_inherited)));
-        command.envs(environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut command = ProcessCommand::new(program)
+            .args(arguments)
+            .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_inherited)))
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(StdinSource::Pipe)
+            .confined(Confinement::new(
+                &sandbox.sandbox,
+                &Places {
+                    root: &sandbox.root,
+                    folder: folder.unwrap_or(Path::new(".")),
+                    program: program.contains('/').then_some(Path::new(program)),
+                    search_path: std::env::var("PATH").ok(),
+                    home: std::env::home_dir(),
+                },
+            ));
         if let Some(folder) = folder {
-            command.current_dir(folder);
+            command = command.folder(folder);
         }
-        let (mut child, group) = ProcessGroup::spawn(&mut command, GroupKind::Server)?;
-        let pipes = child.stdout.take().zip(child.stdin.take()).zip(child.stderr.take());
+        let started = ProcessGroup::spawn(&command, GroupKind::Server).await?;
+        let StartedProcess { leader, group, stdin, stdout, stderr } = started;
+        let pipes = stdout.zip(stdin).zip(stderr);
         let ((stdout, stdin), pipe) = pipes.ok_or_else(|| io::Error::other("the pipes are missing"))?;
         let stderr = StderrTail::new(redactor);
         let reader = tokio::spawn(stderr.clone().read(pipe));
-        Ok((Self { child, group, reader, stderr }, stdout, stdin))
+        Ok((Self { leader, group, reader, stderr }, stdout, stdin))
     }
 
     pub(super) fn stderr(&self) -> &StderrTail {
@@ -71,10 +86,10 @@ impl ServerProcess {
 
     /// Waits for a process whose stdin is closed, terminates it if it does not exit, and kills its group.
     pub(super) async fn terminate(mut self) {
-        if timeout(CLOSE_GRACE, self.child.wait()).await.is_err() {
+        if timeout(CLOSE_GRACE, self.leader.wait()).await.is_err() {
             self.group.terminate();
             let exit = async {
-                let _ = self.child.wait().await;
+                let _ = self.leader.wait().await;
                 self.group.wait_until_empty().await;
             };
             let _ = timeout(GRACE, exit).await;
@@ -84,12 +99,14 @@ impl ServerProcess {
 
     /// Kills the process and its descendants. Returns how it exited and the end of its stderr, for the operator.
     pub(super) async fn kill(mut self) -> String {
-        let status = timeout(EXIT_DELAY, self.child.wait()).await;
+        let status = timeout(EXIT_DELAY, self.leader.wait()).await;
         self.group.kill();
         let mut exit = match status {
             Ok(Ok(status)) => status.to_string(),
             _ => {
-                let _ = timeout(GRACE, self.child.wait()).await;
+                if timeout(GRACE, self.leader.wait()).await.is_err() {
+                    self.leader.kill_stuck();
+                }
                 "it did not exit and was killed".to_owned()
             }
         };

@@ -65,6 +65,12 @@ impl McpServer {
         &self.shared.settings.name
     }
 
+    /// Returns a warning about what the system does not enforce of the server's sandbox.
+    pub(crate) fn sandbox_warning(&self) -> Option<String> {
+        let process = self.settings().sandbox()?;
+        process.policy.check(&process.sandbox).ok().flatten()
+    }
+
     pub(super) fn settings(&self) -> &ServerSettings {
         &self.shared.settings
     }

@@ -2,6 +2,7 @@
 
 use super::config_error::ServerConfigError;
 use crate::tool::redact::Redactor;
+use crate::tool::sandbox::{Sandbox, SandboxPolicy};
 use patter_core::text::Glob;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -36,7 +37,13 @@ pub struct ServerSettings {
 #[derive(Clone)]
 pub(super) enum Transport {
     /// Over the stdin and stdout of a process that is started here.
-    Process { command: String, arguments: Vec<String>, environment: Vec<(String, String)>, folder: Option<PathBuf> },
+    Process {
+        command: String,
+        arguments: Vec<String>,
+        environment: Vec<(String, String)>,
+        folder: Option<PathBuf>,
+        sandbox: ServerSandbox,
+    },
     /// Over HTTP with a running server.
     Http(HttpTransport),
 }
@@ -84,7 +91,34 @@ impl ToolFilter {
     }
 }
 
+/// What the process of a server may do.
+#[derive(Clone)]
+pub(super) struct ServerSandbox {
+    pub(super) sandbox: Sandbox,
+    /// The folder that the folders of the sandbox are relative to.
+    pub(super) root: PathBuf,
+    pub(super) policy: SandboxPolicy,
+}
+
 impl ServerSettings {
+    /// Returns the settings with the sandbox that a project has for a server, given what it declares.
+    #[must_use]
+    pub(crate) fn with_policy(mut self, policy: &SandboxPolicy, declared: Option<&Sandbox>) -> Self {
+        if let Transport::Process { sandbox, .. } = &mut self.transport {
+            sandbox.sandbox = policy.sandbox(declared);
+            sandbox.policy = policy.clone();
+        }
+        self
+    }
+
+    /// Returns what the process of the server may do, if it has one.
+    pub(super) fn sandbox(&self) -> Option<&ServerSandbox> {
+        match &self.transport {
+            Transport::Process { sandbox, .. } => Some(sandbox),
+            Transport::Http { .. } => None,
+        }
+    }
+
     /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.name

@@ -146,7 +146,11 @@ impl McpServer {
         let implementation = McpTool { server: self.clone(), name: listed.name.to_string(), output, validator };
         let hints = listed.annotations.clone().unwrap_or_default();
         let settings = self.settings();
-        Ok(Tool::new(definition, ToolKind::Mcp, implementation)
+        let mut tool = Tool::new(definition, ToolKind::Mcp, implementation);
+        if let Some(process) = settings.sandbox() {
+            tool = tool.sandboxed(process.sandbox.clone());
+        }
+        Ok(tool
             .effect(effect(&hints))
             .idempotent(hints.read_only_hint == Some(true) || hints.is_idempotent())
             // The first call starts the server.

@@ -26,8 +26,18 @@ pub(crate) struct Registry {
 /// What is known about a group.
 struct GroupState {
     kind: GroupKind,
+    control: Control,
     /// Whether it was asked to exit. It is asked once, because a second signal may interrupt its cleanup.
     is_terminated: bool,
+}
+
+/// The way to end a group.
+pub(super) enum Control {
+    /// By signals to the process group.
+    Signals,
+    /// By asking the supervisor of the command.
+    #[cfg(target_os = "linux")]
+    Supervisor(std::os::unix::net::UnixStream),
 }
 
 /// Who ends a group.
@@ -61,15 +71,15 @@ impl Registry {
     pub(super) fn start<T>(
         &self,
         kind: GroupKind,
-        start: impl FnOnce() -> io::Result<(T, Option<Pid>)>,
+        start: impl FnOnce() -> io::Result<(T, Option<Pid>, Control)>,
     ) -> io::Result<(T, Option<Pid>)> {
         let is_closed = self.is_closed.read().unwrap_or_else(PoisonError::into_inner);
         if *is_closed {
             return Err(io::Error::other("the program is about to exit"));
         }
-        let (started, leader) = start()?;
+        let (started, leader, control) = start()?;
         if let Some(leader) = leader {
-            lock(&self.groups).insert(leader, GroupState { kind, is_terminated: false });
+            lock(&self.groups).insert(leader, GroupState { kind, control, is_terminated: false });
         }
         Ok((started, leader))
     }
@@ -85,8 +95,9 @@ impl Registry {
     ///
     /// The leader may have been waited for: its id is not reused as long as other processes are in the group.
     pub(super) fn kill(&self, leader: Pid) {
-        if lock(&self.groups).remove(&leader).is_some() {
-            kill_process_group(leader, Signal::KILL).ok();
+        let group = lock(&self.groups).remove(&leader);
+        if let Some(group) = group {
+            group.control.kill(leader);
         }
         self.removed.notify_waiters();
     }
@@ -103,8 +114,8 @@ impl Registry {
     }
 
     fn kill_all(&self) {
-        for (leader, _) in lock(&self.groups).drain() {
-            kill_process_group(leader, Signal::KILL).ok();
+        for (leader, group) in lock(&self.groups).drain() {
+            group.control.kill(leader);
         }
         self.removed.notify_waiters();
     }
@@ -123,9 +134,38 @@ impl Registry {
 impl GroupState {
     fn terminate(&mut self, leader: Pid) {
         if !std::mem::replace(&mut self.is_terminated, true) {
-            kill_process_group(leader, Signal::TERM).ok();
+            self.control.terminate(leader);
         }
     }
+}
+
+impl Control {
+    fn terminate(&self, leader: Pid) {
+        match self {
+            Control::Signals => {
+                kill_process_group(leader, Signal::TERM).ok();
+            }
+            #[cfg(target_os = "linux")]
+            Control::Supervisor(stream) => ask(stream, super::request::TERMINATE),
+        }
+    }
+
+    fn kill(&self, leader: Pid) {
+        match self {
+            Control::Signals => {
+                kill_process_group(leader, Signal::KILL).ok();
+            }
+            #[cfg(target_os = "linux")]
+            Control::Supervisor(stream) => ask(stream, super::request::KILL),
+        }
+    }
+}
+
+/// Sends a byte to a supervisor. That fails if it has ended, and everything of its command with it.
+#[cfg(target_os = "linux")]
+fn ask(mut stream: &std::os::unix::net::UnixStream, request: u8) {
+    use std::io::Write;
+    let _ = stream.write(&[request]);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,13 +1,14 @@
 //! Processes that run to their end, with bounded output.
 
-use super::{GroupKind, OutputTail, ProcessGroup, read_chunks};
+use super::group::StartedProcess;
+use super::{GroupKind, Leader, OutputTail, ProcessCommand, ProcessGroup, read_chunks};
 use std::future::pending;
 use std::io;
 use std::mem;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -22,8 +23,9 @@ const CHUNK: usize = 16 * 1024;
 /// A running process and everything it starts. Dropping it terminates the group, and kills it after a grace period.
 pub(crate) struct RunningProcess {
     /// The leader, until it was waited for.
-    child: Option<Child>,
+    leader: Option<Leader>,
     group: ProcessGroup,
+    stdin: Option<ChildStdin>,
     /// The pipes stay open until the end, so that a program can write while it terminates.
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -56,19 +58,19 @@ pub(crate) struct ProcessOutput {
     pub(crate) stderr: OutputTail,
     /// Whether a process that left the group still keeps the pipes open.
     pub(crate) is_held_open: bool,
+    /// Whether it was killed because it started too many processes.
+    pub(crate) is_crowded: bool,
 }
 
 /// The marker of an output that exceeds its limit.
 struct OutputLimitExceeded;
 
 impl RunningProcess {
-    /// Spawns a process as the leader of a group. [`RunningProcess::run`] reads its stdout and stderr.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, group) = ProcessGroup::spawn(command, GroupKind::Call)?;
-        let stdout = child.stdout.take();
-        let stderr = child.stderr.take();
-        Ok(Self { child: Some(child), group, stdout, stderr, on_drop: OnDrop::Terminate })
+    /// Starts a command. [`RunningProcess::run`] reads its stdout and stderr.
+    pub(crate) async fn spawn(command: &ProcessCommand) -> io::Result<Self> {
+        let StartedProcess { leader, group, stdin, stdout, stderr } =
+            ProcessGroup::spawn(command, GroupKind::Call).await?;
+        Ok(Self { leader: Some(leader), group, stdin, stdout, stderr, on_drop: OnDrop::Terminate })
     }
 
     /// Writes stdin, reads the output and waits for the end, concurrently. Stdout may have at most `max_stdout` bytes;
@@ -79,10 +81,10 @@ impl RunningProcess {
         max_stdout: usize,
         stderr_tail: usize,
     ) -> io::Result<ProcessOutcome> {
-        let Some(child) = &mut self.child else {
+        let Some(leader) = &mut self.leader else {
             return Err(io::Error::other("the process has been waited for"));
         };
-        let stdin_pipe = child.stdin.take();
+        let stdin_pipe = self.stdin.take();
         let mut stdout = Vec::new();
         let mut stderr = OutputTail::new(stderr_tail);
         let mut is_held_open = false;
@@ -93,7 +95,7 @@ impl RunningProcess {
                 tokio::try_join!(output, errors, write_all(stdin_pipe, stdin)).map(|_| ())
             });
             tokio::select! {
-                status = child.wait() => {
+                status = leader.wait() => {
                     // Processes that are left in the group would keep the pipes open.
                     self.group.kill();
                     match timeout(DRAIN, pipes).await {
@@ -106,18 +108,19 @@ impl RunningProcess {
                     }
                 }
                 read = pipes.as_mut() => match read {
-                    Ok(()) => Ok(child.wait().await?),
+                    Ok(()) => Ok(leader.wait().await?),
                     Err(exceeded) => Err(exceeded),
                 },
             }
         };
         self.group.kill();
         if status.is_err() {
-            timeout(GRACE, child.wait()).await.ok();
+            reap(leader).await;
         }
-        self.child = None;
+        let is_crowded = leader.is_crowded();
+        self.leader = None;
         Ok(match status {
-            Ok(status) => ProcessOutcome::Exited(ProcessOutput { status, stdout, stderr, is_held_open }),
+            Ok(status) => ProcessOutcome::Exited(ProcessOutput { status, stdout, stderr, is_held_open, is_crowded }),
             Err(OutputLimitExceeded) => ProcessOutcome::OutputLimit { stderr },
         })
     }
@@ -125,11 +128,11 @@ impl RunningProcess {
     /// Terminates the group, kills what is left of it, and waits for the leader, so that it does not become a zombie.
     async fn terminate(mut self) {
         self.group.terminate();
-        if let Some(child) = &mut self.child {
+        if let Some(leader) = &mut self.leader {
             let output = async { tokio::join!(discard(&mut self.stdout), discard(&mut self.stderr), pending::<()>()) };
             // A shell exits before the programs that it started.
             let exit = async {
-                child.wait().await.ok();
+                leader.wait().await.ok();
                 self.group.wait_until_empty().await;
             };
             tokio::select! {
@@ -137,20 +140,21 @@ impl RunningProcess {
                 _ = output => {}
             }
             self.group.kill();
-            timeout(GRACE, child.wait()).await.ok();
+            reap(leader).await;
         }
-        self.child = None;
+        self.leader = None;
     }
 }
 
 impl Drop for RunningProcess {
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
+        let Some(mut leader) = self.leader.take() else { return };
         match (&self.on_drop, Handle::try_current()) {
             (OnDrop::Terminate, Ok(runtime)) => {
                 let process = Self {
-                    child: Some(child),
+                    leader: Some(leader),
                     group: mem::take(&mut self.group),
+                    stdin: self.stdin.take(),
                     stdout: self.stdout.take(),
                     stderr: self.stderr.take(),
                     // A runtime that shuts down drops the task, at once or later.
@@ -160,15 +164,23 @@ impl Drop for RunningProcess {
             }
             (OnDrop::Terminate | OnDrop::Kill, _) => {
                 self.group.kill();
-                // No task can wait for the child later, and its end takes only a moment.
+                // No task can wait for the leader later, and its end takes only a moment.
                 for _ in 0..100 {
-                    if !matches!(child.try_wait(), Ok(None)) {
+                    if !matches!(leader.try_wait(), Ok(None)) {
                         break;
                     }
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
         }
+    }
+}
+
+/// Waits for a leader that was killed, so that it does not become a zombie.
+async fn reap(leader: &mut Leader) {
+    if timeout(GRACE, leader.wait()).await.is_err() {
+        leader.kill_stuck();
+        timeout(GRACE, leader.wait()).await.ok();
     }
 }
 
