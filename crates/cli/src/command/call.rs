@@ -146,6 +146,9 @@ fn show_progress(event: &ToolEvent<'_>) {
         // Progress that cannot be shown does not stop the call.
         let _ = ui::status(&format!("{percent}{}", progress.message));
     }
+    if let Some(message) = event.kind.hook_message() {
+        let _ = ui::status(&ui::escape(&message));
+    }
 }
 
 /// Warns about arguments that the tool does not have, and would ignore.

@@ -7,7 +7,7 @@ use patter::library::{BindFailure, Binding, Entry, Library, MatchMode, ResolveEr
 use patter::name::FullName;
 use patter::permission::{Decision, DecisionReason, Permissions, Rule};
 use patter::project::Project;
-use patter::tool::{Effect, Tool};
+use patter::tool::{Effect, Hook, Tool};
 use patter::types::signature::Signature;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -69,6 +69,7 @@ impl Resolution<'_> {
         if let Some(name) = self.bound(declaration.as_ref()) {
             let title = if self.agent.is_some() { "permission" } else { "permission of `patter call`" };
             describe_permission(&mut out, title, &permissions(&name), &name);
+            describe_hooks(&mut out, self.hooks(&name));
         }
         let is_valid = resolved.is_ok() && declaration.is_none_or(|declaration| declaration.is_valid);
         (out, is_valid)
@@ -104,6 +105,12 @@ impl Resolution<'_> {
                 "conditional": conditional,
             })
         });
+        let hooks = self.bound(declaration.as_ref()).map(|name| {
+            let hooks = self.hooks(&name).iter();
+            let shown =
+                hooks.map(|hook| json!({"stage": hook.stage.name(), "calls": calls(hook), "name": &*hook.name}));
+            shown.collect::<Vec<_>>()
+        });
         let is_valid = resolved.is_some() && declaration.as_ref().is_none_or(|declaration| declaration.is_valid);
         let document = json!({
             "version": 1,
@@ -118,6 +125,7 @@ impl Resolution<'_> {
                 "place": declaration.place,
             })),
             "permission": permission,
+            "hooks": hooks,
         });
         (document, is_valid)
     }
@@ -128,6 +136,11 @@ impl Resolution<'_> {
             Some(declaration) => declaration.bound.clone(),
             None => self.library.resolve(self.tool).ok().map(|entry| entry.name.clone()),
         }
+    }
+
+    /// Returns the hooks of a tool.
+    fn hooks(&self, name: &FullName) -> &[Hook] {
+        self.library.resolve(name.as_str()).map(|entry| entry.value.hooks()).unwrap_or_default()
     }
 
     /// Checks the tool against what the agent declares.
@@ -260,6 +273,22 @@ fn describe_permission(out: &mut String, title: &str, permissions: &Permissions,
     }
     let otherwise = if conditional.is_empty() { "" } else { "otherwise " };
     let _ = writeln!(out, "  {otherwise}{}: {}", verdict.decision.name(), because(&verdict.reason));
+}
+
+fn describe_hooks(out: &mut String, hooks: &[Hook]) {
+    if hooks.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{BOLD}hooks{BOLD:#}");
+    for hook in hooks {
+        let _ = writeln!(out, "  {:<6}  {}  {DIM}for {}{DIM:#}", hook.stage.name(), hook.name, calls(hook));
+    }
+}
+
+/// Returns the calls that a hook runs for, as written in `patter.toml`.
+fn calls(hook: &Hook) -> String {
+    let rule = hook.calls().to_string();
+    rule.strip_prefix("ask ").map(str::to_owned).unwrap_or(rule)
 }
 
 fn because(because: &DecisionReason<'_>) -> String {

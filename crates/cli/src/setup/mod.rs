@@ -6,7 +6,7 @@ mod signal;
 mod trust;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
-pub(crate) use rules::{Rules, refuse_unused, unused_error};
+pub(crate) use rules::{Rules, refuse_unused, unused_error, unused_hooks};
 pub(crate) use signal::{
     Signals, ToolRuntime, Turn, new_runtime, outlive_file_size_limit, stop_code, stop_name, until_stopped,
 };

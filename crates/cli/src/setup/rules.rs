@@ -5,10 +5,11 @@ use crate::error::{CommandError, ErrorKind};
 use crate::place::Place;
 use clap::Args;
 use patter::gram::Span;
-use patter::library::{KnownTools, Toolkits};
-use patter::permission::{Rule, UnusedRule};
-use patter::project::{CONFIG, Config, PermissionConfig};
-use std::path::Path;
+use patter::library::{KnownTools, Library, Toolkits};
+use patter::permission::{Decision, Rule, UnusedRule};
+use patter::project::{CONFIG, Config, PermissionConfig, Project};
+use patter::tool::Tool;
+use std::path::{Path, PathBuf};
 
 /// Permission rules of a command.
 #[derive(Args, Debug, Clone, Default)]
@@ -34,6 +35,10 @@ impl Rules {
         let known = KnownTools::new(&setup.loaded.project, &*setup.toolset.library);
         let unused: Vec<_> = rules.iter().filter_map(|rule| known.unused(rule)).collect();
         refuse_unused(setup.root.as_deref(), &unused)?;
+        let hooks = unused_hooks(setup.root.as_deref(), &setup.config, &setup.toolset.library);
+        if !hooks.is_empty() {
+            return Err(CommandError::combine("a hook never runs, so nothing was run", hooks));
+        }
         let toolkits = Toolkits::new(&setup.loaded.project, &setup.toolset.library);
         Ok(rules.into_iter().map(|rule| toolkits.expand(rule)).collect())
     }
@@ -67,16 +72,38 @@ pub(crate) fn refuse_unused(root: Option<&Path>, unused: &[UnusedRule]) -> Resul
     Err(CommandError::combine(message, unused.iter().map(|unused| unused_error(root, unused)).collect()))
 }
 
+/// Describes the hooks that never run, because they are for calls that cannot happen. Like a misspelt rule, such a hook
+/// would protect nothing.
+pub(crate) fn unused_hooks(root: Option<&Path>, config: &Config, library: &Library<Tool>) -> Vec<CommandError> {
+    // Hooks run for tools, and not for agents that are called.
+    let nothing = Project::read::<&str, &str>([]);
+    let known = KnownTools::new(&nothing, library);
+    let calls = config.hooks.iter().flat_map(|hook| hook.calls().map(move |(stage, calls)| (hook, stage, calls)));
+    let unused = calls.filter_map(|(hook, stage, calls)| {
+        let rule = Rule::with_decision(Decision::Ask, calls, format!("`{CONFIG}`")).ok()?;
+        let unused = known.unused(&rule)?;
+        let subject = format!("{} {calls}", stage.name());
+        let message = format!("the hook `{}`: {}", hook.name(), unused.message_about(&subject));
+        let path = config_path(root);
+        let error = CommandError::new(ErrorKind::named("ConfigurationError"), message);
+        Some(error.with_hint(unused.hint()).with_place(place_of(&path, &unused)))
+    });
+    unused.collect()
+}
+
 /// Describes a rule about nothing, with its place.
 pub(crate) fn unused_error(root: Option<&Path>, unused: &UnusedRule) -> CommandError {
     let origin = &unused.rule.origin;
     if origin.starts_with("--") {
         return CommandError::usage(format!("{origin}: {unused}")).with_hint(unused.hint());
     }
-    let path = root.unwrap_or(Path::new(".")).join(CONFIG);
-    let path = path.strip_prefix(".").unwrap_or(&path);
     let error = CommandError::new(ErrorKind::named("ConfigurationError"), unused.to_string());
-    error.with_hint(unused.hint()).with_place(place_of(path, unused))
+    error.with_hint(unused.hint()).with_place(place_of(&config_path(root), unused))
+}
+
+fn config_path(root: Option<&Path>) -> PathBuf {
+    let path = root.unwrap_or(Path::new(".")).join(CONFIG);
+    path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
 }
 
 /// Returns the place of a rule in `patter.toml`.

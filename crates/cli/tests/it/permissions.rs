@@ -144,3 +144,54 @@ fn toolkits_are_shown_and_apply_in_rules() {
     let locked = folder.run(&["check", "--locked"]);
     assert!(locked.contains("`sayHello` of `a` is locked but no longer declared"), "{locked}");
 }
+
+/// Rules over lists of objects apply, and are checked.
+#[test]
+fn rules_apply_to_lists_of_objects() {
+    let folder = Folder::new();
+    folder.write(
+        "tools.gram",
+        "[t:Toolbox | [pack:Command { description: 'Packs', run: ['echo', 'packed'], effect: 'pure' } |\n\
+         (items::Array { elementType: 'Object', fields: { path: 'Text' } })==>(::Text)]]\n",
+    );
+    folder.write("patter.toml", "[permissions]\ndeny = [\"t/pack when items.path matches 'secret*'\"]\n");
+    let call = |path: &str| folder.run(&["call", "t/pack", &format!("{{\"items\": [{{\"path\": \"{path}\"}}]}}")]);
+    assert!(call("open.txt").contains("packed"), "{}", call("open.txt"));
+    assert!(call("secret.txt").starts_with("exit 4"), "{}", call("secret.txt"));
+    folder.write("patter.toml", "[permissions]\ndeny = [\"t/pack when items.pth matches 'secret*'\"]\n");
+    for command in [&["check"][..], &["call", "t/pack", "{\"items\": []}"]] {
+        let output = folder.run(command);
+        assert!(!output.starts_with("exit 0") && output.contains("did you mean `items.path`?"), "{output}");
+    }
+}
+
+/// Hooks are shown, checked, and run for every call.
+#[test]
+fn hooks_refuse_calls_and_are_shown() {
+    let folder = folder();
+    folder.write("notes.txt", "text");
+    folder.write("hook.sh", "grep -q notes.txt && { echo 'not this file' >&2; exit 2; }\nexit 0\n");
+    folder.write("patter.toml", "[[hooks]]\nbefore = [\"fs/* when path matches '*.txt'\"]\nrun = ['sh', 'hook.sh']\n");
+    let output = folder.run(&["call", "fs/readFile", "{\"path\": \"notes.txt\"}"]);
+    assert!(output.starts_with("exit 4"), "{output}");
+    assert!(output.contains("the hook `sh hook.sh` refused it: not this file"), "{output}");
+    let output = folder.run(&["call", "fs/readFile", "{\"path\": \"hook.sh\"}"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let output = folder.run(&["why", "fs/readFile"]);
+    assert!(output.contains("hooks\n  before  sh hook.sh  for fs/* when path matches \"*.txt\"\n"), "{output}");
+    let output = folder.run(&["doctor", "--offline"]);
+    assert!(output.contains("the program of the hook `sh hook.sh` was found"), "{output}");
+    let output = folder.run(&["run", "a.gram", "read the file 'notes.txt' with readFile", "--format", "jsonl"]);
+    assert!(output.contains("hook `sh hook.sh` before the call refused: not this file"), "{output}");
+
+    // A hook that never runs protects nothing.
+    folder.write("patter.toml", "[[hooks]]\nbefore = ['fs/readFil']\nrun = ['./missing']\n");
+    for command in [&["check"][..], &["call", "sayHello"], &["run", "a.gram", "hi"], &["doctor", "--offline"]] {
+        let output = folder.run(command);
+        assert!(!output.starts_with("exit 0"), "{output}");
+        assert!(output.contains("the hook `./missing`: `before fs/readFil` matches no tool"), "{command:?} {output}");
+    }
+    let output = folder.run(&["doctor", "--offline"]);
+    let expected = "the hook `./missing` cannot run, so it refuses all calls: the program `./missing` does not exist";
+    assert!(output.contains(expected), "{output}");
+}

@@ -196,6 +196,27 @@ impl ToolPattern {
 }
 
 impl UnusedRule {
+    /// Returns the message about something that is written like a rule, such as the calls of a hook.
+    pub fn message_about(&self, rule: &dyn fmt::Display) -> String {
+        match &self.reason {
+            UnusedReason::UnknownTool { .. } => format!("`{rule}` matches no tool"),
+            UnusedReason::UnknownArgument { argument, .. } => {
+                format!("no tool matched by `{rule}` has the parameter `{argument}`")
+            }
+            UnusedReason::ImpossibleCondition { condition, ty } => {
+                let argument = &condition.argument;
+                let kind = match (&ty.facets.allowed, &ty.shape) {
+                    (Some(_), _) => "never has such a value",
+                    (None, Shape::Text) => "is a Text",
+                    (None, Shape::Integer | Shape::Number) => "is a number",
+                    (None, Shape::Boolean) => "is a Bool",
+                    _ => "is an object",
+                };
+                format!("`{rule}` never applies: `{argument}` {kind}")
+            }
+        }
+    }
+
     /// Returns a hint on how to fix the rule.
     pub fn hint(&self) -> String {
         match &self.reason {
@@ -221,24 +242,6 @@ impl UnusedRule {
 
 impl fmt::Display for UnusedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = &self.rule;
-        match &self.reason {
-            UnusedReason::UnknownTool { .. } => write!(f, "`{rule}` matches no tool"),
-            UnusedReason::UnknownArgument { argument, .. } => {
-                write!(f, "no tool matched by `{rule}` has the parameter `{argument}`")
-            }
-            UnusedReason::ImpossibleCondition { condition, ty } => {
-                let argument = &condition.argument;
-                match (&ty.facets.allowed, &ty.shape) {
-                    (Some(_), _) => write!(f, "`{rule}` never applies: `{argument}` never has such a value"),
-                    (None, Shape::Text) => write!(f, "`{rule}` never applies: `{argument}` is a Text"),
-                    (None, Shape::Integer | Shape::Number) => {
-                        write!(f, "`{rule}` never applies: `{argument}` is a number")
-                    }
-                    (None, Shape::Boolean) => write!(f, "`{rule}` never applies: `{argument}` is a Bool"),
-                    _ => write!(f, "`{rule}` never applies: `{argument}` is an object"),
-                }
-            }
-        }
+        f.write_str(&self.message_about(&self.rule))
     }
 }

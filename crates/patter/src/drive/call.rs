@@ -102,10 +102,15 @@ impl CallTask {
         let run = self.path.clone();
         let call_id = self.call.id.clone();
         self.executor.clone().with_listener(move |event: &ToolEvent<'_>| {
-            let ToolEventKind::Progress(progress) = &event.kind else { return };
-            let fraction = progress.fraction;
+            let (fraction, message) = match &event.kind {
+                ToolEventKind::Progress(progress) => (progress.fraction, progress.message.clone()),
+                kind => match kind.hook_message() {
+                    Some(message) => (None, message),
+                    None => return,
+                },
+            };
             if let Some(journal) = &journal {
-                let message = progress.message.clone();
+                let message = message.clone();
                 journal.record(&LogEntry::CallProgressed {
                     run: run.clone(),
                     call_id: call_id.clone(),
@@ -114,7 +119,6 @@ impl CallTask {
                 });
             }
             if let Some(listener) = &listener {
-                let message = progress.message.clone();
                 let kind = RunEventKind::ToolProgress { call_id: call_id.clone(), fraction, message };
                 emit(listener, &agent, depth, kind);
             }

@@ -7,12 +7,15 @@ use super::trust::{Definition, config_definitions};
 use crate::os_error;
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxLevel, SandboxPolicy};
+use crate::tool::{CommandHook, DEFAULT_HOOK_TIMEOUT, Hook, HookStage, VariableLookup};
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
 use patter_core::provider::price::Prices;
-use patter_core::text::nearest;
+use patter_core::text::{nearest, parse_duration};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The settings of `patter.toml`. All of them are optional.
 ///
@@ -29,6 +32,8 @@ pub struct Config {
     pub check: CheckConfig,
     /// Permission rules.
     pub permissions: PermissionConfig,
+    /// Commands that run before and after calls.
+    pub hooks: Vec<HookConfig>,
     /// The addresses that HTTP tools may reach.
     pub http: HttpConfig,
     /// The folders that the toolbox `fs` may access.
@@ -73,6 +78,22 @@ pub struct PermissionConfig {
     pub ask: Vec<String>,
     /// Calls that are denied.
     pub deny: Vec<String>,
+}
+
+/// An entry of `[[hooks]]`: a command that runs before or after calls, and may refuse them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HookConfig {
+    /// The calls before which it runs, written like permission rules.
+    pub before: Vec<String>,
+    /// The calls after which it runs.
+    pub after: Vec<String>,
+    /// The program and its arguments.
+    pub run: Vec<String>,
+    /// The names of the variables that the program receives besides those that all commands receive.
+    pub env: Vec<String>,
+    /// How long it may run, such as `5s`; 10 s by default.
+    pub timeout: Option<String>,
 }
 
 /// The section `[http]`.
@@ -159,6 +180,7 @@ impl Config {
     fn parse_with_hint(text: &str) -> Result<Self, (String, Option<String>)> {
         let config: Self = toml::from_str(text).map_err(|error| explain(&error))?;
         config.permissions.rules().map_err(|error| (error.to_string(), Some(error.hint().to_string())))?;
+        config.hooks.iter().try_for_each(HookConfig::check)?;
         Ok(config)
     }
 
@@ -171,6 +193,53 @@ impl Config {
     /// Returns the built-in prices, overridden by those of the project.
     pub fn prices(&self) -> Prices {
         models::prices(&self.prices)
+    }
+}
+
+impl HookConfig {
+    /// Returns the calls that the command runs for, with the stage.
+    pub fn calls(&self) -> impl Iterator<Item = (HookStage, &str)> {
+        let before = self.before.iter().map(|calls| (HookStage::Before, calls.as_str()));
+        before.chain(self.after.iter().map(|calls| (HookStage::After, calls.as_str())))
+    }
+
+    /// Returns the command as one line.
+    pub fn name(&self) -> String {
+        self.run.join(" ")
+    }
+
+    fn check(&self) -> Result<(), (String, Option<String>)> {
+        let example = "for example, `before = [\"fs/*\"]` and `run = [\"./check.sh\"]`".to_owned();
+        if self.run.first().is_none_or(|program| program.is_empty()) {
+            return Err(("a hook has nothing to run".to_owned(), Some(example)));
+        }
+        let name = self.name();
+        if self.calls().next().is_none() {
+            return Err((format!("the hook `{name}` has neither `before` nor `after`"), Some(example)));
+        }
+        for (_, calls) in self.calls() {
+            Rule::with_decision(Decision::Ask, calls, "")
+                .map_err(|error| (format!("the hook `{name}`: {error}"), Some(error.hint().to_owned())))?;
+        }
+        match self.timeout.as_deref().map(|text| (text, parse_duration(text))) {
+            Some((text, None | Some(Duration::ZERO))) => {
+                let message = format!("the hook `{name}`: `{text}` is not a time limit");
+                Err((message, Some("for example, `timeout = \"5s\"`".to_owned())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the hooks, which run in a folder. Invalid entries are rejected when the configuration is read.
+    pub(crate) fn hooks(&self, root: &Path, environment: &Environment) -> Vec<Hook> {
+        let timeout = self.timeout.as_deref().and_then(parse_duration).unwrap_or(DEFAULT_HOOK_TIMEOUT);
+        let hook = |(stage, calls)| {
+            let environment = environment.clone();
+            let variables: VariableLookup = Arc::new(move |name: &str| environment.get(name));
+            let command = CommandHook::new(&self.run, root, self.env.clone(), variables)?;
+            Some(Hook::new(stage, calls, self.name(), command).ok()?.timeout(timeout))
+        };
+        self.calls().filter_map(hook).collect()
     }
 }
 

@@ -5,7 +5,8 @@ use super::environment::Environment;
 use super::load::{CONFIG, gram_files};
 use super::servers::{ServerProblem, ServerReport, ServerSet};
 use super::trust::{
-    Definition, TrustStore, config_definitions, guarded_files, project_definitions, server_definitions, state_folder,
+    Definition, TrustStore, config_definitions, guarded_files, hook_files, project_definitions, server_definitions,
+    state_folder,
 };
 use crate::http::{AllowListError, HttpClient, NetworkPolicy};
 use crate::os_error::describe;
@@ -14,7 +15,7 @@ use crate::tool::standard::{
     fs::{Guard, Root},
     standard_library,
 };
-use crate::tool::{Tool, ToolResources, Workspace, WorkspaceError, build_declared, merge};
+use crate::tool::{Hook, Tool, ToolResources, Workspace, WorkspaceError, build_declared, merge};
 use patter_core::declare::project::{Finding, Project};
 use patter_core::library::{Layer, Library, MergeError};
 use patter_core::name::FullName;
@@ -30,6 +31,10 @@ pub struct Tools {
     layers: Vec<(Layer, Workspace)>,
     /// The tools of MCP servers, and those that were added.
     added: Vec<Workspace>,
+    /// The hooks of the project, in order.
+    hooks: Vec<Hook>,
+    /// The hooks that were added.
+    added_hooks: Vec<Hook>,
     servers: Arc<ServerSet>,
     /// The servers whose tools were added.
     started: Vec<String>,
@@ -125,6 +130,8 @@ impl Tools {
         let mut tools = Self {
             layers,
             added: self.added.clone(),
+            hooks: config.hooks.iter().flat_map(|hook| hook.hooks(root, environment)).collect(),
+            added_hooks: self.added_hooks.clone(),
             servers: Arc::clone(&self.servers),
             started: self.started.clone(),
             problems: Vec::new(),
@@ -208,6 +215,16 @@ impl Tools {
         self.added.push(workspace);
     }
 
+    /// Adds a hook, such as one written in Rust. It runs after those of the project.
+    pub fn add_hook(&mut self, hook: Hook) {
+        self.added_hooks.push(hook);
+    }
+
+    /// Iterates over the hooks, in order.
+    pub fn hooks(&self) -> impl Iterator<Item = &Hook> {
+        self.hooks.iter().chain(&self.added_hooks)
+    }
+
     /// Returns whether a name refers to a tool of any layer, or may refer to a tool of a server.
     fn is_known(&self, tool: &str) -> bool {
         let is_of_server = tool.split_once('/').is_some_and(|(namespace, _)| self.servers().any(|it| it == namespace));
@@ -232,7 +249,9 @@ impl Tools {
     pub fn library(&self) -> Result<Library<Tool>, Vec<MergeError>> {
         let added = self.added.iter().cloned().map(|workspace| (Layer::Project, workspace));
         let missing = self.servers().filter(|name| !self.started.iter().any(|started| started == name));
-        let library = merge(self.layers.iter().cloned().chain(added))?;
+        let with_hooks = |workspace: Workspace| self.hooks().cloned().fold(workspace, Workspace::with_hook);
+        let layers = self.layers.iter().cloned().chain(added);
+        let library = merge(layers.map(|(layer, workspace)| (layer, with_hooks(workspace))))?;
         Ok(library.with_missing_servers(missing.map(str::to_owned)))
     }
 
@@ -280,6 +299,7 @@ fn guard<'p>(
     }
     let store = TrustStore::of_user().map(|store| store.folder().to_owned());
     guard
+        .with_files(hook_files(root, config, environment))
         .with_files(config.mcp_servers.iter().map(|file| root.join(file)))
         .with_folders(store.into_iter().chain(state_folder()))
 }

@@ -82,6 +82,16 @@ pub enum Denial {
         /// The deciding rule, for people.
         because: String,
     },
+    /// A hook refuses the call, or failed.
+    #[error("the hook `{hook}` {reason}")]
+    Hook {
+        /// The hook.
+        hook: String,
+        /// What it decided, and why.
+        reason: String,
+        /// A detail for the operator.
+        detail: Option<String>,
+    },
 }
 
 impl CallError {
@@ -103,6 +113,7 @@ impl CallError {
         match self {
             CallError::Failed { failure, .. } => failure.detail(),
             CallError::TimedOut { detail, .. } => detail.as_deref(),
+            CallError::PermissionDenied { denial: Denial::Hook { detail, .. }, .. } => detail.as_deref(),
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Events of a call.
 
-use super::{CallError, Progress};
+use super::{CallError, Hook, HookOutcome, Progress};
 use patter_core::name::FullName;
+use patter_core::text::{format_duration, milliseconds};
 use std::time::Duration;
 
 /// An event of a call.
@@ -25,6 +26,15 @@ pub enum ToolEventKind<'e> {
         /// The number of defaults that were filled in.
         defaults: usize,
     },
+    /// A hook ran.
+    Hook {
+        /// The hook.
+        hook: &'e Hook,
+        /// What came of it.
+        outcome: &'e HookOutcome,
+        /// How long it took.
+        duration: Duration,
+    },
     /// The tool reported progress.
     Progress(&'e Progress),
     /// The call ended.
@@ -34,6 +44,15 @@ pub enum ToolEventKind<'e> {
         /// The outcome.
         outcome: CallOutcome<'e>,
     },
+}
+
+impl ToolEventKind<'_> {
+    /// Describes what came of a hook, for people.
+    pub fn hook_message(&self) -> Option<String> {
+        let ToolEventKind::Hook { hook, outcome, duration } = self else { return None };
+        let duration = format_duration(Duration::from_millis(milliseconds(*duration)));
+        Some(format!("hook `{}` {} the call {outcome} ({duration})", hook.name, hook.stage.name()))
+    }
 }
 
 /// The outcome of a call.

@@ -2,6 +2,7 @@
 
 use super::context::CallRules;
 use super::event::{CallOutcome, ToolEvent, ToolEventKind};
+use super::hook::{Hook, HookCall, HookOutcome, HookStage, HookVerdict};
 use super::{CallError, Denial, Progress, SharedState, Tool, ToolContext, ToolFailure};
 use futures_util::FutureExt;
 use patter_core::library::{Library, ResolveError};
@@ -11,11 +12,11 @@ use serde_json::{Map, Value as Json};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Runs tools: looks them up, checks permissions, validates the arguments, makes the call and validates the result.
-/// Cheap to clone.
+/// Runs tools: looks them up, checks permissions, validates the arguments, makes the call and validates the result. Hooks
+/// of the tool run before and after the call. Cheap to clone.
 ///
 /// ```
 /// use patter::permission::{Permissions, Rule};
@@ -152,12 +153,24 @@ impl Executor {
         if let Err(mismatches) = validator.check_arguments(&arguments) {
             return reporter.finished(Err(CallError::InvalidInput { tool: name.clone(), mismatches }));
         }
+        let hooks = HookedCall::new(name, tool, &arguments, &id, &cancellation);
+        if let Some(hooks) = &hooks
+            && let Err(error) = hooks.run(HookStage::Before, None, &reporter).await
+        {
+            return reporter.finished(Err(error));
+        }
         reporter.started(&arguments, defaults);
         let result = self.dispatch(name, tool, arguments, &id, &cancellation).await;
-        reporter.finished(result.and_then(|value| match validator.check_result(&value) {
+        let mut result = result.and_then(|value| match validator.check_result(&value) {
             Ok(()) => Ok(value),
             Err(mismatches) => Err(CallError::InvalidOutput { tool: name.clone(), mismatches }),
-        }))
+        });
+        if let Some(hooks) = &hooks
+            && let Err(error) = hooks.run(HookStage::After, Some(&result), &reporter).await
+        {
+            result = Err(error);
+        }
+        reporter.finished(result)
     }
 
     /// Decides on the given arguments and on their other forms; the strictest decision counts.
@@ -245,6 +258,80 @@ impl Executor {
     }
 }
 
+/// A call for which hooks run.
+struct HookedCall<'c> {
+    hooks: Vec<&'c Hook>,
+    call: HookCall,
+    cancellation: &'c CancellationToken,
+}
+
+impl<'c> HookedCall<'c> {
+    /// Returns the call with the hooks that apply to it, or nothing if there are none.
+    fn new(
+        name: &FullName,
+        tool: &'c Tool,
+        arguments: &Json,
+        id: &Arc<str>,
+        cancellation: &'c CancellationToken,
+    ) -> Option<Self> {
+        if tool.hooks().is_empty() {
+            return None;
+        }
+        let given = arguments.as_object().unwrap_or(&NO_ARGUMENTS);
+        let other = tool.implementation.canonical_arguments(given);
+        let applies = |hook: &&Hook| hook.applies_to(other.iter().chain([given]));
+        let hooks: Vec<_> = tool.hooks().iter().filter(applies).collect();
+        let (tool, call_id, arguments) = (name.clone(), Arc::clone(id), arguments.clone());
+        let call = HookCall { stage: HookStage::Before, tool, call_id, arguments, outcome: None };
+        (!hooks.is_empty()).then_some(Self { hooks, call, cancellation })
+    }
+
+    /// Runs the hooks of a stage. The first refusal is the error.
+    async fn run(
+        &self,
+        stage: HookStage,
+        result: Option<&Result<Json, CallError>>,
+        reporter: &CallReporter<'_>,
+    ) -> Result<(), CallError> {
+        let hooks: Vec<&Hook> = self.hooks.iter().copied().filter(|hook| hook.stage == stage).collect();
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let outcome = result.map(|result| result.as_ref().map(Json::clone).map_err(ToString::to_string));
+        let call = HookCall { stage, outcome, ..self.call.clone() };
+        for hook in hooks {
+            let started = Instant::now();
+            let outcome = tokio::select! {
+                biased;
+                () = self.cancellation.cancelled() => {
+                    return Err(CallError::Cancelled { tool: call.tool.clone() });
+                }
+                outcome = hook.run(&call) => outcome,
+            };
+            reporter.hook(hook, &outcome, started.elapsed());
+            let (reason, detail) = match &outcome {
+                HookOutcome::Verdict(HookVerdict::Allow) => continue,
+                HookOutcome::Verdict(HookVerdict::Refuse { reason }) => (format!("refused it: {reason}"), None),
+                HookOutcome::Failed(failure) => {
+                    (format!("failed: {}", failure.message()), failure.detail().map(str::to_owned))
+                }
+            };
+            let (tool, hook) = (call.tool.clone(), hook.name.to_string());
+            return Err(match stage {
+                HookStage::Before => {
+                    CallError::PermissionDenied { tool, denial: Denial::Hook { hook, reason, detail } }
+                }
+                HookStage::After => {
+                    let message = format!("the call was made, but its result is withheld: the hook `{hook}` {reason}");
+                    let failure = ToolFailure::new(message);
+                    CallError::Failed { tool, failure: detail.into_iter().fold(failure, ToolFailure::with_detail) }
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
 /// Reports the events of one call to the listener and the log.
 struct CallReporter<'r> {
     call_id: &'r str,
@@ -266,6 +353,19 @@ impl CallReporter<'_> {
         if self.listener.is_some() {
             self.emit(ToolEventKind::Started { argument_bytes: json_size(arguments), defaults });
         }
+    }
+
+    fn hook(&self, hook: &Hook, outcome: &HookOutcome, duration: Duration) {
+        tracing::debug!(
+            tool = %self.tool,
+            call = self.call_id,
+            hook = &*hook.name,
+            stage = hook.stage.name(),
+            %outcome,
+            ?duration,
+            "hook finished"
+        );
+        self.emit(ToolEventKind::Hook { hook, outcome, duration });
     }
 
     fn finished(&self, result: Result<Json, CallError>) -> Result<Json, CallError> {

@@ -1,6 +1,6 @@
 //! A tool: its definition, its implementation, and how calls are made.
 
-use super::{ToolContext, ToolFailure};
+use super::{Hook, ToolContext, ToolFailure};
 use futures_util::future::BoxFuture;
 use patter_core::declare::sandbox::Sandbox;
 use patter_core::declare::{Effect, ToolOptions};
@@ -65,6 +65,8 @@ pub struct Tool {
     pub revision: Option<Arc<str>>,
     /// What the process of the tool may do, if it has one.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// What runs before and after calls, in order.
+    hooks: Vec<Hook>,
     /// Limits concurrent calls, shared by all clones.
     pub(super) slots: Option<Arc<Semaphore>>,
     /// Validates arguments and results; created by the first call, shared by all clones.
@@ -101,6 +103,7 @@ impl Tool {
             source: "Rust".into(),
             revision: None,
             sandbox: None,
+            hooks: Vec::new(),
             slots: None,
             validator: Arc::default(),
         }
@@ -171,6 +174,18 @@ impl Tool {
 }
 
 impl Tool {
+    /// Returns what runs before and after calls, in order.
+    pub fn hooks(&self) -> &[Hook] {
+        &self.hooks
+    }
+
+    /// Adds a hook.
+    #[must_use]
+    pub(super) fn with_hook(mut self, hook: Hook) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
     pub(super) fn validator(&self) -> &Validator {
         self.validator.get_or_init(|| Validator::new(Arc::clone(&self.definition)))
     }

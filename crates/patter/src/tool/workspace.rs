@@ -1,6 +1,6 @@
 //! Workspaces: sets of toolboxes.
 
-use super::Tool;
+use super::{Hook, Tool};
 use patter_core::library::{Entry, Layer, Library, MergeError, Sealing};
 use patter_core::name::{FullName, FullNameError};
 use thiserror::Error;
@@ -56,6 +56,17 @@ impl Workspace {
     #[must_use]
     pub fn with_workspace(mut self, other: Workspace) -> Self {
         self.tools.extend(other.tools);
+        self
+    }
+
+    /// Adds a hook to the tools that it is for.
+    #[must_use]
+    pub fn with_hook(mut self, hook: Hook) -> Self {
+        let add = |(name, tool): (FullName, Tool)| match hook.calls().matches_tool(&name) {
+            true => (name, tool.with_hook(hook.clone())),
+            false => (name, tool),
+        };
+        self.tools = self.tools.into_iter().map(add).collect();
         self
     }
 

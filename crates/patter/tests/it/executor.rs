@@ -231,6 +231,7 @@ async fn emits_events() {
         move |event: &ToolEvent<'_>| {
             let text = match &event.kind {
                 ToolEventKind::Started { argument_bytes, defaults } => format!("started {argument_bytes} {defaults}"),
+                ToolEventKind::Hook { .. } => event.kind.hook_message().unwrap(),
                 ToolEventKind::Progress(progress) => format!("{:?} {}", progress.fraction, progress.message),
                 ToolEventKind::Finished { outcome: CallOutcome::Value { bytes }, .. } => format!("value {bytes}"),
                 ToolEventKind::Finished { outcome: CallOutcome::Error(error), .. } => error.kind().to_owned(),

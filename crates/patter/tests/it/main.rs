@@ -18,6 +18,7 @@ mod drive;
 mod executor;
 mod experiment;
 mod fs;
+mod hooks;
 mod http;
 mod mcp;
 mod model;

@@ -9,7 +9,7 @@ use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
 use crate::inspect::{KnownTools, UsedOverrides, add_unbound, drift, with_called};
 use crate::place::Place;
-use crate::setup::{Intent, Toolset, UNTRUSTED, unused_error};
+use crate::setup::{Intent, Toolset, UNTRUSTED, unused_error, unused_hooks};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
 use clap::{Args, ValueEnum};
@@ -215,6 +215,7 @@ fn check_rules(
     let rules = config.permissions.rules().unwrap_or_default();
     let unused = rules.iter().filter_map(|rule| known.unused(rule));
     let mut problems: Vec<_> = unused.map(|unused| unused_error(root, &unused)).collect();
+    problems.extend(unused_hooks(root, config, library));
     problems.iter_mut().try_for_each(CommandError::print_problem)?;
     Ok(problems)
 }

@@ -1,6 +1,7 @@
 //! The tools: MCP servers, and the programs of command tools.
 
 use super::{CheckResult, Doctor, State};
+use crate::setup::unused_hooks;
 use crate::ui;
 use patter::declare::{CommandSpec, ToolSpec};
 use patter::library::Library;
@@ -32,8 +33,14 @@ pub(super) async fn examine(
     let is_complete = checks.is_empty() || !options.no_mcp && checks.iter().all(|check| check.state != State::Broken);
     checks.extend(programs(project, root, environment));
     checks.extend(sandbox(&tools));
+    checks.extend(hooks(&tools));
     match tools.library() {
-        Ok(library) => (is_complete.then_some(library), checks),
+        Ok(library) => {
+            let unused = if is_complete { unused_hooks(root, config, &library) } else { Vec::new() };
+            let hint = "run `patter check` for details";
+            checks.extend(unused.iter().map(|error| CheckResult::broken(error.to_string(), hint)));
+            (is_complete.then_some(library), checks)
+        }
         Err(errors) => {
             let hint = "rename one of the two, or remove it";
             checks.extend(errors.iter().map(|error| CheckResult::broken(error.to_string(), hint)));
@@ -118,6 +125,27 @@ fn sandbox(tools: &Tools) -> Option<CheckResult> {
             CheckResult::broken(message, "use Linux 6.2 or later with Landlock enabled, or run Patter in a container")
         }
     })
+}
+
+/// Checks that hooks can run, each command once.
+fn hooks(tools: &Tools) -> Vec<CheckResult> {
+    let mut names = Vec::new();
+    let mut checks = Vec::new();
+    for hook in tools.hooks() {
+        if names.contains(&&hook.name) {
+            continue;
+        }
+        names.push(&hook.name);
+        let name = &hook.name;
+        checks.push(match hook.problem() {
+            None => CheckResult::ok(format!("the program of the hook `{name}` was found")),
+            Some(problem) => CheckResult::broken(
+                format!("the hook `{name}` cannot run, so it refuses all calls: {problem}"),
+                "fix `run` under `[[hooks]]` in patter.toml",
+            ),
+        });
+    }
+    checks
 }
 
 fn is_program(path: &Path) -> bool {

@@ -159,6 +159,13 @@ pub(in crate::project) fn config_definitions(
             found.push(Definition::new(DefinitionKind::Folder, name, detail, &full));
         }
     }
+    for hook in &config.hooks {
+        let calls: Vec<_> = hook.calls().map(|(stage, calls)| format!("{} {calls}", stage.name())).collect();
+        let words = show_words(hook.run.iter().map(String::as_str));
+        let detail = format!("{words}{}", spaced(&with_variables(hook.env.iter().map(String::as_str))));
+        let content = json!({"calls": calls, "run": hook.run, "env": hook.env});
+        found.push(Definition::new(DefinitionKind::Hook, calls.join(", "), detail, &content));
+    }
     let writable = config.fs.writable.iter();
     found.extend(writable.map(|glob| Definition::new(DefinitionKind::Writable, glob, "", glob)));
     let inherited = INHERITED_VARIABLES.iter().filter(|name| !LOCALE_VARIABLES.contains(name));
@@ -200,6 +207,12 @@ pub(in crate::project) fn guarded_files<'s>(
         }
     }
     found
+}
+
+/// Returns the files that hooks run, so that tools do not write them, whether they exist or not.
+pub(in crate::project) fn hook_files(root: &Path, config: &Config, environment: &Environment) -> Vec<PathBuf> {
+    let path = environment.get("PATH").unwrap_or_default();
+    config.hooks.iter().flat_map(|hook| run_files(&hook.run, &[root], &path)).collect()
 }
 
 /// Returns the cases in the gram files of a project.

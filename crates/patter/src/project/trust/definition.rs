@@ -37,6 +37,8 @@ pub enum DefinitionKind {
     Server,
     /// A check of a case that runs a command.
     Check,
+    /// A hook that runs a command.
+    Hook,
     /// The address of a provider, which receives the key of that provider.
     Model,
     /// A server that HTTP tools call.
@@ -88,6 +90,7 @@ impl DefinitionKind {
             DefinitionKind::Command => "command",
             DefinitionKind::Server => "server",
             DefinitionKind::Check => "check",
+            DefinitionKind::Hook => "hook",
             DefinitionKind::Model => "model",
             DefinitionKind::Requests => "requests",
             DefinitionKind::Network => "network",
