@@ -51,6 +51,7 @@ pub(crate) enum Verb {
     Doctor(command::doctor::Doctor),
     Trust(command::trust::Trust),
     Import(command::import::Import),
+    Mcp(command::mcp::Mcp),
     Completions(command::completions::Completions),
     Man(command::man::Man),
 }
@@ -101,6 +102,7 @@ impl Verb {
             Verb::Doctor(command) => command,
             Verb::Trust(command) => command,
             Verb::Import(command) => command,
+            Verb::Mcp(command) => command,
             Verb::Completions(command) => command,
             Verb::Man(command) => command,
         }

@@ -113,18 +113,8 @@ impl Command for Import {
 impl Mcp {
     fn run(&self) -> CommandResult {
         let setup = Setup::read(&[], &ToolSources::default(), &ServerSelection::None, Intent::Call)?;
-        let Toolset { tools, runtime, stop, .. } = &setup.toolset;
-        let Some(server) = tools.server(&self.name) else {
-            let names: Vec<_> = tools.servers().collect();
-            let hint = match patter::text::nearest(&self.name, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if names.is_empty() => "add a section [mcp.NAME] to patter.toml".to_owned(),
-                None => format!("the servers are {}", names.join(", ")),
-            };
-            return Err(CommandError::failure(format!("unknown MCP server `{}`", self.name)).with_hint(hint));
-        };
-        let server =
-            server.map_err(|problem| CommandError::failure(problem.message.clone()).with_hint_if(problem.hint()))?;
+        let Toolset { runtime, stop, .. } = &setup.toolset;
+        let server = setup.toolset.server(&self.name)?;
         let only: Vec<_> = self.only.iter().map(|glob| Glob::new(glob)).collect();
         let listed = until_stopped(runtime, stop, declarations(server, &only)).ok_or_else(CommandError::interrupted)?;
         let listed =

@@ -16,6 +16,7 @@ pub(crate) mod fmt;
 pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod parse;
 pub(crate) mod replay;

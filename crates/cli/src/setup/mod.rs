@@ -25,6 +25,7 @@ use patter::project::{
     Config, Environment, LoadedProject, Project, ServerReport, ServerSelection, ToolProblem, Tools, find_root,
     find_root_of,
 };
+use patter::tool::mcp::McpServer;
 use patter::tool::{CancellationToken, Tool};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -170,6 +171,22 @@ impl Toolset {
         let library = Arc::new(tools.library()?);
         debug!(tools = library.entries().count(), "the tools are available");
         Ok(Self { library, missing_servers, runtime, stop, signals, turn, environment, tools })
+    }
+}
+
+impl Toolset {
+    /// Finds an MCP server by its name.
+    pub(crate) fn server(&self, name: &str) -> Result<&McpServer, CommandError> {
+        let Some(server) = self.tools.server(name) else {
+            let names: Vec<_> = self.tools.servers().collect();
+            let hint = match patter::text::nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "add a section [mcp.NAME] to patter.toml".to_owned(),
+                None => format!("the servers are {}", names.join(", ")),
+            };
+            return Err(CommandError::failure(format!("unknown MCP server `{name}`")).with_hint(hint));
+        };
+        server.map_err(|problem| CommandError::failure(problem.message.clone()).with_hint_if(problem.hint()))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::environment::Environment;
 use super::load::{CONFIG, strip_dot};
-use crate::tool::mcp::{ConfigError, ConfigWarning, McpServer, ServerConfig, http_client, read_servers};
+use crate::tool::mcp::{ConfigError, ConfigWarning, LoginStore, McpServer, ServerConfig, http_client, read_servers};
 use crate::tool::{Tool, ToolFailure};
 use futures_util::future::join_all;
 use std::path::{Path, PathBuf};
@@ -76,6 +76,7 @@ impl ServerSet {
         let build = |name: &str, server: &ServerConfig, file: &Path| {
             let settings = server.settings(name, file, &variable);
             let settings = settings.map_err(|error| ServerProblem::from_config_error(name, &error))?;
+            let settings = settings.with_logins(LoginStore::of_user(), &config.http.allow);
             let client = client.as_ref().map_err(|error| ServerProblem {
                 server: name.to_owned(),
                 message: error.to_string(),

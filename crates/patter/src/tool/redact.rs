@@ -2,6 +2,7 @@
 
 use super::ToolFailure;
 use serde_json::Value as Json;
+use std::sync::{PoisonError, RwLock};
 
 /// The default replacement of a secret.
 const REDACTED: &str = "[redacted]";
@@ -14,6 +15,8 @@ pub(crate) const MIN_LENGTH: usize = 4;
 pub(crate) struct Redactor {
     /// The secrets with their replacements, the longest first, so that one that contains another is replaced as a whole.
     secrets: Vec<(String, String)>,
+    /// Secrets that became known later, such as tokens of a login.
+    learned: RwLock<Vec<String>>,
 }
 
 impl Redactor {
@@ -35,6 +38,20 @@ impl Redactor {
         self.secrets.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
     }
 
+    /// Hides a secret from now on, unless it is too short or known.
+    pub(crate) fn hide(&self, secret: &str) {
+        if secret.len() < MIN_LENGTH || self.learned().iter().any(|known| known == secret) {
+            return;
+        }
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        learned.push(secret.to_owned());
+        learned.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    }
+
+    fn learned(&self) -> std::sync::RwLockReadGuard<'_, Vec<String>> {
+        self.learned.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the length of the longest secret in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.secrets.first().map_or(0, |(secret, _)| secret.len())
@@ -48,8 +65,11 @@ impl Redactor {
 
     /// Replaces the secrets in a text.
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, (secret, replacement)| {
+        let text = self.secrets.iter().fold(text.to_owned(), |text, (secret, replacement)| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), replacement) } else { text }
+        });
+        self.learned().iter().fold(text, |text, secret| {
+            if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text }
         })
     }
 
@@ -68,7 +88,7 @@ impl Redactor {
 
     /// Replaces the secrets in a value: in texts, in keys, and numbers that are secrets.
     pub(crate) fn redact_json(&self, value: Json) -> Json {
-        if self.secrets.is_empty() {
+        if self.secrets.is_empty() && self.learned().is_empty() {
             return value;
         }
         match value {

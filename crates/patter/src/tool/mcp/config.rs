@@ -1,5 +1,6 @@
 //! The configuration of MCP servers, in `patter.toml` and in the JSON files of other programs.
 
+use super::auth::{LoginStore, OauthConfig};
 use super::config_error::{ConfigError, ConfigWarning, ServerConfigError};
 use super::settings::{
     HttpProtocol, HttpTransport, ServerSandbox, ServerSettings, ToolFilter, Transport, VariableExpander,
@@ -66,6 +67,8 @@ pub struct ServerConfig {
     pub url: Option<String>,
     /// The headers of each request to that URL.
     pub headers: BTreeMap<String, String>,
+    /// How to log in at that URL.
+    pub oauth: Option<OauthConfig>,
     /// The time limit of a call: seconds, or a text such as `30s`, `500ms`, `2m` or `1h`.
     #[serde(deserialize_with = "duration")]
     pub timeout: Option<Duration>,
@@ -138,6 +141,9 @@ impl ServerConfig {
             (Some(_), None) if self.transport.is_some() => {
                 return Err(ServerConfigError::Misplaced("transport", "command"));
             }
+            (Some(_), None) if self.oauth.is_some() => {
+                return Err(ServerConfigError::Misplaced("oauth", "command"));
+            }
             (Some(command), None) => Transport::Process {
                 command: expander.expand(command)?,
                 arguments: self.args.iter().map(|text| expander.expand(text)).collect::<Result<_, _>>()?,
@@ -180,8 +186,17 @@ impl ServerConfig {
             }
         }
         let filter = ToolFilter { only: self.only.clone(), except: self.except.clone() };
-        let redactor = expander.into_redactor();
-        Ok(ServerSettings { name: name.into(), transport, timeout, start_timeout, filter, redactor })
+        let oauth = self.oauth.clone().unwrap_or_default().settings(&mut expander)?;
+        Ok(ServerSettings {
+            name: name.into(),
+            transport,
+            timeout,
+            start_timeout,
+            filter,
+            redactor: expander.into_redactor(),
+            oauth,
+            logins: LoginStore::none(),
+        })
     }
 }
 
@@ -199,6 +214,7 @@ impl fmt::Debug for ServerConfig {
             .field("readable", &self.readable)
             .field("url", &self.url)
             .field("headers", &self.headers.keys())
+            .field("oauth", &self.oauth)
             .field("timeout", &self.timeout)
             .field("start_timeout", &self.start_timeout)
             .field("transport", &self.transport)

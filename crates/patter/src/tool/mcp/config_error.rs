@@ -67,6 +67,9 @@ pub enum ServerConfigError {
     /// A header is invalid.
     #[error("has an invalid header `{0}`")]
     Header(String),
+    /// The settings of the login are invalid.
+    #[error("{0}")]
+    Oauth(&'static str),
     /// A time limit is out of range.
     #[error("has a `{0}` that is not between 1 ms and 24 h")]
     Time(&'static str),
@@ -99,7 +102,9 @@ impl ConfigError {
                 Some("add `sandbox = \"read-only\"` or `sandbox = \"workspace\"`, or remove it".to_owned())
             }
             ServerConfigError::Unclosed(_) => Some("close it, as in `${NAME}`".to_owned()),
-            ServerConfigError::Header(_) | ServerConfigError::Misplaced(..) => Some("fix or remove it".to_owned()),
+            ServerConfigError::Oauth(_) | ServerConfigError::Header(_) | ServerConfigError::Misplaced(..) => {
+                Some("fix or remove it".to_owned())
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A connection to an MCP server, from the handshake to the end.
 
+use super::auth::{AuthorizedClient, Credentials, Denial};
 use super::body::Lines;
 use super::error::{McpError, error_chain};
 use super::failures::TransportFailures;
@@ -10,12 +11,14 @@ use super::settings::{HttpProtocol, HttpTransport, ServerSettings, Transport};
 use super::sse::SseTransport;
 use crate::http::host_and_port;
 use crate::tool::{BoxFuture, ToolContext};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use rmcp::model::{CancelledNotificationParam, ProgressToken, RequestId};
 use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{Peer, RoleClient, serve_client};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -41,6 +44,8 @@ pub(super) struct ConnectionHandle {
     pub(super) peer: Peer<RoleClient>,
     pub(super) listener: ServerListener,
     pub(super) failures: TransportFailures,
+    /// The tokens that requests carry.
+    pub(super) credentials: Option<Arc<Credentials>>,
     /// The number of the connection to the server.
     pub(super) generation: u64,
     stderr: Option<StderrTail>,
@@ -56,6 +61,7 @@ impl Connection {
     ) -> Result<Self, McpError> {
         let listener = ServerListener::new(&settings.redactor);
         let failures = TransportFailures::default();
+        let credentials = settings.credentials();
         let name = &settings.name;
         let (result, process) = match &settings.transport {
             Transport::Process { command, arguments, environment, folder, sandbox } => {
@@ -71,18 +77,19 @@ impl Connection {
                 (timeout_at(deadline, serve_client(listener.clone(), (stdout, stdin))).await, Some(process))
             }
             Transport::Http(transport) => {
-                (timeout_at(deadline, connect(transport, client, &listener, &failures)).await, None)
+                let connect = connect(transport, client, &listener, &failures, credentials.as_ref());
+                (timeout_at(deadline, connect).await, None)
             }
         };
         match result {
-            Ok(Ok(running)) => Ok(Self::new(running, process, listener, failures, generation)),
+            Ok(Ok(running)) => Ok(Self::new(running, process, listener, failures, credentials, generation)),
             failed => {
                 let exit = match process {
                     Some(process) => process.kill().await,
                     None => String::new(),
                 };
                 Err(match failed {
-                    Ok(Err(error)) => initialize_error(settings, &error, &failures, &exit),
+                    Ok(Err(error)) => initialize_error(settings, &error, &failures, credentials.as_deref(), &exit),
                     _ => McpError::slow_start(name, settings.start_timeout, exit),
                 })
             }
@@ -94,10 +101,12 @@ impl Connection {
         process: Option<ServerProcess>,
         listener: ServerListener,
         failures: TransportFailures,
+        credentials: Option<Arc<Credentials>>,
         generation: u64,
     ) -> Self {
         let stderr = process.as_ref().map(|process| process.stderr().clone());
-        let handle = ConnectionHandle { peer: running.peer().clone(), listener, failures, generation, stderr };
+        let peer = running.peer().clone();
+        let handle = ConnectionHandle { peer, listener, failures, credentials, generation, stderr };
         let cancel = running.cancellation_token();
         let ended: BoxFuture<'static, ()> = Box::pin(async move {
             let _ = running.waiting().await;
@@ -171,6 +180,7 @@ async fn connect(
     client: &reqwest::Client,
     listener: &ServerListener,
     failures: &TransportFailures,
+    credentials: Option<&Arc<Credentials>>,
 ) -> Result<RunningService<RoleClient, ServerListener>, ClientInitializeError> {
     let HttpTransport { url, headers, protocol } = transport;
     let rejected = if *protocol == Some(HttpProtocol::Sse) {
@@ -179,13 +189,25 @@ async fn connect(
         let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .custom_headers(headers.iter().cloned().collect());
         let client = SessionClient { client: client.clone(), listener: listener.clone(), failures: failures.clone() };
+        let client = AuthorizedClient { client, credentials: credentials.cloned() };
         let transport = StreamableHttpClientTransport::with_client(client, config);
         match serve_client(listener.clone(), transport).await {
             Err(error) if protocol.is_none() && failures.is_rejected() => Some(error),
             result => return result,
         }
     };
-    match SseTransport::open(client, url, headers.iter().cloned().collect(), failures).await {
+    let mut headers: HeaderMap = headers.iter().cloned().collect();
+    let token = match credentials {
+        Some(credentials) => credentials.header().await,
+        None => None,
+    };
+    let has_token = token.is_some();
+    headers.extend(token.map(|token| (AUTHORIZATION, token)));
+    let opened = SseTransport::open(client, url, headers, failures).await;
+    if let (Err(_), Some(401), Some(credentials)) = (&opened, failures.refusal(), credentials) {
+        credentials.deny(if has_token { Denial::Rejected } else { Denial::LoggedOut });
+    }
+    match opened {
         Ok(transport) => serve_client(listener.clone(), transport).await,
         Err(error) => Err(rejected
             .unwrap_or_else(|| ClientInitializeError::transport::<SseTransport>(error, "open the stream of events"))),
@@ -196,11 +218,15 @@ fn initialize_error(
     settings: &ServerSettings,
     error: &ClientInitializeError,
     failures: &TransportFailures,
+    credentials: Option<&Credentials>,
     exit: &str,
 ) -> McpError {
     let detail = error_chain(error);
     let detail = if exit.is_empty() { detail } else { format!("{detail}; {exit}") };
     let name = &settings.name;
+    if let Some(denial) = credentials.and_then(Credentials::take_denial) {
+        return McpError::denied(name, &denial);
+    }
     if let Some(status) = failures.refusal() {
         return McpError::unauthorized(name, status, detail);
     }

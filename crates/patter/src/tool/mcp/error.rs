@@ -1,5 +1,6 @@
 //! Errors of MCP servers.
 
+use super::auth::Denial;
 use super::failures::{FailureCause, MAX_MESSAGE_BYTES};
 use crate::os_error;
 use crate::tool::ToolFailure;
@@ -93,6 +94,27 @@ impl McpError {
     pub(super) fn unauthorized(server: &str, status: u16, detail: String) -> Self {
         let message = format!("the MCP server `{server}` denied access ({status}); check its `headers`");
         Self::new(message, detail, Reconnect::Later)
+    }
+
+    /// Returns the error of a server that requires a login.
+    pub(super) fn denied(server: &str, denial: &Denial) -> Self {
+        let login = format!("`patter mcp login {server}`");
+        let message = match denial {
+            Denial::LoggedOut => {
+                format!("the MCP server `{server}` requires a login; run {login}, or set its `headers`")
+            }
+            Denial::Rejected => format!("the MCP server `{server}` no longer accepts the login; run {login}"),
+            Denial::Scopes(scopes) => {
+                let scopes = truncate(&scopes.join(" "), MAX_MESSAGE_CHARS);
+                format!("the MCP server `{server}` requires more permissions (`{scopes}`); run {login} to grant them")
+            }
+            Denial::Failed(error) => {
+                let detail = error.hint().unwrap_or_default().to_owned();
+                let message = format!("cannot renew the login at the MCP server `{server}`: {error}");
+                return Self::new(message, detail, Reconnect::Later);
+            }
+        };
+        Self::new(message, String::new(), Reconnect::Later)
     }
 
     pub(super) fn unstable(server: &str) -> Self {

@@ -13,6 +13,7 @@ mod server;
 mod list;
 mod connection_task;
 mod connection;
+mod auth;
 mod listener;
 mod process;
 mod http;
@@ -24,6 +25,7 @@ mod content;
 mod declare;
 mod error;
 
+pub use auth::{Login, LoginError, LoginOptions, LoginPage, LoginStatus, LoginStore, OauthConfig};
 pub use config::{ServerConfig, parse_servers, read_servers};
 pub use config_error::{ConfigError, ConfigWarning, ServerConfigError};
 pub use declare::{ServerDeclarations, declarations};

@@ -71,8 +71,17 @@ impl McpServer {
         process.policy.check(&process.sandbox).ok().flatten()
     }
 
+    /// Returns the host and the port of a server with a URL, or the program of one that is started.
+    pub fn address(&self) -> String {
+        self.settings().address()
+    }
+
     pub(super) fn settings(&self) -> &ServerSettings {
         &self.shared.settings
+    }
+
+    pub(super) fn http_client(&self) -> &reqwest::Client {
+        &self.shared.client
     }
 
     /// Lists the tools as the server describes them.
@@ -155,6 +164,9 @@ impl McpServer {
 
     /// Returns the failure of a request, and reports a broken connection to the task.
     fn request_failure(&self, connection: &ConnectionHandle, error: &ServiceError) -> ToolFailure {
+        if let Some(denial) = connection.credentials.as_ref().and_then(|credentials| credentials.take_denial()) {
+            return McpError::denied(self.name(), &denial).failure(&self.settings().redactor);
+        }
         if matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) {
             // If the queue is full, the task notices by itself, or from the next caller.
             let _ = self.task().try_send(TaskMessage::Broken(connection.generation));

@@ -1,11 +1,13 @@
 //! The validated settings of an MCP server.
 
+use super::auth::{Credentials, LoginStore, OauthSettings};
 use super::config_error::ServerConfigError;
+use crate::http::host_and_port;
 use crate::tool::redact::Redactor;
 use crate::tool::sandbox::{Sandbox, SandboxPolicy};
 use patter_core::text::Glob;
 use reqwest::Url;
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -31,6 +33,9 @@ pub struct ServerSettings {
     pub(super) filter: ToolFilter,
     /// Hides the values of variables and headers.
     pub(super) redactor: Arc<Redactor>,
+    pub(super) oauth: OauthSettings,
+    /// Where tokens are stored.
+    pub(super) logins: LoginStore,
 }
 
 /// The way to communicate with a server.
@@ -122,6 +127,35 @@ impl ServerSettings {
     /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Sets where the user's logins are stored, and which authorization servers may be contacted although they are not
+    /// public: `localhost:8080`, `10.0.0.0/8`. By default there are no logins.
+    #[must_use]
+    pub fn with_logins(mut self, store: LoginStore, allowed: &[String]) -> Self {
+        self.logins = store;
+        self.oauth.allowed = allowed.to_vec();
+        self
+    }
+
+    /// Returns the host and the port of a server with a URL, or the program of one that is started.
+    pub fn address(&self) -> String {
+        match &self.transport {
+            Transport::Process { command, .. } => self.redactor.redact(command),
+            Transport::Http(HttpTransport { url, .. }) => host_and_port(url),
+        }
+    }
+
+    /// Returns the credentials for requests, unless `headers` contain an authorization.
+    pub(super) fn credentials(&self) -> Option<Arc<Credentials>> {
+        match &self.transport {
+            Transport::Http(HttpTransport { url, headers, .. })
+                if !headers.iter().any(|(name, _)| name == AUTHORIZATION) =>
+            {
+                Credentials::new(url, &self.logins, &self.oauth.allowed, self.timeout, &self.redactor)
+            }
+            _ => None,
+        }
     }
 }
 

@@ -124,9 +124,14 @@ async fn check_denied(status: StatusCode, challenge: Option<&'static str>) {
     let server = server(&format!("url = 'http://127.0.0.1:{port}/mcp'\nheaders = {{X-Key = 'key ${{TOKEN}}'}}"));
     let failure = tokio::time::timeout(SOON, server.tools()).await.expect("it hangs").unwrap_err();
     let code = status.as_u16();
-    let expected = format!("the MCP server `demo` denied access ({code}); check its `headers`");
+    let expected = match challenge {
+        Some(_) => {
+            "the MCP server `demo` requires a login; run `patter mcp login demo`, or set its `headers`".to_owned()
+        }
+        None => format!("the MCP server `demo` denied access ({code}); check its `headers`"),
+    };
     assert_eq!(failure.message(), expected, "{failure:?}");
-    assert!(!failure.detail().unwrap().contains("::"), "{failure:?}");
+    assert!(!failure.detail().unwrap_or_default().contains("::"), "{failure:?}");
     assert_eq!(received.recv().await.unwrap().unwrap(), "key sesame-open");
     assert!(!format!("{failure:?}").contains("sesame"), "{failure:?}");
 }

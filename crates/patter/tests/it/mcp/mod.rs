@@ -1,5 +1,6 @@
 //! Tools of MCP servers, against real servers.
 
+mod auth;
 mod config;
 mod failures;
 mod http;
