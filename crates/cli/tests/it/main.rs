@@ -11,6 +11,7 @@
 
 mod architecture;
 mod chat;
+mod conformance;
 mod declarations;
 mod delegates;
 mod docs;
@@ -22,6 +23,8 @@ mod import;
 mod mistakes;
 mod new;
 mod notation;
+#[path = "../../../patter/tests/it/npm.rs"]
+mod npm;
 mod permissions;
 mod poison;
 mod processes;

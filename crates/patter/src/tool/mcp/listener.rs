@@ -3,7 +3,9 @@
 use crate::tool::ToolContext;
 use crate::tool::redact::Redactor;
 use patter_core::text::truncate;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use std::collections::HashMap;
@@ -61,7 +63,9 @@ impl ClientHandler for ServerListener {
     fn get_info(&self) -> ClientConfig {
         // No capabilities: sampling and elicitation are not supported.
         let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        // Later versions have no handshake, which we make with every server.
         ClientConfig::new(ClientCapabilities::default(), client)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     // The default handler declines sampling and elicitation, but returns an empty list of roots.

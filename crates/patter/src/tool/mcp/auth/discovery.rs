@@ -111,15 +111,24 @@ async fn authorization_server(web: &Web, issuer: &str) -> Result<Option<Authoriz
     }
     for place in places {
         if let Some(metadata) = web.get_json(&place).await? {
-            return parse(&metadata, issuer).map(Some);
+            check_issuer(&metadata, issuer)?;
+            return parse(&metadata).map(Some);
         }
     }
     Ok(None)
 }
 
-/// Fetches the metadata of a server that is its own authorization server.
+/// Fetches the metadata of a server that is its own authorization server. Nobody named its issuer, so that any of the same
+/// origin will do.
 async fn own_metadata(web: &Web, url: &Url) -> Result<Option<AuthorizationServer>, LoginError> {
-    authorization_server(web, &url.origin().ascii_serialization()).await
+    let origin = url.origin().ascii_serialization();
+    let Some(place) = url.join("/.well-known/oauth-authorization-server").ok() else { return Ok(None) };
+    let Some(metadata) = web.get_json(&place).await? else { return Ok(None) };
+    let issuer = issuer(&metadata);
+    if !Url::parse(issuer).is_ok_and(|issuer| issuer.origin() == url.origin()) {
+        check_issuer(&metadata, &origin)?;
+    }
+    parse(&metadata).map(Some)
 }
 
 /// Returns the endpoints of a server that is its own authorization server and has no metadata.
@@ -151,26 +160,33 @@ fn well_known(url: &Url, name: &str) -> Vec<Url> {
     places.iter().filter_map(|place| base.join(place).ok()).collect()
 }
 
-fn parse(metadata: &Json, issuer: &str) -> Result<AuthorizationServer, LoginError> {
+fn issuer(metadata: &Json) -> &str {
+    metadata.get("issuer").and_then(Json::as_str).unwrap_or_default()
+}
+
+/// Checks that metadata is about the authorization server that it was requested for.
+fn check_issuer(metadata: &Json, expected: &str) -> Result<(), LoginError> {
+    let named = issuer(metadata);
+    if named.trim_end_matches('/') == expected.trim_end_matches('/') {
+        return Ok(());
+    }
+    let expected = foreign(expected);
+    let message =
+        format!("the metadata of the authorization server `{expected}` is about another one, `{}`", foreign(named));
+    Err(LoginError::new(message).with_hint("ask the operator of the server"))
+}
+
+fn parse(metadata: &Json) -> Result<AuthorizationServer, LoginError> {
     let text = |name: &str| metadata.get(name).and_then(Json::as_str);
     let required = |name: &str| {
         let value = text(name).ok_or_else(|| LoginError::new(format!("the authorization server has no `{name}`")))?;
         endpoint(name, value)
     };
-    let named = text("issuer").unwrap_or_default();
-    if named.trim_end_matches('/') != issuer.trim_end_matches('/') {
-        let message = format!(
-            "the metadata of the authorization server `{}` is about another one, `{}`",
-            foreign(issuer),
-            foreign(named)
-        );
-        return Err(LoginError::new(message).with_hint("ask the operator of the server"));
-    }
     if !texts(metadata, "code_challenge_methods_supported").iter().any(|method| method == "S256") {
         return Err(LoginError::new("the authorization server does not support PKCE with S256"));
     }
     Ok(AuthorizationServer {
-        issuer: named.to_owned(),
+        issuer: issuer(metadata).to_owned(),
         authorization_endpoint: required("authorization_endpoint")?,
         token_endpoint: required("token_endpoint")?,
         registration_endpoint: text("registration_endpoint")

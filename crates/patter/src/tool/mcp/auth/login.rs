@@ -142,7 +142,7 @@ impl McpServer {
             "id": 0,
             "method": "initialize",
             "params": {
-                "protocolVersion": ProtocolVersion::LATEST,
+                "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE,
                 "capabilities": {},
                 "clientInfo": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
             },
