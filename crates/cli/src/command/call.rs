@@ -5,14 +5,19 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, ErrorKind, INTERRUP
 use crate::file::read_stdin;
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::inspect::{UsedOverrides, call_permissions};
+use crate::session::TerminalRespondent;
 use crate::setup::{Intent, Rules, Setup, ToolSources, Toolset, until_stopped};
 use crate::ui;
 use clap::Args;
 use patter::permission::{Decision, Permissions};
 use patter::project::ServerSelection;
-use patter::tool::{Approval, CallError, CallRequest as ToolCall, Denial, Executor, Tool, ToolEvent, ToolEventKind};
+use patter::tool::{
+    Approval, CallError, CallHost, CallRequest as ToolCall, Denial, Executor, SharedState, Tool, ToolEvent,
+    ToolEventKind,
+};
 use serde_json::{Value as Json, json};
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 
 /// Call a tool as an agent would, with permissions, validation and time limit
 ///
@@ -68,6 +73,8 @@ impl Command for Call {
         };
         let permissions = permissions.with_all(self.rules.checked(&setup)?);
         let executor = Executor::new(library.clone(), permissions).with_listener(show_progress);
+        let host = CallHost(Arc::new(TerminalRespondent));
+        let executor = executor.with_state(SharedState::default().with(host));
         let approval = self.approval(&setup.toolset, &executor, &arguments);
         let cancellation = setup.toolset.stop.clone();
         if cancellation.is_cancelled() {

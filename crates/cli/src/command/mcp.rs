@@ -12,8 +12,6 @@ use patter::project::ServerSelection;
 use patter::tool::mcp::{LoginError, LoginOptions, LoginPage, LoginStatus, McpServer};
 use serde_json::{Value as Json, json};
 use std::io;
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 /// List MCP servers, and log in at those with a URL
@@ -198,8 +196,8 @@ fn login(
     let show = |page: &LoginPage| {
         // Without a terminal to print to, the browser may still open.
         let _ = announce(page);
-        if !no_browser && let Some(program) = browser() {
-            open(&program, page);
+        if !no_browser {
+            ui::open_page(page.url.as_str());
         }
     };
     let login = until_stopped(&setup.toolset.runtime, &setup.toolset.stop, server.login(options, show));
@@ -221,26 +219,4 @@ fn announce(page: &LoginPage) -> io::Result<()> {
         false => format!(" and grant `{}`", escape(&page.scopes.join(" "))),
     };
     ui::status(&format!("log in at `{}`{scopes}:\n\n  {}\n", page.host, page.url))
-}
-
-/// Returns the program that opens pages, if there is one and a place to show them.
-fn browser() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(program) = set("BROWSER") {
-        return Some(program.into());
-    }
-    if cfg!(target_os = "macos") {
-        return Some("open".into());
-    }
-    (set("DISPLAY").is_some() || set("WAYLAND_DISPLAY").is_some()).then(|| "xdg-open".into())
-}
-
-/// Opens a page. If that fails, the person has its address.
-fn open(program: &PathBuf, page: &LoginPage) {
-    let mut command = std::process::Command::new(program);
-    command.arg(page.url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Ok(mut child) = command.spawn() {
-        // Some browsers exit only when they are closed.
-        std::thread::spawn(move || child.wait());
-    }
 }

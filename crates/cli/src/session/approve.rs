@@ -1,9 +1,10 @@
 //! Approvals at the terminal.
 
+use super::question::answer_at_terminal;
 use crate::ui;
 use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN};
 use patter::run::PendingCall;
-use patter::tool::BoxFuture;
+use patter::tool::{Answer, BoxFuture, Question};
 use std::io::{self, IsTerminal};
 
 /// Asks the person at the terminal, if there is one.
@@ -52,6 +53,10 @@ impl Approver for TerminalApprover {
                 _ => ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()),
             }
         })
+    }
+
+    fn answer<'a>(&'a self, _: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(answer_at_terminal(question, self.yes))
     }
 }
 

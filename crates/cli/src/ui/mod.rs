@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. A reader that closes the pipe early is not an error: the command
 //! finishes its work, and the exit code reports how it ended.
 
+mod browser;
 mod diagnostics;
 mod event;
 mod input;
@@ -18,6 +19,7 @@ pub(crate) mod style;
 mod terminal;
 mod text;
 
+pub(crate) use browser::open_page;
 pub(crate) use diagnostics::{Excerpts, Limit};
 pub(crate) use event::event_line;
 pub(crate) use input::{Input, Typed};

@@ -1,6 +1,6 @@
 //! Approval of calls.
 
-use crate::tool::BoxFuture;
+use crate::tool::{Answer, BoxFuture, Question};
 use patter_core::run::PendingCall;
 use std::sync::Arc;
 
@@ -15,6 +15,12 @@ pub trait Approver: Send + Sync {
         let _ = (agent, call);
         Box::pin(async { ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()) })
     }
+
+    /// Answers a question that a tool asks during a call. By default it is declined.
+    fn answer<'a>(&'a self, agent: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {
+        let _ = (agent, question);
+        Box::pin(async { Answer::Decline })
+    }
 }
 
 /// The message for the model about a call that was interrupted and is not repeated.
@@ -27,6 +33,10 @@ impl<A: Approver + ?Sized> Approver for Arc<A> {
 
     fn repeat<'a>(&'a self, agent: &'a str, call: &'a PendingCall) -> BoxFuture<'a, ApprovalAnswer> {
         (**self).repeat(agent, call)
+    }
+
+    fn answer<'a>(&'a self, agent: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {
+        (**self).answer(agent, question)
     }
 }
 

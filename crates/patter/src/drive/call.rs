@@ -3,8 +3,8 @@
 use super::clock::now_ms;
 use super::driver::{Driver, Start};
 use super::event::{RunEventKind, emit};
-
-use crate::tool::{Approval, CallError, CallRequest, CancellationToken, Executor, ToolEvent, ToolEventKind};
+use super::host::{RunHost, SampledTotal, UsedBefore};
+use crate::tool::{Approval, CallError, CallHost, CallRequest, CancellationToken, Executor, ToolEvent, ToolEventKind};
 use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::name::FullName;
@@ -13,6 +13,7 @@ use patter_core::run::{CallTarget, PendingCall, Ruling, Run, RunOutcome};
 use patter_core::session::{LogEntry, RunPath};
 use patter_core::wire::remove_optional_nulls;
 use serde_json::Value as Json;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A call to be made.
@@ -26,6 +27,9 @@ pub(super) struct CallTask {
     pub(super) path: RunPath,
     /// The calling run at the time of the call, if the call is to an agent.
     pub(super) parent: Option<Run>,
+    pub(super) used: UsedBefore,
+    /// What the tools of the calling run have sampled.
+    pub(super) sampled: SampledTotal,
     pub(super) cancellation: CancellationToken,
     pub(super) call: PendingCall,
 }
@@ -60,13 +64,21 @@ impl CallTask {
         let start = Instant::now();
         let _guard = self.cancellation.clone().drop_guard();
         let (outcome, usage) = match &self.call.target {
-            CallTarget::Tool { name, .. } => (self.call_tool(name.as_str()).await, Usage::default()),
+            CallTarget::Tool { name, .. } => self.call_tool(name.as_str()).await,
             CallTarget::Agent { name } => self.call_agent(name).await,
         };
         CallResult { id: self.call.id, outcome, duration: start.elapsed(), usage }
     }
 
-    async fn call_tool(&self, name: &str) -> ToolOutcome {
+    /// Calls a tool. Returns the usage of what it asked the model of the agent.
+    async fn call_tool(&self, name: &str) -> (ToolOutcome, Usage) {
+        let sampled = Arc::new(Mutex::new(Usage::default()));
+        let outcome = self.tool_outcome(name, &sampled).await;
+        let usage = *sampled.lock().unwrap_or_else(PoisonError::into_inner);
+        (outcome, usage)
+    }
+
+    async fn tool_outcome(&self, name: &str, sampled: &Arc<Mutex<Usage>>) -> ToolOutcome {
         let mut arguments = self.call.arguments.clone();
         if let Some(schema) = self.compiled.strict_schema(&self.call.tool) {
             remove_optional_nulls(&mut arguments, schema);
@@ -82,7 +94,16 @@ impl CallTask {
             approval: if self.call.approved { Approval::Given } else { Approval::None },
             cancellation: self.cancellation.clone(),
         };
-        match self.reporting_executor().call(call).await {
+        let host = RunHost {
+            driver: self.driver.clone(),
+            compiled: self.compiled.clone(),
+            used: self.used.clone(),
+            sampled: self.sampled.clone(),
+            own: Arc::clone(sampled),
+            cancellation: self.cancellation.clone(),
+        };
+        let state = self.driver.state.clone().with(CallHost(Arc::new(host)));
+        match self.reporting_executor().with_state(state).call(call).await {
             Ok(value) => ToolOutcome::Value { value },
             Err(CallError::Cancelled { .. }) => ToolOutcome::Cancelled,
             Err(error @ CallError::PermissionDenied { .. }) => ToolOutcome::Denied { message: error.to_string() },

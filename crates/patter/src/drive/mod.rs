@@ -8,6 +8,7 @@ mod approve;
 mod journal;
 mod driver;
 mod call;
+mod host;
 mod pieces;
 mod run_task;
 mod compare;

@@ -6,6 +6,7 @@ use super::clock::{milliseconds, now_ms};
 use super::driver::{Driver, Start};
 use super::event::{RunEventKind, emit};
 use super::event_log::EventLog;
+use super::host::{SampledTotal, UsedBefore};
 use super::journal::JournalError;
 use super::pieces::ReplyPieces;
 use crate::model::{DeltaSink, ModelError};
@@ -61,6 +62,8 @@ struct RunTask<'d> {
     event_log: EventLog,
     /// Entries that are not in the journal yet.
     unsaved: Vec<LogEntry>,
+    /// What tools have asked the model.
+    sampled: SampledTotal,
 }
 
 /// The next step, without borrowing the run.
@@ -83,7 +86,17 @@ impl<'d> RunTask<'d> {
         let executor = Executor::new(Arc::clone(&driver.library), driver.permissions(compiled));
         let executor = executor.with_state(driver.state.clone());
         let event_log = EventLog::new(&compiled.model().to_string(), compiled.bindings_hash());
-        Self { driver, compiled, executor, run, path, cancellation, event_log, unsaved: Vec::new() }
+        Self {
+            driver,
+            compiled,
+            executor,
+            run,
+            path,
+            cancellation,
+            event_log,
+            unsaved: Vec::new(),
+            sampled: SampledTotal::default(),
+        }
     }
 
     async fn run_to_end(mut self, start: Start) -> Run {
@@ -403,8 +416,19 @@ impl<'d> RunTask<'d> {
             // Only the run of a called agent needs the run that called it.
             parent: matches!(call.target, CallTarget::Agent { .. }).then(|| self.run.clone()),
             path: self.path.clone(),
+            used: self.used_before(),
+            sampled: self.sampled.clone(),
             cancellation: self.cancellation.child_token(),
             call,
+        }
+    }
+
+    fn used_before(&self) -> UsedBefore {
+        let usage = self.run.usage();
+        UsedBefore {
+            limits: self.run.spec().limits.clone(),
+            model_calls: self.run.model_calls(),
+            tokens: usage.input_tokens.saturating_add(usage.output_tokens),
         }
     }
 

@@ -8,6 +8,7 @@ mod context;
 mod failure;
 mod executor;
 mod event;
+mod question;
 mod error;
 mod hook;
 mod workspace;
@@ -38,6 +39,9 @@ pub use native::Shared;
 pub use patter_core::declare::Effect;
 pub use patter_core::types::definition::{Definition, DefinitionError};
 pub use process::{end_processes, kill_processes};
+pub use question::{
+    Answer, CallHost, FieldKind, FormField, Question, QuestionKind, Respondent, SampledReply, SamplingRequest,
+};
 pub use workspace::{Workspace, WorkspaceBuilder, WorkspaceError, merge};
 
 pub use tokio_util::sync::CancellationToken;

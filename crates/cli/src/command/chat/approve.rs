@@ -1,11 +1,11 @@
 //! Approvals within the conversation.
 
-use crate::session::refusal;
+use crate::session::{Asker, answer, refusal};
 use crate::ui::style::{ACCENT, BOLD, CAUTION, DIM};
 use crate::ui::{Screen, columns, fitting, key, line};
 use patter::drive::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 use patter::run::PendingCall;
-use patter::tool::BoxFuture;
+use patter::tool::{Answer, BoxFuture, Question};
 use serde_json::Value as Json;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,6 +75,13 @@ impl Approver for ChatApprover {
                 _ => ApprovalAnswer::Refuse(OUTCOME_UNKNOWN.to_owned()),
             }
         })
+    }
+
+    fn answer<'a>(&'a self, agent: &'a str, question: &'a Question) -> BoxFuture<'a, Answer> {
+        match &self.screen {
+            Some(screen) => Box::pin(async move { answer(&Asker::Screen(Arc::clone(screen)), question).await }),
+            None => RefusingApprover.answer(agent, question),
+        }
     }
 }
 

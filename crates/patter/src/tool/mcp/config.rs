@@ -81,6 +81,10 @@ pub struct ServerConfig {
     pub only: Option<Vec<String>>,
     /// The tools not to use, as patterns.
     pub except: Vec<String>,
+    /// Whether the server may ask the person at the terminal for input during a call.
+    pub elicitation: bool,
+    /// Whether the server may ask the model of the agent during a call, if the person agrees.
+    pub sampling: bool,
     /// Whether to ignore the server.
     pub disabled: bool,
 }
@@ -194,6 +198,8 @@ impl ServerConfig {
             start_timeout,
             filter,
             redactor: expander.into_redactor(),
+            elicitation: self.elicitation,
+            sampling: self.sampling,
             oauth,
             logins: LoginStore::none(),
         })
@@ -220,6 +226,8 @@ impl fmt::Debug for ServerConfig {
             .field("transport", &self.transport)
             .field("only", &self.only)
             .field("except", &self.except)
+            .field("elicitation", &self.elicitation)
+            .field("sampling", &self.sampling)
             .field("disabled", &self.disabled)
             .finish()
     }

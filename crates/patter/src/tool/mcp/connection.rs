@@ -59,7 +59,7 @@ impl Connection {
         generation: u64,
         deadline: Instant,
     ) -> Result<Self, McpError> {
-        let listener = ServerListener::new(&settings.redactor);
+        let listener = ServerListener::new(settings);
         let failures = TransportFailures::default();
         let credentials = settings.credentials();
         let name = &settings.name;

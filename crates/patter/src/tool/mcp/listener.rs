@@ -1,10 +1,13 @@
 //! Notifications and requests that a server sends on its own.
 
-use crate::tool::ToolContext;
+use super::requests::ServerRequests;
+use super::settings::ServerSettings;
 use crate::tool::redact::Redactor;
+use crate::tool::{CallHost, ToolContext};
 use patter_core::text::truncate;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, Implementation, ProgressNotificationParam,
+    ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -15,12 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The number of characters that are passed on of a progress message.
 const MAX_PROGRESS_CHARS: usize = 500;
 
-/// Handles notifications of a server, and declines its requests.
+/// Handles notifications and requests of a server.
 #[derive(Clone)]
 pub(super) struct ServerListener {
     redactor: Arc<Redactor>,
     progress: Arc<Mutex<HashMap<ProgressToken, CallProgress>>>,
     is_list_stale: Arc<AtomicBool>,
+    requests: ServerRequests,
 }
 
 /// The context of a call, and the last progress that was reported to it.
@@ -30,8 +34,23 @@ struct CallProgress {
 }
 
 impl ServerListener {
-    pub(super) fn new(redactor: &Arc<Redactor>) -> Self {
-        Self { redactor: Arc::clone(redactor), progress: Arc::default(), is_list_stale: Arc::default() }
+    pub(super) fn new(settings: &ServerSettings) -> Self {
+        Self {
+            redactor: Arc::clone(&settings.redactor),
+            progress: Arc::default(),
+            is_list_stale: Arc::default(),
+            requests: ServerRequests::new(settings),
+        }
+    }
+
+    /// Returns what the server may ask for.
+    pub(super) fn requests(&self) -> &ServerRequests {
+        &self.requests
+    }
+
+    /// Returns who answers questions during the calls in progress. A server may not ask at other times.
+    fn host(&self) -> Option<CallHost> {
+        self.progress().values().find_map(|call| call.context.state::<CallHost>()).map(|host| (*host).clone())
     }
 
     /// Returns whether the list of tools changed since the last call of this method.
@@ -61,14 +80,31 @@ impl ServerListener {
 
 impl ClientHandler for ServerListener {
     fn get_info(&self) -> ClientConfig {
-        // No capabilities: sampling and elicitation are not supported.
         let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         // Later versions have no handshake, which we make with every server.
-        ClientConfig::new(ClientCapabilities::default(), client)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        let mut capabilities = ClientCapabilities::default();
+        self.requests.add_capabilities(&mut capabilities);
+        ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
-    // The default handler declines sampling and elicitation, but returns an empty list of roots.
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.requests.elicit(self.host(), params).await
+    }
+
+    #[expect(deprecated, reason = "current servers ask for sampling")]
+    async fn create_message(
+        &self,
+        params: rmcp::model::CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::CreateMessageResult, ErrorData> {
+        self.requests.sample(self.host(), params).await
+    }
+
+    // The default handler returns an empty list of roots.
     #[expect(deprecated, reason = "current servers ask for roots")]
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
         Err(ErrorData::method_not_found::<rmcp::model::ListRootsRequestMethod>())

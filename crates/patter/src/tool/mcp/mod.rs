@@ -15,6 +15,7 @@ mod connection_task;
 mod connection;
 mod auth;
 mod listener;
+mod requests;
 mod process;
 mod http;
 mod sse;

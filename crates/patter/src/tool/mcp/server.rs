@@ -136,7 +136,7 @@ impl McpServer {
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let limit = self.settings().timeout;
-        let response = timeout(limit, async {
+        let response = connection.listener.requests().clock().timeout(limit, async {
             let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
             let pending = PendingRequest::new(connection, sent.id, sent.progress_token, context);
             let response = sent.rx.await.unwrap_or(Err(ServiceError::TransportClosed));

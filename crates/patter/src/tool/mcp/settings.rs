@@ -2,6 +2,7 @@
 
 use super::auth::{Credentials, LoginStore, OauthSettings};
 use super::config_error::ServerConfigError;
+use super::requests::PERSON_TIMEOUT;
 use crate::http::host_and_port;
 use crate::tool::redact::Redactor;
 use crate::tool::sandbox::{Sandbox, SandboxPolicy};
@@ -33,6 +34,10 @@ pub struct ServerSettings {
     pub(super) filter: ToolFilter,
     /// Hides the values of variables and headers.
     pub(super) redactor: Arc<Redactor>,
+    /// Whether the server may ask the person for input.
+    pub(super) elicitation: bool,
+    /// Whether the server may ask the agent's model.
+    pub(super) sampling: bool,
     pub(super) oauth: OauthSettings,
     /// Where tokens are stored.
     pub(super) logins: LoginStore,
@@ -144,6 +149,11 @@ impl ServerSettings {
             Transport::Process { command, .. } => self.redactor.redact(command),
             Transport::Http(HttpTransport { url, .. }) => host_and_port(url),
         }
+    }
+
+    /// Returns the time that questions may add to a call.
+    pub(super) fn question_time(&self) -> Duration {
+        if self.elicitation || self.sampling { PERSON_TIMEOUT } else { Duration::ZERO }
     }
 
     /// Returns the credentials for requests, unless `headers` contain an authorization.

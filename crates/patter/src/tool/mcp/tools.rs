@@ -154,7 +154,7 @@ impl McpServer {
             .effect(effect(&hints))
             .idempotent(hints.read_only_hint == Some(true) || hints.is_idempotent())
             // The first call starts the server.
-            .timeout(settings.start_timeout + settings.timeout)
+            .timeout(settings.start_timeout + settings.timeout + settings.question_time())
             .source(format!("MCP server {}", settings.name)))
     }
 }

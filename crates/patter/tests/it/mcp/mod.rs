@@ -5,6 +5,7 @@ mod config;
 mod failures;
 mod http;
 mod limits;
+mod questions;
 mod real;
 mod unusual;
 

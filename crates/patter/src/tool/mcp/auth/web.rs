@@ -151,6 +151,11 @@ pub(super) fn check_url(url: &Url) -> Result<(), LoginError> {
     }
 }
 
+/// Returns whether a person can be sent to a page that a server names.
+pub(in super::super) fn is_safe_page(url: &str) -> bool {
+    endpoint("url", url).is_ok()
+}
+
 /// Returns whether a URL is on this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();

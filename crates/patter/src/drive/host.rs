@@ -1,0 +1,88 @@
+//! Questions of tools to the person and to the model of a run.
+
+use super::driver::Driver;
+use crate::tool::{Answer, BoxFuture, CancellationToken, Question, Respondent, SampledReply, SamplingRequest};
+use patter_core::compile::CompiledAgent;
+use patter_core::message::conversation::Usage;
+use patter_core::message::request::{Request, Settings};
+use patter_core::run::Limits;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Answers the questions of the tools that a run calls.
+pub(super) struct RunHost {
+    pub(super) driver: Driver,
+    pub(super) compiled: CompiledAgent,
+    pub(super) used: UsedBefore,
+    /// What the tools of the run have sampled.
+    pub(super) sampled: SampledTotal,
+    /// What this call has sampled.
+    pub(super) own: Arc<Mutex<Usage>>,
+    pub(super) cancellation: CancellationToken,
+}
+
+/// What a run may use, and what it used before a call.
+#[derive(Clone)]
+pub(super) struct UsedBefore {
+    pub(super) limits: Limits,
+    pub(super) model_calls: u32,
+    pub(super) tokens: u64,
+}
+
+/// The model calls and tokens that the tools of a run asked for.
+#[derive(Clone, Default)]
+pub(super) struct SampledTotal(Arc<Mutex<(u32, u64)>>);
+
+impl SampledTotal {
+    fn add(&self, calls: u32, tokens: u64) -> (u32, u64) {
+        let mut total = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *total = (total.0.saturating_add(calls), total.1.saturating_add(tokens));
+        *total
+    }
+}
+
+impl Respondent for RunHost {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        self.driver.approver.answer(self.compiled.name(), question)
+    }
+
+    fn sample<'a>(
+        &'a self,
+        question: &'a Question,
+        request: SamplingRequest,
+    ) -> BoxFuture<'a, Result<SampledReply, String>> {
+        Box::pin(async move {
+            if !matches!(self.ask(question).await, Answer::Accept(_)) {
+                return Err("the person did not agree".to_owned());
+            }
+            let UsedBefore { limits, model_calls, tokens: before } = &self.used;
+            let (calls, tokens) = self.sampled.add(1, 0);
+            if model_calls.saturating_add(calls) > limits.max_model_calls {
+                return Err(format!("the run may call its model at most {} times", limits.max_model_calls));
+            }
+            if limits.max_tokens.is_some_and(|limit| before.saturating_add(tokens) >= limit) {
+                return Err("the run has used up its tokens".to_owned());
+            }
+            let settings = Settings {
+                max_tokens: Some(request.max_tokens),
+                temperature: request.temperature,
+                stop: request.stop,
+                ..Settings::default()
+            };
+            let model = (self.driver.models)(self.compiled.model()).map_err(|error| error.to_string())?;
+            // Neither the instruction nor the conversation nor the tools of the agent: they are not the server's.
+            let request = Request {
+                model: self.compiled.model(),
+                instruction: &request.instruction,
+                messages: &request.messages,
+                tools: &[],
+                settings: &settings,
+                returns: None,
+            };
+            let reply = model.call(&request, None, &self.cancellation).await.map_err(|error| error.to_string())?;
+            self.sampled.add(0, reply.usage.input_tokens.saturating_add(reply.usage.output_tokens));
+            *self.own.lock().unwrap_or_else(PoisonError::into_inner) += reply.usage;
+            let model = self.compiled.model().to_string();
+            Ok(SampledReply { text: reply.text, model, finish: reply.finish, usage: reply.usage })
+        })
+    }
+}
