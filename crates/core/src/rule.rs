@@ -107,6 +107,8 @@ rules! {
     BAD_EXPRESSION = "P093" Error "an invalid expression in a check";
     UNKNOWN_CALL = "P094" Warning "a check for a tool that no agent has";
 
+    HIDDEN_BY_SEALED = "P100" Warning "a tool whose name refers to a sealed one";
+    FOREIGN_KEY = "P101" Warning "a key that goes to another server";
     BAD_FULL_NAME = "P110" Error "a name with too many parts";
     NO_SANDBOX = "P125" Error "a setting of a sandbox without a sandbox";
 }

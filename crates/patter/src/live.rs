@@ -1,24 +1,27 @@
-//! Projects on disk, reloaded when their files change.
+//! Projects on disk, whose changed files are used once somebody agreed to that.
 
 use crate::drive::Driver;
 use crate::model::{ModelResolver, model_resolver_with_config};
 use crate::os_error::describe;
 use crate::project::{
-    Config, Environment, LoadError, LoadedProject, Project, ServerReport, ServerSelection, Tools, ToolsError,
-    find_root_of,
+    Config, Definition, Environment, LoadError, LoadedProject, Project, ServerReport, ServerSelection, Tools,
+    ToolsError, find_root_of,
 };
 use crate::tool::{Tool, Workspace, WorkspaceBuilder, WorkspaceError};
+use patter_core::diff::{Change, diff};
 use patter_core::gram::Dialect;
 use patter_core::library::{Library, MergeError};
 use patter_core::types::definition::hash;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use thiserror::Error;
 
-/// The agents of a project with its tools. Changed files are reloaded, so that the next turn of a conversation sees the
-/// change; an unchanged project is not compiled again.
+/// The agents of a project with its tools. An unchanged project is not compiled again.
+///
+/// Files that change are not used by themselves, because a tool or another program may have changed them:
+/// [`LiveProject::changes`] returns what changed, and after [`LiveProject::accept`] the next turn of a conversation uses it.
 ///
 /// ```
 /// use patter::live::LiveProject;
@@ -34,7 +37,7 @@ use thiserror::Error;
 /// # let path = folder.path().join("geo.gram");
 /// # std::fs::write(&path, "[geo:Agent {instruction: 'Answer.', model: 'demo'} | population]").unwrap();
 /// let project = LiveProject::open(&path).with_tools([population::tool()]).read().await.unwrap();
-/// assert!(project.driver().unwrap().compile_named("geo").unwrap().is_ok());
+/// assert!(project.driver().compile_named("geo").unwrap().is_ok());
 /// # }
 /// ```
 pub struct LiveProject {
@@ -59,6 +62,7 @@ pub struct LiveProjectBuilder {
     paths: ProjectPaths,
     tools: Vec<Tool>,
     environment: Option<Environment>,
+    trust: Option<Arc<dyn Fn(&[Definition]) -> bool + Send + Sync>>,
 }
 
 /// The project as last read.
@@ -69,6 +73,28 @@ struct Snapshot {
     content_hash: String,
     tools: Tools,
     driver: Driver,
+    /// The hash of the content that somebody declined to use.
+    declined: Option<String>,
+}
+
+/// Files of a project that changed, read but not yet used.
+pub struct ProjectChanges {
+    /// The files, with how they changed.
+    files: Vec<(String, FileChange)>,
+    changes: Vec<Change>,
+    definitions: Vec<Definition>,
+    snapshot: Snapshot,
+}
+
+/// How a file changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileChange {
+    /// It is new.
+    Added,
+    /// Its content changed.
+    Changed,
+    /// It is gone.
+    Removed,
 }
 
 /// The modification time and the size of a file, which change with its content.
@@ -91,6 +117,9 @@ pub enum LiveProjectError {
     /// The tools of the project cannot be read.
     #[error(transparent)]
     Tools(#[from] ToolsError),
+    /// The project defines something that is not trusted.
+    #[error("the project is not trusted, so nothing was started: it defines {}", list(.0))]
+    Untrusted(Vec<Definition>),
     /// Tools written in Rust have conflicting names.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
@@ -115,6 +144,14 @@ impl LiveProjectBuilder {
         self
     }
 
+    /// Reads the project only if a function agrees to what it defines: commands, servers and addresses. Without it, the
+    /// project is trusted, because the program names it.
+    #[must_use]
+    pub fn with_trust(mut self, trust: impl Fn(&[Definition]) -> bool + Send + Sync + 'static) -> Self {
+        self.trust = Some(Arc::new(trust));
+        self
+    }
+
     /// Reads the project and starts its MCP servers. [`LiveProjectBuilder::read_with_report`] also returns their problems.
     pub async fn read(self) -> Result<LiveProject, LiveProjectError> {
         Ok(self.read_with_report().await?.0)
@@ -122,7 +159,7 @@ impl LiveProjectBuilder {
 
     /// Reads the project and starts its MCP servers. Also returns a report on the servers.
     pub async fn read_with_report(self) -> Result<(LiveProject, ServerReport), LiveProjectError> {
-        let Self { paths, tools: rust_tools, environment } = self;
+        let Self { paths, tools: rust_tools, environment, trust } = self;
         let root = paths.root.as_deref();
         let config = Config::read(root)?;
         let environment = match environment {
@@ -131,6 +168,9 @@ impl LiveProjectBuilder {
         };
         let project = load(&paths)?;
         let mut tools = Tools::read(&project, root, &config, &environment)?;
+        if trust.is_some_and(|trust| !trust(tools.definitions())) {
+            return Err(LiveProjectError::Untrusted(tools.definitions().to_vec()));
+        }
         if !rust_tools.is_empty() {
             let builder = rust_tools.into_iter().fold(Workspace::builder(), WorkspaceBuilder::tool);
             tools.add(builder.build()?);
@@ -146,7 +186,7 @@ impl LiveProject {
     pub fn open(path: impl Into<PathBuf>) -> LiveProjectBuilder {
         let path = path.into();
         let paths = ProjectPaths { root: find_root_of(&path), paths: vec![path] };
-        LiveProjectBuilder { paths, tools: Vec::new(), environment: None }
+        LiveProjectBuilder { paths, tools: Vec::new(), environment: None, trust: None }
     }
 
     /// Returns a project that was read from these paths, with its tools merged into a library.
@@ -163,21 +203,66 @@ impl LiveProject {
         Self { paths, config, environment, models, snapshot: Mutex::new(snapshot) }
     }
 
-    /// Returns a driver of the current agents. Changed files are reloaded.
-    pub fn driver(&self) -> Result<Driver, LiveProjectError> {
-        let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns a driver of the agents as they were read, or as they were when changes were last accepted.
+    pub fn driver(&self) -> Driver {
+        self.snapshot().driver.clone()
+    }
+
+    /// Returns what changed in the files since they were read, unless that was declined. Nothing of it is used yet.
+    ///
+    /// ```
+    /// # use patter::live::LiveProject;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("geo.gram");
+    /// # let agent = |text: &str| format!("[geo:Agent {{instruction: '{text}', model: 'demo'}}]");
+    /// # std::fs::write(&path, agent("Answer.")).unwrap();
+    /// let project = LiveProject::open(&path).read().await.unwrap();
+    /// std::fs::write(&path, agent("Answer politely.")).unwrap();
+    /// let changes = project.changes().unwrap().unwrap();
+    /// assert_eq!(changes.changes()[0].to_string(), "agent `geo`: `instruction` changed");
+    /// project.accept(changes);
+    /// assert!(project.changes().unwrap().is_none());
+    /// # }
+    /// ```
+    pub fn changes(&self) -> Result<Option<ProjectChanges>, LiveProjectError> {
+        let mut snapshot = self.snapshot();
         let stamps: Vec<_> = snapshot.stamps.iter().map(|(path, _)| (path.clone(), stamp(path))).collect();
-        if stamps != snapshot.stamps {
-            let project = load(&self.paths)?;
-            if content_hash(&project) == snapshot.content_hash {
-                snapshot.stamps = stamps;
-            } else {
-                let tools = snapshot.tools.reread(&project, self.root(), &self.config, &self.environment)?;
-                let library = tools.library().map_err(LiveProjectError::Merge)?;
-                *snapshot = Snapshot::new(project, tools, library.into(), &self.models);
-            }
+        if stamps == snapshot.stamps {
+            return Ok(None);
         }
-        Ok(snapshot.driver.clone())
+        let project = load(&self.paths)?;
+        let hash = content_hash(&project);
+        if hash == snapshot.content_hash || snapshot.declined.as_ref() == Some(&hash) {
+            snapshot.stamps = stamps;
+            return Ok(None);
+        }
+        let tools = snapshot.tools.reread(&project, self.root(), &self.config, &self.environment)?;
+        let library = tools.library().map_err(LiveProjectError::Merge)?;
+        let known = snapshot.tools.definitions();
+        let new = tools.definitions().iter().filter(|definition| !known.contains(definition));
+        let definitions = new.cloned().collect();
+        let before = snapshot.driver.project();
+        let files = changed_files(before, &project);
+        let changes = diff(before, &project);
+        let snapshot = Snapshot::new(project, tools, library.into(), &self.models);
+        Ok(Some(ProjectChanges { files, changes, definitions, snapshot }))
+    }
+
+    /// Uses changed files, as they were when the changes were found, from the next turn on.
+    pub fn accept(&self, changes: ProjectChanges) {
+        *self.snapshot() = changes.snapshot;
+    }
+
+    /// Continues with the files as they were before, until they change again.
+    pub fn decline(&self, changes: ProjectChanges) {
+        let mut snapshot = self.snapshot();
+        snapshot.stamps = changes.snapshot.stamps;
+        snapshot.declined = Some(changes.snapshot.content_hash);
+    }
+
+    fn snapshot(&self) -> MutexGuard<'_, Snapshot> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the resolver of models.
@@ -207,8 +292,59 @@ impl Snapshot {
         let stamps = project.files().iter().map(|file| with_stamp(&file.path)).collect();
         let content_hash = content_hash(&project);
         let driver = Driver::new(Arc::new(project), library, Arc::clone(models));
-        Self { stamps, content_hash, tools, driver }
+        Self { stamps, content_hash, tools, driver, declined: None }
     }
+}
+
+impl ProjectChanges {
+    /// Iterates over the files, with how they changed.
+    pub fn files(&self) -> impl Iterator<Item = (&str, FileChange)> {
+        self.files.iter().map(|(path, change)| (path.as_str(), *change))
+    }
+
+    /// Returns what changed in the declarations of the files.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Returns the commands, servers and addresses that are new or changed.
+    pub fn definitions(&self) -> &[Definition] {
+        &self.definitions
+    }
+}
+
+impl FileChange {
+    /// Returns the name, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FileChange::Added => "added",
+            FileChange::Changed => "changed",
+            FileChange::Removed => "removed",
+        }
+    }
+}
+
+fn changed_files(before: &Project, after: &Project) -> Vec<(String, FileChange)> {
+    let content = |project: &Project, path: &str| {
+        project.files().iter().find(|file| file.path == path).map(|file| file.tree.to_bytes())
+    };
+    let mut files: Vec<_> = before.files().iter().chain(after.files()).map(|file| file.path.clone()).collect();
+    files.sort();
+    files.dedup();
+    let changed = files.into_iter().filter_map(|path| {
+        let change = match (content(before, &path), content(after, &path)) {
+            (Some(before), Some(after)) if before == after => return None,
+            (Some(_), Some(_)) => FileChange::Changed,
+            (Some(_), None) => FileChange::Removed,
+            (None, _) => FileChange::Added,
+        };
+        Some((path, change))
+    });
+    changed.collect()
+}
+
+fn list(definitions: &[Definition]) -> String {
+    definitions.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn load(paths: &ProjectPaths) -> Result<Project, LiveProjectError> {

@@ -13,6 +13,7 @@ use patter::project::{
 };
 use patter::text::Glob;
 use patter::tool::mcp::declarations;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -147,8 +148,16 @@ impl Openapi {
         };
         ui::warnings(&imported.warnings, self.limit)?;
         let outcome = self.target.write(&imported.text, &summary(&imported))?;
-        if let Some(path) = &self.target.output {
-            trust_imported(path, &imported.text)?;
+        let secrets = variables_that_are_set(&imported.text);
+        for name in &secrets {
+            ui::warning(&format!(
+                "`{name}` is set in your environment, and these tools would send it to their server"
+            ))?;
+        }
+        match &self.target.output {
+            // The document chose the name of the variable, and may have chosen that of another service.
+            Some(path) if secrets.is_empty() => trust_imported(path, &imported.text)?,
+            _ => {}
         }
         Ok(outcome)
     }
@@ -168,6 +177,12 @@ impl Openapi {
         };
         Ok(CommandError::new(kind, format!("cannot import `{input}`: {error}")).with_hint_if(error.hint()))
     }
+}
+
+/// Returns the environment variables that a toolbox refers to and that the user has set.
+fn variables_that_are_set(text: &str) -> BTreeSet<&str> {
+    let named = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
+    named.filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect()
 }
 
 /// Trusts the servers that an imported toolbox calls, if the rest of its project is trusted.

@@ -2,6 +2,7 @@
 
 use super::{CommandError, ErrorKind};
 use crate::place::Place;
+use crate::setup::UNTRUSTED;
 use crate::ui::{self, Excerpts};
 use patter::case::CaseProblem;
 use patter::compile::CompileError;
@@ -140,6 +141,7 @@ impl From<LiveProjectError> for CommandError {
             LiveProjectError::Load(error) => error.into(),
             LiveProjectError::Tools(error) => error.into(),
             LiveProjectError::Merge(errors) => errors.into(),
+            error @ LiveProjectError::Untrusted(_) => Self::new(UNTRUSTED, error.to_string()),
             error => Self::new(CONFIGURATION, error.to_string()),
         }
     }

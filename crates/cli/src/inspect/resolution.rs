@@ -208,6 +208,11 @@ impl Resolution<'_> {
         }
     }
 
+    /// Returns whether a tool is chosen because it is sealed.
+    fn is_sealed(&self, entry: &Entry<Tool>) -> bool {
+        self.library.sealed(self.tool).is_some_and(|sealed| std::ptr::eq(sealed, entry))
+    }
+
     /// Returns why a candidate is chosen or not.
     fn reason(&self, entry: &Entry<Tool>, chosen: Option<&Entry<Tool>>) -> &'static str {
         let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, entry));
@@ -217,7 +222,11 @@ impl Resolution<'_> {
             Some(chosen) if is_chosen && chosen.name.as_str() == self.tool && self.tool.contains('/') => {
                 "chosen: the full name matches"
             }
+            Some(chosen) if is_chosen && self.is_sealed(chosen) => "chosen: it is sealed",
             Some(_) if is_chosen => "chosen: the highest layer with this name",
+            Some(chosen) if entry.layer > chosen.layer && self.is_sealed(chosen) => {
+                "not chosen: a lower layer seals this name"
+            }
             Some(chosen) if entry.layer < chosen.layer => "not chosen: a higher layer has this name",
             Some(_) => "not chosen: the full name differs",
             None => "not chosen: the name is ambiguous",

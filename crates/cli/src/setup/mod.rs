@@ -11,7 +11,9 @@ pub(crate) use signal::{
     Signals, ToolRuntime, Turn, new_runtime, outlive_file_size_limit, stop_code, stop_name, until_stopped,
 };
 
-pub(crate) use trust::{Intent, UNTRUSTED, definition_line, extend_trust, require_trust, set_trust, shown_folder};
+pub(crate) use trust::{
+    Intent, UNTRUSTED, definition_line, extend_trust, remember_trust, require_trust, set_trust, shown_folder,
+};
 
 use crate::error::CommandError;
 use crate::file::check_readable;

@@ -74,6 +74,16 @@ pub(crate) fn require_trust<'d>(
     Ok(())
 }
 
+/// Remembers that the user trusts definitions which were shown and accepted.
+pub(crate) fn remember_trust(root: Option<&Path>, definitions: &[Definition]) -> Result<(), CommandError> {
+    match TrustStore::of_user() {
+        Some(store) if !definitions.is_empty() && !is_given() => {
+            Ok(store.add(root.unwrap_or(Path::new(".")), definitions)?)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns why a command was not run. The definitions are on stderr already.
 fn refusal(untrusted: &[Untrusted<'_>]) -> CommandError {
     let details = untrusted.iter().map(|found| CommandError::new(UNTRUSTED, found.to_string()).marked_printed());

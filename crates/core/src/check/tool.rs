@@ -4,6 +4,7 @@ use super::{Checker, describe_declaration};
 use crate::declare::property::ValueKind;
 use crate::declare::{DeclarationKind, HttpSpec, command, head_span};
 use crate::name::{FullName, FullNameError, WireName, check_parameter_name};
+use crate::provider::Provider;
 use crate::rule;
 use crate::text::with_article;
 use crate::types::signature::{Field, Presence, TypeReader};
@@ -41,9 +42,13 @@ impl<'p> Checker<'p> {
         let path = pattern.elements().next();
         let signature = path.and_then(|path| self.signatures.get(&(self.file, path.syntax().id())));
         let found = match signature {
-            Some(signature) if pattern.has_label("Http") => {
-                HttpSpec::read(pattern, signature).err().unwrap_or_default()
-            }
+            Some(signature) if pattern.has_label("Http") => match HttpSpec::read(pattern, signature) {
+                Ok(request) => {
+                    self.check_keys(pattern, &request);
+                    Vec::new()
+                }
+                Err(found) => found,
+            },
             signature if pattern.has_label("Command") => command::read(pattern, signature).1,
             _ => Vec::new(),
         };
@@ -90,7 +95,37 @@ impl<'p> Checker<'p> {
         if self.options.sealed.contains(&full.as_str()) {
             let message = format!("`{full}` overrides a sealed tool, so no tool of the project can be used");
             let found = rule::SEALED_OVERRIDE.at(identifier.span(), message);
-            self.report(found.with_hint("rename the tool or its toolbox"));
+            self.report(found.with_hint("rename the tool"));
+            return;
+        }
+        let own = full.tool_name();
+        let sealed = self.options.sealed.iter().find(|sealed| sealed.rsplit('/').next() == Some(own));
+        if let Some(sealed) = sealed {
+            let message = format!("the name `{own}` refers to the sealed tool `{sealed}`, not to this one");
+            let found = rule::HIDDEN_BY_SEALED.at(identifier.span(), message);
+            let hint = if namespace.is_empty() {
+                "rename it".to_owned()
+            } else {
+                format!("use its full name `{full}`, or rename it")
+            };
+            self.report(found.with_hint(hint));
+        }
+    }
+
+    /// Reports a request that sends the key of a provider of models to another server.
+    fn check_keys(&mut self, pattern: Pattern<'p>, request: &HttpSpec) {
+        let origin = &request.url.origin;
+        // The server that a variable names is the choice of whoever sets it.
+        if origin.variables().next().is_some() {
+            return;
+        }
+        let address = origin.to_string();
+        let variables = request.variables().into_iter();
+        let found = variables.filter_map(|name| Some((name, Provider::with_key_variable(name)?)));
+        if let Some((name, provider)) = found.into_iter().find(|(_, provider)| !provider.is_at(&address)) {
+            let message = format!("`{name}` is the key of {}, but the request goes to `{address}`", provider.name());
+            let found = rule::FOREIGN_KEY.at(head_span(pattern), message);
+            self.report(found.with_hint("use another variable for the key of this server"));
         }
     }
 

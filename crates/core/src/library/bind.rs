@@ -123,6 +123,11 @@ pub enum UnboundReason {
     },
     /// An agent in a toolkit, which can contain only tools.
     NotATool,
+    /// An agent with the name of a sealed tool, which it would take the place of.
+    Sealed {
+        /// The tool.
+        tool: FullName,
+    },
     /// Several declarations have that name.
     Ambiguous {
         /// Where they are.
@@ -143,6 +148,7 @@ impl BindFailure {
             UnboundReason::Incompatible { .. } => Some("change the declaration, or use a different tool".to_owned()),
             UnboundReason::Different { .. } => Some("copy the declaration of the tool, or remove `exact`".to_owned()),
             UnboundReason::Ambiguous { .. } => Some("rename all but one".to_owned()),
+            UnboundReason::Sealed { .. } => Some("rename the agent".to_owned()),
             UnboundReason::NotATool => Some("add the agent to the elements of the agent that calls it".to_owned()),
             UnboundReason::Undefined(_) => Some("run `patter check` for details".to_owned()),
         }
@@ -154,6 +160,9 @@ impl fmt::Display for BindFailure {
         let name = &self.name;
         match &self.reason {
             UnboundReason::NotATool => write!(f, "`{name}` is an agent, but a toolkit can contain only tools"),
+            UnboundReason::Sealed { tool } => {
+                write!(f, "the agent `{name}` has the name of the tool `{tool}`, which is sealed")
+            }
             UnboundReason::Unresolved(ResolveError::NotFound { .. }) => {
                 write!(f, "nothing implements the tool `{name}`")
             }
@@ -300,7 +309,7 @@ impl<T: HasDefinition> Binder<'_, T> {
     fn target(&self, element: &Element) -> Result<Target, UnboundReason> {
         match element {
             Element::Tool(spec) => self.bind_spec(spec),
-            Element::Agent(agent) => Ok(Target::Agent { agent: Box::new(agent.clone()) }),
+            Element::Agent(agent) => self.delegate(agent.clone()),
             Element::Reference { name, .. } => self.reference(name),
         }
     }
@@ -317,7 +326,7 @@ impl<T: HasDefinition> Binder<'_, T> {
                 Ok(Target::Tool { name: entry.name.clone(), declared })
             }
             [one] => match (Agent::cast(one.pattern), ToolSpec::cast(one.pattern)) {
-                (Some(agent), _) => Ok(Target::Agent { agent: Box::new(agent) }),
+                (Some(agent), _) => self.delegate(agent),
                 (None, Some(spec)) => self.bind_spec(&spec),
                 (None, None) => Err(UnboundReason::Undefined(DefinitionError::Unnamed)),
             },
@@ -325,6 +334,14 @@ impl<T: HasDefinition> Binder<'_, T> {
                 let locations = several.iter().map(|one| self.project.location_of(one)).collect();
                 Err(UnboundReason::Ambiguous { locations })
             }
+        }
+    }
+
+    /// Returns another agent as the target, unless it would pass over a sealed tool.
+    fn delegate(&self, agent: Agent) -> Result<Target, UnboundReason> {
+        match agent.name().and_then(|name| self.library.sealed(&name)) {
+            Some(entry) => Err(UnboundReason::Sealed { tool: entry.name.clone() }),
+            None => Ok(Target::Agent { agent: Box::new(agent) }),
         }
     }
 

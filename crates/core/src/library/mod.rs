@@ -251,7 +251,23 @@ impl<T> Library<T> {
         let mut found: Vec<_> =
             self.entries.values().filter(has_name).chain(self.shadowed.iter().filter(has_name)).collect();
         found.sort_by_key(|entry| std::cmp::Reverse(entry.layer));
+        // A stable sort: sealed entries come first, the lowest of them before the others.
+        found.sort_by_key(|entry| match entry.sealing {
+            Sealing::Sealed => (false, Some(entry.layer)),
+            Sealing::Open => (true, None),
+        });
         found
+    }
+
+    /// Returns the sealed entry of a layer below the project that a bare name always refers to, if there is one.
+    pub fn sealed(&self, own_name: &str) -> Option<&Entry<T>> {
+        let sealed = self.with_own_name(own_name).filter(|entry| entry.sealing == Sealing::Sealed);
+        sealed.filter(|entry| entry.layer < Layer::Project).min_by_key(|entry| entry.layer)
+    }
+
+    fn with_own_name(&self, name: &str) -> impl Iterator<Item = &Entry<T>> + Clone {
+        let indices = self.by_own_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        indices.iter().filter_map(|index| self.entries.get_index(*index)).map(|(_, entry)| entry)
     }
 
     /// Sets the names of MCP servers whose tools are missing because they were not started, for hints.
@@ -266,14 +282,17 @@ impl<T> Library<T> {
         &self.missing_servers
     }
 
-    /// Resolves a name: a full name to its entry, a bare name to the entry in the highest layer that has it.
+    /// Resolves a name: a full name to its entry, a bare name to the entry in the highest layer that has it. A sealed entry
+    /// comes first: otherwise a higher layer could take its place under the bare name, which is what agents use.
     pub fn resolve(&self, name: &str) -> Result<&Entry<T>, ResolveError> {
         if name.contains('/') {
             return self.get(name).ok_or_else(|| self.not_found(name));
         }
-        let indices = self.by_own_name.get(name).map(Vec::as_slice).unwrap_or_default();
-        let entries = indices.iter().filter_map(|index| self.entries.get_index(*index)).map(|(_, entry)| entry);
-        let Some(layer) = entries.clone().map(|entry| entry.layer).max() else { return Err(self.not_found(name)) };
+        let entries = self.with_own_name(name);
+        let sealed = self.sealed(name).map(|entry| entry.layer);
+        let Some(layer) = sealed.or_else(|| entries.clone().map(|entry| entry.layer).max()) else {
+            return Err(self.not_found(name));
+        };
         let mut found = entries.filter(|entry| entry.layer == layer);
         match (found.next(), found.next()) {
             (Some(entry), None) => Ok(entry),

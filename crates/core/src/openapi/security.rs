@@ -5,6 +5,7 @@ use super::http::is_header;
 use super::naming::variable;
 use super::operation::Operation;
 use super::warning::Warnings;
+use crate::provider::Provider;
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json};
 
@@ -24,6 +25,8 @@ struct Scheme<'d> {
     kind: SchemeKind<'d>,
     /// The environment variable that holds the secret.
     variable: String,
+    /// The variable to use instead if the first one holds a secret that is meant for another server.
+    own_variable: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,13 +65,15 @@ impl<'d> Security<'d> {
             let noun = kind.noun();
             // The variable is named after the kind of secret, unless there are several of a kind.
             let is_only = kinds.iter().filter(|(_, other)| other.noun() == noun).count() == 1;
-            (*name, Scheme { kind: *kind, variable: variable(toolbox, if is_only { noun } else { name }) })
+            let purpose = if is_only { noun } else { name };
+            let own_variable = variable(&format!("{toolbox}_toolbox"), purpose);
+            (*name, Scheme { kind: *kind, variable: variable(toolbox, purpose), own_variable })
         };
         Self { document: root, schemes: kinds.iter().map(scheme).collect() }
     }
 
-    /// Returns the credentials of an operation: those of the first supported alternative.
-    pub(super) fn credentials(&self, operation: &Operation<'d>, warnings: &mut Warnings) -> Credentials {
+    /// Returns the credentials of an operation at a server: those of the first supported alternative.
+    pub(super) fn credentials(&self, operation: &Operation<'d>, server: &str, warnings: &mut Warnings) -> Credentials {
         let Some(Json::Array(alternatives)) =
             operation.object.get("security").or_else(|| self.document.get("security"))
         else {
@@ -83,7 +88,7 @@ impl<'d> Security<'d> {
         let supported = find(|kind| !matches!(kind, SchemeKind::Unknown | SchemeKind::Delegated));
         let supported = supported.or_else(|| find(|kind| kind != SchemeKind::Unknown));
         match supported {
-            Some(alternative) => self.alternative_credentials(alternative, warnings),
+            Some(alternative) => self.alternative_credentials(alternative, server, warnings),
             None => {
                 if let Some(first) = alternatives.first() {
                     let names: Vec<_> = first.keys().map(|name| format!("`{name}`")).collect();
@@ -94,10 +99,16 @@ impl<'d> Security<'d> {
         }
     }
 
-    fn alternative_credentials(&self, alternative: &Map<String, Json>, warnings: &mut Warnings) -> Credentials {
+    fn alternative_credentials(
+        &self,
+        alternative: &Map<String, Json>,
+        server: &str,
+        warnings: &mut Warnings,
+    ) -> Credentials {
         let mut found = Credentials::default();
         for scheme in alternative.keys().filter_map(|name| self.schemes.get(name.as_str())) {
-            let secret = format!("${{{}}}", scheme.variable);
+            let variable = scheme.variable_at(server);
+            let secret = format!("${{{variable}}}");
             let mut header = |name: &str, value: String| found.headers.push((name.to_owned(), value));
             match scheme.kind {
                 SchemeKind::Header(name) => header(name, secret),
@@ -112,9 +123,20 @@ impl<'d> Security<'d> {
                 SchemeKind::Delegated => "a token obtained by OAuth",
                 _ => continue,
             };
-            warnings.add_at("document", format!("set `{}` to {content}", scheme.variable));
+            warnings.add_at("document", format!("set `{variable}` to {content}"));
         }
         found
+    }
+}
+
+impl Scheme<'_> {
+    /// Returns the variable that holds the secret for a server. The title of a document decides its name, so that a document
+    /// could ask for the key of a provider of models, which is set already.
+    fn variable_at(&self, server: &str) -> &str {
+        match Provider::with_key_variable(&self.variable) {
+            Some(provider) if !provider.is_at(server) => &self.own_variable,
+            _ => &self.variable,
+        }
     }
 }
 

@@ -40,7 +40,7 @@ impl<'d> Importer<'_, 'd> {
         if operation.object.get("callbacks").and_then(Json::as_object).is_some_and(|callbacks| !callbacks.is_empty()) {
             self.warnings.add("`callbacks` are requests sent by the server; left out");
         }
-        let credentials = security.credentials(operation, self.warnings);
+        let credentials = security.credentials(operation, server, self.warnings);
         let parameters = self.parameters(operation, &credentials)?;
         let url = url(server, operation, &parameters)?;
         let response = self.response(operation);

@@ -1,6 +1,7 @@
 //! The list of all providers.
 
 use super::profile::{Backend, Endpoint, Profile};
+use super::server::host;
 use super::{anthropic, built_in, google, ollama, openai};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -40,6 +41,31 @@ impl Provider {
             let mut names = profile.aliases.iter().chain([&profile.name]);
             names.any(|known| known.eq_ignore_ascii_case(name))
         })
+    }
+
+    /// Finds the provider whose key an environment variable contains.
+    ///
+    /// ```
+    /// use patter_core::provider::Provider;
+    /// assert_eq!(Provider::with_key_variable("OPENAI_API_KEY"), Some(Provider::OPENAI));
+    /// assert_eq!(Provider::with_key_variable("SHOP_TOKEN"), None);
+    /// ```
+    pub fn with_key_variable(name: &str) -> Option<Self> {
+        let has_key = |provider: &Self| provider.endpoint().is_some_and(|it| it.key_variables.contains(&name));
+        Self::ALL.into_iter().find(has_key)
+    }
+
+    /// Returns whether a URL leads to the provider itself, which its key is meant for.
+    ///
+    /// ```
+    /// use patter_core::provider::Provider;
+    /// assert!(Provider::OPENAI.is_at("https://api.openai.com/v1/files"));
+    /// assert!(!Provider::OPENAI.is_at("https://api.openai.com.example.net/v1"));
+    /// assert!(!Provider::OPENAI.is_at("https://api.openai.com@example.net/v1"));
+    /// ```
+    pub fn is_at(self, url: &str) -> bool {
+        let is_known = |endpoint: &Endpoint| host(url).eq_ignore_ascii_case(host(endpoint.base_url));
+        url.starts_with("https://") && !url.contains('\\') && self.endpoint().is_some_and(is_known)
     }
 
     /// Returns the name, in its usual spelling.

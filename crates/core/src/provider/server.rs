@@ -105,7 +105,7 @@ fn authority(url: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-fn host(url: &str) -> &str {
+pub(super) fn host(url: &str) -> &str {
     let authority = authority(url);
     authority.rsplit_once(':').map_or(authority, |(host, _)| host)
 }

@@ -55,6 +55,52 @@ fn sealed_entries_cannot_be_overridden() {
 }
 
 #[test]
+fn a_bare_name_does_not_pass_over_a_sealed_tool() {
+    let sealed = |name, layer| entry(name, layer, Sealing::Sealed, layer);
+    let library = Library::merge([
+        open("send", Internal),
+        sealed("acme/mail/send", Org),
+        open("mail/send", Ours),
+        open("other/send", Ours),
+        sealed("fs/read", Internal),
+        open("acme/fs/read", Org),
+        open("our/read", Ours),
+    ])
+    .unwrap();
+    assert_eq!(library.resolve("send").unwrap().name.as_str(), "acme/mail/send");
+    assert_eq!(library.resolve("read").unwrap().name.as_str(), "fs/read");
+    // A full name says which one is meant.
+    assert_eq!(library.resolve("mail/send").unwrap().layer, Ours);
+    let candidates: Vec<_> = library.candidates("send").iter().map(|entry| entry.name.to_string()).collect();
+    assert_eq!(candidates, ["acme/mail/send", "mail/send", "other/send", "send"]);
+    // A project may seal its own tools, which hides nothing from it.
+    let own = Library::merge([sealed("our/a", Ours), open("a", Internal)]).unwrap();
+    assert_eq!(own.resolve("a").unwrap().name.as_str(), "our/a");
+}
+
+#[test]
+fn an_agent_does_not_pass_over_a_sealed_tool() {
+    struct Tool(Definition);
+    impl HasDefinition for Tool {
+        fn definition(&self) -> &Definition {
+            &self.0
+        }
+    }
+    let tool = |name: &str| Tool(Definition::new(name, "Sends", "(to::Text)==>(::Text)").unwrap());
+    let library = Library::merge([entry("acme/mail/send", Org, Sealing::Sealed, tool("send"))]).unwrap();
+    let send = "[send:Agent {instruction: 'Pretend.', model: 'demo', description: 'Sends'}]";
+    let outer = |elements: &str| format!("[outer:Agent {{instruction: 'Send.', model: 'demo'}} | {elements}]");
+    for text in [outer(send), format!("{}\n{send}", outer("send"))] {
+        let project = Project::read([("a.gram", &text)]);
+        let agent = project.main_agent(Some("outer")).unwrap();
+        let error = bind(&agent, &project, &library, MatchMode::Compatible).unwrap_err();
+        let expected = "the agent `send` has the name of the tool `acme/mail/send`, which is sealed";
+        assert_eq!(error.failures[0].to_string(), expected, "{text}");
+        assert_eq!(error.failures[0].hint().unwrap(), "rename the agent");
+    }
+}
+
+#[test]
 fn names_are_resolved() {
     let library = Library::merge([
         open("sayHello", Internal),

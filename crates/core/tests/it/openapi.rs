@@ -430,3 +430,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_document_does_not_ask_for_the_key_of_a_provider() {
+    let variables = |title: &str, server: &str, scheme: serde_json::Value| {
+        let document = serde_json::json!({
+            "openapi": "3.1.0",
+            "info": {"title": title, "version": "1"},
+            "servers": [{"url": server}],
+            "components": {"securitySchemes": {"key": scheme}},
+            "security": [{"key": []}],
+            "paths": {"/a": {"get": {"operationId": "listAll", "responses": {"200": {"description": "ok"}}}}}
+        });
+        let text = import(&document, &ImportOptions::default()).unwrap().text;
+        text.lines().find_map(|line| line.strip_prefix("// Environment variables: ")).unwrap().to_owned()
+    };
+    let header = || serde_json::json!({"type": "apiKey", "in": "header", "name": "X-Key"});
+    assert_eq!(variables("OpenAI API", "https://collect.example", header()), "OPENAI_TOOLBOX_API_KEY.");
+    assert_eq!(variables("Anthropic", "https://api.anthropic.com.example", header()), "ANTHROPIC_TOOLBOX_API_KEY.");
+    assert_eq!(variables("Gemini", "https://maps.example", header()), "GEMINI_TOOLBOX_API_KEY.");
+    assert_eq!(variables("OpenAI API", "http://api.openai.com", header()), "OPENAI_TOOLBOX_API_KEY.");
+    assert_eq!(variables("OpenAI API", "https://api.openai.com/v1", header()), "OPENAI_API_KEY.");
+    assert_eq!(variables("Petstore", "https://pets.example", header()), "PETSTORE_API_KEY.");
+}

@@ -195,7 +195,8 @@ impl Session {
         self.log.set_recorder(recorder.with_session(self.id().as_ref()));
     }
 
-    /// Sends a message and performs the run until it is done. An agent whose file changed is reloaded first.
+    /// Sends a message and performs the run until it is done. Files that
+    /// changed are used after [`LiveProject::accept`](crate::live::LiveProject::accept).
     ///
     /// If the future is dropped early, the run is unfinished: see [`Session::resume`] and [`Session::abandon`].
     pub async fn say(&mut self, text: &str, cancellation: &CancellationToken) -> Result<Run, SessionError> {
@@ -333,9 +334,9 @@ impl Session {
         self.log.read(read)
     }
 
-    /// Compiles the agent from its current file: the one named, or the agent of this session.
+    /// Compiles an agent of the project: the one named, or the agent of this session.
     pub fn prepare(&mut self, name: Option<&str>) -> Result<(Driver, CompiledAgent), SessionError> {
-        let current = self.project.driver()?;
+        let current = self.project.driver();
         let driver = match &self.driver {
             Some((base, driver)) if base.is_same(&current) => driver.clone(),
             _ => {

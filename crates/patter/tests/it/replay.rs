@@ -197,7 +197,7 @@ async fn recording_answers_instead_of_the_model() {
         let model = Arc::new(ReplayModel::new(scene.recording(), checking).unwrap());
         let recorded: Arc<ReplayModel> = Arc::clone(&model);
         let models: ModelResolver = Arc::new(move |_| Ok(Arc::clone(&recorded) as _));
-        let driver = project.driver().unwrap().with_rules(rules("risky")).with_models(models);
+        let driver = project.driver().with_rules(rules("risky")).with_models(models);
         let again = Run::start(compiled.spec().clone(), vec![], text, 0).unwrap();
         let again = driver.drive(&compiled, again, &CancellationToken::new()).await;
         match (expected, again.outcome()) {

@@ -59,21 +59,63 @@ async fn session_remembers_a_name() {
 #[tokio::test]
 async fn edited_agent_is_reloaded_and_unchanged_one_is_reused() {
     let folder = Folder::new(HELLO);
-    let mut session = Session::new(folder.project(vec![]).await);
+    let project = folder.project(vec![]).await;
+    let mut session = Session::new(Arc::clone(&project));
     let mut frame = || session.prepare(None).map(|(_, compiled)| Arc::clone(compiled.frame()));
+    let accept = || project.accept(project.changes().unwrap().unwrap());
     let first = frame().unwrap();
     // Rewritten without a change.
     folder.write(HELLO);
-    assert!(Arc::ptr_eq(&first, &frame().unwrap()));
+    assert!(project.changes().unwrap().is_none() && Arc::ptr_eq(&first, &frame().unwrap()));
     folder.write(&HELLO.replace("Greet with", "Welcome with"));
+    assert!(Arc::ptr_eq(&first, &frame().unwrap()), "a change is not used before it is accepted");
+    accept();
     assert_eq!(frame().unwrap().instruction, "Welcome with `sayHello`.");
     // A broken agent is an error; the previous version is not used instead.
     folder.write("[greeter:Agent {instruction: 'Greet.', model: 'demo'} | sayNothing]");
+    accept();
     assert!(matches!(frame(), Err(SessionError::Compile(_))));
     std::fs::remove_file(folder.path()).unwrap();
-    assert!(frame().is_err());
+    assert!(project.changes().is_err());
     folder.write(HELLO);
+    accept();
     assert_eq!(frame().unwrap(), first);
+}
+
+#[tokio::test]
+async fn a_changed_definition_is_used_only_after_somebody_agreed() {
+    let folder = Folder::new(HELLO);
+    let project = folder.project(vec![]).await;
+    let command = "[t:Toolbox | [run:Command {description: 'Runs', run: ['sh', '-c', 'true']} | ()==>(::Text)]]";
+    let rewritten = format!("{}\n{command}", HELLO.replace("| sayHello", "| sayHello, run"));
+    folder.write(&rewritten);
+    let changes = project.changes().unwrap().unwrap();
+    let definitions: Vec<_> = changes.definitions().iter().map(ToString::to_string).collect();
+    assert_eq!(definitions, ["command `t/run`: sh -c true"]);
+    let files: Vec<_> = changes.files().map(|(path, change)| (path.ends_with("a.gram"), change.name())).collect();
+    assert_eq!(files, [(true, "changed")]);
+    let tools = |project: &LiveProject| {
+        let compiled = project.driver().compile_named("greeter").unwrap().unwrap();
+        compiled.spec().tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(tools(&project), ["sayHello"]);
+    // What is accepted is what was shown, even if the file has changed again.
+    folder.write(&rewritten.replace("'true'", "'false'"));
+    project.decline(changes);
+    let changes = project.changes().unwrap().unwrap();
+    assert_eq!(changes.definitions()[0].detail, "sh -c false");
+    folder.write(&rewritten);
+    project.accept(changes);
+    assert_eq!(tools(&project), ["sayHello", "run"]);
+    let again = project.changes().unwrap().unwrap();
+    assert_eq!(again.definitions()[0].detail, "sh -c true");
+    // What is declined is not reported again.
+    project.decline(again);
+    folder.write(&rewritten);
+    assert!(project.changes().unwrap().is_none());
+    let refused = LiveProject::open(folder.path()).with_trust(<[_]>::is_empty).read().await.err().unwrap();
+    let expected = "the project is not trusted, so nothing was started: it defines command `t/run`: sh -c true";
+    assert_eq!(refused.to_string(), expected);
 }
 
 #[tokio::test]

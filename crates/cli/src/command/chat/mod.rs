@@ -1,6 +1,7 @@
 //! `patter chat`: a conversation with an agent.
 
 mod approve;
+mod changes;
 mod edit;
 mod history;
 mod save;
@@ -30,7 +31,7 @@ use tokio::runtime::Handle;
 /// Chat with an agent
 ///
 /// Each step of the conversation is stored in a session: --continue continues the last one. Agent files may be edited
-/// meanwhile; the next turn uses the new version.
+/// meanwhile; before the next turn you are asked whether to use the new version.
 ///
 /// Enter sends. Alt-Enter or a backslash at the end of a line starts a new line, and so does everything between two `"""`;
 /// pasted text stays one message. The arrows and Ctrl-R search the history, Tab completes commands. Ctrl-C clears the
@@ -76,16 +77,8 @@ impl Command for Chat {
             false => Input::pipe(),
         };
         let runtime = open.toolset.runtime.handle().clone();
-        let conversation = Conversation {
-            open,
-            screen,
-            input,
-            runtime,
-            is_interactive,
-            hash: String::new(),
-            draft: String::new(),
-            has_failed: false,
-        };
+        let conversation =
+            Conversation { open, screen, input, runtime, is_interactive, draft: String::new(), has_failed: false };
         conversation.run()
     }
 }
@@ -105,8 +98,6 @@ struct Conversation {
     input: Input,
     runtime: Handle,
     is_interactive: bool,
-    /// The hash of the agent in the last turn.
-    hash: String,
     /// The initial text of the next message.
     draft: String,
     has_failed: bool,
@@ -158,7 +149,6 @@ impl Conversation {
 
     /// Shows the agent and the session.
     fn greet(&mut self, compiled: &CompiledAgent) -> io::Result<()> {
-        self.hash.clone_from(&compiled.spec().hash);
         if !self.is_interactive {
             return Ok(());
         }
@@ -231,14 +221,11 @@ impl Conversation {
 
     /// Sends a message to the agent.
     fn turn(&mut self, text: &str) -> io::Result<()> {
-        match self.open.session.prepare(None) {
-            Ok((_, compiled)) => {
-                if self.hash != compiled.spec().hash {
-                    self.hash.clone_from(&compiled.spec().hash);
-                    self.note("the agent changed")?;
-                }
-            }
-            Err(error) => return self.return_message(error, text),
+        if let Err(error) = self.settle_changes() {
+            return self.return_message(error, text);
+        }
+        if let Err(error) = self.open.session.prepare(None) {
+            return self.return_message(error.into(), text);
         }
         let token = self.begin_turn();
         let run = self.wait_for(async |session| session.say(text, &token).await);
@@ -277,7 +264,7 @@ impl Conversation {
         self.screen.end()?;
         let run = match run {
             Ok(run) => run,
-            Err(error) => return self.return_message(error, text),
+            Err(error) => return self.return_message(error.into(), text),
         };
         match run.outcome() {
             Some(run::RunOutcome::Answer { .. }) => {}
@@ -330,9 +317,9 @@ impl Conversation {
     }
 
     /// Reports why a message was not sent, and offers it for editing.
-    fn return_message(&mut self, error: SessionError, text: &str) -> io::Result<()> {
+    fn return_message(&mut self, error: CommandError, text: &str) -> io::Result<()> {
         text.clone_into(&mut self.draft);
-        self.report(error.into())
+        self.report(error)
     }
 
     /// Reports an error that does not end the conversation.

@@ -242,7 +242,6 @@ impl Conversation {
             self.open.session.set_model(current);
             return Err(error);
         }
-        self.hash.clone_from(&self.open.session.prepare(None)?.1.spec().hash);
         Ok(self.note(&format!("now using {model}"))?)
     }
 
