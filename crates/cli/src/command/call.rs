@@ -154,7 +154,7 @@ fn show_progress(event: &ToolEvent<'_>) {
         let _ = ui::status(&format!("{percent}{}", progress.message));
     }
     if let Some(message) = event.kind.hook_message() {
-        let _ = ui::status(&ui::escape(&message));
+        let _ = ui::status(&message);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::argument::parse_duration;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::setup::{Intent, Setup, ToolSources, until_stopped};
-use crate::ui::{self, Align, Column, escape, listing};
+use crate::ui::{self, Align, Column, listing, one_line};
 use clap::{Args, Subcommand};
 use patter::drive::now_ms;
 use patter::project::ServerSelection;
@@ -13,6 +13,9 @@ use patter::tool::mcp::{LoginError, LoginOptions, LoginPage, LoginStatus, McpSer
 use serde_json::{Value as Json, json};
 use std::io;
 use std::time::Duration;
+
+/// The width at which foreign texts are truncated.
+const MAX_COLUMNS: usize = 200;
 
 /// List MCP servers, and log in at those with a URL
 ///
@@ -140,7 +143,7 @@ fn list(setup: &Setup, format: DataFormat) -> io::Result<()> {
         return ui::status("the project has no MCP servers; add a section [mcp.NAME] to patter.toml");
     }
     let rows = entries.iter().map(|(name, address, status)| {
-        [(*name).to_owned(), escape(address), escape(&status_text(name, status.as_ref()))]
+        [(*name).to_owned(), address.clone(), status_text(name, status.as_ref())]
     });
     ui::print(&listing(&COLUMNS, &rows.collect::<Vec<_>>(), ui::line_width()))
 }
@@ -208,7 +211,7 @@ fn login(
             let done = json!({"server": name, "issuer": login.issuer, "scopes": login.scopes});
             ui::print(&format!("{done:#}\n"))?;
         }
-        DataFormat::Text => ui::status(&format!("logged in at `{name}` with `{}`", escape(&login.issuer)))?,
+        DataFormat::Text => ui::status(&format!("logged in at `{name}` with `{}`", one_line(&login.issuer, MAX_COLUMNS)))?,
     }
     Ok(())
 }
@@ -216,7 +219,7 @@ fn login(
 fn announce(page: &LoginPage) -> io::Result<()> {
     let scopes = match page.scopes.is_empty() {
         true => String::new(),
-        false => format!(" and grant `{}`", escape(&page.scopes.join(" "))),
+        false => format!(" and grant `{}`", one_line(&page.scopes.join(" "), MAX_COLUMNS)),
     };
     ui::status(&format!("log in at `{}`{scopes}:\n\n  {}\n", page.host, page.url))
 }

@@ -1,6 +1,6 @@
 //! Questions that MCP servers ask during a call, at the terminal.
 
-use crate::ui::{self, Screen, escape};
+use crate::ui::{self, Screen, one_line};
 use patter::tool::{Answer, BoxFuture, FormField, Question, QuestionKind, Respondent};
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal};
@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// The number of attempts to enter a value.
 const MAX_ATTEMPTS: usize = 5;
+/// The width at which texts of a field are truncated.
+const MAX_COLUMNS: usize = 200;
 
 /// Where questions are asked.
 #[derive(Clone)]
@@ -72,7 +74,7 @@ pub(crate) async fn answer_at_terminal(question: &Question, yes: bool) -> Answer
         return Answer::Accept(Map::new());
     }
     if !io::stdin().is_terminal() {
-        let server = escape(&question.server);
+        let server = &question.server;
         let _ = ui::warning(&format!("the MCP server `{server}` asked for input, and there is nobody to ask"));
         return Answer::Decline;
     }
@@ -81,16 +83,16 @@ pub(crate) async fn answer_at_terminal(question: &Question, yes: bool) -> Answer
 
 /// Asks a person.
 pub(crate) async fn answer(asker: &Asker, question: &Question) -> Answer {
-    let server = escape(&question.server);
+    let server = &question.server;
     let agreed = |is_confirmed: bool| if is_confirmed { Answer::Accept(Map::new()) } else { Answer::Decline };
     match &question.kind {
         QuestionKind::Form(fields) => {
             asker.note(&format!("the MCP server `{server}` asks for input:{}", quoted(&question.message)));
-            fill_in(asker, &server, fields).await
+            fill_in(asker, server, fields).await
         }
         QuestionKind::Url(url) => {
             let message = quoted(&question.message);
-            asker.note(&format!("the MCP server `{server}` asks you to open a page:{message}\n\n  {}\n", escape(url)));
+            asker.note(&format!("the MCP server `{server}` asks you to open a page:{message}\n\n  {url}\n"));
             let is_confirmed = asker.confirm("open it?").await;
             if is_confirmed {
                 ui::open_page(url);
@@ -118,24 +120,24 @@ async fn fill_in(asker: &Asker, server: &str, fields: &[FormField]) -> Answer {
             None => return Answer::Cancel,
         }
     }
-    let shown = escape(&Json::Object(values.clone()).to_string());
+    let shown = Json::Object(values.clone());
     if asker.confirm(&format!("send {shown} to `{server}`?")).await { Answer::Accept(values) } else { Answer::Decline }
 }
 
 /// Asks for the value of a field. Returns nothing if the person gives up.
 async fn enter(asker: &Asker, field: &FormField) -> Option<Option<Json>> {
-    let name = escape(field.title.as_deref().unwrap_or(&field.name));
-    let description = field.description.as_deref().map_or_else(String::new, |text| format!(", {}", escape(text)));
+    let name = one_line(field.title.as_deref().unwrap_or(&field.name), MAX_COLUMNS);
+    let description = field.description.as_deref().map_or_else(String::new, |text| format!(", {}", one_line(text, MAX_COLUMNS)));
     let default = match &field.default {
-        Some(default) => format!(" [{}]", escape(&default.to_string())),
+        Some(default) => format!(" [{default}]"),
         None if field.required => String::new(),
         None => " [leave out]".to_owned(),
     };
-    let prompt = format!("  {name}{} ({}){default}:", description.replace('\n', " "), escape(&field.kind.expected()));
+    let prompt = format!("  {name}{description} ({}){default}:", one_line(&field.kind.expected(), MAX_COLUMNS));
     for _ in 0..MAX_ATTEMPTS {
         match field.read(&asker.line(prompt.clone()).await?) {
             Ok(value) => return Some(value),
-            Err(problem) => asker.note(&format!("  {}", escape(&problem))),
+            Err(problem) => asker.note(&format!("  {}", one_line(&problem, MAX_COLUMNS))),
         }
     }
     None
@@ -143,5 +145,5 @@ async fn enter(asker: &Asker, field: &FormField) -> Option<Option<Json>> {
 
 /// Returns a foreign text with a mark before each line, so that it cannot imitate what the program says.
 fn quoted(text: &str) -> String {
-    escape(text).lines().map(|line| format!("\n  │ {line}")).collect()
+    text.lines().map(|line| format!("\n  │ {line}")).collect()
 }

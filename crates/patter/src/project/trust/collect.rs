@@ -110,7 +110,7 @@ pub(in crate::project) fn server_definitions<'s>(
         // The headers of requests may contain keys, which change; everything else decides what runs and where.
         let decisive = server.command.iter().chain(&server.args).chain(&server.url).chain(server.env.values());
         let decisive: BTreeSet<_> = decisive.flat_map(|text| variables_in(text)).collect();
-        let content = json!({
+        let mut content = json!({
             "command": server.command,
             "args": server.args,
             "env": server.env,
@@ -120,6 +120,10 @@ pub(in crate::project) fn server_definitions<'s>(
             "headers": server.headers,
             "values": file_values(decisive, environment),
         });
+        // What a server may do beyond its tools needs trust too.
+        if let (Some(fields), true) = (content.as_object_mut(), server.elicitation || server.sampling) {
+            fields.insert("questions".to_owned(), json!([server.elicitation, server.sampling]));
+        }
         Definition::new(DefinitionKind::Server, name, shown, &content)
     };
     servers.into_iter().map(definition).collect()

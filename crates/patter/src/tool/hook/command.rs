@@ -3,14 +3,13 @@
 use super::{HookAction, HookCall, HookVerdict};
 use crate::os_error;
 use crate::tool::command::INHERITED_VARIABLES;
-use crate::tool::process::{ProcessOutcome, ProcessOutput, RunningProcess};
+use crate::tool::process::{ProcessCommand, ProcessOutcome, ProcessOutput, RunningProcess, StdinSource};
 use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, ToolFailure, VariableLookup};
 use patter_core::text::truncate;
 use serde::Deserialize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// The size limit of an answer, in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -61,17 +60,21 @@ impl CommandHook {
 
     /// Returns the path of the program, if it names one.
     fn program_path(&self) -> Option<PathBuf> {
-        self.program.contains('/').then(|| self.root.join(&self.program))
+        // A relative path would be looked up in the working folder.
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        self.program.contains('/').then(|| absolute(self.root.join(&self.program)))
     }
 
     async fn decide(&self, call: &HookCall, redactor: &Redactor) -> Result<HookVerdict, ToolFailure> {
         let program = self.program_path().unwrap_or_else(|| PathBuf::from(&self.program));
-        let mut command = tokio::process::Command::new(program);
-        command.args(&self.arguments).current_dir(&self.root).env_clear().stdin(Stdio::piped());
-        let passed = self.passed.iter().map(String::as_str);
-        let names = INHERITED_VARIABLES.iter().copied().chain(passed);
-        command.envs(names.filter_map(|name| Some((name, (self.variables)(name)?))));
-        let process = RunningProcess::spawn(&mut command)
+        let names = INHERITED_VARIABLES.iter().copied().chain(self.passed.iter().map(String::as_str));
+        let command = ProcessCommand::new(&program)
+            .args(&self.arguments)
+            .envs(names.filter_map(|name| Some((name, (self.variables)(name)?))))
+            .folder(&self.root)
+            .stdin(StdinSource::Pipe);
+        let process = RunningProcess::spawn(&command).await;
+        let process = process
             .map_err(|error| ToolFailure::new("it cannot be started").with_detail(os_error::describe(&error)))?;
         let stdin = call.to_json().to_string().into_bytes();
         match process.run(stdin, MAX_ANSWER, STDERR_BYTES + redactor.margin()).await? {

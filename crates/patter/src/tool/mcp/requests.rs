@@ -2,7 +2,7 @@
 //!
 //! Both are off unless the configuration of the server allows them, and are refused where nobody can be asked.
 
-use super::auth::is_safe_page;
+use super::auth::safe_page;
 use super::error::MAX_MESSAGE_CHARS;
 use super::settings::ServerSettings;
 use crate::tool::redact::Redactor;
@@ -100,9 +100,7 @@ impl ServerRequests {
                 self.question(&message, QuestionKind::Form(fields))
             }
             ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                if !is_safe_page(&url) {
-                    return Err(invalid("the URL is not `https`"));
-                }
+                let url = safe_page(&url).ok_or_else(|| invalid("the URL is not `https`"))?;
                 self.question(&message, QuestionKind::Url(url))
             }
             _ => return declined,

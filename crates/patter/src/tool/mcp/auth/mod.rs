@@ -31,4 +31,4 @@ pub use store::{LoginStatus, LoginStore};
 pub(super) use credentials::{Credentials, Denial};
 pub(super) use settings::OauthSettings;
 pub(super) use transport::AuthorizedClient;
-pub(super) use web::is_safe_page;
+pub(super) use web::safe_page;

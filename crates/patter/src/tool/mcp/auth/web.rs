@@ -151,9 +151,9 @@ pub(super) fn check_url(url: &Url) -> Result<(), LoginError> {
     }
 }
 
-/// Returns whether a person can be sent to a page that a server names.
-pub(in super::super) fn is_safe_page(url: &str) -> bool {
-    endpoint("url", url).is_ok()
+/// Returns the URL of a page that a server names, as it will be opened, if a person can be sent there.
+pub(in super::super) fn safe_page(url: &str) -> Option<String> {
+    endpoint("url", url).ok().map(String::from)
 }
 
 /// Returns whether a URL is on this machine.
