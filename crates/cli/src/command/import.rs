@@ -67,9 +67,9 @@ struct Mcp {
 
 /// Create a toolbox from an OpenAPI document, with a tool for each operation
 ///
-/// Reads OpenAPI 3.0 and 3.1, as JSON or YAML, and prints gram. Each operation becomes an HTTP tool; its parameters and
-/// the fields of its JSON body become the parameters of the tool, its response the result. Object schemas among the
-/// components become record types. Keys and tokens are read from environment variables, which the first lines of the
+/// Reads OpenAPI 3.0 and 3.1 and Swagger 2.0, as JSON or YAML, and prints gram. Each operation becomes an HTTP tool; its
+/// parameters and the fields of its body, be it JSON or a form, become the parameters of the tool, its response the
+/// result. Object schemas among the components become record types. Keys and tokens are read from environment variables, which the first lines of the
 /// toolbox name. What a tool cannot express is left out with a warning; an operation that cannot be called without it is
 /// skipped.
 #[derive(Args)]

@@ -19,7 +19,7 @@ paths:
     put:
       operationId: putReceipt
       parameters: [{name: order-id, in: path, required: true, schema: {type: string}}]
-      requestBody: {required: true, content: {multipart/form-data: {schema: {type: object}}}}
+      requestBody: {required: true, content: {multipart/mixed: {schema: {type: object}}}}
       responses: {204: {description: done}}
 components:
   securitySchemes: {key: {type: apiKey, in: header, name: X-Key}}
@@ -78,16 +78,15 @@ fn openapi_reports_errors() {
         assert_eq!(folder.run(&all), format!("exit 1\n--- stdout\n--- stderr\n{expected}\n"));
     };
     check(
-        "{\"swagger\": \"2.0\"}",
+        "{\"swagger\": \"1.2\"}",
         &[],
-        "error: cannot import `a.json`: Swagger 2.0 is not supported, only OpenAPI 3\n  \
-         help: convert the document to OpenAPI 3 first, for example with swagger2openapi",
+        "error: cannot import `a.json`: Swagger 1.2 is not supported\n  help: supported versions: 2.0, 3.0 and 3.1",
     );
     check(
         &SHOP.replace("https://shop.example.com", ""),
         &[],
         "error: cannot import `a.json`: the server address `/v1` is not absolute\n  \
-         help: pass the server address: `--server https://api.example.com/v1`",
+         help: it is relative to where the document is published: `--server https://api.example.com/v1`",
     );
     check(
         SHOP,

@@ -2,6 +2,7 @@
 
 use super::error::OpenApiError;
 use super::warning::Warnings;
+use crate::text::mask_secrets;
 use crate::types::keyword::pointer;
 use serde_json::{Map, Value as Json};
 
@@ -16,15 +17,10 @@ pub(super) struct Document<'d> {
 
 impl<'d> Document<'d> {
     pub(super) fn read(root: &'d Json, warnings: &mut Warnings) -> Result<Self, OpenApiError> {
-        let version = |key: &str| match root.get(key)? {
-            Json::String(version) => Some(version.clone()),
-            Json::Number(version) => Some(version.to_string()),
-            _ => None,
-        };
-        if let Some(version) = version("swagger") {
+        if let Some(version) = version(root, "swagger") {
             return Err(OpenApiError::Swagger(version));
         }
-        let version = version("openapi").ok_or(OpenApiError::NotOpenApi)?;
+        let version = version(root, "openapi").ok_or(OpenApiError::NotOpenApi)?;
         if !version.starts_with("3.") {
             return Err(OpenApiError::UnsupportedVersion(version));
         }
@@ -57,8 +53,22 @@ impl<'d> Document<'d> {
     }
 }
 
-/// Returns a text on a single line of at most `max` characters.
+fn version(root: &Json, key: &str) -> Option<String> {
+    match root.get(key)? {
+        Json::String(version) => Some(version.clone()),
+        Json::Number(version) => Some(version.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns whether a document has version 2.0, which was called Swagger. YAML reads the version as a number.
+pub(super) fn is_swagger(root: &Json) -> bool {
+    version(root, "swagger").is_some_and(|version| version == "2" || version.starts_with("2."))
+}
+
+/// Returns a text on a single line of at most `max` characters, with examples of secrets masked.
 pub(super) fn single_line(text: &str, max: usize) -> String {
+    let text = &mask_secrets(text);
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     let mut length = 0;

@@ -7,17 +7,17 @@ use thiserror::Error;
 ///
 /// ```
 /// use patter_core::openapi::{ImportOptions, import};
-/// let error = import(&serde_json::json!({ "swagger": "2.0" }), &ImportOptions::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "Swagger 2.0 is not supported, only OpenAPI 3");
-/// assert!(error.hint().unwrap().starts_with("convert the document"));
+/// let error = import(&serde_json::json!({ "swagger": "1.2" }), &ImportOptions::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "Swagger 1.2 is not supported");
+/// assert_eq!(error.hint().as_deref(), Some("supported versions: 2.0, 3.0 and 3.1"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OpenApiError {
     /// The document is not an OpenAPI document.
     #[error("not an OpenAPI document: the version `openapi` is missing")]
     NotOpenApi,
-    /// The document predates OpenAPI.
-    #[error("Swagger {0} is not supported, only OpenAPI 3")]
+    /// The document is older than version 2.0.
+    #[error("Swagger {0} is not supported")]
     Swagger(String),
     /// The version is not supported.
     #[error("OpenAPI {0} is not supported")]
@@ -58,12 +58,14 @@ impl OpenApiError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             OpenApiError::NotOpenApi => "pass the document itself, not a page that displays it".to_owned(),
-            OpenApiError::Swagger(_) => {
-                "convert the document to OpenAPI 3 first, for example with swagger2openapi".to_owned()
+            OpenApiError::Swagger(_) | OpenApiError::UnsupportedVersion(_) => {
+                "supported versions: 2.0, 3.0 and 3.1".to_owned()
             }
-            OpenApiError::UnsupportedVersion(_) => "supported versions: 3.0 and 3.1".to_owned(),
             OpenApiError::InvalidName(_) => {
                 "use at most 32 ASCII letters, digits, `_` and `-`, starting with a letter and without `__`".to_owned()
+            }
+            OpenApiError::RelativeServer(path) if path.starts_with('/') => {
+                format!("it is relative to where the document is published: `--server https://api.example.com{path}`")
             }
             OpenApiError::NoServer | OpenApiError::RelativeServer(_) | OpenApiError::UnresolvedServer(_) => {
                 "pass the server address: `--server https://api.example.com/v1`".to_owned()

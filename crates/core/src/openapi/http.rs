@@ -3,8 +3,13 @@
 /// Returns whether requests may set a header of this name.
 pub(super) fn is_header(name: &str) -> bool {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !name.is_empty() && name.chars().all(is_token) && !is_automatic_header(name)
+}
+
+/// Returns whether a header is set automatically.
+pub(super) fn is_automatic_header(name: &str) -> bool {
     let managed = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "proxy-authorization"];
-    !name.is_empty() && name.chars().all(is_token) && !managed.contains(&name.to_ascii_lowercase().as_str())
+    managed.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Returns whether documents may not declare a header as a parameter, because it has another source.
@@ -19,6 +24,14 @@ pub(super) fn media_type(content_type: &str) -> String {
 
 pub(super) fn is_json(media_type: &str) -> bool {
     matches!(media_type, "application/json" | "text/json" | "*/*" | "application/*") || media_type.ends_with("+json")
+}
+
+pub(super) fn is_form(media_type: &str) -> bool {
+    media_type == "application/x-www-form-urlencoded"
+}
+
+pub(super) fn is_multipart(media_type: &str) -> bool {
+    matches!(media_type, "multipart/form-data" | "multipart/*" | "multipart/form")
 }
 
 pub(super) fn is_text(media_type: &str) -> bool {

@@ -5,6 +5,7 @@
 
 mod warning;
 mod error;
+mod swagger;
 mod document;
 mod http;
 mod naming;
@@ -14,7 +15,9 @@ mod schema;
 mod importer;
 mod security;
 mod parameter;
+mod body;
 mod response;
+mod pagination;
 mod tool;
 mod write;
 
@@ -58,7 +61,7 @@ pub struct ImportedToolbox {
     pub warnings: Vec<Warning>,
 }
 
-/// Imports an OpenAPI document, version 3.0 or 3.1, as a toolbox. The output is deterministic.
+/// Imports an OpenAPI document, version 2.0, 3.0 or 3.1, as a toolbox. The output is deterministic.
 ///
 /// ```
 /// use patter_core::openapi::{ImportOptions, import};
@@ -81,7 +84,8 @@ pub struct ImportedToolbox {
 /// ```
 pub fn import(document: &Json, options: &ImportOptions) -> Result<ImportedToolbox, OpenApiError> {
     let mut warnings = Warnings::default();
-    let document = Document::read(document, &mut warnings)?;
+    let upgraded = document::is_swagger(document).then(|| swagger::to_openapi(document));
+    let document = Document::read(upgraded.as_ref().unwrap_or(document), &mut warnings)?;
     let name = naming::toolbox_name(document.title(), options.name.as_deref())?;
     let security = Security::read(&document, &name);
     // With a selection, warnings about operations outside of it are dropped.

@@ -9,8 +9,15 @@ use serde_json::{Map, Value as Json};
 use std::collections::HashSet;
 
 /// The supported methods, as written in documents and in tools.
-const METHODS: &[(&str, &str)] =
-    &[("get", "GET"), ("head", "HEAD"), ("post", "POST"), ("put", "PUT"), ("patch", "PATCH"), ("delete", "DELETE")];
+const METHODS: &[(&str, &str)] = &[
+    ("get", "GET"),
+    ("head", "HEAD"),
+    ("post", "POST"),
+    ("put", "PUT"),
+    ("patch", "PATCH"),
+    ("delete", "DELETE"),
+    ("options", "OPTIONS"),
+];
 /// The maximum length of the description of a tool.
 const MAX_TOOL_DESCRIPTION: usize = 500;
 /// The maximum length of the name of a tool on the wire.
@@ -20,7 +27,8 @@ pub(super) struct Operation<'d> {
     /// The name of the tool.
     pub(super) name: String,
     pub(super) method: &'static str,
-    pub(super) path: &'d str,
+    /// The key of the path item, which may have a fragment to tell operations on one path apart.
+    path_key: &'d str,
     /// The path item that contains the operation.
     pub(super) item: &'d Json,
     /// The operation object.
@@ -45,7 +53,7 @@ pub(super) fn list<'d>(document: &Document<'d>, toolbox: &str, warnings: &mut Wa
         };
         for (key, object) in resolved.iter().filter(|(_, object)| object.is_object()) {
             let Some((_, method)) = METHODS.iter().find(|(name, _)| name == key) else {
-                if matches!(key.as_str(), "options" | "trace" | "query") {
+                if matches!(key.as_str(), "trace" | "query") {
                     warnings.add(format!("skipped: the method {} is not supported", key.to_uppercase()));
                 }
                 continue;
@@ -56,7 +64,7 @@ pub(super) fn list<'d>(document: &Document<'d>, toolbox: &str, warnings: &mut Wa
             let name = if names.contains(name) { truncate(name, max_length.saturating_sub(6)) } else { name };
             let name = free_name(name, |name| !names.contains(name));
             names.insert(name.clone());
-            operations.push(Operation { name, method, path, item, object });
+            operations.push(Operation { name, method, path_key: path, item, object });
         }
     }
     operations
@@ -65,14 +73,19 @@ pub(super) fn list<'d>(document: &Document<'d>, toolbox: &str, warnings: &mut Wa
 impl<'d> Operation<'d> {
     /// Returns the method and path, for messages.
     pub(super) fn location(&self) -> String {
-        format!("{} {}", self.method, self.path)
+        format!("{} {}", self.method, self.path_key)
+    }
+
+    /// Returns the path, without a fragment, which no request contains.
+    pub(super) fn path(&self) -> &'d str {
+        self.path_key.split('#').next().unwrap_or_default()
     }
 
     pub(super) fn is_selected(&self, only: &[Glob]) -> bool {
         let id = self.object.get("operationId").and_then(Json::as_str).unwrap_or_default();
         let location = self.location();
         only.is_empty()
-            || only.iter().any(|glob| [&self.name, id, self.path, &location].iter().any(|name| glob.matches(name)))
+            || only.iter().any(|glob| [&self.name, id, self.path_key, &location].iter().any(|name| glob.matches(name)))
     }
 
     /// Returns whether parameters without a template are sent in the body.
@@ -92,7 +105,7 @@ impl<'d> Operation<'d> {
                 single_line(&format!("{summary}{stop} {more}"), MAX_TOOL_DESCRIPTION)
             }
             (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => format!("Sends {} to {}", self.method, self.path),
+            (None, None) => format!("Sends {} to {}", self.method, self.path_key),
         };
         if object.get("deprecated") == Some(&Json::Bool(true)) {
             description.push_str(" (deprecated)");

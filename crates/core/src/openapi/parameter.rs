@@ -1,13 +1,14 @@
-//! The parameters and bodies of requests, as one list of tool parameters.
+//! The parameters of requests, as one list of tool parameters.
 
 use super::document::{MAX_DESCRIPTION, text_property};
-use super::http::{is_header, is_json, is_reserved_header, is_text, media_type};
+use super::http::{is_header, is_json, is_reserved_header, media_type};
 use super::importer::Importer;
 use super::naming::symbol;
 use super::operation::Operation;
-use super::schema::{SchemaPosition, is_set};
+use super::schema::SchemaPosition;
 use super::security::Credentials;
 use super::warning::Warnings;
+use crate::declare::http::Style;
 use crate::types::keyword::free_name;
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
@@ -18,48 +19,77 @@ pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
+    Cookie,
     Body,
 }
 
-struct Parameter {
-    location: ParameterLocation,
+/// A parameter of a request.
+pub(super) struct Parameter {
+    pub(super) location: ParameterLocation,
     /// The name in the request.
-    wire: String,
-    /// The name in the tool.
-    name: String,
-    schema: Json,
-    is_required: bool,
+    pub(super) wire: String,
+    pub(super) schema: Json,
+    pub(super) is_required: bool,
+    /// How a list or an object is written.
+    pub(super) style: Option<Style>,
+    /// The text before the value in a path.
+    pub(super) prefix: String,
 }
 
 #[derive(Default)]
 pub(super) struct Parameters {
-    list: Vec<Parameter>,
+    /// The parameters, with their names in the tool.
+    list: IndexMap<String, Parameter>,
+    /// The parameters that always have the same value, which is a template.
+    constants: Vec<(ParameterLocation, String, String)>,
     /// The parameter that is the whole body, if there is one.
     pub(super) whole_body: Option<String>,
     /// The content type of the body, if it is not plain JSON.
     pub(super) content_type: Option<String>,
 }
 
+impl Parameter {
+    pub(super) fn new(location: ParameterLocation, wire: &str, schema: Json, is_required: bool) -> Self {
+        Self { location, wire: wire.to_owned(), schema, is_required, style: None, prefix: String::new() }
+    }
+
+    /// Returns the value as a template, if only one value is possible.
+    fn constant(&self) -> Option<String> {
+        let is_text = self.schema.get("type").is_some_and(|name| name == "string");
+        let allowed = self.schema.get("enum").and_then(Json::as_array).filter(|_| is_text && self.is_required)?;
+        let [Json::String(only)] = allowed.as_slice() else { return None };
+        (!only.is_empty() && !only.contains(char::is_control)).then(|| escape(only))
+    }
+}
+
 impl Parameters {
-    fn add(&mut self, location: ParameterLocation, wire: &str, schema: Json, is_required: bool) -> String {
-        let wanted = symbol(wire);
-        let is_free = |name: &str| self.list.iter().all(|other| other.name != name);
-        let name = if is_free(&wanted) { wanted } else { free_name(&format!("{wanted}_{}", location.name()), is_free) };
-        self.list.push(Parameter { location, wire: wire.to_owned(), name: name.clone(), schema, is_required });
+    /// Adds a parameter, and returns its name in the tool.
+    pub(super) fn add(&mut self, parameter: Parameter) -> String {
+        let wanted = symbol(&parameter.wire);
+        let is_free = |name: &str| !self.list.contains_key(name);
+        let name = if is_free(&wanted) {
+            wanted
+        } else {
+            free_name(&format!("{wanted}_{}", parameter.location.name()), is_free)
+        };
+        self.list.insert(name.clone(), parameter);
         name
     }
 
-    /// Returns the name of a path parameter.
-    pub(super) fn path_parameter(&self, wire: &str) -> Option<&str> {
-        let found =
-            self.list.iter().find(|parameter| parameter.location == ParameterLocation::Path && parameter.wire == wire);
-        found.map(|parameter| parameter.name.as_str())
+    /// Returns the template of a path parameter.
+    pub(super) fn path_template(&self, wire: &str) -> Option<String> {
+        let is_meant = |location: ParameterLocation, other: &str| location == ParameterLocation::Path && other == wire;
+        let constant = self.constants.iter().find(|(location, other, _)| is_meant(*location, other));
+        let found = self.list.iter().find(|(_, parameter)| is_meant(parameter.location, &parameter.wire));
+        constant
+            .map(|(_, _, value)| value.clone())
+            .or_else(|| found.map(|(name, parameter)| format!("{}{{{name}}}", parameter.prefix)))
     }
 
     /// Drops path parameters that the path does not contain, and adds undeclared ones.
     fn match_path(&mut self, path: &str, warnings: &mut Warnings) {
         let placeholders: Vec<_> = path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)).collect();
-        self.list.retain(|parameter| {
+        self.list.retain(|_, parameter| {
             let is_used =
                 parameter.location != ParameterLocation::Path || placeholders.contains(&parameter.wire.as_str());
             if !is_used {
@@ -68,18 +98,21 @@ impl Parameters {
             is_used
         });
         for placeholder in placeholders {
-            if self.path_parameter(placeholder).is_none() {
+            if self.path_template(placeholder).is_none() {
                 warnings.add(format!("the path parameter `{placeholder}` is not declared; treated as text"));
-                self.add(ParameterLocation::Path, placeholder, json!({ "type": "string" }), true);
+                self.add(Parameter::new(ParameterLocation::Path, placeholder, json!({ "type": "string" }), true));
             }
         }
     }
 
-    /// Returns the templates of a location by the names in the request: all, or only those with another name in the tool.
+    /// Returns the templates of a location by the names in the request: all, or only those that are not implied by a
+    /// parameter of the same name.
     pub(super) fn templates(&self, location: ParameterLocation, all: bool) -> Vec<(String, String)> {
-        let located = self.list.iter().filter(|parameter| parameter.location == location);
-        let selected = located.filter(|parameter| all || parameter.name != parameter.wire);
-        selected.map(|parameter| (parameter.wire.clone(), format!("{{{}}}", parameter.name))).collect()
+        let located = self.list.iter().filter(|(_, parameter)| parameter.location == location);
+        let selected = located.filter(|(name, parameter)| all || **name != parameter.wire);
+        let constants = self.constants.iter().filter(|(other, ..)| *other == location);
+        let templates = selected.map(|(name, parameter)| (parameter.wire.clone(), format!("{{{name}}}")));
+        templates.chain(constants.map(|(_, wire, value)| (wire.clone(), value.clone()))).collect()
     }
 
     /// Returns whether a field of the body has another name in the tool.
@@ -87,11 +120,22 @@ impl Parameters {
         !self.templates(ParameterLocation::Body, false).is_empty()
     }
 
+    /// Returns the styles of the parameters that have one.
+    pub(super) fn styles(&self) -> Vec<(String, String)> {
+        let styles = self.list.iter().filter_map(|(name, parameter)| Some((name.clone(), parameter.style?)));
+        styles.map(|(name, style)| (name, style.name().to_owned())).collect()
+    }
+
+    /// Iterates over the parameters, with their names in the tool.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Parameter)> {
+        self.list.iter().map(|(name, parameter)| (name.as_str(), parameter))
+    }
+
     /// Returns the schema of all parameters.
     pub(super) fn schema(self) -> Map<String, Json> {
-        let required = self.list.iter().filter(|parameter| parameter.is_required);
-        let required = required.map(|parameter| parameter.name.clone().into()).collect();
-        let properties = self.list.into_iter().map(|parameter| (parameter.name, parameter.schema)).collect();
+        let required = self.list.iter().filter(|(_, parameter)| parameter.is_required);
+        let required = required.map(|(name, _)| name.clone().into()).collect();
+        let properties = self.list.into_iter().map(|(name, parameter)| (name, parameter.schema)).collect();
         let mut schema = Map::new();
         schema.insert("type".to_owned(), "object".into());
         schema.insert("properties".to_owned(), Json::Object(properties));
@@ -106,6 +150,7 @@ impl ParameterLocation {
             ParameterLocation::Path => "path",
             ParameterLocation::Query => "query",
             ParameterLocation::Header => "header",
+            ParameterLocation::Cookie => "cookie",
             ParameterLocation::Body => "body",
         }
     }
@@ -118,22 +163,8 @@ impl<'d> Importer<'_, 'd> {
         operation: &Operation<'d>,
         credentials: &Credentials,
     ) -> Result<Parameters, String> {
-        // The parameters of an operation override those of its path.
-        let mut declared: IndexMap<(&str, &str), &'d Map<String, Json>> = IndexMap::new();
-        let item = self.document.resolve(operation.item).ok().and_then(|item| item.get("parameters"));
-        for list in [item, operation.object.get("parameters")].into_iter().flatten().filter_map(Json::as_array) {
-            for parameter in list {
-                match self.document.resolve(parameter) {
-                    Ok(parameter) => {
-                        let text = |key: &str| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
-                        declared.insert((text("in"), text("name")), parameter);
-                    }
-                    Err(reference) => return Err(format!("`{reference}` is not in this document")),
-                }
-            }
-        }
         let mut parameters = Parameters::default();
-        for ((location, name), parameter) in declared {
+        for ((location, name), declared) in self.declared_parameters(operation)? {
             let location = match location {
                 // Some documents also declare credentials as parameters.
                 _ if credentials.contains(location, name) => continue,
@@ -141,20 +172,58 @@ impl<'d> Importer<'_, 'd> {
                 "query" => ParameterLocation::Query,
                 "header" if is_reserved_header(name) => continue,
                 "header" if is_header(name) => ParameterLocation::Header,
+                "cookie" if is_header(name) => ParameterLocation::Cookie,
                 other => {
-                    self.leave_out(other, name, parameter)?;
+                    self.leave_out(other, name, declared)?;
                     continue;
                 }
             };
-            let is_required = location == ParameterLocation::Path || is_true(parameter, "required");
-            let schema = self.parameter_schema(location, name, parameter);
-            parameters.add(location, name, schema, is_required);
+            let is_required = location == ParameterLocation::Path || is_true(declared, "required");
+            let schema = self.parameter_schema(declared);
+            let mut parameter = Parameter::new(location, name, schema, is_required);
+            match parameter.constant() {
+                Some(value) => parameters.constants.push((location, name.to_owned(), value)),
+                None => {
+                    self.set_style(&mut parameter, declared);
+                    parameters.add(parameter);
+                }
+            }
         }
-        parameters.match_path(operation.path, self.warnings);
+        parameters.match_path(operation.path(), self.warnings);
         if let Some(body) = operation.object.get("requestBody") {
             self.add_body(operation, body, &mut parameters)?;
         }
         Ok(parameters)
+    }
+
+    /// Returns the declared parameters by location and name. Those of an operation override those of its path.
+    #[expect(clippy::type_complexity, reason = "the key is a pair, and the value is what is declared")]
+    fn declared_parameters(
+        &self,
+        operation: &Operation<'d>,
+    ) -> Result<IndexMap<(&'d str, &'d str), &'d Map<String, Json>>, String> {
+        let mut declared: IndexMap<(&str, &str), &'d Map<String, Json>> = IndexMap::new();
+        let item = self.document.resolve(operation.item).ok().and_then(|item| item.get("parameters"));
+        for list in [item, operation.object.get("parameters")].into_iter().flatten().filter_map(Json::as_array) {
+            for parameter in list {
+                let parameter = self
+                    .document
+                    .resolve(parameter)
+                    .map_err(|reference| format!("`{reference}` is not in this document"))?;
+                let text = |key: &str| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
+                let location = text("in");
+                let mut name = text("name");
+                // The names of headers are equal in any case.
+                if location == "header" {
+                    let same = declared.keys().find(|(other, known)| {
+                        *other == "header" && known.eq_ignore_ascii_case(name) && *known != name
+                    });
+                    name = same.map_or(name, |(_, known)| known);
+                }
+                declared.insert((location, name), parameter);
+            }
+        }
+        Ok(declared)
     }
 
     /// Leaves out an unsupported parameter. It is an error if the parameter is required.
@@ -164,31 +233,20 @@ impl<'d> Importer<'_, 'd> {
             "header" => format!("header `{name}`"),
             _ => format!("parameter `{name}` in `{location}`"),
         };
-        if is_true(parameter, "required") {
+        // The headers that are set automatically need no value.
+        let is_automatic = location == "header" && super::http::is_automatic_header(name);
+        if is_true(parameter, "required") && !is_automatic {
             return Err(format!("the required {what} is not supported"));
         }
         self.warnings.add(format!("the {what} is not supported; left out"));
         Ok(())
     }
 
-    fn parameter_schema(&mut self, location: ParameterLocation, name: &str, parameter: &'d Map<String, Json>) -> Json {
-        let content = parameter.get("content").and_then(Json::as_object).and_then(|content| content.values().next());
-        let schema = content.and_then(|content| content.get("schema")).or_else(|| parameter.get("schema"));
+    fn parameter_schema(&mut self, parameter: &'d Map<String, Json>) -> Json {
+        let content = content(parameter).and_then(|(_, media)| media.get("schema"));
+        let schema = content.or_else(|| parameter.get("schema"));
         let mut plain =
             schema.map_or_else(|| json!({}), |schema| self.schemas.plain(schema, SchemaPosition::Named, self.warnings));
-        let is_list = plain.get("type").is_some_and(|name| name == "array");
-        let is_object = plain.get("type").is_some_and(|name| name == "object") || plain.get("$ref").is_some();
-        let text = |key: &str| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
-        // Lists are sent by repeating the key; tools do not support other styles of lists and objects.
-        let is_repeated = matches!(text("style"), "" | "form") && parameter.get("explode") != Some(&Json::Bool(false));
-        let is_plain = (!is_list && !is_object)
-            || (is_list && location == ParameterLocation::Query && is_repeated)
-            || content.is_some();
-        if !is_plain {
-            let what = if is_list { "list" } else { "object" };
-            self.warnings
-                .add(format!("the {what} `{name}` is serialized in an unusual style; test it before relying on it"));
-        }
         if let Json::Object(map) = &mut plain {
             if let Some(description) = text_property(parameter, "description", MAX_DESCRIPTION) {
                 map.insert("description".to_owned(), description.into());
@@ -208,73 +266,69 @@ impl<'d> Importer<'_, 'd> {
         plain
     }
 
-    fn add_body(
-        &mut self,
-        operation: &Operation<'d>,
-        body: &'d Json,
-        parameters: &mut Parameters,
-    ) -> Result<(), String> {
-        let body = self.document.resolve(body).map_err(|reference| format!("`{reference}` is not in this document"))?;
-        let Some(content) = body.get("content").and_then(Json::as_object).filter(|content| !content.is_empty()) else {
-            return Ok(());
-        };
-        if matches!(operation.method, "GET" | "HEAD") {
-            self.warnings.add(format!("the request body of {} is not supported; left out", operation.method));
-            return Ok(());
-        }
-        let find = |is_wanted: fn(&str) -> bool| content.iter().find(|(kind, _)| is_wanted(&media_type(kind)));
-        if let Some((kind, media)) = find(is_json) {
-            if !matches!(media_type(kind).as_str(), "application/json" | "*/*" | "application/*") {
-                parameters.content_type = Some(kind.replace(['{', '}'], ""));
-            }
-            self.add_json_body(body, media, parameters);
-            return Ok(());
-        }
-        if let Some((kind, _)) = find(is_text) {
-            parameters.content_type = Some(kind.replace(['{', '}'], ""));
-            let mut schema = json!({ "type": "string" });
-            if let (Json::Object(map), Some(text)) = (&mut schema, text_property(body, "description", MAX_DESCRIPTION))
-            {
-                map.insert("description".to_owned(), text.into());
-            }
-            parameters.whole_body =
-                Some(parameters.add(ParameterLocation::Body, "body", schema, is_true(body, "required")));
-            return Ok(());
-        }
-        let kinds: Vec<_> = content.keys().map(|kind| format!("`{kind}`")).collect();
-        let reason = format!("a request body of type {} is not supported", kinds.join(" or "));
-        if is_true(body, "required") {
-            return Err(reason);
-        }
-        self.warnings.add(format!("{reason}; left out"));
-        Ok(())
-    }
-
-    /// Adds the fields of a JSON object as parameters, or any other body as one parameter.
-    fn add_json_body(&mut self, body: &'d Map<String, Json>, media: &'d Json, parameters: &mut Parameters) {
-        let Some(schema) = media.get("schema") else {
-            parameters.whole_body =
-                Some(parameters.add(ParameterLocation::Body, "body", json!({}), is_true(body, "required")));
+    /// Sets how a list or an object is written.
+    fn set_style(&mut self, parameter: &mut Parameter, declared: &Map<String, Json>) {
+        if let Some((kind, _)) = content(declared) {
+            parameter.style = is_json(&media_type(kind)).then_some(Style::Json);
             return;
-        };
-        let Some(merged) = self.schemas.properties(schema, self.warnings) else {
-            let mut plain = self.schemas.plain(schema, SchemaPosition::Named, self.warnings);
-            let text = text_property(body, "description", MAX_DESCRIPTION);
-            if let (Json::Object(map), Some(text)) = (&mut plain, text) {
-                map.entry("description").or_insert(text.into());
+        }
+        let style = declared.get("style").and_then(Json::as_str).unwrap_or_default();
+        let is_list = parameter.schema.get("type").is_some_and(|name| name == "array");
+        let is_object =
+            parameter.schema.get("type").is_some_and(|name| name == "object") || parameter.schema.get("$ref").is_some();
+        let is_plain = !is_list && !is_object && parameter.schema.get("type").is_some_and(Json::is_string);
+        let is_form = matches!(style, "" | "form");
+        let is_exploded = declared.get("explode").and_then(Json::as_bool);
+        let mut is_unusual = false;
+        match parameter.location {
+            ParameterLocation::Query if is_plain => {}
+            ParameterLocation::Query => {
+                let is_exploded = is_exploded.unwrap_or(is_form);
+                parameter.style = match style {
+                    "deepObject" => Some(Style::Brackets),
+                    "spaceDelimited" if !is_exploded => Some(Style::Space),
+                    "pipeDelimited" if !is_exploded => Some(Style::Pipe),
+                    "tabDelimited" if !is_exploded => Some(Style::Tab),
+                    _ if !is_exploded && (is_list || is_object) => Some(Style::Comma),
+                    _ if is_object => Some(Style::Fields),
+                    _ => None,
+                };
             }
-            parameters.whole_body =
-                Some(parameters.add(ParameterLocation::Body, "body", plain, is_true(body, "required")));
-            return;
-        };
-        let required: Vec<_> = merged.required().collect();
-        for (name, schema) in merged.properties.iter().filter(|(_, schema)| !is_set(schema, "readOnly")) {
-            let plain = self.schemas.plain(schema, SchemaPosition::Named, self.warnings);
-            parameters.add(ParameterLocation::Body, name, plain, required.contains(name));
+            ParameterLocation::Path => {
+                match style {
+                    "label" => parameter.prefix = ".".to_owned(),
+                    "matrix" => parameter.prefix = format!(";{}=", escape(&parameter.wire)),
+                    _ => {}
+                }
+                parameter.style = (is_list || is_object).then_some(Style::Comma);
+                let is_exploded = is_exploded == Some(true);
+                is_unusual = is_exploded && (is_object || (is_list && matches!(style, "label" | "matrix")));
+            }
+            ParameterLocation::Header | ParameterLocation::Cookie => {
+                parameter.style = (is_list || is_object).then_some(Style::Comma);
+                is_unusual = is_object && is_exploded == Some(true);
+            }
+            ParameterLocation::Body => {}
+        }
+        if is_unusual {
+            let what = if is_list { "list" } else { "object" };
+            let name = &parameter.wire;
+            self.warnings
+                .add(format!("the {what} `{name}` is serialized in an unusual style; test it before relying on it"));
         }
     }
 }
 
-fn is_true(map: &Map<String, Json>, key: &str) -> bool {
+/// Returns the media type of a parameter that is not described by a style, with its schema.
+fn content(parameter: &Map<String, Json>) -> Option<(&String, &Json)> {
+    parameter.get("content").and_then(Json::as_object).and_then(|content| content.iter().next())
+}
+
+/// Escapes a literal text in a template.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+pub(super) fn is_true(map: &Map<String, Json>, key: &str) -> bool {
     map.get(key) == Some(&Json::Bool(true))
 }

@@ -4,6 +4,7 @@ use super::document::{Document, text_property};
 use super::http::{is_json, is_text, media_type};
 use super::importer::Importer;
 use super::operation::Operation;
+use super::pagination;
 use super::schema::SchemaPosition;
 use super::warning::Warnings;
 use serde_json::{Map, Value as Json, json};
@@ -15,6 +16,8 @@ pub(super) struct ToolResult {
     pub(super) schema: Json,
     /// The part of the response that is the result, if it is not the JSON body.
     pub(super) result: Option<&'static str>,
+    /// The names of its fields, with those of nested objects that describe pages.
+    pub(super) fields: Vec<String>,
 }
 
 impl<'d> Importer<'_, 'd> {
@@ -27,21 +30,36 @@ impl<'d> Importer<'_, 'd> {
             .collect();
         let kinds = || contents.iter().flat_map(|content| content.iter());
         if operation.method == "HEAD" {
-            return ToolResult { schema: json!({ "type": "integer" }), result: Some("status") };
+            return ToolResult { schema: json!({ "type": "integer" }), result: Some("status"), fields: Vec::new() };
         }
         if let Some((_, media)) = kinds().find(|(kind, _)| is_json(&media_type(kind))) {
             let schema = media.get("schema");
+            let fields = schema.map_or_else(Vec::new, |schema| self.field_names(schema));
             let schema = schema.map_or_else(
                 || json!({}),
                 |schema| self.schemas.plain(schema, SchemaPosition::Anonymous, self.warnings),
             );
-            return ToolResult { schema, result: None };
+            return ToolResult { schema, result: None, fields };
         }
         if let (false, Some((kind, _))) = (kinds().any(|(kind, _)| is_text(&media_type(kind))), kinds().next()) {
             self.warnings.add(format!("the response type `{kind}` is read as text"));
         }
         // An empty response is an empty text. The status would hide that a request failed.
-        ToolResult { schema: json!({ "type": "string" }), result: Some("text") }
+        ToolResult { schema: json!({ "type": "string" }), result: Some("text"), fields: Vec::new() }
+    }
+
+    fn field_names(&self, schema: &'d Json) -> Vec<String> {
+        let mut names = Vec::new();
+        // Warnings about the schema are added when it is converted.
+        let properties = |schema| self.schemas.properties(schema, &mut Warnings::default());
+        for (name, schema) in properties(schema).into_iter().flat_map(|merged| merged.properties) {
+            if pagination::describes_pages(name) {
+                let nested = properties(schema).into_iter().flat_map(|merged| merged.properties);
+                names.extend(nested.map(|(inner, _)| format!("{name}.{inner}")));
+            }
+            names.push(name.to_owned());
+        }
+        names
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Map, Value as Json};
 pub(super) struct Credentials {
     pub(super) headers: Vec<(String, String)>,
     pub(super) query: Vec<(String, String)>,
+    pub(super) cookies: Vec<(String, String)>,
 }
 
 pub(super) struct Security<'d> {
@@ -47,7 +48,15 @@ impl Credentials {
         match location {
             "header" => self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)),
             "query" => self.query.iter().any(|(known, _)| known == name),
+            "cookie" => self.cookies.iter().any(|(known, _)| known == name),
             _ => false,
+        }
+    }
+
+    /// Adds a header, unless it is there: requests have one `Authorization`, even if several schemes ask for it.
+    fn add_header(&mut self, name: &str, value: String) {
+        if !self.contains("header", name) {
+            self.headers.push((name.to_owned(), value));
         }
     }
 }
@@ -63,8 +72,10 @@ impl<'d> Security<'d> {
             .collect();
         let scheme = |(name, kind): &(&'d str, SchemeKind<'d>)| {
             let noun = kind.noun();
-            // The variable is named after the kind of secret, unless there are several of a kind.
-            let is_only = kinds.iter().filter(|(_, other)| other.noun() == noun).count() == 1;
+            // The variable is named after the kind of secret, unless there are several of a kind. One token serves all
+            // schemes of OAuth, which are different ways to obtain it.
+            let same: Vec<_> = kinds.iter().filter(|(_, other)| other.noun() == noun).map(|(_, kind)| *kind).collect();
+            let is_only = same.len() == 1 || same.iter().all(|kind| *kind == SchemeKind::Delegated);
             let purpose = if is_only { noun } else { name };
             let own_variable = variable(&format!("{toolbox}_toolbox"), purpose);
             (*name, Scheme { kind: *kind, variable: variable(toolbox, purpose), own_variable })
@@ -109,13 +120,14 @@ impl<'d> Security<'d> {
         for scheme in alternative.keys().filter_map(|name| self.schemes.get(name.as_str())) {
             let variable = scheme.variable_at(server);
             let secret = format!("${{{variable}}}");
-            let mut header = |name: &str, value: String| found.headers.push((name.to_owned(), value));
             match scheme.kind {
-                SchemeKind::Header(name) => header(name, secret),
-                SchemeKind::Cookie(name) => header("Cookie", format!("{name}={secret}")),
+                SchemeKind::Header(name) => found.add_header(name, secret),
+                SchemeKind::Cookie(name) => found.cookies.push((name.to_owned(), secret)),
                 SchemeKind::Query(name) => found.query.push((name.to_owned(), secret)),
-                SchemeKind::Basic => header("Authorization", format!("Basic {secret}")),
-                SchemeKind::Bearer | SchemeKind::Delegated => header("Authorization", format!("Bearer {secret}")),
+                SchemeKind::Basic => found.add_header("Authorization", format!("Basic {secret}")),
+                SchemeKind::Bearer | SchemeKind::Delegated => {
+                    found.add_header("Authorization", format!("Bearer {secret}"));
+                }
                 SchemeKind::Unknown => {}
             }
             let content = match scheme.kind {
@@ -159,7 +171,7 @@ fn scheme_kind(scheme: &Map<String, Json>) -> SchemeKind<'_> {
     match (text("type"), text("in"), text("scheme").to_ascii_lowercase().as_str(), name) {
         ("apiKey", "header", _, Some(name)) if is_header(name) => SchemeKind::Header(name),
         ("apiKey", "query", _, Some(name)) => SchemeKind::Query(name),
-        ("apiKey", "cookie", _, Some(name)) => SchemeKind::Cookie(name),
+        ("apiKey", "cookie", _, Some(name)) if is_header(name) => SchemeKind::Cookie(name),
         ("http", _, "bearer", _) => SchemeKind::Bearer,
         ("http", _, "basic", _) => SchemeKind::Basic,
         ("oauth2" | "openIdConnect", ..) => SchemeKind::Delegated,

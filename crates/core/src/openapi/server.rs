@@ -18,14 +18,17 @@ pub(super) fn address(
     if let Some(server) = requested {
         return check_requested(server).map(Some);
     }
-    match first_server(operation.object).or_else(|| first_server(operation.item)) {
-        Some(own) => Ok(fill(own).map_err(|error| warnings.add(format!("skipped: {error}"))).ok()),
-        None => first_server(document.root()).ok_or(OpenApiError::NoServer).and_then(fill).map(Some),
+    let own = own_address(operation.object).or_else(|| own_address(operation.item));
+    match own {
+        Some(own) => Ok(own.map_err(|error| warnings.add(format!("skipped: {error}"))).ok()),
+        None => own_address(document.root()).unwrap_or(Err(OpenApiError::NoServer)).map(Some),
     }
 }
 
-fn first_server(owner: &Json) -> Option<&Json> {
-    owner.get("servers")?.as_array()?.first()
+/// Returns the first address that can be used, or what is wrong with the first one.
+fn own_address(owner: &Json) -> Option<Result<String, OpenApiError>> {
+    let servers = owner.get("servers")?.as_array()?;
+    servers.iter().find_map(|server| fill(server).ok()).map(Ok).or_else(|| servers.first().map(fill))
 }
 
 /// Checks a requested address. It may contain environment variables, but no parameters of calls.
@@ -45,10 +48,11 @@ fn fill(server: &Json) -> Result<String, OpenApiError> {
         let unresolved = || OpenApiError::UnresolvedServer(template.to_owned());
         let (name, after) = after.split_once('}').ok_or_else(unresolved)?;
         let variable = server.get("variables").and_then(|variables| variables.get(name));
-        let default =
-            variable.and_then(|variable| variable.get("default")).and_then(Json::as_str).ok_or_else(unresolved)?;
+        let first = |variable: &'_ Json| variable.get("enum")?.as_array()?.first()?.as_str().map(str::to_owned);
+        let default = variable.and_then(|variable| variable.get("default").and_then(Json::as_str).map(str::to_owned));
+        let default = default.or_else(|| variable.and_then(first)).ok_or_else(unresolved)?;
         url.push_str(before);
-        url.push_str(default);
+        url.push_str(&default);
         rest = after;
     }
     url.push_str(rest);
@@ -61,6 +65,8 @@ fn fill(server: &Json) -> Result<String, OpenApiError> {
 
 fn check_absolute(url: &str) -> Result<String, OpenApiError> {
     let url = url.trim();
+    // A document on a web page means the scheme of the page, which is encrypted.
+    let url = &if url.starts_with("//") { format!("https:{url}") } else { url.to_owned() };
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
     let is_absolute = !host.is_empty() && !host.starts_with('/') && !url.contains(char::is_whitespace);
     if is_absolute {

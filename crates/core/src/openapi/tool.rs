@@ -2,6 +2,7 @@
 
 use super::importer::Importer;
 use super::operation::Operation;
+use super::pagination;
 use super::parameter::{ParameterLocation, Parameters};
 use super::response::{ToolResult, error_messages};
 use super::schema::Schemas;
@@ -44,8 +45,15 @@ impl<'d> Importer<'_, 'd> {
         let parameters = self.parameters(operation, &credentials)?;
         let url = url(server, operation, &parameters)?;
         let response = self.response(operation);
-        let properties =
-            properties(operation, url, &parameters, &response, credentials, error_messages(self.document, operation));
+        let mut description = operation.description();
+        if let Some(hint) = pagination::hint(operation, &parameters, &response.fields) {
+            if !description.ends_with(['.', '!', '?', ':', '…', ')']) {
+                description.push('.');
+            }
+            description.push_str(&hint);
+        }
+        let errors = error_messages(self.document, operation);
+        let properties = properties(operation, description, url, &parameters, &response, credentials, errors);
         let signature = Schemas::signature(parameters.schema(), response.schema)?;
         Ok(ImportedTool { name: operation.name.clone(), location: operation.location(), properties, signature })
     }
@@ -54,15 +62,16 @@ impl<'d> Importer<'_, 'd> {
 /// Returns the URL template, with the names of the parameters.
 fn url(server: &str, operation: &Operation<'_>, parameters: &Parameters) -> Result<String, String> {
     let mut url = server.to_owned();
-    if !operation.path.starts_with('/') {
+    let path = operation.path();
+    if !path.starts_with('/') {
         url.push('/');
     }
-    let mut rest = operation.path;
+    let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
         let (wire, after) = after.split_once('}').ok_or("the path has an unclosed `{`")?;
         // A `$` before a placeholder would refer to an environment variable.
         url.push_str(&before.strip_suffix('$').map_or_else(|| before.to_owned(), |before| format!("{before}%24")));
-        url.push_str(&format!("{{{}}}", parameters.path_parameter(wire).unwrap_or_default()));
+        url.push_str(&parameters.path_template(wire).unwrap_or_default());
         rest = after;
     }
     url.push_str(rest);
@@ -74,6 +83,7 @@ fn url(server: &str, operation: &Operation<'_>, parameters: &Parameters) -> Resu
 
 fn properties(
     operation: &Operation<'_>,
+    description: String,
     url: String,
     parameters: &Parameters,
     response: &ToolResult,
@@ -89,6 +99,9 @@ fn properties(
     headers
         .extend(parameters.content_type.iter().map(|content_type| ("Content-Type".to_owned(), content_type.clone())));
     headers.extend(credentials.headers);
+    let mut cookies = parameters.templates(ParameterLocation::Cookie, true);
+    cookies.extend(credentials.cookies);
+    let styles = parameters.styles();
     let body = match &parameters.whole_body {
         Some(name) => Some(Value::String(format!("{{{name}}}"))),
         None => {
@@ -98,7 +111,7 @@ fn properties(
         }
     };
     let mut properties = vec![
-        ("description".to_owned(), Value::String(operation.description())),
+        ("description".to_owned(), Value::String(description)),
         ("method".to_owned(), operation.method.into()),
         ("url".to_owned(), Value::String(url)),
     ];
@@ -109,8 +122,14 @@ fn properties(
     if !headers.is_empty() {
         add("headers", map_of_texts(headers));
     }
+    if !cookies.is_empty() {
+        add("cookies", map_of_texts(cookies));
+    }
     if let Some(body) = body {
         add("body", body);
+    }
+    if !styles.is_empty() {
+        add("styles", map_of_texts(styles));
     }
     if let Some(result) = response.result {
         add("result", result.into());

@@ -63,7 +63,7 @@ fn heading(document: &Document<'_>, tools: &[ImportedTool]) -> String {
     let mut text = format!("// {title}{version}, imported from its OpenAPI document.\n");
     let mut variables = BTreeSet::new();
     for (key, value) in tools.iter().flat_map(|tool| &tool.properties) {
-        if matches!(key.as_str(), "url" | "query" | "headers") {
+        if matches!(key.as_str(), "url" | "query" | "headers" | "cookies") {
             collect_variables(value, &mut variables);
         }
     }

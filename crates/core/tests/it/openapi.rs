@@ -41,7 +41,7 @@ fn assert_sound(imported: &ImportedToolbox) {
         let signature = tool.signature(project.records()).unwrap();
         let pattern = tool.pattern().unwrap();
         let mut templates = vec![pattern.value("url").unwrap()];
-        for key in ["query", "headers", "body"] {
+        for key in ["query", "headers", "cookies", "body"] {
             match pattern.value(key) {
                 Some(patter_core::gram::Value::Map(entries)) => {
                     templates.extend(entries.into_iter().map(|(_, value)| value));
@@ -173,7 +173,7 @@ fn credentials_come_from_the_environment() {
         "query: { b: \"${SHOP_OTHER_KEY}\" },\n    headers: { A: \"${SHOP_ONE}\" }",
     );
     check(json!([{ "otherKey": [] }]), "query: { b: \"${SHOP_OTHER_KEY}\" }");
-    check(json!([{ "sid": [] }]), "headers: { Cookie: \"sid=${SHOP_SESSION}\" }");
+    check(json!([{ "sid": [] }]), "cookies: { sid: \"${SHOP_SESSION}\" }");
     let warnings = check(json!([{ "basic": [] }]), "headers: { Authorization: \"Basic ${SHOP_BASIC_AUTH}\" }");
     assert_eq!(warnings, "document: set `SHOP_BASIC_AUTH` to `user:password`\n");
     let warnings = check(json!([{ "evil": [] }, { "missing": [] }]), "");
@@ -192,7 +192,7 @@ fn operations_can_be_selected() {
     check(&["list_pets"], &["listPets"]);
     check(&["list*", "deletePet"], &["listPets", "deletePet"]);
     check(&["GET /pets/*"], &["getPetById", "getPhoto"]);
-    check(&["/subscriptions"], &["subscribe"]);
+    check(&["/subscriptions"], &["subscribe", "optionsSubscriptions"]);
 }
 
 #[test]
@@ -242,18 +242,21 @@ fn errors_have_hints() {
         &all,
         "not an OpenAPI document: the version `openapi` is missing | pass the document itself, not a page that displays it",
     );
+    check(&json!({ "swagger": "1.2" }), &all, "Swagger 1.2 is not supported | supported versions: 2.0, 3.0 and 3.1");
+    check(&json!({ "swagger": "2.0" }), &all, "the document has no operations | ");
     check(
-        &json!({ "swagger": "2.0" }),
+        &json!({ "openapi": "4.0.0" }),
         &all,
-        "Swagger 2.0 is not supported, only OpenAPI 3 | convert the document to OpenAPI 3 first, for example with swagger2openapi",
+        "OpenAPI 4.0.0 is not supported | supported versions: 2.0, 3.0 and 3.1",
     );
-    check(&json!({ "openapi": "4.0.0" }), &all, "OpenAPI 4.0.0 is not supported | supported versions: 3.0 and 3.1");
     check(&json!({ "openapi": "3.0.0" }), &all, "the document has no operations | ");
     for name in ["a b", "", "1a", "a__b", "a/b", &"a".repeat(33)] {
         let hint = "use at most 32 ASCII letters, digits, `_` and `-`, starting with a letter and without `__`";
         check(&document(PETSTORE), &named(name), &format!("invalid toolbox name `{name}` | {hint}"));
     }
-    check(&with_server("/v1"), &all, &format!("the server address `/v1` is not absolute | {server}"));
+    let relative = "it is relative to where the document is published: `--server https://api.example.com/v1`";
+    check(&with_server("/v1"), &all, &format!("the server address `/v1` is not absolute | {relative}"));
+    check(&with_server("Your URL"), &all, &format!("the server address `Your URL` is not absolute | {server}"));
     check(
         &with_server("https://{x}/"),
         &all,
@@ -281,15 +284,200 @@ fn errors_have_hints() {
     check(
         &document(PETSTORE),
         &only,
-        "none of the 8 operations is selected | available operations: listPets, addPet, getPetById, replacePet, deletePet, …",
+        "none of the 9 operations is selected | available operations: listPets, addPet, getPetById, replacePet, deletePet, …",
     );
-    let only = ImportOptions { only: vec![Glob::new("uploadPhoto")], ..ImportOptions::default() };
-    check(&document(PETSTORE), &only, "none of the operations can be converted to a tool | ");
-    let Err(OpenApiError::NoTools { warnings }) = import(&document(PETSTORE), &only) else { panic!() };
+    let body = json!({ "required": true, "content": { "multipart/mixed": {} } });
+    let mixed = with_operation("/x", "post", &json!({ "requestBody": body, "responses": {} }));
+    check(&mixed, &all, "none of the operations can be converted to a tool | ");
+    let Err(OpenApiError::NoTools { warnings }) = import(&mixed, &all) else { panic!() };
     assert_eq!(
         warnings.last().unwrap().to_string(),
-        "POST /pets/{petId}/photo: skipped: a request body of type `multipart/form-data` is not supported"
+        "POST /x: skipped: a request body of type `multipart/mixed` is not supported"
     );
+}
+
+/// Returns the only tool of a document as one line, without its description.
+fn only_tool(document: &Json) -> (String, Vec<String>) {
+    let imported = import_sound(document, &ImportOptions::default());
+    let (_, tool) = imported.text.split_once(":Http {").unwrap();
+    let tool = tool.split_whitespace().collect::<Vec<_>>().join(" ");
+    let tool = tool.split_once(", method: ").unwrap().1.trim_end_matches(" ]").replace(" ==>", "==>");
+    (tool, imported.warnings.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn several_schemes_share_one_authorization_header() {
+    // As in the documents of Google: each way to obtain a token is a scheme, and all of them are required.
+    let mut document =
+        with_operation("/x", "get", &json!({ "security": [{ "a": ["x"], "b": ["x"] }], "responses": {} }));
+    let oauth = json!({ "type": "oauth2", "flows": {} });
+    document["components"]["securitySchemes"] = json!({ "a": oauth, "b": oauth });
+    let (tool, warnings) = only_tool(&document);
+    assert!(tool.contains("headers: { Authorization: \"Bearer ${SHOP_TOKEN}\" }"), "{tool}");
+    assert_eq!(warnings, ["document: set `SHOP_TOKEN` to a token obtained by OAuth"]);
+    // A token and a password cannot share it; the first scheme is used.
+    document["components"]["securitySchemes"] = json!({ "a": { "type": "http", "scheme": "basic" }, "b": oauth });
+    let (tool, _) = only_tool(&document);
+    assert!(tool.contains("headers: { Authorization: \"Basic ${SHOP_BASIC_AUTH}\" }"), "{tool}");
+}
+
+#[test]
+fn forms_become_parameters() {
+    let field = |schema: Json| json!({ "type": "object", "required": ["p"], "properties": { "p": schema, "q": { "type": "string" } } });
+    let check = |kind: &str, media: Json, expected: &str| {
+        let body = json!({ "required": true, "content": { kind: media } });
+        let (tool, warnings) =
+            only_tool(&with_operation("/x", "post", &json!({ "requestBody": body, "responses": {} })));
+        let (_, tool) = tool.split_once("url: \"https://example.com/x\", ").unwrap();
+        assert_eq!(tool, expected, "{kind} {media}");
+        assert!(warnings.is_empty(), "{warnings:?}");
+    };
+    let form = "application/x-www-form-urlencoded";
+    let header = format!("headers: {{ Content-Type: \"{form}\" }}");
+    let end = "(q::Text { optional: true })==>(::Text)";
+    let text = json!({ "type": "string" });
+    let list = json!({ "type": "array", "items": text });
+    let record = json!({ "type": "object", "properties": { "a": text } });
+    check(
+        form,
+        json!({ "schema": field(text.clone()) }),
+        &format!("{header}, result: \"text\" }} | (p::Text)==>{end}"),
+    );
+    check(
+        form,
+        json!({ "schema": field(record), "encoding": { "p": { "style": "deepObject", "explode": true } } }),
+        &format!(
+            "{header}, styles: {{ p: \"brackets\" }}, result: \"text\" }} | (p::Object {{ fields: [{{ name: \"a\", type: \"Text\", optional: true }}] }})==>{end}"
+        ),
+    );
+    check(
+        form,
+        json!({ "schema": field(list.clone()), "encoding": { "p": { "explode": false } } }),
+        &format!(
+            "{header}, styles: {{ p: \"comma\" }}, result: \"text\" }} | (p::Array {{ elementType: \"Text\" }})==>{end}"
+        ),
+    );
+    // A form whose fields are unknown is one object.
+    check(form, json!({}), &format!("{header}, body: \"{{body}}\", result: \"text\" }} | (body::Object)==>(::Text)"));
+    let header = "headers: { Content-Type: \"multipart/form-data\" }";
+    let file = "Content of the file: text, or a data: URL such as data:image/png;name=a.png;base64,…";
+    check(
+        "multipart/form-data",
+        json!({ "schema": field(json!({ "type": "string", "format": "binary" })) }),
+        &format!(
+            "{header}, styles: {{ p: \"file\" }}, result: \"text\" }} | (p::Text {{ description: \"{file}\" }})==>{end}"
+        ),
+    );
+    check(
+        "application/zip",
+        json!({}),
+        &format!(
+            "headers: {{ Content-Type: \"application/zip\" }}, body: \"{{body}}\", styles: {{ body: \"file\" }}, result: \"text\" }} | (body::Text {{ description: \"{file}\" }})==>(::Text)"
+        ),
+    );
+    check(
+        "image/*",
+        json!({}),
+        &format!(
+            "body: \"{{body}}\", styles: {{ body: \"file\" }}, result: \"text\" }} | (body::Text {{ description: \"{file}\" }})==>(::Text)"
+        ),
+    );
+}
+
+#[test]
+fn parameters_are_written_in_their_style() {
+    let check = |parameter: Json, expected: &str| {
+        let mut parameter = parameter;
+        parameter["name"] = json!("p");
+        let path = if parameter["in"] == "path" { "/x/{p}" } else { "/x" };
+        let operation = json!({ "parameters": [parameter], "responses": {} });
+        let (tool, _) = only_tool(&with_operation(path, "get", &operation));
+        let found = tool.split_once("https://example.com").unwrap().1.split(", result:").next().unwrap();
+        assert_eq!(found, expected, "{parameter}");
+    };
+    let list = json!({ "type": "array", "items": { "type": "string" } });
+    let record = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    check(json!({ "in": "query", "schema": list }), "/x\"");
+    check(json!({ "in": "query", "schema": list, "explode": false }), "/x\", styles: { p: \"comma\" }");
+    check(json!({ "in": "query", "schema": list, "style": "pipeDelimited" }), "/x\", styles: { p: \"pipe\" }");
+    check(json!({ "in": "query", "schema": list, "style": "spaceDelimited" }), "/x\", styles: { p: \"space\" }");
+    check(json!({ "in": "query", "schema": record }), "/x\", styles: { p: \"fields\" }");
+    check(json!({ "in": "query", "schema": record, "style": "deepObject" }), "/x\", styles: { p: \"brackets\" }");
+    check(json!({ "in": "query", "schema": {}, "style": "deepObject" }), "/x\", styles: { p: \"brackets\" }");
+    check(
+        json!({ "in": "query", "content": { "application/json": { "schema": list } } }),
+        "/x\", styles: { p: \"json\" }",
+    );
+    check(json!({ "in": "path", "schema": list }), "/x/{p}\", styles: { p: \"comma\" }");
+    check(json!({ "in": "path", "schema": { "type": "integer" }, "style": "label" }), "/x/.{p}\"");
+    check(json!({ "in": "path", "schema": list, "style": "matrix" }), "/x/;p={p}\", styles: { p: \"comma\" }");
+    check(json!({ "in": "header", "schema": list }), "/x\", headers: { p: \"{p}\" }, styles: { p: \"comma\" }");
+    check(json!({ "in": "cookie", "schema": { "type": "string" } }), "/x\", cookies: { p: \"{p}\" }");
+    // A required parameter with only one possible value needs no argument.
+    let only = json!({ "type": "string", "enum": ["{v}"] });
+    check(json!({ "in": "query", "required": true, "schema": only }), "/x\", query: { p: \"{{v}}\" }");
+    check(json!({ "in": "path", "schema": { "type": "string", "enum": ["v"] } }), "/x/v\"");
+    check(json!({ "in": "query", "schema": only }), "/x\"");
+}
+
+#[test]
+fn operations_on_one_path_may_differ_in_a_fragment() {
+    let action = |name: &str| json!({ "name": "Action", "in": "query", "required": true, "schema": { "type": "string", "enum": [name] } });
+    let mut document = with_operation("/#Action=A", "get", &json!({ "parameters": [action("A")], "responses": {} }));
+    document["paths"]["/#Action=B"] = json!({ "get": { "parameters": [action("B")], "responses": {} } });
+    let imported = import_sound(&document, &ImportOptions::default());
+    assert_eq!(imported.tools, 2);
+    assert_eq!(imported.text.matches("url: \"https://example.com/\"").count(), 2, "{}", imported.text);
+    assert!(imported.text.contains("query: { Action: \"B\" }"), "{}", imported.text);
+}
+
+#[test]
+fn descriptions_say_how_to_get_the_next_page() {
+    let check = |parameter: &str, ty: &str, response: Json, expected: Option<&str>| {
+        let parameters = json!([{ "name": parameter, "in": "query", "schema": { "type": ty } }]);
+        let content = json!({ "application/json": { "schema": { "type": "object", "properties": response } } });
+        let operation =
+            json!({ "summary": "Lists", "parameters": parameters, "responses": { "200": { "content": content } } });
+        let imported = import_sound(&with_operation("/x", "get", &operation), &ImportOptions::default());
+        let description = imported.text.split("description: \"").nth(1).unwrap().split('"').next().unwrap();
+        let expected = expected.map_or("Lists".to_owned(), |hint| format!("Lists. Returns one page: {hint}"));
+        assert_eq!(description, expected);
+    };
+    let text = json!({ "type": "string" });
+    let token = "pass `nextPageToken` of the result as `pageToken` to get the next one.";
+    check("pageToken", "string", json!({ "nextPageToken": text }), Some(token));
+    check("pageToken", "string", json!({ "items": {} }), None);
+    let nested = json!({ "response_metadata": { "type": "object", "properties": { "next_cursor": text } } });
+    let cursor = "pass `response_metadata.next_cursor` of the result as `cursor` to get the next one.";
+    check("cursor", "string", nested, Some(cursor));
+    let after = "while `has_more` is true, pass the id of the last item as `starting_after` to get the next one.";
+    check("starting_after", "string", json!({ "has_more": { "type": "boolean" } }), Some(after));
+    check("page", "integer", json!({ "items": {} }), Some("`page` is its number."));
+    check("page", "string", json!({ "items": {} }), None);
+    check("offset", "integer", json!({ "items": {} }), Some("`offset` is the number of items before it."));
+}
+
+#[test]
+fn addresses_without_a_scheme_are_encrypted() {
+    let mut document = with_operation("/x", "get", &json!({ "responses": {} }));
+    document["servers"] = json!([{ "url": "/v1" }, { "url": "//api.example.com/v2" }]);
+    let (tool, _) = only_tool(&document);
+    assert!(tool.contains("url: \"https://api.example.com/v2/x\""), "{tool}");
+}
+
+#[test]
+fn imports_swagger() {
+    let imported = import_sound(&document(include_str!("openapi/swagger.json")), &ImportOptions::default());
+    snapshot!("openapi_swagger", text_and_warnings(&imported));
+}
+
+#[test]
+fn examples_of_secrets_and_odd_formats_are_left_out() {
+    let key = format!("AKIA{}", "Q3EXB7MZ5WT2LK9D");
+    let schema =
+        json!({ "type": "string", "format": "datetime", "description": format!("Such as {key}"), "default": key });
+    let imported = import_sound(&with_property(&schema, &json!({})), &ImportOptions::default());
+    assert!(!imported.text.contains(&key) && !imported.text.contains("format"), "{}", imported.text);
 }
 
 #[test]

@@ -160,3 +160,31 @@ fn other_mistakes() {
         ],
     );
 }
+
+#[test]
+fn styles_and_cookies() {
+    let form = "headers: {`content-type`: 'application/x-www-form-urlencoded; charset=utf-8'}";
+    let post = spec(&format!("{URL}, method: POST, {form}, cookies: {{c: '{{a}}'}}, styles: {{b: comma}}"));
+    assert!(matches!(post.body, Body::Form(_)), "{post:?}");
+    assert_eq!((post.cookies.len(), post.styles.len()), (1, 1));
+    let multipart = spec(&format!("{URL}, method: POST, headers: {{`Content-Type`: 'multipart/form-data'}}"));
+    assert!(matches!(multipart.body, Body::Multipart(_)), "{multipart:?}");
+    let text = spec(&format!("{URL}, method: POST, {form}, body: 'a={{a}}&b={{b}}'"));
+    assert!(matches!(text.body, Body::Text(_)), "{text:?}");
+    check_findings(
+        &format!("{URL}, styles: {{a: coma}}"),
+        &["P006 coma: `coma` is not a style (did you mean `comma`?)"],
+    );
+    check_findings(
+        &format!("{URL}, styles: {{c: comma}}"),
+        &["P071 c: `{c}` is not a parameter of this tool (did you mean `{a}`?)"],
+    );
+    check_findings(
+        &format!("{URL}, cookies: {{`a b`: 'x'}}"),
+        &["P005 `a b`: `a b` is not a valid cookie name (remove it)"],
+    );
+    check_findings(
+        &format!("{URL}, headers: {{Cookie: 'x=1'}}, cookies: {{a: 'x'}}"),
+        &["P005 a: the header `Cookie` is given too (remove it)"],
+    );
+}

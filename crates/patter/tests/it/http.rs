@@ -91,6 +91,124 @@ async fn builds_requests() {
 }
 
 #[tokio::test]
+async fn writes_lists_and_objects_in_their_style() {
+    let signature = "(a::Any {optional: true})==>(b::Text {optional: true})==>(::Any)";
+    let record = json!({"color": "r&g", "size": {"min": 1}, "none": null, "tags": ["x", "y"]});
+    let lines = json!([{"price": 5}, {"price": 6}]);
+    for (style, argument, expected) in [
+        ("repeat", json!(["x", "y z"]), "?a=x&a=y%20z"),
+        ("comma", json!(["x,", "y z", null]), "?a=x%2C,y%20z"),
+        ("comma", json!({"x": 1, "y": "&"}), "?a=x,1,y,%26"),
+        ("comma", json!([]), ""),
+        ("comma", json!("x"), "?a=x"),
+        ("space", json!(["x", "y"]), "?a=x%20y"),
+        ("pipe", json!(["x", "y"]), "?a=x%7Cy"),
+        ("tab", json!(["x", "y"]), "?a=x%09y"),
+        (
+            "brackets",
+            record.clone(),
+            "?a%5Bcolor%5D=r%26g&a%5Bsize%5D%5Bmin%5D=1&a%5Btags%5D%5B%5D=x&a%5Btags%5D%5B%5D=y",
+        ),
+        ("brackets", lines.clone(), "?a%5B0%5D%5Bprice%5D=5&a%5B1%5D%5Bprice%5D=6"),
+        ("brackets", json!("x"), "?a=x"),
+        ("fields", record, "?color=r%26g&size=%7B%22min%22%3A1%7D&tags=x&tags=y"),
+        ("json", json!(["x"]), "?a=%5B%22x%22%5D"),
+        ("json", json!("x"), "?a=%22x%22"),
+        ("json", Json::Null, ""),
+    ] {
+        let record = format!("url: 'BASE/x', styles: {{a: {style}}}");
+        check(&record, signature, json!({ "a": argument }), &format!("GET /x{expected}")).await;
+    }
+    for (record, argument, expected) in [
+        ("url: 'BASE/x/{a}', styles: {a: comma}", json!(["a/b", "c"]), "GET /x/a%2Fb,c"),
+        ("url: 'BASE/x/;a={a}', styles: {a: comma}", json!(["b", "c"]), "GET /x/;a=b,c"),
+        (
+            "url: 'BASE/x/{a}', styles: {a: comma}",
+            json!([".."]),
+            "failed: `a` must not be empty, `.` or `..`, since it is part of a path",
+        ),
+        ("url: 'BASE/x', headers: {`x-a`: '{a}'}, styles: {a: comma}", json!(["b", "c"]), "GET /x\nx-a: b,c"),
+        ("url: 'BASE/x', cookies: {a: '{a}', b: '{b}', c: 'v-{a}'}", json!("1"), "GET /x\ncookie: a=1; c=v-1"),
+        ("url: 'BASE/x', cookies: {b: '{b}'}, query: {a: '{a}'}", json!(1), "GET /x?a=1"),
+        (
+            "url: 'BASE/x', cookies: {a: '{a}'}",
+            json!("1; admin=1"),
+            "failed: `a` contains a character that is not allowed in a cookie",
+        ),
+        (
+            "url: 'BASE/x', cookies: {a: '{a}'}, styles: {a: comma}",
+            json!(["1;x=2"]),
+            "failed: `a` contains a character that is not allowed in a cookie",
+        ),
+    ] {
+        check(record, signature, json!({ "a": argument }), expected).await;
+    }
+    let form = "url: 'BASE/x', method: POST, headers: {`Content-Type`: 'application/x-www-form-urlencoded'}";
+    let head = "POST /x\ncontent-type: application/x-www-form-urlencoded";
+    for (more, arguments, expected) in [
+        ("", json!({"a": "x y&z", "b": "é"}), "\n\na=x%20y%26z&b=%C3%A9"),
+        ("", json!({"a": [1, true], "b": ""}), "\n\na=1&a=true&b="),
+        ("", json!({"a": {"k": 1}}), "\n\na=%7B%22k%22%3A1%7D"),
+        ("", json!({"a": null}), ""),
+        (", styles: {a: brackets}", json!({"a": lines}), "\n\na%5B0%5D%5Bprice%5D=5&a%5B1%5D%5Bprice%5D=6"),
+        (", body: {`a-b`: '{a}', c: 'v-{b}', d: 5}", json!({"a": 1, "b": "&"}), "\n\na-b=1&c=v-%26&d=5"),
+        (", body: '{a}'", json!({"a": {"x": 1, "y": ["1", "2"]}}), "?\n\nx=1&y=1&y=2"),
+        (", body: '{a}'", json!({"a": [1]}), "failed: a form must be an object"),
+    ] {
+        let expected = match expected.strip_prefix("failed") {
+            Some(_) => expected.to_owned(),
+            None => format!("{head}{}", expected.trim_start_matches('?')),
+        };
+        check(&format!("{form}{more}"), signature, arguments, &expected).await;
+    }
+}
+
+/// Sends a form of several parts, and returns it with the boundary replaced.
+async fn multipart(record: &str, arguments: Json) -> String {
+    let server = Server::echo().await;
+    let record = format!("url: 'BASE/x', method: POST, headers: {{`Content-Type`: 'multipart/form-data'}}{record}");
+    let tool = tool(&server.base, &record, "(a::Any {optional: true})==>(b::Any {optional: true})==>(::Any)");
+    if let Err(failure) = call(&tool, arguments).await {
+        return format!("failed: {}", failure.message());
+    }
+    let seen = server.request(0);
+    let kind = seen["headers"]["content-type"].as_str().unwrap();
+    let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
+    seen["body"].as_str().unwrap().replace(boundary, "B").replace("\r\n", "\n")
+}
+
+#[tokio::test]
+async fn sends_forms_of_several_parts() {
+    let disposition = "Content-Disposition: form-data; name=";
+    let text = multipart("", json!({"a": "x\r\n--B", "b": [1, {"k": true}]})).await;
+    assert_eq!(
+        text,
+        format!(
+            "--B\n{disposition}\"a\"\n\nx\n--B\n--B\n{disposition}\"b\"\n\n1\n--B\n{disposition}\"b\"\n\
+             Content-Type: application/json\n\n{{\"k\":true}}\n--B--\n"
+        )
+    );
+    let files = ", styles: {a: file, b: file}";
+    let text = multipart(files, json!({"a": "plain", "b": "data:text/csv;name=a%22b.csv;base64,eCx5"})).await;
+    assert_eq!(
+        text,
+        format!(
+            "--B\n{disposition}\"a\"; filename=\"a\"\nContent-Type: application/octet-stream\n\nplain\n\
+             --B\n{disposition}\"b\"; filename=\"a%22b.csv\"\nContent-Type: text/csv\n\nx,y\n--B--\n"
+        )
+    );
+    let broken = multipart(files, json!({"a": "data:;base64,***"})).await;
+    assert_eq!(broken, "failed: `a` is a `data:` URL with invalid base64");
+    let odd = multipart(", body: {`a\"\\r\\nx`: '{a}'}", json!({"a": "1"})).await;
+    assert_eq!(odd, format!("--B\n{disposition}\"a%22%0D%0Ax\"\n\n1\n--B--\n"));
+    let file = "url: 'BASE/x', method: PUT, body: '{b}', styles: {b: file}";
+    let signature = "(b::Text {optional: true})==>(::Any)";
+    check(file, signature, json!({"b": "data:text/csv,x%2Cy"}), "PUT /x\ncontent-type: text/csv\n\nx,y").await;
+    check(file, signature, json!({"b": "hi"}), "PUT /x\ncontent-type: application/octet-stream\n\nhi").await;
+    check(file, signature, json!({}), "PUT /x").await;
+}
+
+#[tokio::test]
 async fn confines_arguments_to_their_position() {
     let refused = "failed: `a` must not be empty, `.` or `..`, since it is part of a path";
     let header = "failed: `a` contains a control character, which is not allowed in a header";

@@ -1,20 +1,23 @@
 //! Declarations of tools that are HTTP requests: `[name:Http {url: …} | signature]`.
 
 mod url;
+mod style;
 mod read;
 
+pub use style::Style;
 pub use url::UrlTemplate;
 
 use super::{Effect, ToolOptions};
 use crate::declare::template::Template;
 use crate::types::signature::Signature;
+use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Pattern};
 use serde_json::Value as Json;
 
 /// The template of a request, and how to turn the response into a result.
 ///
 /// Parameters without a placeholder become an object in the body of POST, PUT and PATCH requests that declare no body, and
-/// otherwise part of the query.
+/// otherwise part of the query. Objects are sent as JSON, or as a form if the `Content-Type` header says so.
 ///
 /// ```
 /// use patter_core::declare::http::{HttpSpec, Method};
@@ -37,8 +40,12 @@ pub struct HttpSpec {
     pub query: Vec<(String, Template)>,
     /// The headers. A header whose value is a single parameter is omitted if the argument is missing or null.
     pub headers: Vec<(String, Template)>,
+    /// The cookies. A cookie whose value is a single parameter is omitted if the argument is missing or null.
+    pub cookies: Vec<(String, Template)>,
     /// The body.
     pub body: Body,
+    /// How lists and objects are written outside of JSON bodies, by parameter.
+    pub styles: IndexMap<String, Style>,
     /// The part of the response that is the result.
     pub result: HttpResult,
     /// The messages for the model, by status, the most specific first.
@@ -51,7 +58,7 @@ pub struct HttpSpec {
     pub options: ToolOptions,
 }
 
-/// The body of a request.
+/// The body of a request. The `Content-Type` header decides how an object is written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     /// No body.
@@ -60,6 +67,10 @@ pub enum Body {
     Text(Template),
     /// A JSON value.
     Json(JsonTemplate),
+    /// An object, as `application/x-www-form-urlencoded`.
+    Form(JsonTemplate),
+    /// An object, as `multipart/form-data`.
+    Multipart(JsonTemplate),
 }
 
 /// A JSON value with placeholders.

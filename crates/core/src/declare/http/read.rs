@@ -1,23 +1,26 @@
 //! Reading declarations of HTTP requests.
 
-use super::{Body, HttpResult, HttpSpec, JsonTemplate, Method, StatusPattern, UrlTemplate};
+use super::{Body, HttpResult, HttpSpec, JsonTemplate, Method, StatusPattern, Style, UrlTemplate};
 use crate::declare::property::{self, ValueKind};
 use crate::declare::template::{Part, Template};
 use crate::declare::{ToolOptions, unknown_placeholder};
 use crate::rule;
 use crate::text::{nearest, with_article};
 use crate::types::signature::{Shape, Signature, value_to_json};
+use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Kind, Pattern, Property, Span, Syntax, Value};
 use std::collections::HashSet;
 
 /// The properties that only requests have, with the kind of value if a simple check is enough.
-const PROPERTIES: [(&str, Option<ValueKind>); 10] = [
+const PROPERTIES: [(&str, Option<ValueKind>); 12] = [
     ("description", Some(ValueKind::String)),
     ("method", Some(ValueKind::OneOf(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))),
     ("url", Some(ValueKind::String)),
     ("query", None),
     ("headers", None),
+    ("cookies", None),
     ("body", None),
+    ("styles", None),
     ("result", None),
     ("errors", None),
     ("retries", Some(ValueKind::Integer { min: 0 })),
@@ -62,7 +65,9 @@ impl<'p> HttpReader<'p> {
         let url = self.url();
         let query = self.templates("query");
         let headers = self.headers();
+        let cookies = self.cookies(&headers);
         let body = self.body();
+        let styles = self.styles();
         let errors = self.errors();
         let result = self.result();
         let retries = self.retries(options.idempotent.unwrap_or(method.is_idempotent()));
@@ -84,7 +89,22 @@ impl<'p> HttpReader<'p> {
                 body.unwrap_or(Body::None)
             }
         };
-        Some(HttpSpec { method, url, query: all_query, headers, body, result, errors, retries, max_bytes, options })
+        let body = encoded_body(body, &headers);
+        let query = all_query;
+        Some(HttpSpec {
+            method,
+            url,
+            query,
+            headers,
+            cookies,
+            body,
+            styles,
+            result,
+            errors,
+            retries,
+            max_bytes,
+            options,
+        })
     }
 
     fn url(&mut self) -> Option<(UrlTemplate, Vec<(String, Template)>)> {
@@ -116,6 +136,52 @@ impl<'p> HttpReader<'p> {
             self.found.push(rule::WRONG_VALUE.at(key_span(property), message).with_hint("remove it"));
         }
         self.templates("headers")
+    }
+
+    fn cookies(&mut self, headers: &[(String, Template)]) -> Vec<(String, Template)> {
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        for property in self.entries("cookies") {
+            let name = property.key();
+            let message = if name.is_empty() || !name.chars().all(is_token) {
+                format!("`{name}` is not a valid cookie name")
+            } else if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
+                "the header `Cookie` is given too".to_owned()
+            } else {
+                continue;
+            };
+            self.found.push(rule::WRONG_VALUE.at(key_span(property), message).with_hint("remove it"));
+        }
+        self.templates("cookies")
+    }
+
+    fn styles(&mut self) -> IndexMap<String, Style> {
+        let mut styles = IndexMap::new();
+        for property in self.entries("styles") {
+            let name = property.key();
+            if self.signature.parameter(&name).is_none() {
+                self.found.push(unknown_placeholder(&name, key_span(property), self.signature));
+            }
+            let Some(value) = property.value() else { continue };
+            let word = match Value::read(value) {
+                Some(Value::String(word) | Value::Symbol(word)) => word,
+                _ => {
+                    self.wrong(&format!("styles.{name}"), value, "a string");
+                    continue;
+                }
+            };
+            match Style::parse(&word) {
+                Some(style) => drop(styles.insert(name.into_owned(), style)),
+                None => {
+                    let names: Vec<_> = Style::ALL.iter().map(|style| format!("`{}`", style.name())).collect();
+                    let found = rule::OUT_OF_BOUNDS.at(value.span(), format!("`{word}` is not a style"));
+                    self.found.push(found.with_hint(match nearest(&word, Style::ALL.map(Style::name)) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("use one of {}", names.join(", ")),
+                    }));
+                }
+            }
+        }
+        styles
     }
 
     fn body(&mut self) -> Option<Body> {
@@ -292,6 +358,20 @@ impl<'p> HttpReader<'p> {
 
     fn head(&self) -> Span {
         self.pattern.identifier().map_or(self.pattern.span(), Syntax::span)
+    }
+}
+
+/// Returns the body as its content type says: an object is a form if a form is declared.
+fn encoded_body(body: Body, headers: &[(String, Template)]) -> Body {
+    let declared = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let content_type = match declared.and_then(|(_, template)| template.parts().first()) {
+        Some(Part::Text(text)) => text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
+        _ => return body,
+    };
+    match body {
+        Body::Json(template) if content_type == "application/x-www-form-urlencoded" => Body::Form(template),
+        Body::Json(template) if content_type == "multipart/form-data" => Body::Multipart(template),
+        other => other,
     }
 }
 

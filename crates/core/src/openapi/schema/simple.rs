@@ -1,6 +1,8 @@
 //! Schemas of single values: the keywords that types support.
 
 use crate::openapi::warning::Warnings;
+use crate::text::find_secrets;
+use crate::types::signature::misspelt_format;
 use serde_json::{Map, Number, Value as Json, json};
 
 /// The types of JSON Schema.
@@ -84,8 +86,10 @@ pub(super) fn supported_keywords(map: &Map<String, Json>, warnings: &mut Warning
     match only {
         "string" => {
             add_lengths(map, &mut result, ["minLength", "maxLength"]);
-            if let Some(format) = map.get("format").filter(|format| format.is_string()) {
-                result.insert("format".to_owned(), format.clone());
+            // What resembles a standard format is most likely meant to be it, but may be written in another form.
+            let format = map.get("format").and_then(Json::as_str).filter(|format| misspelt_format(format).is_none());
+            if let Some(format) = format {
+                result.insert("format".to_owned(), format.into());
             }
             match map.get("pattern").and_then(Json::as_str) {
                 Some(pattern) if regex::Regex::new(pattern).is_ok() => {
@@ -181,7 +185,7 @@ fn integer_bound(number: &Number) -> Option<Number> {
 /// Returns whether the type allows a default. The server fills in missing values anyway.
 fn is_valid_default(default: &Json, name: &str, result: &Map<String, Json>) -> bool {
     let has_type = match name {
-        "string" => default.is_string(),
+        "string" => default.as_str().is_some_and(|text| find_secrets(text).is_empty()),
         "integer" => default.is_i64() || default.is_u64(),
         "number" => default.is_number(),
         "boolean" => default.is_boolean(),

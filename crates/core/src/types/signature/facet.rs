@@ -36,6 +36,11 @@ const FORMATS: &[&str] = &[
     "password",
 ];
 
+/// Returns the standard format that a format resembles, if it is not one itself.
+pub(crate) fn misspelt_format(format: &str) -> Option<&'static str> {
+    nearest(format, FORMATS.iter().copied()).filter(|near| *near != format)
+}
+
 impl TypeReader<'_> {
     pub(super) fn facets<'t>(&mut self, ty: &mut Type, property: &impl Fn(&str) -> Option<Property<'t>>) {
         ty.facets.description = self.text(property("description"));
@@ -84,7 +89,7 @@ impl TypeReader<'_> {
     /// Reports a format that resembles a standard one. Others are allowed, because anyone may define formats.
     fn check_format(&mut self, format: Option<&str>, property: Option<Property<'_>>) {
         let (Some(format), Some(property)) = (format, property) else { return };
-        let Some(near) = nearest(format, FORMATS.iter().copied()).filter(|near| *near != format) else { return };
+        let Some(near) = misspelt_format(format) else { return };
         let span = property.value().map_or(property.syntax().span(), Syntax::span);
         let found = rule::MISSPELT_FORMAT.at(span, format!("`{format}` is not a standard format"));
         self.report(found.with_hint(format!("did you mean `{near}`?")));

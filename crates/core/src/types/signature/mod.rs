@@ -19,6 +19,7 @@ mod extract;
 mod from_schema;
 
 pub(crate) use constraint::is_type_name;
+pub(crate) use facet::misspelt_format;
 pub use from_schema::ConvertedSignature;
 pub(crate) use from_schema::RecordNaming;
 pub use read::SignatureError;

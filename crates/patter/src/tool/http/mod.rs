@@ -2,6 +2,7 @@
 
 mod request;
 mod encode;
+mod form;
 mod variables;
 mod response;
 
@@ -69,7 +70,7 @@ impl Implementation for HttpTool {
             };
             let names = request::templates(&self.spec).flat_map(Template::variables);
             let variables = RequestVariables::look_up(names, self.variables.as_ref())?;
-            let mut builder = RequestBuilder { arguments: &arguments, variables };
+            let mut builder = RequestBuilder { spec: &self.spec, arguments: &arguments, variables };
             let deadline = Instant::now() + self.timeout;
             let result = match timeout_at(deadline + GRACE, self.attempts(&mut builder, deadline, context)).await {
                 Ok(result) => result,
@@ -89,7 +90,7 @@ impl HttpTool {
         deadline: Instant,
         context: &ToolContext,
     ) -> Result<Json, ToolFailure> {
-        let request = builder.request(&self.spec)?;
+        let request = builder.request()?;
         let mut attempt = 0;
         loop {
             let result = match self.client.send(request.clone()).await {
