@@ -62,8 +62,11 @@ pub struct LiveProjectBuilder {
     paths: ProjectPaths,
     tools: Vec<Tool>,
     environment: Option<Environment>,
-    trust: Option<Arc<dyn Fn(&[Definition]) -> bool + Send + Sync>>,
+    trust: Option<TrustDecision>,
 }
+
+/// Decides whether what a project defines is trusted.
+type TrustDecision = Arc<dyn Fn(&[Definition]) -> bool + Send + Sync>;
 
 /// The project as last read.
 struct Snapshot {

@@ -142,9 +142,9 @@ fn list(setup: &Setup, format: DataFormat) -> io::Result<()> {
     if entries.is_empty() {
         return ui::status("the project has no MCP servers; add a section [mcp.NAME] to patter.toml");
     }
-    let rows = entries.iter().map(|(name, address, status)| {
-        [(*name).to_owned(), address.clone(), status_text(name, status.as_ref())]
-    });
+    let rows = entries
+        .iter()
+        .map(|(name, address, status)| [(*name).to_owned(), address.clone(), status_text(name, status.as_ref())]);
     ui::print(&listing(&COLUMNS, &rows.collect::<Vec<_>>(), ui::line_width()))
 }
 
@@ -211,7 +211,9 @@ fn login(
             let done = json!({"server": name, "issuer": login.issuer, "scopes": login.scopes});
             ui::print(&format!("{done:#}\n"))?;
         }
-        DataFormat::Text => ui::status(&format!("logged in at `{name}` with `{}`", one_line(&login.issuer, MAX_COLUMNS)))?,
+        DataFormat::Text => {
+            ui::status(&format!("logged in at `{name}` with `{}`", one_line(&login.issuer, MAX_COLUMNS)))?;
+        }
     }
     Ok(())
 }

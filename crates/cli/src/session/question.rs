@@ -127,7 +127,8 @@ async fn fill_in(asker: &Asker, server: &str, fields: &[FormField]) -> Answer {
 /// Asks for the value of a field. Returns nothing if the person gives up.
 async fn enter(asker: &Asker, field: &FormField) -> Option<Option<Json>> {
     let name = one_line(field.title.as_deref().unwrap_or(&field.name), MAX_COLUMNS);
-    let description = field.description.as_deref().map_or_else(String::new, |text| format!(", {}", one_line(text, MAX_COLUMNS)));
+    let description =
+        field.description.as_deref().map_or_else(String::new, |text| format!(", {}", one_line(text, MAX_COLUMNS)));
     let default = match &field.default {
         Some(default) => format!(" [{default}]"),
         None if field.required => String::new(),

@@ -108,7 +108,7 @@ fn describe(root: Option<&Path>, record: &TrustRecord, untrusted: &[Untrusted<'_
             Some(_) => "changed".to_owned(),
             None => continue,
         };
-        let _ = write!(text, "  {DIM}({note}){DIM:#}");
+        let _ = write!(text, "  {DIM}({}){DIM:#}", note.replace('\n', "\\n"));
     }
     text
 }

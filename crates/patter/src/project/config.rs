@@ -210,7 +210,7 @@ impl HookConfig {
 
     fn check(&self) -> Result<(), (String, Option<String>)> {
         let example = "for example, `before = [\"fs/*\"]` and `run = [\"./check.sh\"]`".to_owned();
-        if self.run.first().is_none_or(|program| program.is_empty()) {
+        if self.run.first().is_none_or(String::is_empty) {
             return Err(("a hook has nothing to run".to_owned(), Some(example)));
         }
         let name = self.name();

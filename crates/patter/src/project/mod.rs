@@ -8,7 +8,9 @@ mod tools;
 mod servers;
 mod trust;
 
-pub use config::{CheckConfig, Config, FsConfig, HookConfig, HttpConfig, OrgConfig, PermissionConfig, SandboxConfig, StoreConfig};
+pub use config::{
+    CheckConfig, Config, FsConfig, HookConfig, HttpConfig, OrgConfig, PermissionConfig, SandboxConfig, StoreConfig,
+};
 pub use environment::{Environment, VariableSource};
 pub use load::{CONFIG, LoadError, LoadedProject, find_root, find_root_of, gram_files};
 pub use models::{Dollars, ModelKey, ModelsConfig, PriceConfig, ProviderConfig, Seconds};

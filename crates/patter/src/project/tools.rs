@@ -249,7 +249,7 @@ impl Tools {
     pub fn library(&self) -> Result<Library<Tool>, Vec<MergeError>> {
         let added = self.added.iter().cloned().map(|workspace| (Layer::Project, workspace));
         let missing = self.servers().filter(|name| !self.started.iter().any(|started| started == name));
-        let with_hooks = |workspace: Workspace| self.hooks().cloned().fold(workspace, Workspace::with_hook);
+        let with_hooks = |workspace: Workspace| self.hooks().fold(workspace, Workspace::with_hook);
         let layers = self.layers.iter().cloned().chain(added);
         let library = merge(layers.map(|(layer, workspace)| (layer, with_hooks(workspace))))?;
         Ok(library.with_missing_servers(missing.map(str::to_owned)))

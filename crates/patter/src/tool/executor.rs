@@ -297,7 +297,7 @@ impl<'c> HookedCall<'c> {
         if hooks.is_empty() {
             return Ok(());
         }
-        let outcome = result.map(|result| result.as_ref().map(Json::clone).map_err(ToString::to_string));
+        let outcome = result.map(|result| result.as_ref().cloned().map_err(ToString::to_string));
         let call = HookCall { stage, outcome, ..self.call.clone() };
         for hook in hooks {
             let started = Instant::now();

@@ -61,7 +61,7 @@ impl Workspace {
 
     /// Adds a hook to the tools that it is for.
     #[must_use]
-    pub fn with_hook(mut self, hook: Hook) -> Self {
+    pub fn with_hook(mut self, hook: &Hook) -> Self {
         let add = |(name, tool): (FullName, Tool)| match hook.calls().matches_tool(&name) {
             true => (name, tool.with_hook(hook.clone())),
             false => (name, tool),

@@ -37,11 +37,11 @@ impl Conversation {
 
 /// Describes what changed: files, declarations with their texts, and what would be started.
 fn describe(changes: &ProjectChanges) -> String {
-    let files = changes.files().map(|(path, change)| format!("{} {}", ui::escape(path), change.name()));
+    let files = changes.files().map(|(path, change)| format!("{path} {}", change.name()));
     let mut text = format!("{}:", files.collect::<Vec<_>>().join(", "));
     let mut lines = Vec::new();
     for change in changes.changes() {
-        lines.push(format!("  {}", ui::escape(&change.to_string())));
+        lines.push(format!("  {change}"));
         if let Some((old, new)) = &change.texts {
             lines.extend(changed_lines(old, new));
         }
@@ -65,7 +65,7 @@ fn describe(changes: &ProjectChanges) -> String {
 fn changed_lines(old: &str, new: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(old, new);
     let lines = diff.iter_all_changes().filter_map(|change| {
-        let line = ui::escape(change.value().trim_end());
+        let line = change.value().trim_end();
         match change.tag() {
             ChangeTag::Equal => None,
             ChangeTag::Delete => Some(format!("    {BAD}- {line}{BAD:#}")),

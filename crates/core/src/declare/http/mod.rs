@@ -146,12 +146,12 @@ impl HttpSpec {
 
     /// Returns the names of the environment variables that a request contains, in order.
     pub fn variables(&self) -> Vec<&str> {
-        let named = self.query.iter().chain(&self.headers).map(|(_, template)| template);
+        let named = self.query.iter().chain(&self.headers).chain(&self.cookies).map(|(_, template)| template);
         let mut templates: Vec<_> = [&self.url.origin, &self.url.path].into_iter().chain(named).collect();
         match &self.body {
             Body::None => {}
             Body::Text(template) => templates.push(template),
-            Body::Json(value) => value.templates(&mut templates),
+            Body::Json(value) | Body::Form(value) | Body::Multipart(value) => value.templates(&mut templates),
         }
         templates.into_iter().flat_map(Template::variables).collect()
     }

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use patter_core::name::FullName;
 use patter_core::permission::{Decision, Rule, RuleError};
 use patter_core::text::format_duration;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
 ///     })
 /// });
 /// let workspace = Workspace::builder().toolbox("", |it| it.tool(standard::say_hello::tool())).build().unwrap();
-/// let workspace = workspace.with_hook(polite.unwrap());
+/// let workspace = workspace.with_hook(&polite.unwrap());
 /// let permissions = Permissions::default().with(Rule::parse("allow *", "this example").unwrap());
 /// let executor = Executor::new(merge([(Layer::Project, workspace)]).unwrap().into(), permissions);
 /// let call = |name: &str| executor.call(CallRequest::new("sayHello", json!({"personName": name})));
@@ -202,19 +202,18 @@ impl HookVerdict {
 impl HookCall {
     /// Returns the call as the JSON document that commands receive.
     pub fn to_json(&self) -> Json {
-        let mut document = json!({
-            "version": 1,
-            "stage": self.stage.name(),
-            "tool": self.tool.as_str(),
-            "callId": &*self.call_id,
-            "arguments": self.arguments,
+        let outcome = self.outcome.as_ref().map(|outcome| match outcome {
+            Ok(result) => ("result", result.clone()),
+            Err(error) => ("error", error.as_str().into()),
         });
-        match &self.outcome {
-            Some(Ok(result)) => document["result"] = result.clone(),
-            Some(Err(error)) => document["error"] = error.as_str().into(),
-            None => {}
-        }
-        document
+        let call = [
+            ("version", 1.into()),
+            ("stage", self.stage.name().into()),
+            ("tool", self.tool.as_str().into()),
+            ("callId", (*self.call_id).into()),
+            ("arguments", self.arguments.clone()),
+        ];
+        call.into_iter().chain(outcome).map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
     }
 }
 

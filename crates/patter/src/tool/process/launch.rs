@@ -1,11 +1,9 @@
 //! What a program does first, so that the commands of its tools can be supervised.
 //!
 //! ```no_run
-//! fn main() {
-//!     patter::launch::run_if_launched();
-//!     patter::launch::forbid_inspection();
-//!     // The program starts here.
-//! }
+//! patter::launch::run_if_launched();
+//! patter::launch::forbid_inspection();
+//! // The program starts here.
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
