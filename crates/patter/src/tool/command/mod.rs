@@ -6,6 +6,7 @@
 
 mod outcome;
 
+use super::kept::MAX_KEPT_BYTES;
 use super::process::{Confinement, Places, ProcessCommand, ProcessOutcome, RunningProcess, StdinSource};
 use super::redact::Redactor;
 use super::sandbox::{Sandbox, SandboxPolicy};
@@ -126,12 +127,13 @@ impl CommandTool {
         tracing::debug!(program, "command started");
         let started = Instant::now();
         let stdin = invocation.stdin.clone().unwrap_or_default().into_bytes();
-        let outcome = process.run(stdin, self.spec.max_bytes, outcome::STDERR_BYTES + redactor.margin()).await?;
+        let max_stdout = self.spec.max_bytes.max(MAX_KEPT_BYTES);
+        let outcome = process.run(stdin, max_stdout, outcome::STDERR_BYTES + redactor.margin()).await?;
         let duration = started.elapsed();
         match outcome {
             ProcessOutcome::OutputLimit { stderr } => {
                 tracing::debug!(program, ?duration, "command killed: too much output");
-                let message = format!("the command was killed: it wrote more than {} bytes", self.spec.max_bytes);
+                let message = format!("the command was killed: it wrote more than {max_stdout} bytes");
                 Err(ToolFailure::new(message).with_detail(outcome::stderr_detail(&stderr, redactor)))
             }
             ProcessOutcome::Exited(output) => {

@@ -2,7 +2,7 @@
 
 use crate::tool::process::{OutputTail, ProcessOutput};
 use crate::tool::redact::Redactor;
-use crate::tool::{ToolContext, ToolFailure};
+use crate::tool::{ToolContext, ToolFailure, kept};
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandResult;
 use patter_core::text::truncate;
@@ -44,7 +44,14 @@ pub(super) fn read_result(
     }
     match spec.result {
         CommandResult::Exit => Ok(json!(code)),
+        CommandResult::Text if stdout.len() > spec.max_bytes => {
+            // Secrets are redacted before the text is cut, since a part of one is not recognised.
+            Ok(kept::cut(redactor.redact(&decode_text(stdout, context)), spec.max_bytes).into())
+        }
         CommandResult::Text => Ok(Json::String(decode_text(stdout, context))),
+        CommandResult::Json if stdout.len() > spec.max_bytes => {
+            Err(kept::too_large(&redactor.redact(&decode_text(stdout, context)), spec.max_bytes))
+        }
         CommandResult::Json => parse_json(&stdout).map_err(|reason| {
             let output = truncate(&redactor.redact(&String::from_utf8_lossy(&stdout)), MALFORMED_CHARS);
             let detail = format!("stdout: {output}\n{}", stderr_detail(&stderr, redactor));

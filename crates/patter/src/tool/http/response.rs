@@ -5,6 +5,7 @@ use super::request::{RequestBuilder, is_json};
 use crate::http::{HttpError, HttpResponse, StatusCode, decode};
 use crate::tool::ToolFailure;
 use crate::tool::html::page_text;
+use crate::tool::kept::{self, MAX_KEPT_BYTES};
 use patter_core::declare::http::{HttpResult, HttpSpec};
 use patter_core::types::signature::{Shape, Type};
 use patter_core::wire::retry_advice;
@@ -35,10 +36,7 @@ impl From<ToolFailure> for AttemptError {
 impl From<HttpError> for AttemptError {
     fn from(error: HttpError) -> Self {
         let retry_reason = error.is_transient().then(|| error.to_string());
-        let failure = match &error {
-            HttpError::TooLarge(_) => http_failure(&error).with_detail("`maxBytes` of the tool sets the limit"),
-            _ => http_failure(&error),
-        };
+        let failure = http_failure(&error);
         Self { failure, retry_reason, retry_after: None }
     }
 }
@@ -72,8 +70,20 @@ pub(super) async fn read_result(
         return Err(status_error(response, message, builder).await);
     }
     let content_type = response.header("content-type").unwrap_or_default().to_owned();
-    let body = response.read(spec.max_bytes).await?;
+    let body = response.read(spec.max_bytes.max(MAX_KEPT_BYTES)).await?;
     let is_text = returns.shape == Shape::Text;
+    if body.len() > spec.max_bytes {
+        // Secrets are redacted before the text is cut, since a part of one is not recognised.
+        let text = builder.variables.redactor.redact(&decode(&body, &content_type));
+        let is_any = returns.shape == Shape::Any && !is_json(&content_type);
+        return match &spec.result {
+            HttpResult::Text => Ok(kept::cut(text, spec.max_bytes).into()),
+            HttpResult::Body if is_text || is_any => Ok(kept::cut(text, spec.max_bytes).into()),
+            HttpResult::Body | HttpResult::Status | HttpResult::Pointer(_) => {
+                Err(kept::too_large(&text, spec.max_bytes).into())
+            }
+        };
+    }
     match &spec.result {
         HttpResult::Status => Ok(Json::from(status.as_u16())),
         HttpResult::Text => Ok(Json::String(decode(&body, &content_type))),

@@ -1,6 +1,6 @@
-//! The toolbox `text`: finding, replacing, splitting and counting.
+//! The toolbox `text`: finding, replacing, splitting and counting, and reading results that were cut.
 
-use crate::tool::{Tool, ToolFailure};
+use crate::tool::{Tool, ToolFailure, kept};
 use regex::{Captures, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +18,41 @@ const MAX_MATCHES: usize = 10_000;
 const MAX_SEARCH_TIME: Duration = Duration::from_secs(5);
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![find::tool(), replace::tool(), split::tool(), count::tool()]
+    vec![find::tool(), replace::tool(), split::tool(), count::tool(), read::tool()]
+}
+
+/// The number of characters that are read at most.
+const MAX_READ_CHARS: usize = 100_000;
+
+#[derive(Serialize, JsonSchema)]
+struct ReadResult {
+    text: String,
+    /// The position of the first character that was not read; null at the end
+    next: Option<usize>,
+    /// The number of characters of the whole text
+    total: usize,
+}
+
+/// Reads a part of a result that was cut because it is too large. `text/find` and `text/count` accept the id of such a
+/// result as their text
+#[patter::tool(effect = "reads", blocking)]
+fn read(
+    /// The id of the result, as in the note at its end: `kept-…`
+    kept: String,
+    /// The number of characters to skip
+    #[default = 0]
+    start: usize,
+    /// The maximum number of characters to read
+    #[default = 20_000]
+    length: usize,
+) -> Result<ReadResult, ToolFailure> {
+    let text = kept::find(kept.trim()).ok_or_else(|| {
+        ToolFailure::new(format!("no result is kept as `{}`; call the tool that returned it again", kept.trim()))
+    })?;
+    let part: String = text.chars().skip(start).take(length.min(MAX_READ_CHARS)).collect();
+    let total = text.chars().count();
+    let end = start.saturating_add(part.chars().count());
+    Ok(ReadResult { text: part, next: (end < total).then_some(end), total })
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -48,12 +82,14 @@ fn find(
     #[default = 100]
     limit: usize,
 ) -> Result<FindResult, ToolFailure> {
-    let regex = compile(&text, &pattern)?;
+    let kept = kept::find(text.trim());
+    let text = kept.as_deref().unwrap_or(&text);
+    let regex = compile(if kept.is_some() { "" } else { text }, &pattern)?;
     let timer = SearchTimer::new();
     let mut matches = Vec::new();
     let mut start = 0;
     let mut counted = 0;
-    for captures in regex.captures_iter(&text) {
+    for captures in regex.captures_iter(text) {
         timer.check()?;
         let Some(whole) = captures.get(0) else { continue };
         if matches.len() >= limit.min(MAX_MATCHES) {
@@ -138,9 +174,13 @@ struct TextCounts {
 }
 
 /// Counts the characters, words and lines of a text
-#[patter::tool(effect = "pure")]
+#[patter::tool(effect = "pure", blocking)]
 fn count(text: String) -> Result<TextCounts, ToolFailure> {
-    check_size(&text)?;
+    let kept = kept::find(text.trim());
+    if kept.is_none() {
+        check_size(&text)?;
+    }
+    let text = kept.as_deref().unwrap_or(&text);
     Ok(TextCounts {
         characters: text.chars().count(),
         words: text.split_whitespace().count(),

@@ -1,18 +1,38 @@
 //! Responses that are endless, slow, or larger than they seem.
 
 use super::server::{Server, call, failure, raw, reply, tool, write_endlessly};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::io::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const LARGE: &str = "the response is larger than 1000 bytes";
+const LARGE: &str = "the response is larger than 16777216 bytes";
+
+/// Asserts that a result is the start of a text, with a note.
+fn assert_cut(result: &Json, length: usize) {
+    let shown = result.as_str().unwrap();
+    let note = format!("\n\n[cut: these are 1000 of {length} bytes; read on with `text/read`, kept: \"kept-");
+    assert!(shown.starts_with(&format!("{}{note}", "x".repeat(1000))), "{shown}");
+}
 
 #[tokio::test]
-async fn limits_the_size_of_a_body() {
-    for (length, expected) in [(1000, None), (1001, Some(LARGE)), (10_000_000, Some(LARGE))] {
+async fn cuts_a_large_body() {
+    for length in [1001, 10_000_000] {
+        let server = Server::start(move |_, _| reply(200, &[], "x".repeat(length))).await;
+        for (options, returns) in [("", "Text"), ("", "Any"), (", result: 'text'", "Text")] {
+            let options = format!("url: 'BASE', maxBytes: 1000{options}");
+            let result = call(&tool(&server.base, &options, &format!("()==>(::{returns})")), json!({})).await;
+            assert_cut(&result.unwrap(), length);
+        }
+        // Other values cannot be cut.
+        let message = failure(&tool(&server.base, "url: 'BASE', maxBytes: 1000", "()==>(::Int)"), json!({})).await;
+        let expected = format!("the result has {length} bytes, more than the 1000 that are returned at once; read it");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+    for (length, is_large) in [(1000, false), (20_000_000, true)] {
         let server = Server::start(move |_, _| reply(200, &[], "x".repeat(length))).await;
         let tool = tool(&server.base, "url: 'BASE', maxBytes: 1000", "()==>(::Text)");
         let result = call(&tool, json!({})).await;
+        let expected = is_large.then_some(LARGE);
         assert_eq!(result.as_ref().err().map(patter::tool::ToolFailure::message), expected, "{length}");
     }
 }
@@ -37,8 +57,8 @@ async fn limits_the_decompressed_size() {
         encoder.write_all(&vec![b'x'; length]).unwrap();
         encoder.finish().unwrap()
     };
-    let bomb = zipped(10_000_000);
-    assert!(bomb.len() < 100_000);
+    let bomb = zipped(100_000_000);
+    assert!(bomb.len() < 200_000);
     let server = Server::start(move |number, _| {
         let body = if number == 0 { bomb.clone() } else { zipped(900) };
         reply(200, &[("content-encoding", "gzip")], body)
