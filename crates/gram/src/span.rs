@@ -1,5 +1,6 @@
 //! Positions in a source text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A range of bytes in a source text.
@@ -67,6 +68,12 @@ impl Span {
 #[derive(Debug, Clone)]
 pub struct LineIndex<'s> {
     source: &'s str,
+    lines: Cow<'s, Lines>,
+}
+
+/// The lines of a text.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines {
     /// Where each line starts.
     starts: Vec<u32>,
     /// How many characters start before each multiple of [`STEP`] bytes, so that lookups in long lines are fast too.
@@ -75,9 +82,8 @@ pub struct LineIndex<'s> {
 
 const STEP: usize = 256;
 
-impl<'s> LineIndex<'s> {
-    /// Indexes the lines of a text.
-    pub fn new(source: &'s str) -> Self {
+impl Lines {
+    pub(crate) fn new(source: &str) -> Self {
         let mut starts = vec![0];
         let newlines = memchr::memchr_iter(b'\n', source.as_bytes());
         starts.extend(newlines.map(|at| offset(at + 1)));
@@ -86,12 +92,23 @@ impl<'s> LineIndex<'s> {
             *total += count_characters(chunk);
             Some(before)
         });
-        Self { source, starts, characters: counts.collect() }
+        Self { starts, characters: counts.collect() }
+    }
+}
+
+impl<'s> LineIndex<'s> {
+    /// Indexes the lines of a text. For a tree, [`Tree::line_index`](crate::Tree::line_index) does that only once.
+    pub fn new(source: &'s str) -> Self {
+        Self { source, lines: Cow::Owned(Lines::new(source)) }
+    }
+
+    pub(crate) fn from_lines(source: &'s str, lines: &'s Lines) -> Self {
+        Self { source, lines: Cow::Borrowed(lines) }
     }
 
     /// Returns the line that contains an offset, counted from 1.
     pub fn line(&self, at: u32) -> usize {
-        self.starts.partition_point(|start| *start <= at)
+        self.lines.starts.partition_point(|start| *start <= at)
     }
 
     /// Returns the line and the column of an offset, both counted from 1.
@@ -104,14 +121,14 @@ impl<'s> LineIndex<'s> {
     /// Returns the span of a line, counted from 1, including its line break.
     pub fn line_span(&self, line: usize) -> Span {
         let end = offset(self.source.len());
-        let start_of = |index: usize| self.starts.get(index).copied().unwrap_or(end);
+        let start_of = |index: usize| self.lines.starts.get(index).copied().unwrap_or(end);
         Span::new(start_of(line.saturating_sub(1)), start_of(line))
     }
 
     fn characters_before(&self, at: u32) -> u32 {
         let at = (at as usize).min(self.source.len());
         let block = at.min(self.source.len().saturating_sub(1)) / STEP;
-        let counted = self.characters.get(block).copied().unwrap_or(0);
+        let counted = self.lines.characters.get(block).copied().unwrap_or(0);
         counted + count_characters(self.source.as_bytes().get(block * STEP..at).unwrap_or_default())
     }
 }

@@ -5,8 +5,9 @@
 //! Punctuation and white space are not nodes: they are the bytes between nodes. Comments are in a separate list.
 
 use crate::Span;
+use crate::span::{LineIndex, Lines};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The kind of a syntax node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,6 +150,8 @@ struct Inner {
     comments: Vec<Span>,
     /// Bytes that were not UTF-8, with their offsets; the source has a [`PLACEHOLDER`] for each.
     invalid_bytes: Vec<(u32, u8)>,
+    /// The lines of the source, once they are needed.
+    lines: OnceLock<Lines>,
 }
 
 /// Replaces each byte that is not UTF-8, so that offsets into the source stay valid.
@@ -161,7 +164,7 @@ impl Tree {
         comments: Vec<Span>,
         invalid_bytes: Vec<(u32, u8)>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { source, nodes, comments, invalid_bytes }) }
+        Self { inner: Arc::new(Inner { source, nodes, comments, invalid_bytes, lines: OnceLock::new() }) }
     }
 
     /// Returns the text that was parsed.
@@ -169,6 +172,16 @@ impl Tree {
     /// Bytes that were not UTF-8 appear as U+001A here; [`Tree::to_bytes`] restores them.
     pub fn source(&self) -> &str {
         &self.inner.source
+    }
+
+    /// Returns the lines of the text, which are indexed once for all clones of the tree.
+    ///
+    /// ```
+    /// let (tree, _) = patter_gram::parse("(a)\n(b)");
+    /// assert_eq!(tree.line_index().line_column(4), (2, 1));
+    /// ```
+    pub fn line_index(&self) -> LineIndex<'_> {
+        LineIndex::from_lines(self.source(), self.inner.lines.get_or_init(|| Lines::new(self.source())))
     }
 
     /// Prints the tree: the exact bytes that were parsed, even those that were not UTF-8.

@@ -32,6 +32,9 @@ impl Rules {
     /// protect nothing.
     pub(crate) fn checked(&self, setup: &Setup) -> Result<Vec<Rule>, CommandError> {
         let rules = self.all(&setup.config)?;
+        if rules.is_empty() {
+            return Ok(rules);
+        }
         let known = KnownTools::new(&setup.loaded.project, &*setup.toolset.library);
         let unused: Vec<_> = rules.iter().filter_map(|rule| known.unused(rule)).collect();
         refuse_unused(setup.root.as_deref(), &unused)?;

@@ -117,8 +117,7 @@ impl<'p> Checker<'p> {
         }
         let declared = self.project.find(name);
         let in_project = declared.iter().map(|declaration| declaration.name.as_str());
-        let has_name = |known: &&str| known.rsplit('/').next() == Some(name);
-        let in_library = self.options.library.iter().copied().filter(|_| !name.contains('/')).filter(has_name);
+        let in_library = self.library.with_own_name(name).iter().copied();
         let mut names: Vec<_> = in_project.chain(in_library).filter_map(|name| FullName::parse(name).ok()).collect();
         if names.is_empty() {
             names.extend(FullName::parse(name));

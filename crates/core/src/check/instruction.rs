@@ -4,7 +4,8 @@ use super::Checker;
 use crate::declare::{Agent, DeclarationKind};
 use crate::rule;
 use crate::text::nearest;
-use patter_gram::{Pattern, PatternKind, Span, Syntax};
+use patter_gram::{Pattern, PatternKind, Span, Syntax, SyntaxId};
+use std::collections::{HashMap, HashSet};
 
 impl<'p> Checker<'p> {
     pub(super) fn check_instruction(&mut self, pattern: Pattern<'p>, agent: &Agent) {
@@ -15,22 +16,23 @@ impl<'p> Checker<'p> {
         let names: Vec<_> = elements.iter().filter_map(|element| element.name()).collect();
         let in_toolkits = members.iter().filter(|member| member.toolkit.is_some()).filter_map(|it| it.pattern.name());
         let callable: Vec<_> = names.iter().cloned().chain(in_toolkits).collect();
+        let known: HashSet<&str> = callable.iter().flat_map(|name| [name.as_ref(), bare_name(name)]).collect();
         // A misspelt name, among the elements or in the instruction, is reported only once.
         let intended: Vec<_> =
             elements.iter().zip(&names).map(|(element, name)| self.intended_name(pattern, *element, name)).collect();
+        let all_intended: HashSet<&str> = intended.iter().flatten().copied().collect();
         let own = pattern.name().unwrap_or_default();
         let mut misspelt: Vec<&str> = Vec::new();
         let mut findings = Vec::new();
         for word in quoted_words(&instruction) {
-            let is_known = callable.iter().any(|name| name == word || bare_name(name) == word);
-            if is_known || intended.contains(&Some(word)) {
+            if known.contains(word) || all_intended.contains(word) {
                 continue;
             }
             // Suggestions for an agent with more tools than this would take too long.
-            let known = callable.iter().take(500).map(AsRef::as_ref);
-            let near = nearest(word, known.clone()).or_else(|| {
-                let near = nearest(word, known.clone().map(bare_name))?;
-                known.clone().find(|name| bare_name(name) == near)
+            let candidates = callable.iter().take(500).map(AsRef::as_ref);
+            let near = nearest(word, candidates.clone()).or_else(|| {
+                let near = nearest(word, candidates.clone().map(bare_name))?;
+                candidates.clone().find(|name| bare_name(name) == near)
             });
             let is_declared = !self.project.find(word).is_empty() || self.is_in_library(word);
             if near.is_none() && !is_declared && !is_called_tool(&instruction, word) {
@@ -48,16 +50,23 @@ impl<'p> Checker<'p> {
             }));
         }
         let lowercase = instruction.to_lowercase();
+        let words: HashSet<&str> = lowercase.split(|c| !is_word_part(c)).collect();
         let is_mentioned =
-            |name: &str| [name, bare_name(name)].iter().any(|name| mentions(&lowercase, &name.to_lowercase()));
+            |name: &str| [bare_name(name), name].iter().any(|name| mentions(&lowercase, &words, &name.to_lowercase()));
+        let mut in_toolkit: HashMap<SyntaxId, Vec<_>> = HashMap::new();
+        for member in &members {
+            if let (Some(toolkit), Some(name)) = (member.toolkit, member.pattern.name()) {
+                in_toolkit.entry(toolkit.syntax().id()).or_default().push(name);
+            }
+        }
         for ((element, name), intended) in elements.iter().zip(&names).zip(&intended) {
             let is_callable =
                 element.kind() == PatternKind::Reference || DeclarationKind::from_pattern(*element).is_some();
             // A toolkit is mentioned by its name, or by any of its tools.
-            let tools = members.iter().filter(|member| member.toolkit == Some(*element));
+            let mut tools = in_toolkit.get(&element.syntax().id()).into_iter().flatten();
             if !is_callable
                 || is_mentioned(name)
-                || tools.filter_map(|tool| tool.pattern.name()).any(|name| is_mentioned(&name))
+                || tools.any(|name| is_mentioned(name))
                 || intended.is_some_and(is_mentioned)
                 || misspelt.contains(&name.as_ref())
             {
@@ -92,25 +101,33 @@ fn span_of(word: &str, value: Syntax<'_>) -> Span {
     }
 }
 
-/// Returns whether a text contains a name as a whole word.
-fn mentions(text: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+fn is_word_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Returns whether a text with certain words contains a name as a whole word.
+fn mentions(text: &str, words: &HashSet<&str>, name: &str) -> bool {
+    // A name with other characters, such as `-`, consists of several words. Only if the first is there, it is searched for.
+    let mut parts = name.split(|c| !is_word_part(c)).filter(|part| !part.is_empty());
+    match (parts.next(), parts.next()) {
+        (Some(only), None) if only == name => return words.contains(name),
+        (Some(first), _) if !words.contains(first) => return false,
+        _ => {}
+    }
     text.match_indices(name).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        !before.is_some_and(is_word_part) && !after.is_some_and(is_word_part)
     })
 }
 
 /// Iterates over the names in backticks.
 fn quoted_words(text: &str) -> impl Iterator<Item = &str> {
-    let mut seen = Vec::new();
-    text.split('`').skip(1).step_by(2).filter(move |word| {
-        let is_name = word.split('/').all(patter_gram::is_symbol);
-        let is_new = is_name && !seen.contains(word);
-        seen.push(*word);
-        is_new
-    })
+    let mut seen = HashSet::new();
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(move |word| word.split('/').all(patter_gram::is_symbol) && seen.insert(*word))
 }
 
 /// Returns whether a text calls a word in backticks a tool: "the `x` tool", "the tool `x`".

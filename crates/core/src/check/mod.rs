@@ -1,6 +1,7 @@
 //! The static check, which finds mistakes in a project before a model is called.
 
 mod broken_spans;
+mod library;
 mod property;
 mod tool;
 mod toolkit;
@@ -22,8 +23,10 @@ use crate::text::{nearest, with_article};
 use crate::types::signature::Signature;
 use broken_spans::BrokenSpans;
 pub use case::check_cases;
+use library::LibraryNames;
 use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax, SyntaxId, quote_name};
 pub(crate) use reference::infinite_records;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// Options of a check.
@@ -114,6 +117,9 @@ struct Checker<'p> {
     signatures: HashMap<(usize, SyntaxId), Signature>,
     /// The infinitely recursive record types.
     infinite: HashSet<String>,
+    library: LibraryNames<'p>,
+    /// The number of names that a similar one was looked for.
+    suggestions: Cell<usize>,
 }
 
 impl<'p> Checker<'p> {
@@ -124,8 +130,18 @@ impl<'p> Checker<'p> {
         findings: Vec<Finding>,
         infinite: HashSet<String>,
     ) -> Self {
-        let signatures = HashMap::new();
-        Self { project, options, broken, findings, file: 0, scope: Scope::default(), signatures, infinite }
+        Self {
+            project,
+            options,
+            broken,
+            findings,
+            file: 0,
+            scope: Scope::default(),
+            signatures: HashMap::new(),
+            infinite,
+            library: LibraryNames::new(options),
+            suggestions: Cell::new(0),
+        }
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {

@@ -142,25 +142,24 @@ impl<'p> Checker<'p> {
 
     /// Returns whether the library contains a tool, or may contain it.
     pub(super) fn is_in_library(&self, name: &str) -> bool {
-        let is_within = |known: &str| known.strip_suffix('*').is_some_and(|namespace| name.starts_with(namespace));
-        self.library_names().any(|known| known == name) || self.options.library.iter().any(|known| is_within(known))
-    }
-
-    /// Iterates over the full and the bare names of the tools in the library.
-    fn library_names(&self) -> impl Iterator<Item = &'p str> {
-        let library = self.options.library.iter();
-        library.flat_map(|full| [Some(*full), full.rsplit_once('/').map(|(_, own)| own)]).flatten()
+        self.library.contains(name)
     }
 
     /// Returns the name that an undefined reference of an agent is most likely a misspelling of. Agents that lead back to
     /// this one are not meant.
     pub(super) fn suggest(&self, agent: Pattern<'p>, name: &str) -> Option<&'p str> {
+        /// Keeps the check linear: each suggestion compares a name with all others.
+        const MAX_SUGGESTIONS: usize = 300;
         if !self.project.resolve(&self.scope, name).is_empty() || self.is_in_library(name) {
+            return None;
+        }
+        self.suggestions.set(self.suggestions.get() + 1);
+        if self.suggestions.get() > MAX_SUGGESTIONS {
             return None;
         }
         let own = agent.name().unwrap_or_default();
         let near = |excluded: &[&str]| {
-            let names = self.project.callable_names().chain(self.library_names());
+            let names = self.project.callable_names().chain(self.library.iter());
             nearest(name, names.filter(|name| !excluded.contains(name)))
         };
         let mut excluded = Vec::new();
@@ -206,11 +205,14 @@ impl<'p> Checker<'p> {
                 self.report_at(declaration, found.with_hint("add it to an agent, or remove it"));
             }
         }
+        let mut ruled: HashSet<String> = HashSet::new();
+        if project.toolkits().next().is_some() {
+            let agents = project.files().iter().flat_map(|file| file.tree.walk()).filter_map(Agent::cast);
+            let own: Vec<_> = agents.flat_map(|agent| agent.rules("").0).collect();
+            ruled.extend(own.iter().chain(self.options.rules).filter_map(tool_in_rule));
+        }
         for (declaration, _) in project.toolkits() {
-            let is_in_rule = |rule: &Rule| matches!(&rule.tools, ToolPattern::One(name) if *name == declaration.name);
-            let mut rules = project.files().iter().flat_map(|file| file.tree.walk()).filter_map(Agent::cast);
-            let is_ruled = rules.any(|agent| agent.rules("").0.iter().any(is_in_rule));
-            let is_used = used.contains(&declaration.name) || is_ruled || self.options.rules.iter().any(is_in_rule);
+            let is_used = used.contains(&declaration.name) || ruled.contains(&declaration.name);
             if !is_used && !declaration.name.is_empty() {
                 let pattern = project.pattern(declaration);
                 let span = pattern.and_then(Pattern::identifier).map_or(declaration.span, Syntax::span);
@@ -362,6 +364,14 @@ fn find_cycles(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usiz
         }
     }
     cycles
+}
+
+/// Returns the name of the only tool or toolkit that a rule is about.
+fn tool_in_rule(rule: &Rule) -> Option<String> {
+    match &rule.tools {
+        ToolPattern::One(name) => Some(name.to_string()),
+        _ => None,
+    }
 }
 
 /// Returns the infinitely recursive record types, which no finite value can have: one for each cycle of required fields.

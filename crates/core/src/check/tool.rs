@@ -92,7 +92,7 @@ impl<'p> Checker<'p> {
     fn check_sealed(&mut self, pattern: Pattern<'p>, namespace: &str) {
         let Some(identifier) = pattern.identifier() else { return };
         let Ok(full) = FullName::join(namespace, &identifier.unquoted()) else { return };
-        if self.options.sealed.contains(&full.as_str()) {
+        if self.library.is_sealed(full.as_str()) {
             let message = format!("`{full}` overrides a sealed tool, so no tool of the project can be used");
             let found = rule::SEALED_OVERRIDE.at(identifier.span(), message);
             self.report(found.with_hint("rename the tool"));

@@ -207,7 +207,7 @@ impl Project {
     /// Formats a location for people: `file:line:column`.
     pub fn location(&self, file: usize, span: Span) -> String {
         let Some(file) = self.files.get(file) else { return String::new() };
-        let (line, column) = patter_gram::LineIndex::new(file.tree.source()).line_column(span.start);
+        let (line, column) = file.tree.line_index().line_column(span.start);
         format!("{}:{line}:{column}", file.path)
     }
 

@@ -1,8 +1,10 @@
 //! Validation of calls, prepared once per tool.
 
 use crate::types::definition::Definition;
-use crate::types::signature::{Mismatch, SchemaCache, check_arguments, check_value, fill_defaults};
+use crate::types::schema::collect_record_names;
+use crate::types::signature::{Mismatch, Record, SchemaCache, check_arguments, check_value, fill_defaults};
 use serde_json::{Map, Value as Json};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Checks the arguments and results of a tool, with its patterns and schemas compiled once.
@@ -22,13 +24,31 @@ pub struct Validator {
     cache: SchemaCache,
 }
 
+/// Returns the record types that a tool refers to, directly or indirectly. A toolbox may have thousands of others.
+fn referenced_records(definition: &Definition) -> Vec<&Record> {
+    let mut open = Vec::new();
+    definition.signature.parameters.iter().for_each(|parameter| collect_record_names(&parameter.ty, &mut open));
+    collect_record_names(&definition.signature.returns, &mut open);
+    let mut seen = HashSet::new();
+    let mut records = Vec::new();
+    while let Some(name) = open.pop() {
+        if seen.insert(name)
+            && let Some(record) = definition.records.get(name)
+        {
+            record.fields.iter().for_each(|field| collect_record_names(&field.ty, &mut open));
+            records.push(record);
+        }
+    }
+    records
+}
+
 impl Validator {
     /// Compiles the patterns and schemas of a tool.
     pub fn new(definition: Arc<Definition>) -> Self {
         let mut cache = SchemaCache::default();
         cache.add_fields(&definition.signature.parameters);
         cache.add(&definition.signature.returns);
-        for (_, record) in definition.records.iter() {
+        for record in referenced_records(&definition) {
             cache.add_fields(&record.fields);
         }
         Self { definition, cache }

@@ -11,6 +11,7 @@ use patter_core::declare::project::{Finding, Project};
 use patter_core::declare::{CommandSpec, DeclarationKind, HttpSpec, ToolSpec};
 use patter_core::gram::{Diagnostic, Pattern, Syntax};
 use patter_core::rule;
+use patter_core::types::definition::DefinitionError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -114,16 +115,19 @@ impl ToolBuilder<'_> {
 
     fn try_build(&self, pattern: Pattern<'_>) -> Result<Option<Tool>, Vec<Diagnostic>> {
         let Some(spec) = ToolSpec::cast(pattern) else { return Ok(None) };
-        let signature = spec.signature(&self.records).map_err(|error| error.diagnostics)?;
-        // `patter check` reports a missing name or description.
-        let Ok(definition) = spec.definition(&self.records) else { return Ok(None) };
+        let definition = match spec.definition(&self.records) {
+            Ok(definition) => definition,
+            Err(DefinitionError::Signature { error, .. }) => return Err(error.diagnostics),
+            // `patter check` reports a missing name or description.
+            Err(_) => return spec.signature(&self.records).map(|_| None).map_err(|error| error.diagnostics),
+        };
         let environment = self.resources.environment.clone();
         let variables = Arc::new(move |name: &str| environment.get(name));
         Ok(Some(if pattern.has_label("Command") {
-            let command = CommandSpec::read(pattern, &signature)?;
+            let command = CommandSpec::read(pattern, &definition.signature)?;
             command_tool_in(definition, command, &self.resources.root, variables, self.resources.sandbox.clone())
         } else {
-            let request = HttpSpec::read(pattern, &signature)?;
+            let request = HttpSpec::read(pattern, &definition.signature)?;
             http_tool(definition, request, &self.resources.client, variables)
         }))
     }

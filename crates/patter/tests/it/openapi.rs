@@ -88,12 +88,166 @@ const THING: &str = "  schemas:
     Thing: {type: object, required: [a-b], properties: {a-b: {type: integer}, thing-id: {type: string}, c: {type: array, items: {}}}}
 paths:";
 
+const FORMS: &str = "openapi: 3.0.0
+info: {title: Echo}
+servers: [{url: SERVER/v1}]
+security: [{key: []}]
+components:
+  securitySchemes: {key: {type: apiKey, in: cookie, name: sid}}
+paths:
+  /pay:
+    post:
+      operationId: pay
+      parameters: [{name: theme, in: cookie, schema: {type: string}}, {name: Action, in: query, required: true, schema: {type: string, enum: [Pay]}}]
+      requestBody:
+        content:
+          application/x-www-form-urlencoded:
+            encoding: {expand: {style: deepObject, explode: true}, card: {style: deepObject, explode: true}, ids: {explode: false}}
+            schema:
+              type: object
+              properties:
+                amount: {type: integer}
+                expand: {type: array, items: {type: string}}
+                card: {type: object, properties: {number: {type: string}, lines: {type: array, items: {type: object, properties: {price: {type: integer}}}}}}
+                ids: {type: array, items: {type: integer}}
+                'note-text': {type: string}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+  /photos:
+    delete:
+      operationId: removePhotos
+      requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {id: {type: integer}}}}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+    put:
+      operationId: putPhoto
+      requestBody: {content: {'image/*': {}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+  /search/{where}/#a:
+    get:
+      operationId: search
+      parameters:
+        - {name: where, in: path, required: true, schema: {type: array, items: {type: string}}}
+        - {name: filter, in: query, style: deepObject, schema: {type: object, properties: {color: {type: string}}}}
+        - {name: sort, in: query, schema: {type: object, properties: {by: {type: string}}}}
+        - {name: tags, in: query, explode: false, schema: {type: array, items: {type: string}}}
+        - {name: q, in: query, content: {application/json: {schema: {type: object}}}}
+        - {name: X-Kinds, in: header, schema: {type: array, items: {type: string}}}
+      responses: {200: {description: ok, content: {application/json: {}}}}
+";
+
+/// A document of version 2.0.
+const OLD: &str = "swagger: '2.0'
+info: {title: Echo}
+host: HOST
+basePath: /v1
+schemes: [http]
+paths:
+  /old/{id}:
+    parameters: [{name: id, in: path, required: true, type: string}]
+    get:
+      operationId: old
+      parameters:
+        - {name: csv, in: query, type: array, items: {type: string}}
+        - {name: multi, in: query, type: array, items: {type: string}, collectionFormat: multi}
+        - {name: pipes, in: query, type: array, items: {type: string}, collectionFormat: pipes}
+      responses: {200: {description: ok, schema: {type: string}}}
+    post:
+      operationId: oldForm
+      parameters: [{name: a, in: formData, type: string}, {name: b, in: formData, type: array, items: {type: string}, collectionFormat: multi}]
+      responses: {200: {description: ok, schema: {type: string}}}
+    put:
+      operationId: oldBody
+      parameters: [{name: thing, in: body, required: true, schema: {$ref: '#/definitions/Thing'}}]
+      responses: {200: {description: ok, schema: {type: string}}}
+definitions: {Thing: {type: object, properties: {a: {type: integer}}}}
+";
+
+/// Calls a tool of an imported document, and returns the request that the server received.
+async fn call_imported(document: &str, name: &str, arguments: Json) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(echo)).await.unwrap() });
+    let text = document.replace("SERVER", &format!("http://{host}")).replace("HOST", &host);
+    let imported = import(&read(text.as_bytes()).unwrap(), &ImportOptions::default()).unwrap();
+    let project = Project::read([("echo.gram", imported.text.as_str())]);
+    let environment = Environment::from_variables([("ECHO_SESSION", "session-0123456789")]);
+    let client = HttpClient::new(NetworkPolicy::from_allow_list(["127.0.0.1"]).unwrap(), |_| None);
+    let (workspace, findings) =
+        build_declared(&project, &ToolResources { client, ..ToolResources::new(".", environment) });
+    assert!(findings.is_empty(), "{findings:?}\n{}", imported.text);
+    let full = format!("echo/{name}");
+    let (_, tool) = workspace.tools().find(|(known, _)| known.as_str() == full).unwrap();
+    let result = tool.implementation.call(arguments, &ToolContext::new("1")).await;
+    result.unwrap_or_else(|failure| panic!("{name}: {}", failure.message())).as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn imported_forms_and_styles_are_sent_as_declared() {
+    let form = "content-type: application/x-www-form-urlencoded";
+    for (document, name, arguments, expected) in [
+        (
+            FORMS,
+            "pay",
+            json!({
+                "theme": "dark", "amount": 5, "expand": ["a", "b"], "ids": [1, 2], "note_text": "x y",
+                "card": { "number": "4", "lines": [{ "price": 1 }] },
+            }),
+            format!(
+                "POST /v1/pay?Action=Pay | cookie: theme=dark; sid=[secret ECHO_SESSION] | {form} | \
+                 amount=5&expand%5B%5D=a&expand%5B%5D=b&card%5Bnumber%5D=4&card%5Blines%5D%5B0%5D%5Bprice%5D=1&ids=1,2&note-text=x%20y"
+            ),
+        ),
+        (
+            FORMS,
+            "removePhotos",
+            json!({ "id": 7 }),
+            format!("DELETE /v1/photos | cookie: sid=[secret ECHO_SESSION] | {form} | id=7"),
+        ),
+        (
+            FORMS,
+            "putPhoto",
+            json!({ "body": "data:image/svg+xml,%3Csvg/%3E" }),
+            "PUT /v1/photos | cookie: sid=[secret ECHO_SESSION] | content-type: image/svg+xml | <svg/>".to_owned(),
+        ),
+        (
+            FORMS,
+            "search",
+            json!({
+                "where": ["a/b", "c"], "filter": { "color": "r&b" }, "sort": { "by": "x" }, "tags": ["1", "2"],
+                "q": { "k": 1 }, "X_Kinds": ["m", "n"],
+            }),
+            "GET /v1/search/a%2Fb,c/?filter%5Bcolor%5D=r%26b&by=x&tags=1,2&q=%7B%22k%22%3A1%7D | x-kinds: m,n | \
+             cookie: sid=[secret ECHO_SESSION] | "
+                .to_owned(),
+        ),
+        (
+            OLD,
+            "old",
+            json!({ "id": "1", "csv": ["a", "b"], "multi": ["a", "b"], "pipes": ["a", "b"] }),
+            "GET /v1/old/1?csv=a,b&multi=a&multi=b&pipes=a%7Cb | ".to_owned(),
+        ),
+        (
+            OLD,
+            "oldForm",
+            json!({ "id": "1", "a": "x", "b": ["1", "2"] }),
+            format!("POST /v1/old/1 | {form} | a=x&b=1&b=2"),
+        ),
+        (
+            OLD,
+            "oldBody",
+            json!({ "id": "1", "a": 5 }),
+            "PUT /v1/old/1 | content-type: application/json | {\"a\":5}".to_owned(),
+        ),
+    ] {
+        assert_eq!(call_imported(document, name, arguments).await, expected, "{name}");
+    }
+}
+
 /// Responds with the request as text.
 async fn echo(request: axum::extract::Request) -> String {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 10_000).await.unwrap();
     let mut text = format!("{} {}", head.method, head.uri);
-    for name in ["x-trace-id", "x-key", "authorization", "content-type"] {
+    for name in ["x-trace-id", "x-key", "x-kinds", "cookie", "authorization", "content-type"] {
         let value = head.headers.get(name).map(|value| value.to_str().unwrap());
         text.extend(value.map(|value| format!(" | {name}: {value}")));
     }

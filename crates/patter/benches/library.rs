@@ -1,0 +1,69 @@
+//! How long a call takes beside a toolbox of 1,000, 5,000 and 10,000 tools, from reading the files to the result.
+//!
+//! `cargo bench -p patter --bench library` prints milliseconds: where those per 1,000 tools stay the same from line to
+//! line, a call is linear in the tools beside it.
+#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
+
+use patter::library::Layer;
+use patter::permission::{Permissions, Rule};
+use patter::project::{Environment, Project};
+use patter::tool::standard::standard_library;
+use patter::tool::{CallRequest, Executor, ToolResources, build_declared, merge};
+use serde_json::json;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    println!(
+        "{:>8} {:>10} {:>10} {:>10} {:>10} {:>12}",
+        "tools", "read ms", "build ms", "merge ms", "call ms", "per 1,000"
+    );
+    for tools in [1_000, 5_000, 10_000] {
+        let text = toolbox(tools);
+        let begin = Instant::now();
+        let mut last = begin;
+        let mut lap = || {
+            let elapsed = last.elapsed().as_secs_f64() * 1e3;
+            last = Instant::now();
+            elapsed
+        };
+        let project = Project::read([("toolbox.gram", &text)]);
+        let read = lap();
+        let resources = ToolResources::new(".", Environment::default());
+        let (declared, findings) = build_declared(&project, &resources);
+        assert!(findings.is_empty());
+        let built = lap();
+        let layers = [(Layer::Internal, standard_library(&resources)), (Layer::Project, declared)];
+        let library = Arc::new(merge(layers).unwrap());
+        let merged = lap();
+        let permissions = Permissions::default().with_all([Rule::parse("allow sayHello", "bench").unwrap()]);
+        let executor = Executor::new(library, permissions);
+        let call = CallRequest::new("sayHello", json!({"personName": "Ada"}));
+        runtime.block_on(executor.call(call)).unwrap();
+        let called = lap();
+        let average = begin.elapsed().as_secs_f64() * 1e6 / f64::from(tools);
+        println!("{tools:>8} {read:>10.1} {built:>10.1} {merged:>10.1} {called:>10.1} {average:>12.1}");
+    }
+}
+
+/// Returns a toolbox whose tools use record types.
+fn toolbox(tools: u32) -> String {
+    let mut text = String::new();
+    for index in 0..tools / 5 {
+        let next = (index + 1) % (tools / 5);
+        let _ = writeln!(text, "[Record{index}:Object | (id::Int), (next::Record{next} {{ optional: true }})]");
+    }
+    let _ = write!(text, "[box:Toolbox |");
+    for index in 0..tools {
+        let separator = if index == 0 { "" } else { "," };
+        let record = index / 5;
+        let _ = write!(
+            text,
+            "{separator}\n  [tool_{index}:Http {{ description: \"Tool {index}\", url: \"https://api.example.com/{{id}}\" }} |\n    \
+             (id::Int)==>(limit::Int {{ default: 10, range: 1..100 }})==>(::Array {{ elementType: \"Record{record}\" }})]"
+        );
+    }
+    text + "\n]\n"
+}
