@@ -358,7 +358,11 @@ fn forms_become_parameters() {
         ),
     );
     // A form whose fields are unknown is one object.
-    check(form, json!({}), &format!("{header}, body: \"{{body}}\", result: \"text\" }} | (body::Object {{ fields: [] }})==>(::Text)"));
+    check(
+        form,
+        json!({}),
+        &format!("{header}, body: \"{{body}}\", result: \"text\" }} | (body::Object {{ fields: [] }})==>(::Text)"),
+    );
     let header = "headers: { Content-Type: \"multipart/form-data\" }";
     let file = "Content of the file: text, or a data: URL such as data:image/png;name=a.png;base64,…";
     check(

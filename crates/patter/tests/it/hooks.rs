@@ -30,7 +30,7 @@ fn executor(hooks: impl IntoIterator<Item = Hook>) -> (Executor, Arc<AtomicUsize
         }
     });
     let workspace = Workspace::builder().toolbox("math", |toolbox| toolbox.tool(tool.unwrap())).build().unwrap();
-    let workspace = hooks.iter().fold(workspace, Workspace::with_hook);
+    let workspace = hooks.into_iter().fold(workspace, |workspace, hook| workspace.with_hook(&hook));
     let library = merge([(Layer::Project, workspace)]).unwrap();
     let allow = Rule::parse("allow *", "the test").unwrap();
     (Executor::new(library.into(), Permissions::default().with(allow)), count)
