@@ -281,8 +281,13 @@ impl<'c> HookedCall<'c> {
         let other = tool.implementation.canonical_arguments(given);
         let applies = |hook: &&Hook| hook.applies_to(other.iter().chain([given]));
         let hooks: Vec<_> = tool.hooks().iter().filter(applies).collect();
-        let (tool, call_id, arguments) = (name.clone(), Arc::clone(id), arguments.clone());
-        let call = HookCall { stage: HookStage::Before, tool, call_id, arguments, outcome: None };
+        let call = HookCall {
+            stage: HookStage::Before,
+            tool: name.clone(),
+            call_id: Arc::clone(id),
+            arguments: arguments.clone(),
+            outcome: None,
+        };
         (!hooks.is_empty()).then_some(Self { hooks, call, cancellation })
     }
 
@@ -316,7 +321,8 @@ impl<'c> HookedCall<'c> {
                     (format!("failed: {}", failure.message()), failure.detail().map(str::to_owned))
                 }
             };
-            let (tool, hook) = (call.tool.clone(), hook.name.to_string());
+            let tool = call.tool.clone();
+            let hook = hook.name.to_string();
             return Err(match stage {
                 HookStage::Before => {
                     CallError::PermissionDenied { tool, denial: Denial::Hook { hook, reason, detail } }
