@@ -30,7 +30,7 @@ pub enum ToolEventKind<'e> {
     Hook {
         /// The hook.
         hook: &'e Hook,
-        /// What came of it.
+        /// Its outcome.
         outcome: &'e HookOutcome,
         /// How long it took.
         duration: Duration,
@@ -47,7 +47,7 @@ pub enum ToolEventKind<'e> {
 }
 
 impl ToolEventKind<'_> {
-    /// Describes what came of a hook, for people.
+    /// Describes the outcome of a hook, for people.
     pub fn hook_message(&self) -> Option<String> {
         let ToolEventKind::Hook { hook, outcome, duration } = self else { return None };
         let duration = format_duration(Duration::from_millis(milliseconds(*duration)));

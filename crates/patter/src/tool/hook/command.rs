@@ -17,6 +17,8 @@ const MAX_ANSWER: usize = 64 * 1024;
 const STDERR_BYTES: usize = 8 * 1024;
 /// The number of characters of a reason that the model reads.
 const MAX_REASON: usize = 1000;
+/// Where programs are searched if `PATH` is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// The exit code that refuses a call.
 const REFUSED: i32 = 2;
 
@@ -110,7 +112,7 @@ impl HookAction for CommandHook {
                 Ok(_) => None,
             };
         }
-        let path = (self.variables)("PATH").unwrap_or_default();
+        let path = (self.variables)("PATH").unwrap_or_else(|| DEFAULT_PATH.to_owned());
         let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
         let is_found = places.any(|place: PathBuf| is_program(&place));
         (!is_found).then(|| format!("the program `{program}` was not found in PATH"))

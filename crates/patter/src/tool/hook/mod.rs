@@ -98,7 +98,7 @@ pub enum HookVerdict {
     },
 }
 
-/// What came of a hook.
+/// The outcome of a hook.
 #[derive(Debug)]
 pub enum HookOutcome {
     /// It decided.
