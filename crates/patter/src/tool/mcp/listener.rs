@@ -6,8 +6,8 @@ use crate::tool::redact::Redactor;
 use crate::tool::{CallHost, ToolContext};
 use patter_core::text::truncate;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, Implementation, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ExtensionCapabilities, Implementation,
+    JsonObject, ProgressNotificationParam, ProgressToken, ProtocolVersion, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -41,6 +41,11 @@ impl ServerListener {
             is_list_stale: Arc::default(),
             requests: ServerRequests::new(settings),
         }
+    }
+
+    /// Removes secrets from a text of the server.
+    pub(super) fn redact(&self, text: &str) -> String {
+        self.redactor.redact(text)
     }
 
     /// Returns what the server may ask for.
@@ -83,6 +88,8 @@ impl ClientHandler for ServerListener {
         let client = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         // Later versions have no handshake, which we make with every server.
         let mut capabilities = ClientCapabilities::default();
+        let tasks = ExtensionCapabilities::from_iter([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]);
+        capabilities.extensions = Some(tasks);
         self.requests.add_capabilities(&mut capabilities);
         ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }

@@ -16,6 +16,7 @@ mod connection;
 mod auth;
 mod listener;
 mod requests;
+mod tasks;
 mod process;
 mod http;
 mod sse;

@@ -6,6 +6,7 @@ use super::content;
 use super::error::McpError;
 use super::list::{ToolList, list_tools};
 use super::settings::ServerSettings;
+use super::tasks;
 use crate::tool::{ToolContext, ToolFailure};
 use patter_core::text::nearest;
 use rmcp::ServiceError;
@@ -140,6 +141,13 @@ impl McpServer {
             let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
             let pending = PendingRequest::new(connection, sent.id, sent.progress_token, context);
             let response = sent.rx.await.unwrap_or(Err(ServiceError::TransportClosed));
+            // A server may report progress and ask questions until a task ends.
+            let response = match response {
+                Ok(ServerResult::CreateTaskResult(task)) => {
+                    tasks::result(connection, task, context).await.map(ServerResult::CallToolResult)
+                }
+                response => response,
+            };
             pending.complete();
             response
         });

@@ -7,6 +7,7 @@ mod http;
 mod limits;
 mod questions;
 mod real;
+mod tasks;
 mod unusual;
 
 use crate::npm;
