@@ -4,7 +4,7 @@ use super::command::command_tool_in;
 use super::http::http_tool;
 use super::sandbox::SandboxPolicy;
 use super::standard::fs::{Guard, Root};
-use super::{Tool, Workspace};
+use super::{Tool, VariableLookup, Workspace};
 use crate::http::{HttpClient, NetworkPolicy};
 use crate::project::Environment;
 use patter_core::declare::project::{Finding, Project};
@@ -58,7 +58,9 @@ impl ToolResources {
 /// ```
 pub fn build_declared(project: &Project, resources: &ToolResources) -> (Workspace, Vec<Finding>) {
     let records = Arc::new(project.records().clone());
-    let mut builder = ToolBuilder { project, resources, records, findings: Vec::new() };
+    let environment = resources.environment.clone();
+    let variables: VariableLookup = Arc::new(move |name: &str| environment.get(name));
+    let mut builder = ToolBuilder { project, resources, records, variables, findings: Vec::new() };
     let mut workspace = Workspace::default();
     for declaration in project.declarations() {
         let Some(pattern) = project.pattern(declaration) else { continue };
@@ -92,6 +94,8 @@ struct ToolBuilder<'b> {
     project: &'b Project,
     resources: &'b ToolResources,
     records: Arc<patter_core::types::signature::Records>,
+    /// The variables, shared by all tools.
+    variables: VariableLookup,
     findings: Vec<Finding>,
 }
 
@@ -121,8 +125,7 @@ impl ToolBuilder<'_> {
             // `patter check` reports a missing name or description.
             Err(_) => return spec.signature(&self.records).map(|_| None).map_err(|error| error.diagnostics),
         };
-        let environment = self.resources.environment.clone();
-        let variables = Arc::new(move |name: &str| environment.get(name));
+        let variables = Arc::clone(&self.variables);
         Ok(Some(if pattern.has_label("Command") {
             let command = CommandSpec::read(pattern, &definition.signature)?;
             command_tool_in(definition, command, &self.resources.root, variables, self.resources.sandbox.clone())
