@@ -48,6 +48,9 @@ pub(super) struct Parameters {
     pub(super) content_type: Option<String>,
 }
 
+/// The declarations of parameters by location and name.
+type DeclaredParameters<'d> = IndexMap<(&'d str, &'d str), &'d Map<String, Json>>;
+
 impl Parameter {
     pub(super) fn new(location: ParameterLocation, wire: &str, schema: Json, is_required: bool) -> Self {
         Self { location, wire: wire.to_owned(), schema, is_required, style: None, prefix: String::new() }
@@ -197,12 +200,8 @@ impl<'d> Importer<'_, 'd> {
     }
 
     /// Returns the declared parameters by location and name. Those of an operation override those of its path.
-    #[expect(clippy::type_complexity, reason = "the key is a pair, and the value is what is declared")]
-    fn declared_parameters(
-        &self,
-        operation: &Operation<'d>,
-    ) -> Result<IndexMap<(&'d str, &'d str), &'d Map<String, Json>>, String> {
-        let mut declared: IndexMap<(&str, &str), &'d Map<String, Json>> = IndexMap::new();
+    fn declared_parameters(&self, operation: &Operation<'d>) -> Result<DeclaredParameters<'d>, String> {
+        let mut declared = DeclaredParameters::new();
         let item = self.document.resolve(operation.item).ok().and_then(|item| item.get("parameters"));
         for list in [item, operation.object.get("parameters")].into_iter().flatten().filter_map(Json::as_array) {
             for parameter in list {

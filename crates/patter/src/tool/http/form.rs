@@ -187,7 +187,7 @@ impl Multipart {
             }
             (style, value) => {
                 let mut pairs = Vec::new();
-                write_pairs(&field.name, value, style, &|text| text.to_owned(), &mut pairs);
+                write_pairs(&field.name, value, style, &str::to_owned, &mut pairs);
                 for (name, text) in pairs {
                     self.push(&name, "", text.into_bytes());
                 }
