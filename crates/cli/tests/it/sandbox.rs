@@ -31,6 +31,7 @@ impl Project {
         let folder = Folder::new();
         folder.write("project/patter.toml", "");
         folder.write("project/t.gram", TOOLS);
+        folder.write("project/.env", "OTHER_KEY=sesame\n");
         folder.write("project/inside.txt", "inside");
         folder.write("project/out/old.txt", "old");
         folder.write("outside.txt", "outside");
@@ -139,11 +140,13 @@ fn home_folders_are_hidden() {
         ("link", "ln -s $HOME/.ssh $TMPDIR/s; cat $TMPDIR/s/id > /dev/null"),
         ("another home", "ls /root /home"),
         ("disk", "head -c 1 /dev/sda /dev/vda"),
+        ("variables", "cat .env > /dev/null"),
+        ("listing", "ls . out > /dev/null"),
         ("own program", "test $(own) = own"),
         ("listed", "cat ~/shared/list > /dev/null"),
     ];
-    assert_eq!(project.through("readOnly", &attempts), ["own program"]);
-    assert_eq!(project.through("out", &attempts), ["own program", "listed"]);
+    assert_eq!(project.through("readOnly", &attempts), ["listing", "own program"]);
+    assert_eq!(project.through("out", &attempts), ["listing", "own program", "listed"]);
     assert_eq!(project.call("free", "cat $HOME/.ssh/id").0, "secret\n");
 }
 

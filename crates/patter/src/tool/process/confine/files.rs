@@ -37,17 +37,18 @@ pub(super) fn restrict(rules: &Rules) -> Result<(), String> {
         ruleset = ruleset.handle_access(AccessNet::from_all(VERSION)).map_err(|error| error.to_string())?;
     }
     let mut builder = RuleBuilder { ruleset: ruleset.create().map_err(|error| error.to_string())? };
-    let mut closed: Vec<_> = rules.hidden.iter().map(|folder| canonical(folder)).collect();
+    let mut closed: Vec<_> = rules.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
     // A home folder that contains everything cannot be hidden.
     closed.retain(|folder| folder != Path::new("/"));
+    let closed_files: Vec<_> = closed.iter().filter(|path| !path.is_dir()).cloned().collect();
     closed.push("/dev".into());
     builder.add_tree(Path::new("/"), &closed)?;
     builder.add(Path::new("/dev"), AccessFs::ReadDir.into())?;
     for device in DEVICES {
         builder.add(Path::new(device), make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate}))?;
     }
-    for path in &rules.readable {
-        builder.add(path, AccessFs::from_read(VERSION))?;
+    for path in rules.readable.iter().filter_map(|path| path.canonicalize().ok()) {
+        builder.add_tree(&path, &closed_files)?;
     }
     // Devices would give access to everything.
     let devices = make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});
@@ -76,14 +77,17 @@ impl RuleBuilder {
         Ok(())
     }
 
-    /// Allows to read a folder except what is below closed paths. The folders above those cannot be listed, because a rule
-    /// applies to everything below.
+    /// Allows to read a folder except what is below closed paths. Folders above a closed folder cannot be listed, because
+    /// a rule applies to everything below.
     fn add_tree(&mut self, folder: &Path, closed: &[PathBuf]) -> Result<(), String> {
         if closed.iter().any(|path| folder.starts_with(path)) {
             return Ok(());
         }
         if !closed.iter().any(|path| path.starts_with(folder)) {
             return self.add(folder, AccessFs::from_read(VERSION));
+        }
+        if closed.iter().all(|path| !path.starts_with(folder) || path.is_file()) {
+            self.add(folder, AccessFs::ReadDir.into())?;
         }
         let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
         for entry in entries.flatten() {
@@ -94,8 +98,4 @@ impl RuleBuilder {
         }
         Ok(())
     }
-}
-
-fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -36,7 +36,7 @@ struct Rules {
     metadata: bool,
     /// Folders and files that may be read although they are in a home folder. Those that are missing are ignored.
     readable: Vec<PathBuf>,
-    /// Home folders.
+    /// Home folders, and the file with the variables of the project.
     hidden: Vec<PathBuf>,
 }
 
@@ -77,7 +77,8 @@ impl Confinement {
         readable.extend(places.program.map(absolute));
         let searched = places.search_path.iter().flat_map(std::env::split_paths);
         readable.extend(searched.filter(|folder| folder.is_absolute()));
-        let hidden = places.home.clone().into_iter().chain(["/home".into(), "/root".into()]).collect();
+        let variables = absolute(&places.root.join(".env"));
+        let hidden = places.home.clone().into_iter().chain(["/home".into(), "/root".into(), variables]).collect();
         Self {
             rules: Some(Rules { network: sandbox.network, metadata: !writable.is_empty(), writable, readable, hidden }),
         }
