@@ -33,8 +33,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const KILL_LIMIT: Duration = Duration::from_millis(1500);
 /// The maximum number of processes of a command at a time. More of them would take the machine down.
 const MAX_PROCESSES: usize = 2000;
-/// The time between two counts of the processes.
-const COUNT_INTERVAL: Duration = Duration::from_millis(200);
+/// The time between two looks at the number of processes: a command that forks without end makes thousands per second.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The state that the threads of the supervisor share. It is locked while processes are waited for or signalled, so that
 /// no id is that of a later process.
@@ -167,14 +167,17 @@ fn supervise(socket: &Arc<UnixStream>, command: Pid) {
 
 /// Does what the program asks for, and ends the command if the program is gone or if there are too many processes.
 fn obey(mut socket: &UnixStream, state: &Mutex<Supervised>) {
-    let interval = Timespec { tv_sec: 0, tv_nsec: COUNT_INTERVAL.subsec_nanos().into() };
+    let interval = Timespec { tv_sec: 0, tv_nsec: LOOK_INTERVAL.subsec_nanos().into() };
+    let mut crowd = Crowd::default();
     loop {
         let mut descriptors = [PollFd::new(socket, PollFlags::IN)];
         if poll(&mut descriptors, Some(&interval)) == Ok(0) {
-            if descendants().len() > MAX_PROCESSES {
+            if crowd.has_grown() {
                 let mut supervised = lock(state);
-                supervised.is_crowded = true;
-                return supervised.kill();
+                if supervised.is_too_large() {
+                    supervised.is_crowded = true;
+                    return supervised.kill();
+                }
             }
             continue;
         }
@@ -215,7 +218,39 @@ fn end(state: &Mutex<Supervised>) {
     }
 }
 
+/// The number of processes and threads of the machine, which the kernel has at hand: counting our own takes time that a
+/// command which forks without end does not leave.
+#[derive(Default)]
+struct Crowd {
+    before: Option<usize>,
+}
+
+impl Crowd {
+    /// Returns whether so many were added since the last time it was true that the command may have too many.
+    fn has_grown(&mut self) -> bool {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let total = load.split([' ', '/']).nth(4).and_then(|total| total.parse().ok());
+        let Some(total) = total else { return false };
+        let before = *self.before.get_or_insert(total);
+        let has_grown = total > before + MAX_PROCESSES / 2;
+        if has_grown || total < before {
+            self.before = Some(total);
+        }
+        has_grown
+    }
+}
+
 impl Supervised {
+    /// Returns whether there are too many processes. The command is stopped meanwhile, so that it can be counted.
+    fn is_too_large(&self) -> bool {
+        self.signal(Signal::STOP);
+        let is_too_large = descendants().len() > MAX_PROCESSES;
+        if !is_too_large {
+            self.signal(Signal::CONT);
+        }
+        is_too_large
+    }
+
     fn new(command: Pid) -> Self {
         Self { command, is_terminated: false, is_ending: false, is_crowded: false, status: None }
     }
