@@ -92,6 +92,7 @@ impl From<CompileError> for CommandError {
                 let excerpts = Excerpts::new(findings, &source, &file, ui::Limit::default());
                 Self::new(TOOL, message).with_hint(CHECK_HINT).with_excerpts(excerpts)
             }
+            CompileError::Drift { ref drift, .. } => Self::drift(error.to_string(), drift),
             CompileError::Permission { ref finding, .. } => {
                 let hint = finding.hint.as_deref().unwrap_or(CHECK_HINT);
                 Self::new(TOOL, error.to_string()).with_hint(hint)

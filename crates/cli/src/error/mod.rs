@@ -21,7 +21,7 @@
 //! output of a program that failed is in `detail`.
 //! The kinds are `usage`, `failure`, `interrupted`, and those that the library names: `ConfigurationError`, `ToolError`,
 //! `ValidationError`, `LLMAPIError`, `StoreError`, `Cancelled` and `Suspended` for runs, `untrusted` for projects that the
-//! user has not trusted, `not_found`, `permission_denied`, `invalid_input`,
+//! user has not trusted, `LockError` for those that differ from their lock, `not_found`, `permission_denied`, `invalid_input`,
 //! `invalid_output`, `failed`, `timed_out` and `cancelled` for calls of tools.
 
 mod library;

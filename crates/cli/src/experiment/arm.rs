@@ -133,6 +133,11 @@ impl Bench<'_> {
         let models = model_resolver_with_config(environment, &place.config.models);
         let driver = Driver::new(Arc::clone(&place.project), Arc::clone(&place.library), Arc::clone(&models));
         let mut driver = (self.configure)(driver);
+        // Other tools and another revision are what the arm is about.
+        let is_as_locked = spec.toolboxes.is_empty() && spec.revision.is_none();
+        if let Some(lock) = self.setup.toolset.lock.as_ref().filter(|_| is_as_locked) {
+            driver = driver.with_lock(Arc::clone(lock));
+        }
         if let Some(model) = spec.model.as_ref().or(model) {
             driver = driver.with_model(model.clone());
         }
@@ -243,7 +248,10 @@ impl Bench<'_> {
             false => named.to_owned(),
         };
         let models = model_resolver_with_config(&self.setup.toolset.environment, &self.setup.config.models);
-        let driver = (self.configure)(Driver::new(project, library, Arc::clone(&models)));
+        let mut driver = (self.configure)(Driver::new(project, library, Arc::clone(&models)));
+        if let Some(lock) = &self.setup.toolset.lock {
+            driver = driver.with_lock(Arc::clone(lock));
+        }
         let compiled = driver.compile_named(&name).ok_or_else(|| {
             let error = CommandError::failure(format!("unknown judge `{name}`"));
             error.with_hint("name an agent of the project, or a file: `judge.gram`")

@@ -18,7 +18,8 @@ use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
 use crate::setup::{
-    Intent, Rules, Setup, ToolSources, Toolset, max_runs, refuse_unused, require_trust, split_agent, until_stopped,
+    Intent, LockOption, Rules, Setup, ToolSources, Toolset, max_runs, refuse_unused, require_trust, split_agent,
+    until_stopped,
 };
 use crate::ui;
 use crate::ui::Progress;
@@ -101,6 +102,9 @@ pub(crate) struct ExperimentOptions {
     rules: Rules,
 
     #[command(flatten)]
+    lock: LockOption,
+
+    #[command(flatten)]
     sources: ToolSources,
 }
 
@@ -143,7 +147,8 @@ impl ExperimentOptions {
         let (file, name) = split_agent(question.agent);
         let toolboxes: Vec<_> = question.arms.iter().flat_map(|arm| arm.toolboxes.iter().cloned()).collect();
         let files = [file.clone()];
-        let setup = Setup::read_excluding(&files, &self.sources, &ServerSelection::All, Intent::Call, &toolboxes)?;
+        let servers = ServerSelection::All;
+        let setup = Setup::read_locked(&files, &self.sources, &servers, Intent::Call, &toolboxes, self.lock)?;
         let Toolset { runtime, stop, .. } = &setup.toolset;
         require_trust(runtime, stop, setup.root.as_deref(), &check_definitions(&cases))?;
         let rules = self.rules.all(&setup.config)?;

@@ -6,7 +6,7 @@ mod overrides;
 mod resolution;
 mod signature;
 
-pub(crate) use bindings::{bind_all, drift, lock_path};
+pub(crate) use bindings::{bind_all, drift};
 pub(crate) use findings::{KnownTools, add_unbound, read_file};
 pub(crate) use overrides::{UsedOverrides, with_called};
 pub(crate) use resolution::{Resolution, call_permissions};

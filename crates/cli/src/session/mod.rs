@@ -18,7 +18,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::inspect::{UsedOverrides, with_called};
 use crate::logging::log_event;
-use crate::setup::{Intent, Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
+use crate::setup::{Intent, LockOption, Rules, Setup, Signals, ToolSources, Toolset, split_agent, until_stopped};
 use crate::ui::style::DIM;
 use crate::{ui, unsupported};
 use clap::Args;
@@ -62,6 +62,9 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     rules: Rules,
+
+    #[command(flatten)]
+    lock: LockOption,
 
     #[command(flatten)]
     pub(crate) sources: ToolSources,
@@ -198,7 +201,8 @@ impl RunOptions {
 
     /// Reads files, with their project and its tools.
     fn prepare(&self, paths: &[PathBuf], name: Option<&str>) -> Result<PreparedAgent, CommandError> {
-        let setup = Setup::read(paths, &self.sources, &ServerSelection::All, Intent::Call)?;
+        let servers = ServerSelection::All;
+        let setup = Setup::read_locked(paths, &self.sources, &servers, Intent::Call, &[], self.lock)?;
         let agent = setup.agent(name)?;
         let rules = self.rules.checked(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;
@@ -232,6 +236,7 @@ impl RunOptions {
         let approver: Arc<dyn Approver> = Arc::new(approver);
         let model = self.model.clone();
         let rules = prepared.rules;
+        let lock = prepared.toolset.lock.clone();
         let tally = Arc::new(Tally::new(prepared.config.prices()));
         let counted = Arc::clone(&tally);
         let configure = move |driver: Driver| {
@@ -243,6 +248,10 @@ impl RunOptions {
                 listener(event);
             });
             let driver = driver.with_streamed_replies(streamed).with_approver(Arc::clone(&approver));
+            let driver = match &lock {
+                Some(lock) => driver.with_lock(Arc::clone(lock)),
+                None => driver,
+            };
             match &model {
                 Some(model) => driver.with_model(model.clone()),
                 None => driver,

@@ -1,11 +1,13 @@
 //! The project that a command works on: its files, its configuration and its tools.
 
 mod limit;
+mod lock;
 mod rules;
 mod signal;
 mod trust;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
+pub(crate) use lock::LockOption;
 pub(crate) use rules::{Rules, refuse_unused, unused_error, unused_hooks};
 pub(crate) use signal::{
     Signals, ToolRuntime, Turn, new_runtime, outlive_file_size_limit, stop_code, stop_name, until_stopped,
@@ -24,8 +26,8 @@ use patter::declare::Agent;
 use patter::gram::Dialect;
 use patter::library::Library;
 use patter::project::{
-    Config, Environment, LoadedProject, Project, ServerReport, ServerSelection, ToolProblem, Tools, find_root,
-    find_root_of,
+    Config, Environment, LoadedProject, Project, ProjectLock, ServerReport, ServerSelection, ToolProblem, Tools,
+    find_root, find_root_of,
 };
 use patter::tool::mcp::McpServer;
 use patter::tool::{CancellationToken, Tool};
@@ -58,6 +60,8 @@ pub(crate) struct Toolset {
     pub(crate) environment: Environment,
     /// Keeps the servers alive.
     pub(crate) tools: Tools,
+    /// What agents must match to run, if the project is locked.
+    pub(crate) lock: Option<Arc<ProjectLock>>,
 }
 
 /// Sources of tools beside the project.
@@ -92,16 +96,17 @@ impl Setup {
         servers: &ServerSelection<'_>,
         intent: Intent,
     ) -> Result<Self, CommandError> {
-        Self::read_excluding(files, sources, servers, intent, &[])
+        Self::read_locked(files, sources, servers, intent, &[], LockOption::NEVER)
     }
 
-    /// Reads files and their project, except for some files of it.
-    pub(crate) fn read_excluding(
+    /// Reads files and their project, except for some files of it. The project may have to match its lock.
+    pub(crate) fn read_locked(
         files: &[PathBuf],
         sources: &ToolSources,
         servers: &ServerSelection<'_>,
         intent: Intent,
         excluded: &[PathBuf],
+        lock: LockOption,
     ) -> Result<Self, CommandError> {
         let root = files.first().map_or_else(find_root, |file| find_root_of(file));
         let config = Config::read(root.as_deref())?;
@@ -109,7 +114,7 @@ impl Setup {
         let loaded = read_files(&paths, root.as_deref(), excluded)?;
         let servers = if sources.no_mcp { &ServerSelection::None } else { servers };
         debug!(root = ?root, files = loaded.project.files().len(), "read the project");
-        let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers, intent)?;
+        let toolset = Toolset::read(&loaded.project, root.as_deref(), &config, servers, intent, lock)?;
         Ok(Self { root, config, loaded, toolset })
     }
 
@@ -131,14 +136,15 @@ pub(crate) fn read_files(
 }
 
 impl Toolset {
-    /// Creates the tools of a project, and asks its servers for theirs, if the user trusts it. Tools and servers that do
-    /// not work are reported on stderr, and the others are available all the same.
+    /// Creates the tools of a project, and asks its servers for theirs, if the user trusts it and it matches its lock where
+    /// it has to. Tools and servers that do not work are reported on stderr, and the others are available all the same.
     pub(crate) fn read(
         project: &Project,
         root: Option<&Path>,
         config: &Config,
         servers: &ServerSelection<'_>,
         intent: Intent,
+        lock: LockOption,
     ) -> Result<Self, CommandError> {
         let environment = match Environment::read(root) {
             Ok(environment) => environment,
@@ -156,6 +162,7 @@ impl Toolset {
         let stop = signals.stop.clone();
         let mut tools = Tools::read(project, root, config, &environment)?;
         report_problems(&tools)?;
+        let lock = lock.read(root, &tools)?;
         if intent == Intent::Call || tools.needs_servers(servers) {
             require_trust(&runtime, &stop, root, tools.definitions())?;
         }
@@ -172,7 +179,7 @@ impl Toolset {
         missing_servers.iter_mut().try_for_each(CommandError::print_problem)?;
         let library = Arc::new(tools.library()?);
         debug!(tools = library.entries().count(), "the tools are available");
-        Ok(Self { library, missing_servers, runtime, stop, signals, turn, environment, tools })
+        Ok(Self { library, missing_servers, runtime, stop, signals, turn, environment, tools, lock })
     }
 }
 

@@ -20,6 +20,7 @@ mod errors;
 mod experiments;
 mod folder;
 mod import;
+mod lock;
 mod mistakes;
 mod new;
 mod notation;

@@ -1,6 +1,7 @@
 //! Agents that are ready to run: bound to their tools, with the schemas that the provider gets.
 
-use super::Lock;
+use super::lock::declaration_text;
+use super::{Drift, LOCK_FILE, Lock};
 
 use crate::check::file_errors;
 use crate::declare::Agent;
@@ -152,6 +153,14 @@ pub enum CompileError {
         /// What is wrong with the permission.
         finding: Box<Diagnostic>,
     },
+    /// The project is locked, and the agent or its tools are not as they were.
+    #[error("the agent `{agent}` is not as `{LOCK_FILE}` records it")]
+    Drift {
+        /// The agent.
+        agent: String,
+        /// The differences.
+        drift: Vec<Drift>,
+    },
 }
 
 impl CompiledAgent {
@@ -195,7 +204,7 @@ impl CompiledAgent {
         };
         let bindings = bind(agent, project, library, MatchMode::Compatible)?;
         let mut lock = Lock::default();
-        lock.add(&name, &bindings, library);
+        lock.add(agent, project, &bindings, library);
         let mut offered = Vec::new();
         let mut tools = Vec::new();
         let mut declared_schemas = HashMap::new();
@@ -240,8 +249,7 @@ impl CompiledAgent {
             deadline_ms: declared_limits.timeout.map(milliseconds),
             ..defaults
         };
-        let own = toolkits.iter().filter_map(|toolkit| project.pattern(toolkit));
-        let text = own.fold(agent.to_string(), |text, toolkit| text + "\n" + toolkit.syntax().text());
+        let text = declaration_text(agent, project);
         let spec = RunSpec { agent: name, hash: hash(text.as_bytes()), tools, limits, returns: returns.clone() };
         let settings = agent.settings();
         let request = Request {
@@ -349,7 +357,7 @@ impl CompiledAgent {
         wire.adjusted_settings(self.model(), self.settings())
     }
 
-    /// Returns what the tools are bound to, as `patter.lock` records it.
+    /// Returns the agent and what its tools are bound to, as `patter.lock` records them. Files are not included.
     pub fn bindings(&self) -> &Lock {
         &self.parts.lock
     }

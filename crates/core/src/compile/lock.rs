@@ -1,11 +1,19 @@
-//! `patter.lock`: which tools the agents of a project are bound to.
+//! `patter.lock`: what decides what the agents of a project do.
 //!
-//! `patter lock` writes the file, which is committed with the project. For each tool that an agent may call it records
-//! what serves it, down to a hash of its schemas and of its declaration, so that [`Lock::drift`] finds every change.
+//! `patter lock` writes the file, which is committed with the project. It records the settings of the project, its MCP
+//! servers, its agents, and for each tool that an agent may call what the tool says about itself and what a call does:
+//! its description, its types, the command or the server, and the content of scripts. [`Lock::drift`] finds every change.
+//!
+//! Nothing in it depends on the machine or on the folder of the project. Texts are recorded as they are, so that a change
+//! can be read: in a review of the file, and when a run is refused.
 
-use crate::library::{Binding, Library, LibraryTool, Target};
+use super::drift::{self, Drift};
+use crate::declare::Agent;
+use crate::declare::project::Project;
+use crate::library::{Binding, Library, LibraryTool, Target, ToolFacts};
 use crate::types::definition::hash;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
@@ -13,9 +21,9 @@ use thiserror::Error;
 pub const LOCK_FILE: &str = "patter.lock";
 
 /// The version of the file format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// The tools that agents are bound to.
+/// What decides what the agents of a project do.
 ///
 /// ```
 /// use patter_core::compile::Lock;
@@ -28,38 +36,123 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     version: u32,
-    /// The bindings, by agent and then in declared order.
-    #[serde(default, rename = "binding", skip_serializing_if = "Vec::is_empty")]
-    pub bindings: Vec<LockedBinding>,
+    /// The settings of the project that decide what runs do, as `name = value`, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
+    /// The MCP servers.
+    #[serde(default, rename = "server", skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<LockedServer>,
+    /// The agents.
+    #[serde(default, rename = "agent", skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<LockedAgent>,
+    /// The tools that the agents may call.
+    #[serde(default, rename = "tool", skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<LockedTool>,
 }
 
-/// A tool that an agent may call, and what serves it.
+/// An MCP server as it is configured, without values of variables.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedServer {
+    /// The name.
+    pub name: String,
+    /// The command that starts it, with its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The folder in which it is started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The address of a running server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The names of its environment variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<String>,
+    /// The names of the headers that it receives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    /// The files of the project that the command names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LockedFile>,
+    /// The hash of its settings as they are written.
+    pub declaration: String,
+}
+
+/// An agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LockedBinding {
-    /// The agent.
-    pub agent: String,
-    /// The name by which the agent calls the tool.
-    pub declares: String,
-    /// The full name of the tool, or of the agent that serves it.
-    pub tool: String,
-    /// The layer of the tool; `None` for agents.
+pub struct LockedAgent {
+    /// The name, or the path of an agent inside another.
+    pub name: String,
+    /// The model that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub layer: Option<String>,
-    /// The kind of its implementation.
+    pub model: Option<String>,
+    /// The instruction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
+    /// Its permission rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
+    /// What it may call: the name by which it does, and what serves it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// The hash of the text that declares it, with the toolkits that it uses.
+    pub declaration: String,
+}
+
+/// A tool that agents may call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedTool {
+    /// The full name.
+    pub name: String,
+    /// The layer.
+    pub layer: String,
+    /// The kind of implementation.
     pub kind: String,
-    /// The hash of its schemas.
+    /// The effect of a call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub effect: String,
+    /// The description, which models read.
+    pub description: String,
+    /// The parameters and the result.
+    pub signature: String,
+    /// The hash of the schemas of both.
+    pub schema: String,
+    /// What an MCP server says about the tool, as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub schema: Option<String>,
-    /// Where it comes from.
+    pub annotations: Option<String>,
+    /// The command that a call runs, with its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The folder in which it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The hash of the text that declares its implementation, for tools declared in gram.
+    pub folder: Option<String>,
+    /// The names of the environment variables of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<String>,
+    /// The server that a call sends a request to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
+    pub host: Option<String>,
     /// What its process may do, if it has a sandbox. The project may decide that, not only the declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
+    /// The files of the project that the command names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LockedFile>,
+    /// The hash of the text that declares it, for tools declared in gram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declaration: Option<String>,
+}
+
+/// A file whose content decides what a command does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedFile {
+    /// The path, relative to the root of the project.
+    pub path: String,
+    /// The hash of its content.
+    pub hash: String,
 }
 
 /// An error reading a lock file.
@@ -68,43 +161,28 @@ pub enum LockError {
     /// The file is malformed.
     #[error("cannot parse `{LOCK_FILE}`: {0}")]
     Malformed(String),
-    /// The file has an unsupported_settings version.
+    /// The file was written by an earlier version, and records less.
+    #[error("`{LOCK_FILE}` has version {0}, which does not record all that decides what a run does")]
+    Outdated(u32),
+    /// The file was written by a later version.
     #[error("`{LOCK_FILE}` has version {0}, but only version {VERSION} is supported")]
     Version(u32),
 }
 
-/// A difference between the locked and the current binding of a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drift {
-    /// The agent.
-    pub agent: String,
-    /// The name by which the agent calls the tool.
-    pub declares: String,
-    /// The difference.
-    pub kind: DriftKind,
-}
-
-/// How a binding differs from the locked one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DriftKind {
-    /// The tool is not locked.
-    Added,
-    /// The tool is locked, but the agent no longer calls it.
-    Removed,
-    /// A part of the binding changed.
-    Changed {
-        /// The part.
-        part: &'static str,
-        /// Its locked value.
-        locked: String,
-        /// Its current value.
-        current: String,
-    },
+impl LockError {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            LockError::Malformed(_) => "restore it from version control, or write it again with `patter lock`",
+            LockError::Outdated(_) => "write it again with `patter lock`, and review the result",
+            LockError::Version(_) => "use the version of Patter that wrote it, or write it again with `patter lock`",
+        }
+    }
 }
 
 impl Default for Lock {
     fn default() -> Self {
-        Self { version: VERSION, bindings: Vec::new() }
+        Self { version: VERSION, settings: Vec::new(), servers: Vec::new(), agents: Vec::new(), tools: Vec::new() }
     }
 }
 
@@ -116,141 +194,104 @@ impl Lock {
             version: u32,
         }
         let malformed = |error: toml::de::Error| LockError::Malformed(error.to_string().trim_end().to_owned());
-        // Check the version first: a later format may have fields that are unknown here.
+        // Check the version first: another format has other fields.
         let Versioned { version } = toml::from_str(text).map_err(malformed)?;
-        if version != VERSION {
-            return Err(LockError::Version(version));
-        }
-        toml::from_str(text).map_err(malformed)
-    }
-
-    /// Adds the bindings of an agent.
-    pub fn add(&mut self, agent: &str, bindings: &[Binding], library: &Library<impl LibraryTool>) {
-        self.bindings.extend(bindings.iter().map(|binding| LockedBinding::new(agent, binding, library)));
-    }
-
-    /// Returns a hash of all bindings.
-    pub fn hash(&self) -> String {
-        hash(self.to_string().as_bytes())
-    }
-
-    /// Returns the differences between this lock and the current bindings.
-    pub fn drift(&self, current: &Lock) -> Vec<Drift> {
-        let find = |lock: &Lock, wanted: &LockedBinding| {
-            lock.bindings.iter().find(|one| one.agent == wanted.agent && one.declares == wanted.declares).cloned()
-        };
-        let mut drift = Vec::new();
-        for locked in &self.bindings {
-            let kinds = match find(current, locked) {
-                Some(current) => locked.changes(&current),
-                None => vec![DriftKind::Removed],
-            };
-            drift.extend(kinds.into_iter().map(|kind| locked.drift(kind)));
-        }
-        let added = current.bindings.iter().filter(|binding| find(self, binding).is_none());
-        drift.extend(added.map(|binding| binding.drift(DriftKind::Added)));
-        drift
-    }
-}
-
-/// Writes the file. Its comment is part of [`Lock::hash`], and so of every stored hash of bindings.
-impl fmt::Display for Lock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("# Which tools the agents of this project are bound to.\n")?;
-        f.write_str("# Written by `patter lock`, checked by `patter check --locked`. Keep it with the project.\n")?;
-        f.write_str(&toml::to_string(self).map_err(|_| fmt::Error)?)
-    }
-}
-
-impl LockedBinding {
-    fn new(agent: &str, binding: &Binding, library: &Library<impl LibraryTool>) -> Self {
-        let base = |tool: &str, kind: &str| Self {
-            agent: agent.to_owned(),
-            declares: binding.name.clone(),
-            tool: tool.to_owned(),
-            layer: None,
-            kind: kind.to_owned(),
-            schema: None,
-            source: None,
-            revision: None,
-            sandbox: None,
-        };
-        match &binding.target {
-            Target::Agent { agent } => base(&agent.path().to_string(), "agent"),
-            Target::Tool { name, .. } => match library.get(name.as_str()) {
-                None => base(name.as_str(), "none"),
-                Some(entry) => Self {
-                    layer: Some(entry.layer.name().to_owned()),
-                    schema: Some(entry.value.definition().schema_hash()),
-                    source: Some(agent_path(entry.value.source()).to_owned()),
-                    revision: entry.value.revision().map(str::to_owned),
-                    sandbox: entry.value.sandbox().filter(|sandbox| !sandbox.is_none()).map(ToString::to_string),
-                    ..base(name.as_str(), entry.value.kind_name())
-                },
-            },
+        match version {
+            VERSION => toml::from_str(text).map_err(malformed),
+            earlier if earlier < VERSION => Err(LockError::Outdated(earlier)),
+            later => Err(LockError::Version(later)),
         }
     }
 
-    fn changes(&self, current: &Self) -> Vec<DriftKind> {
-        // Every other part of a different tool differs too, which says nothing more.
-        if self.tool != current.tool || self.layer != current.layer {
-            return vec![DriftKind::Changed { part: "tool", locked: self.target(), current: current.target() }];
-        }
-        let value = |part: Option<&String>| part.map_or_else(|| "none".to_owned(), Clone::clone);
-        let part = |part, locked: Option<&String>, current: Option<&String>| {
-            (locked != current).then(|| DriftKind::Changed { part, locked: value(locked), current: value(current) })
-        };
-        let parts = [
-            part("kind", Some(&self.kind), Some(&current.kind)),
-            part("schema", self.schema.as_ref(), current.schema.as_ref()),
-            part("source", self.source.as_ref(), current.source.as_ref()),
-            part("revision", self.revision.as_ref(), current.revision.as_ref()),
-            part("sandbox", self.sandbox.as_ref(), current.sandbox.as_ref()),
-        ];
-        parts.into_iter().flatten().collect()
-    }
-
-    fn target(&self) -> String {
-        match &self.layer {
-            Some(layer) => format!("`{}` of the {layer} layer", self.tool),
-            None => format!("the agent `{}`", self.tool),
-        }
-    }
-
-    fn drift(&self, kind: DriftKind) -> Drift {
-        Drift { agent: self.agent.clone(), declares: self.declares.clone(), kind }
-    }
-}
-
-/// Returns the file of a source without line and column, which change with every edit.
-fn agent_path(source: &str) -> &str {
-    let mut parts = source.rsplitn(3, ':');
-    let column = parts.next();
-    let line = parts.next();
-    let file = parts.next();
-    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
-    match file {
-        Some(file) if is_number(column) && is_number(line) => file,
-        _ => source,
-    }
-}
-
-impl fmt::Display for Drift {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { agent, declares, kind } = self;
-        match kind {
-            DriftKind::Added => write!(f, "`{declares}` of `{agent}` is not locked"),
-            DriftKind::Removed => write!(f, "`{declares}` of `{agent}` is locked but no longer declared"),
-            DriftKind::Changed { part, locked, current } => {
-                let locked = short(part, locked);
-                let current = short(part, current);
-                write!(f, "the {part} of `{declares}` of `{agent}` changed from {locked} to {current}")
+    /// Adds an agent with what it is bound to.
+    pub fn add(&mut self, agent: &Agent, project: &Project, bindings: &[Binding], library: &Library<impl LibraryTool>) {
+        let calls = bindings.iter().map(|binding| match &binding.target {
+            Target::Agent { agent } => format!("{}: agent {}", binding.name, agent.path()),
+            Target::Tool { name, .. } => format!("{}: tool {name}", binding.name),
+        });
+        let rules = agent.rules("its file").0;
+        self.agents.push(LockedAgent {
+            name: agent.path().to_string(),
+            model: agent.model().and_then(Result::ok).map(|model| model.to_string()),
+            instruction: agent.instruction().map(Cow::into_owned),
+            permissions: rules.iter().map(ToString::to_string).collect(),
+            calls: calls.collect(),
+            declaration: hash(declaration_text(agent, project).as_bytes()),
+        });
+        for binding in bindings {
+            let Target::Tool { name, .. } = &binding.target else { continue };
+            let is_new = !self.tools.iter().any(|tool| tool.name == name.as_str());
+            if let Some(entry) = library.get(name.as_str()).filter(|_| is_new) {
+                self.tools.push(LockedTool::new(name.as_str(), entry.layer.name(), &entry.value));
             }
         }
     }
+
+    /// Sorts everything by name, so that the order of files does not matter.
+    pub fn sort(&mut self) {
+        self.settings.sort();
+        self.servers.sort_by(|a, b| a.name.cmp(&b.name));
+        self.agents.sort_by(|a, b| a.name.cmp(&b.name));
+        self.tools.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// Returns a hash of the tools, and of what serves each call.
+    pub fn hash(&self) -> String {
+        let calls: Vec<_> = self.agents.iter().map(|agent| (&agent.name, &agent.calls)).collect();
+        // Texts and lists of them can always be written.
+        hash(&serde_json::to_vec(&(calls, &self.tools)).unwrap_or_default())
+    }
+
+    /// Returns the differences between this lock and the current state of the project.
+    pub fn drift(&self, current: &Lock) -> Vec<Drift> {
+        drift::of_project(self, current)
+    }
+
+    /// Returns the differences that concern the agents of `current` and their tools. Other agents, the settings and the
+    /// servers are ignored.
+    pub fn drift_of_agents(&self, current: &Lock) -> Vec<Drift> {
+        drift::of_agents(self, current)
+    }
 }
 
-/// Shortens hashes, which people do not compare by eye.
-fn short<'t>(part: &str, text: &'t str) -> &'t str {
-    if matches!(part, "schema" | "revision") { text.get(..12).unwrap_or(text) } else { text }
+/// Returns the text that declares an agent, with the toolkits that it uses.
+pub(super) fn declaration_text(agent: &Agent, project: &Project) -> String {
+    let toolkits = project.toolkits_of(agent);
+    let own = toolkits.iter().filter_map(|toolkit| project.pattern(toolkit));
+    own.fold(agent.to_string(), |text, toolkit| text + "\n" + toolkit.syntax().text())
+}
+
+/// Writes the file.
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("# What decides what the agents of this project do: settings, servers, agents and tools.\n")?;
+        f.write_str(
+            "# Written by `patter lock`, checked by `--locked`. Keep it with the project, and review changes.\n",
+        )?;
+        f.write_str(&toml::to_string_pretty(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl LockedTool {
+    fn new(name: &str, layer: &str, tool: &impl LibraryTool) -> Self {
+        let definition = tool.definition();
+        let ToolFacts { effect, annotations, command, folder, environment, host } = tool.facts();
+        Self {
+            name: name.to_owned(),
+            layer: layer.to_owned(),
+            kind: tool.kind_name().to_owned(),
+            effect,
+            description: definition.description.clone(),
+            signature: definition.signature.to_string(),
+            schema: definition.schema_hash(),
+            annotations,
+            command,
+            folder,
+            environment,
+            host,
+            sandbox: tool.sandbox().filter(|sandbox| !sandbox.is_none()).map(ToString::to_string),
+            files: Vec::new(),
+            declaration: tool.revision().map(str::to_owned),
+        }
+    }
 }

@@ -39,6 +39,28 @@ pub trait LibraryTool: HasDefinition {
     fn sandbox(&self) -> Option<&Sandbox> {
         None
     }
+
+    /// Returns what a call does, as far as that is known before.
+    fn facts(&self) -> ToolFacts {
+        ToolFacts::default()
+    }
+}
+
+/// What a call of a tool does, as far as that is known before. It contains no values of variables, except in `host`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFacts {
+    /// The name of its effect.
+    pub effect: String,
+    /// What an MCP server says about the tool, as JSON.
+    pub annotations: Option<String>,
+    /// The command that it runs, with its arguments as they are written.
+    pub command: Vec<String>,
+    /// The folder in which the command runs, as it is written.
+    pub folder: Option<String>,
+    /// The names of the environment variables of the command.
+    pub environment: Vec<String>,
+    /// The scheme, host and port of the server that it sends a request to.
+    pub host: Option<String>,
 }
 
 /// How closely a tool must match a declaration.

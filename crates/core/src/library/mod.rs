@@ -8,8 +8,8 @@ mod bind;
 mod rules;
 
 pub use bind::{
-    BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, UnboundReason, bind, bind_each,
-    find_unbound,
+    BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, ToolFacts, UnboundReason, bind,
+    bind_each, find_unbound,
 };
 
 pub(crate) use rules::first_unused_rule;

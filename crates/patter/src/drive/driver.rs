@@ -4,6 +4,7 @@ use super::approve::{Approver, RefusingApprover};
 use super::event::{Listener, RunEvent};
 use super::journal::Journal;
 use crate::model::ModelResolver;
+use crate::project::ProjectLock;
 use crate::tool::{SharedState, Tool};
 use patter_core::compile::{CompileError, CompiledAgent};
 use patter_core::declare::Agent;
@@ -28,6 +29,8 @@ pub struct Driver {
     pub(super) listener: Option<Listener>,
     pub(super) streamed: StreamedReplies,
     pub(super) journal: Option<Arc<dyn Journal>>,
+    /// What agents must match to be compiled.
+    lock: Option<Arc<ProjectLock>>,
     /// The agents compiled so far.
     compiled: Arc<Mutex<HashMap<AgentPath, CompiledAgent>>>,
 }
@@ -67,6 +70,7 @@ impl Driver {
             listener: None,
             streamed: StreamedReplies::default(),
             journal: None,
+            lock: None,
             compiled: Arc::default(),
         }
     }
@@ -138,9 +142,22 @@ impl Driver {
         self
     }
 
+    /// Refuses agents that are not as a lock records them, with their tools: when a run starts, when files changed since
+    /// the last turn, and when an agent calls another one.
+    #[must_use]
+    pub fn with_lock(mut self, lock: Arc<ProjectLock>) -> Self {
+        self.lock = Some(lock);
+        self.compiled = Arc::default();
+        self
+    }
+
     /// Compiles an agent.
     pub fn compile(&self, agent: &Agent) -> Result<CompiledAgent, CompileError> {
-        CompiledAgent::new(agent, &self.project, &self.library, self.model.clone())
+        let compiled = CompiledAgent::new(agent, &self.project, &self.library, self.model.clone())?;
+        if let Some(lock) = &self.lock {
+            lock.check_agent(&compiled, &self.library)?;
+        }
+        Ok(compiled)
     }
 
     /// Compiles a top-level agent of the project by name, once: later calls return the same compiled agent. Returns `None`

@@ -6,6 +6,7 @@ mod models;
 mod environment;
 mod tools;
 mod servers;
+mod lock;
 mod trust;
 
 pub use config::{
@@ -13,6 +14,7 @@ pub use config::{
 };
 pub use environment::{Environment, VariableSource};
 pub use load::{CONFIG, LoadError, LoadedProject, find_root, find_root_of, gram_files};
+pub use lock::{ACCEPT_HINT, ProjectLock, ProjectLockError, lock_files, lock_project};
 pub use models::{Dollars, ModelKey, ModelsConfig, PriceConfig, ProviderConfig, Seconds};
 pub use patter_core::declare::project::{AgentSelectionError, Declaration, File, Finding, Project};
 pub use servers::{ServerProblem, ServerReport};

@@ -10,7 +10,7 @@ use super::trust::{
 };
 use crate::http::{AllowListError, HttpClient, NetworkPolicy};
 use crate::os_error::describe;
-use crate::tool::mcp::McpServer;
+use crate::tool::mcp::{McpServer, ServerConfig};
 use crate::tool::standard::{
     fs::{Guard, Root},
     standard_library,
@@ -184,6 +184,11 @@ impl Tools {
     /// Iterates over the names of the MCP servers.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.servers.names()
+    }
+
+    /// Iterates over the settings of the MCP servers as written, with their names and the files that have them.
+    pub(super) fn server_configs(&self) -> impl Iterator<Item = (&str, &ServerConfig, &Path)> {
+        self.servers.configs()
     }
 
     /// Returns an MCP server, or the problem with its settings.

@@ -4,7 +4,7 @@ use super::{Hook, ToolContext, ToolFailure};
 use futures_util::future::BoxFuture;
 use patter_core::declare::sandbox::Sandbox;
 use patter_core::declare::{Effect, ToolOptions};
-use patter_core::library::{HasDefinition, LibraryTool};
+use patter_core::library::{HasDefinition, LibraryTool, ToolFacts};
 use patter_core::types::definition::Definition;
 use patter_core::types::validator::Validator;
 use serde_json::{Map, Value as Json};
@@ -37,6 +37,11 @@ pub trait Implementation: Send + Sync + 'static {
     /// Returns the files whose content decides what a call does, such as a script, in a fixed order.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    /// Returns what a call does, as far as that is known before. The effect is that of the [`Tool`].
+    fn facts(&self) -> ToolFacts {
+        ToolFacts::default()
     }
 }
 
@@ -222,6 +227,10 @@ impl LibraryTool for Tool {
 
     fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_deref()
+    }
+
+    fn facts(&self) -> ToolFacts {
+        ToolFacts { effect: self.effect.name().to_owned(), ..self.implementation.facts() }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
 use crate::inspect::{KnownTools, UsedOverrides, add_unbound, drift, with_called};
 use crate::place::Place;
-use crate::setup::{Intent, Toolset, UNTRUSTED, unused_error, unused_hooks};
+use crate::setup::{Intent, LockOption, Toolset, UNTRUSTED, unused_error, unused_hooks};
 use crate::ui::{self, Excerpts, Limit, nonzero};
 use crate::unsupported;
 use clap::{Args, ValueEnum};
@@ -57,7 +57,7 @@ pub(crate) struct Check {
     #[arg(long)]
     bind: bool,
 
-    /// Fail if agents are bound to other tools than patter.lock records; implies --bind
+    /// Fail if anything differs from patter.lock; implies --bind
     #[arg(long)]
     locked: bool,
 
@@ -151,7 +151,9 @@ impl Check {
     ) -> Result<Vec<CommandError>, CommandError> {
         let project = &loaded.project;
         let servers = if self.no_mcp { ServerSelection::None } else { ServerSelection::All };
-        let toolset = match Toolset::read(project, root, config, &servers, Intent::Describe) {
+        // A server that changed is not started to find out what else did.
+        let lock = if self.locked { LockOption::ALWAYS } else { LockOption::NEVER };
+        let toolset = match Toolset::read(project, root, config, &servers, Intent::Describe, lock) {
             Ok(toolset) => toolset,
             Err(error) if error.kind() == UNTRUSTED => return Err(error),
             Err(mut error) => {
@@ -166,8 +168,8 @@ impl Check {
         unsupported::warn(&agents, &toolset.environment, &config.models)?;
         *overrides = UsedOverrides::of_agents(&agents, &toolset.library);
         overrides.print()?;
-        let drift = if self.locked { drift(project, root, &toolset) } else { Vec::new() };
-        let mut problems: Vec<_> = drift.into_iter().map(CommandError::failure).collect();
+        let drift = if self.locked { drift(project, root, &toolset) } else { Ok(()) };
+        let mut problems: Vec<_> = drift.err().into_iter().collect();
         problems.iter_mut().try_for_each(CommandError::print_problem)?;
         problems.extend(unused);
         problems.extend(toolset.missing_servers);

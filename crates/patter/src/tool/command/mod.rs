@@ -15,6 +15,7 @@ use crate::os_error;
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandLine;
 use patter_core::declare::template::{Part, Template};
+use patter_core::library::ToolFacts;
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -101,12 +102,29 @@ impl Implementation for CommandTool {
         let words: Vec<_> = self.spec.run.iter().filter_map(literal).collect();
         named_files(&words, &[&self.folder, &self.root])
     }
+
+    fn facts(&self) -> ToolFacts {
+        ToolFacts {
+            command: self.spec.run.iter().map(Template::to_string).collect(),
+            folder: self.spec.cwd.clone(),
+            environment: self.spec.env.keys().cloned().collect(),
+            ..ToolFacts::default()
+        }
+    }
 }
 
-/// Returns the files that words of a command name, each in the first of the folders that has it.
+/// Returns the files that words of a command name, each in the first of the folders that has it. A word may be a whole
+/// command for a shell, or an option with a value.
 pub(crate) fn named_files(words: &[String], folders: &[&Path]) -> Vec<PathBuf> {
-    let find = |word: &String| folders.iter().map(|folder| folder.join(word)).find(|path| path.is_file());
-    words.iter().filter_map(find).collect()
+    let find = |word: &str| folders.iter().map(|folder| folder.join(word)).find(|path| path.is_file());
+    let mut found = Vec::new();
+    for word in words {
+        let parts = word.split(|c: char| c.is_whitespace() || "=;&|()<>'\"`".contains(c));
+        let names = std::iter::once(word.as_str()).chain(parts.filter(|part| !part.is_empty() && *part != word));
+        let new: Vec<_> = names.filter_map(find).filter(|path| !found.contains(path)).collect();
+        found.extend(new);
+    }
+    found
 }
 
 impl CommandTool {

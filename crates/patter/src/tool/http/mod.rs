@@ -12,10 +12,12 @@ use super::VariableLookup;
 use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use crate::http::{HttpClient, jittered};
 use patter_core::declare::HttpSpec;
-use patter_core::declare::template::Template;
+use patter_core::declare::template::{Part, Template};
+use patter_core::library::ToolFacts;
 use patter_core::text::format_duration;
 use patter_core::types::signature::Type;
 use request::RequestBuilder;
+use reqwest::Url;
 use response::AttemptError;
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -80,9 +82,27 @@ impl Implementation for HttpTool {
             result.map(|value| redactor.redact_json(value)).map_err(|failure| redactor.redact_failure(&failure))
         })
     }
+
+    fn facts(&self) -> ToolFacts {
+        ToolFacts { host: Some(self.host()), ..ToolFacts::default() }
+    }
 }
 
 impl HttpTool {
+    /// Returns the scheme, host and port of requests. What is not known is as it is written.
+    fn host(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Parameter(name) => format!("{{{name}}}"),
+            Part::Variable(name) => (self.variables)(name).unwrap_or_else(|| format!("${{{name}}}")),
+        };
+        let origin: String = self.spec.url.origin.parts().iter().map(part).collect();
+        match Url::parse(&origin) {
+            Ok(url) => url.origin().ascii_serialization(),
+            Err(_) => self.spec.url.origin.to_string(),
+        }
+    }
+
     /// Sends the request until it succeeds, fails for good or exceeds the number of retries.
     async fn attempts(
         &self,

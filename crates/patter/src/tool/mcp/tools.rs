@@ -7,6 +7,7 @@ use super::server::McpServer;
 use super::settings::Transport;
 use crate::tool::command::named_files;
 use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
+use patter_core::library::ToolFacts;
 use patter_core::name::{FullName, FullNameError};
 use patter_core::text::truncate;
 use patter_core::types::signature::{ConvertedSignature, SchemaError, Signature};
@@ -143,8 +144,10 @@ impl McpServer {
         let validator = residual_schema.map(|schema| jsonschema::validator_for(&schema)).transpose();
         let validator = validator.map_err(|error| SchemaError::Invalid(error.to_string()))?;
         let definition = Definition { name, description: description(listed), signature, records: records.into() };
-        let implementation = McpTool { server: self.clone(), name: listed.name.to_string(), output, validator };
         let hints = listed.annotations.clone().unwrap_or_default();
+        let annotations = listed.annotations.as_ref().and_then(|hints| serde_json::to_string(hints).ok());
+        let implementation =
+            McpTool { server: self.clone(), name: listed.name.to_string(), output, validator, annotations };
         let settings = self.settings();
         let mut tool = Tool::new(definition, ToolKind::Mcp, implementation);
         if let Some(process) = settings.sandbox() {
@@ -195,6 +198,8 @@ struct McpTool {
     output: OutputForm,
     /// Checks the constraints of the input schema that a signature cannot express.
     validator: Option<jsonschema::Validator>,
+    /// The hints of the server, as JSON.
+    annotations: Option<String>,
 }
 
 impl Implementation for McpTool {
@@ -210,6 +215,10 @@ impl Implementation for McpTool {
             let result = self.server.call(&self.name, arguments, context).await?;
             read_result(self.server.settings(), result, self.output)
         })
+    }
+
+    fn facts(&self) -> ToolFacts {
+        ToolFacts { annotations: self.annotations.clone(), ..ToolFacts::default() }
     }
 
     fn files(&self) -> Vec<PathBuf> {
