@@ -7,6 +7,7 @@ use patter::os_error::describe;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file, folder or stdin, as named on the command line.
@@ -130,11 +131,19 @@ pub(crate) enum Existing {
 
 /// Writes a file in one step, so that it is never half written.
 pub(crate) fn write_atomically(path: &Path, text: &str, existing: Existing) -> io::Result<()> {
+    write_file(path, text, existing, 0o666)
+}
+
+/// Writes a file that only its owner can read, in one step: it contains conversations.
+pub(crate) fn write_private(path: &Path, text: &str, existing: Existing) -> io::Result<()> {
+    write_file(path, text, existing, 0o600)
+}
+
+fn write_file(path: &Path, text: &str, existing: Existing, mode: u32) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Temporary files are readable only by their owner; this one gets the usual permissions.
     let mut file = tempfile::Builder::new()
         .prefix(".patter-")
-        .make_in(folder, |path| std::fs::OpenOptions::new().write(true).create_new(true).open(path))?;
+        .make_in(folder, |path| std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
     file.write_all(text.as_bytes())?;
     let written = match existing {
         Existing::Keep => file.persist_noclobber(path),

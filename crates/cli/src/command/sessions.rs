@@ -3,7 +3,7 @@
 use super::Command;
 use crate::argument::parse_count;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
-use crate::file::{Existing, unwritable, write_atomically};
+use crate::file::{Existing, unwritable, write_private};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, markdown, state, summary_json};
 use crate::ui::style::{CAUTION, DIM};
@@ -386,7 +386,7 @@ fn export(
     };
     match output {
         None => ui::print(&text)?,
-        Some(path) => write_atomically(path, &text, Existing::Keep).map_err(|error| unwritable(path, &error))?,
+        Some(path) => write_private(path, &text, Existing::Keep).map_err(|error| unwritable(path, &error))?,
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ mod processes;
 mod replay;
 mod run;
 mod sandbox;
+mod secrets;
 mod sessions;
 mod shell;
 mod stopping;

@@ -4,11 +4,12 @@ use super::setup::file_hash;
 use crate::drive::{Journal, JournalError, now_ms};
 use crate::model::{Model, ModelResolver, ReplayMode, ReplayModel};
 use crate::os_error::describe;
-use crate::session::{LogEntry, Recording};
+use crate::session::{LogEntry, Recording, create_private};
 use crate::store::SessionId;
 use crate::tool::BoxFuture;
 use patter_core::case::Case;
 use patter_core::types::definition::hash;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -74,8 +75,16 @@ impl RecordingJournal {
         let texts = entries.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
         let text = Recording::from_log(&SessionId::new(now_ms()), &texts.map_err(|error| error.to_string())?);
         let path = file_path(folder, case, repeat);
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+        let written = std::fs::create_dir_all(folder).and_then(|()| replace_private(&path, &text));
         written.map_err(|error| format!("cannot write `{}`: {}", path.display(), describe(&error)))
+    }
+}
+
+/// Writes a file that only its owner can read, even if there was another one before.
+fn replace_private(path: &Path, text: &str) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => create_private(path)?.write_all(text.as_bytes()),
     }
 }
 

@@ -7,6 +7,7 @@ mod playback;
 
 pub use patter_core::session::{AgentSelection, Log, LogEntry, LogError, RunPath, Turn, replay, session_pattern};
 pub use playback::Playback;
+pub(crate) use recording::create_private;
 pub use recording::{Recorder, Recording, RecordingError};
 
 use crate::drive::{Driver, JournalError, now_ms};

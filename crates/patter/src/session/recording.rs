@@ -8,8 +8,9 @@ use patter_core::message::request::Delta;
 use patter_core::session::{Log, LogEntry, RunPath};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -153,10 +154,15 @@ impl Recorder {
         let lines: String = lines.into_iter().map(|line| line + "\n").collect();
         let file = match &mut self.file {
             Some(file) => Ok(file),
-            None => File::create_new(&self.path).map(|file| self.file.insert(file)),
+            None => create_private(&self.path).map(|file| self.file.insert(file)),
         };
         file.and_then(|file| file.write_all(lines.as_bytes())).map_err(|error| write_error(&self.path, &error))
     }
+}
+
+/// Creates a file that only its owner can read: a recording contains whole conversations.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 impl Drop for Recorder {

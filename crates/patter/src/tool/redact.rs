@@ -1,6 +1,8 @@
 //! Removing secrets from what models and people read.
 
 use super::ToolFailure;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value as Json;
 use std::sync::{PoisonError, RwLock};
 
@@ -9,6 +11,8 @@ const REDACTED: &str = "[redacted]";
 /// The length in bytes from which a value is treated as a secret: replacing every `1` would ruin a result and hide
 /// nothing.
 pub(crate) const MIN_LENGTH: usize = 4;
+/// The length in bytes from which a value is recognised in base64.
+const MIN_BASE64_LENGTH: usize = 8;
 
 /// Replaces secrets in texts and values.
 #[derive(Default)]
@@ -25,8 +29,28 @@ impl Redactor {
         let mut redactor = Self::default();
         for value in values {
             redactor.add(value.trim(), REDACTED);
+            redactor.add_base64(value.trim(), REDACTED);
         }
         redactor
+    }
+
+    /// Adds what a secret looks like within base64, alone or as a part of a longer text.
+    pub(crate) fn add_base64(&mut self, secret: &str, replacement: &str) {
+        // What is left of a short secret would be found everywhere.
+        if secret.len() < MIN_BASE64_LENGTH {
+            return;
+        }
+        for engine in [&BASE64_STANDARD_NO_PAD, &BASE64_URL_SAFE_NO_PAD] {
+            // Three bytes become four characters, so it depends on the bytes before it where the secret starts. The first
+            // and the last character also encode bits of its neighbours.
+            for (before, skipped) in [(0, 0), (1, 2), (2, 3)] {
+                let bytes: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.bytes()).collect();
+                let encoded = engine.encode(&bytes);
+                let end = if bytes.len() % 3 == 0 { encoded.len() } else { encoded.len() - 1 };
+                self.add(encoded.get(skipped..end).unwrap_or_default(), replacement);
+            }
+        }
+        self.add(&BASE64_STANDARD_NO_PAD.encode(secret), replacement);
     }
 
     /// Adds a secret, unless it is too short or known.
@@ -117,5 +141,28 @@ impl Redactor {
             Some(detail) => redacted.with_detail(self.redact(detail)),
             None => redacted,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+
+    #[test]
+    fn secrets_are_found_in_base64() {
+        let secret = "s3same-0pen?~\u{ff}";
+        let redactor = Redactor::new(&[secret.to_owned()]);
+        for before in ["", "u", "u:", "us:", "user"] {
+            for after in ["", "x", "xy", "\n"] {
+                let text = format!("{before}{secret}{after}");
+                for encoded in [BASE64_STANDARD.encode(&text), BASE64_URL_SAFE.encode(&text)] {
+                    let shown = redactor.redact(&format!("<{encoded}>"));
+                    assert!(shown.contains(REDACTED) && shown.len() < 30, "{text:?}: {shown}");
+                }
+            }
+        }
+        let short = Redactor::new(&["abcd".to_owned()]);
+        assert_eq!(short.redact("YWJjZA"), "YWJjZA");
     }
 }

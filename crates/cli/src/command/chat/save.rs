@@ -2,7 +2,7 @@
 
 use super::Conversation;
 use crate::error::CommandError;
-use crate::file::{Existing, unwritable, write_atomically};
+use crate::file::{Existing, unwritable, write_private};
 use crate::session::markdown;
 use serde_json::json;
 use std::io::ErrorKind;
@@ -23,14 +23,14 @@ impl Conversation {
             }
             false => markdown(&agent, &conversation),
         };
-        let mut written = write_atomically(path, &text, Existing::Keep);
+        let mut written = write_private(path, &text, Existing::Keep);
         let exists = matches!(&written, Err(error) if error.kind() == ErrorKind::AlreadyExists);
         if exists && self.is_interactive {
             self.note(&format!("`{file}` already exists. Replace it?"))?;
             if self.ask(&[('y', "yes"), ('n', "no")]) != Some('y') {
                 return Ok(());
             }
-            written = write_atomically(path, &text, Existing::Replace);
+            written = write_private(path, &text, Existing::Replace);
         }
         match written {
             Ok(()) => Ok(self.note(&format!("saved to `{file}`"))?),

@@ -84,6 +84,7 @@ impl RequestVariables {
         for form in forms {
             self.redactor.add(&form, &replacement);
         }
+        self.redactor.add_base64(value, &replacement);
     }
 }
 

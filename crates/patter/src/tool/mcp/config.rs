@@ -151,7 +151,7 @@ impl ServerConfig {
             (Some(command), None) => Transport::Process {
                 command: expander.expand(command)?,
                 arguments: self.args.iter().map(|text| expander.expand(text)).collect::<Result<_, _>>()?,
-                environment: expander.expand_values(&self.env)?,
+                environment: expander.expand_secrets(&self.env)?,
                 folder: self.cwd.as_ref().map(|cwd| file.parent().unwrap_or(Path::new("")).join(cwd)),
                 sandbox: ServerSandbox {
                     sandbox: self.declared_sandbox()?.unwrap_or_default(),

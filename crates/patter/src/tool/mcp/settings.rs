@@ -176,6 +176,15 @@ impl fmt::Debug for ServerSettings {
     }
 }
 
+/// The length in bytes from which the value of any environment variable is treated as a secret.
+const MIN_SECRET_LENGTH: usize = 8;
+
+/// Returns whether the name of a variable says that its value is a secret.
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASS", "PWD", "AUTH", "CREDENTIAL"].iter().any(|word| name.contains(word))
+}
+
 /// Expands variables in texts, and collects their values as secrets.
 pub(super) struct VariableExpander<'v> {
     variable: &'v dyn Fn(&str) -> Option<String>,
@@ -215,6 +224,22 @@ impl<'v> VariableExpander<'v> {
         values: &BTreeMap<String, String>,
     ) -> Result<Vec<(String, String)>, ServerConfigError> {
         values.iter().map(|(name, value)| Ok((name.clone(), self.expand(value)?))).collect()
+    }
+
+    /// Expands variables in the values of environment variables. The values are secret, unless they are evidently not:
+    /// replacing `true` in results would hide nothing.
+    pub(super) fn expand_secrets(
+        &mut self,
+        values: &BTreeMap<String, String>,
+    ) -> Result<Vec<(String, String)>, ServerConfigError> {
+        let expanded = self.expand_values(values)?;
+        for (name, value) in &expanded {
+            let is_path = value.starts_with(['/', '.', '~']);
+            if !is_path && (value.len() >= MIN_SECRET_LENGTH || is_secret_name(name)) {
+                self.add_secret(value);
+            }
+        }
+        Ok(expanded)
     }
 
     /// Adds a text that is secret as a whole.
