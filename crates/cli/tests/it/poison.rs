@@ -222,6 +222,8 @@ fn walk() -> Vec<Step> {
         step(&["lock"], ""),
         step(&["lock", "--check"], ""),
         step(&["doctor", "--offline"], ""),
+        step(&["mcp", "login", &poisoned("x")], ""),
+        step(&["mcp", "logout", &poisoned("x")], ""),
         step(&["import", "mcp", "evil"], SHOWN),
         step(&["import", "mcp", &poisoned("x")], SHOWN),
         step(&["import", "openapi", "api.json"], REORDERING),
