@@ -135,7 +135,6 @@ const OPENAI: ServerProfile = ServerProfile {
     name: "OpenAI",
     hosts: &["api.openai.com"],
     output_limit: OutputLimit::MaxCompletionTokens,
-    efforts: &[("default", None)],
     has_several_vendors: false,
     allows_mixed_strictness: true,
     ..UNKNOWN
@@ -154,7 +153,7 @@ const KNOWN: &[ServerProfile] = &[
         name: "Google",
         hosts: &["generativelanguage.googleapis.com", "aiplatform.googleapis.com"],
         call_signature: Some("skip_thought_signature_validator"),
-        efforts: &[("default", None), ("xhigh", Some("high")), ("max", Some("high"))],
+        efforts: &[("xhigh", Some("high")), ("max", Some("high"))],
         has_several_vendors: false,
         ..UNKNOWN
     },
@@ -165,7 +164,6 @@ const KNOWN: &[ServerProfile] = &[
         seed: "random_seed",
         requests_usage: false,
         call_id_length: Some(9),
-        efforts: &[("default", None)],
         has_several_vendors: false,
         ..UNKNOWN
     },
@@ -174,7 +172,6 @@ const KNOWN: &[ServerProfile] = &[
         hosts: &["api.deepseek.com"],
         output_limit: OutputLimit::MaxTokens,
         needs_reasoning: true,
-        efforts: &[("default", None)],
         has_several_vendors: false,
         ..UNKNOWN
     },
@@ -191,19 +188,7 @@ const KNOWN: &[ServerProfile] = &[
         has_several_vendors: false,
         ..UNKNOWN
     },
-    ServerProfile {
-        name: "xAI",
-        hosts: &["api.x.ai"],
-        has_several_vendors: false,
-        efforts: &[("default", None)],
-        ..UNKNOWN
-    },
-    ServerProfile {
-        name: "Perplexity",
-        hosts: &["api.perplexity.ai"],
-        has_several_vendors: false,
-        efforts: &[("default", None)],
-        ..UNKNOWN
-    },
+    ServerProfile { name: "xAI", hosts: &["api.x.ai"], has_several_vendors: false, ..UNKNOWN },
+    ServerProfile { name: "Perplexity", hosts: &["api.perplexity.ai"], has_several_vendors: false, ..UNKNOWN },
     ServerProfile { name: "OpenRouter", hosts: &["openrouter.ai"], ..UNKNOWN },
 ];

@@ -5,7 +5,7 @@ use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{OfferedTool, Request, Settings};
 use crate::provider::{OutputLimit, Server, ServerProfile};
 use crate::types::dialect::{SchemaDialect, adapt};
-use crate::wire::effort::{always_reasons, is_openai_reasoning_model};
+use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
 use crate::wire::framing::Streaming;
 use crate::wire::history::{arguments_text, fixed_length_id, wire_name};
 use serde::Serialize;
@@ -173,7 +173,7 @@ pub(in crate::wire) fn encode(
 
 /// Returns the reasoning effort under the name that the server has for it.
 fn effort<'r>(request: &Request<'r>, profile: &ServerProfile) -> Option<&'r str> {
-    let effort = request.settings.reasoning_effort.as_deref()?;
+    let effort = wire_effort(request.settings)?;
     // These models cannot stop reasoning, so they do the least of it.
     if effort == "none" && always_reasons(&request.model.id) {
         return Some("minimal");

@@ -448,6 +448,17 @@ fn settings_have_the_names_of_the_server() {
 }
 
 #[test]
+fn the_default_effort_is_left_to_every_server() {
+    for base_url in ["https://api.openai.com/v1", "https://api.groq.com/openai/v1", "http://localhost:8080/v1"] {
+        let mut parts = RequestParts::new(Wire::Chat);
+        parts.settings.reasoning_effort = Some("default".into());
+        let body = codec(base_url).encode(&parts.request(), Streaming::Off);
+        let body: Json = serde_json::from_slice(body.as_ref()).unwrap();
+        assert_eq!(body.get("reasoning_effort"), None, "{base_url}");
+    }
+}
+
+#[test]
 fn strict_tools_are_not_mixed_with_others() {
     let strict = |base_url: &str, tools: &[bool]| {
         let mut parts = RequestParts::new(Wire::Chat);
