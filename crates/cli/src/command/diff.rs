@@ -9,7 +9,7 @@ use crate::ui::style::{BAD, DIM, GOOD, Style};
 use clap::Args;
 use patter::diff::{Change, ChangeLocation, Judgement, diff};
 use patter::gram::{Diagnostic, Dialect};
-use patter::project::{LoadedProject, Project};
+use patter::project::{LoadedProject, Project, diff_settings};
 use serde_json::{Value as Json, json};
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Compare two versions of agents and tools by meaning
 ///
 /// Each change is breaking (something that worked may fail, or may do what it could not do before), compatible or
-/// cosmetic. Exits with 1 if a change is breaking.
+/// cosmetic. Exits with 1 if a change is breaking. Of two folders, what patter.toml permits is compared too.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter diff old.gram new.gram\n  \
@@ -56,7 +56,10 @@ impl Command for Diff {
         };
         let before = read(old)?;
         let after = read(new)?;
-        let changes = diff(&before, &after);
+        let mut changes = diff(&before, &after);
+        if old.is_dir() && new.is_dir() {
+            changes.extend(diff_settings(old, new)?);
+        }
         match self.format.format {
             DataFormat::Text => {
                 let title = title.map_or_else(String::new, |path| format!("patter diff {}\n", path.display()));

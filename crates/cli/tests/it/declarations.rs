@@ -201,6 +201,31 @@ fn diff_compares_folders() {
     assert_eq!(found, "exit 0\n--- stdout\ncompatible  agent `c`: added  new/c.gram:1:1\n1 compatible\n--- stderr\n");
 }
 
+/// What `patter.toml` permits is compared too.
+#[test]
+fn diff_compares_settings() {
+    let folder = Folder::new();
+    let agent = "[a:Agent { instruction: 'x', model: 'demo' }]\n";
+    let settings = [
+        ("old", "[permissions]\ndeny = ['fs/*']\n[fs]\nroots = ['x']\n"),
+        ("new", "[mcp.x]\ncommand = 'evil'\nenv = {KEY = 's3cret'}\n"),
+        (
+            "url",
+            "[mcp.x]\nurl = 'https://a.example/?key=s3cret'\n[models.OpenAI]\nbase-url = 'https://u:s3cret@b.example'\n",
+        ),
+        ("prices", "[check]\npedantic = true\n"),
+    ];
+    for (version, text) in settings {
+        folder.write(&format!("{version}/a.gram"), agent);
+        folder.write(&format!("{version}/patter.toml"), text);
+    }
+    folder.write("none/a.gram", agent);
+    insta::assert_snapshot!("diff_settings", folder.run(&["diff", "old", "new"]));
+    insta::assert_snapshot!("diff_servers", folder.run(&["diff", "new", "url"]));
+    assert_eq!(folder.run(&["diff", "new", "new"]), "exit 0\n--- stdout\nno changes\n--- stderr\n");
+    assert_eq!(folder.run(&["diff", "prices", "none"]), "exit 0\n--- stdout\nno changes\n--- stderr\n");
+}
+
 #[test]
 fn diff_is_a_git_diff_driver() {
     let folder = Folder::new();

@@ -6,6 +6,8 @@ mod tool;
 mod agent;
 mod toolkit;
 
+pub use permission::diff_rules;
+
 use crate::declare::project::{Declaration, Project};
 use crate::declare::{Agent, DeclarationKind, ToolSpec, Toolkit};
 use indexmap::IndexMap;

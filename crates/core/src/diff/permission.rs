@@ -1,4 +1,4 @@
-//! Changes to the permission rules of an agent.
+//! Changes to permission rules.
 
 use super::{Differ, Judgement, Subject};
 use crate::declare::Agent;
@@ -14,23 +14,45 @@ impl Differ<'_> {
         let toolkits = Toolkits::new(self.new, &Library::<()>::default());
         let names = self.new.members(new).into_iter().filter_map(|member| Some(member.pattern.name()?.into_owned()));
         let names: Vec<_> = names.collect();
-        for rule in after.iter().filter(|rule| !before.contains(rule)) {
-            let is_new = !is_covered(rule, &before) && may_apply(&toolkits.expand(rule.clone()), &names);
-            // An `allow` rule may allow more than the others, and excludes what none of them allows.
-            let is_breaking = is_new || rule.decision == Decision::Allow;
-            self.push(subject, judge(is_breaking), format!("permission `{rule}` added"));
-        }
-        for rule in before.iter().filter(|rule| !after.contains(rule)) {
-            let is_breaking = match rule.decision {
-                Decision::Ask | Decision::Deny => !is_covered(rule, &after),
-                // Without it, a declared tool may be called with any arguments, unless other rules restrict it.
-                Decision::Allow => {
-                    !rule.conditions.is_empty() || after.iter().any(|other| other.decision == Decision::Allow)
-                }
-            };
-            self.push(subject, judge(is_breaking), format!("permission `{rule}` removed"));
+        let may_apply = |rule: &Rule| may_apply(&toolkits.expand(rule.clone()), &names);
+        for (judgement, description) in compare(&before, &after, may_apply) {
+            self.push(subject, judgement, description);
         }
     }
+}
+
+/// Compares two lists of rules that apply to all agents, and returns each change with its judgement.
+///
+/// ```
+/// use patter_core::{diff::{Judgement, diff_rules}, permission::Rule};
+/// let before = Rule::parse("deny fs/*", "patter.toml").unwrap();
+/// let after = Rule::parse("deny fs/writeFile", "patter.toml").unwrap();
+/// let changes = diff_rules(&[before], &[after]);
+/// assert_eq!(changes[1], (Judgement::Breaking, "permission `deny fs/*` removed".to_owned()));
+/// ```
+pub fn diff_rules(before: &[Rule], after: &[Rule]) -> Vec<(Judgement, String)> {
+    compare(before, after, |_| true)
+}
+
+/// Compares rules. `may_apply` returns whether a rule may be about anything that is called.
+fn compare(before: &[Rule], after: &[Rule], may_apply: impl Fn(&Rule) -> bool) -> Vec<(Judgement, String)> {
+    let added = after.iter().filter(|rule| !before.contains(rule)).map(|rule| {
+        let is_new = !is_covered(rule, before) && may_apply(rule);
+        // An `allow` rule may allow more than the others, and excludes what none of them allows.
+        let is_breaking = is_new || rule.decision == Decision::Allow;
+        (judge(is_breaking), format!("permission `{rule}` added"))
+    });
+    let removed = before.iter().filter(|rule| !after.contains(rule)).map(|rule| {
+        let is_breaking = match rule.decision {
+            Decision::Ask | Decision::Deny => !is_covered(rule, after),
+            // Without it, a declared tool may be called with any arguments, unless other rules restrict it.
+            Decision::Allow => {
+                !rule.conditions.is_empty() || after.iter().any(|other| other.decision == Decision::Allow)
+            }
+        };
+        (judge(is_breaking), format!("permission `{rule}` removed"))
+    });
+    added.chain(removed).collect()
 }
 
 fn judge(is_breaking: bool) -> Judgement {

@@ -8,9 +8,10 @@ use indexmap::IndexMap;
 use patter_gram::{Pattern, Property, Value};
 use std::collections::HashSet;
 
-/// The properties that decide what a call does, or to whom.
-const ACTIONS: [&str; 12] =
-    ["run", "stdin", "env", "cwd", "url", "method", "query", "headers", "body", "dashes", "exact", "succeeds"];
+/// The properties that decide what a call does, to whom, and what it returns.
+const ACTIONS: [&str; 13] = [
+    "run", "stdin", "env", "cwd", "url", "method", "query", "headers", "body", "dashes", "exact", "succeeds", "result",
+];
 
 impl Differ<'_> {
     pub(super) fn compare_tools(&mut self, subject: &Subject, old: &ToolSpec, new: &ToolSpec) {

@@ -217,6 +217,7 @@ fn gained_power_is_breaking() {
             "https://b.example/'",
             "`url` changed from \"https://a.example/\" to \"https://b.example/\"",
         ),
+        ("https://a.example/'", "https://a.example/', result: 'status'", "`result` set to \"status\""),
         (
             "https://a.example/'",
             "https://a.example/', headers: {Authorization: 'Bearer ${KEY}'}",

@@ -8,10 +8,12 @@ mod tools;
 mod servers;
 mod lock;
 mod trust;
+mod diff;
 
 pub use config::{
     CheckConfig, Config, FsConfig, HookConfig, HttpConfig, OrgConfig, PermissionConfig, SandboxConfig, StoreConfig,
 };
+pub use diff::diff_settings;
 pub use environment::{Environment, VariableSource};
 pub use load::{CONFIG, LoadError, LoadedProject, find_root, find_root_of, gram_files};
 pub use lock::{ACCEPT_HINT, ProjectLock, ProjectLockError, lock_files, lock_project};
