@@ -32,6 +32,9 @@ pub fn describe(error: &io::Error) -> String {
         ErrorKind::InvalidData if error.raw_os_error().is_none() && error.to_string().contains("UTF-8") => {
             "it is not UTF-8 text"
         }
+        _ if error.to_string().starts_with("failed to lookup address information") => {
+            return "the host name was not found".to_owned();
+        }
         _ => return plain(&error.to_string()),
     };
     // An error with a message of its own says more than its kind.

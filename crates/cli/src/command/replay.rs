@@ -195,6 +195,7 @@ fn play(recording: Recording, format: RunFormat) -> CommandResult {
                     playback.bindings(),
                     tally.cost(),
                     session,
+                    "",
                     &UsedOverrides::default(),
                 )) {
                     error.print(format.error_format())?;

@@ -77,9 +77,10 @@ pub(crate) fn finish_run(
     bindings: &str,
     cost: Option<Cost>,
     session: Option<&str>,
+    store: &str,
     overrides: &UsedOverrides,
 ) -> CommandResult {
-    let failure = failure(run, session);
+    let failure = failure(run, session, store);
     match format {
         RunFormat::Text => {
             ui::status(&format!("{DIM}{}{DIM:#}", summary(run, cost, session)))?;
@@ -104,6 +105,7 @@ pub(crate) fn finish_suspended(
     bindings: &str,
     cost: Option<Cost>,
     session: Option<&str>,
+    store: &str,
     resume: Option<&str>,
 ) -> CommandError {
     let signal = stop_name().unwrap_or("a signal");
@@ -115,7 +117,10 @@ pub(crate) fn finish_suspended(
         (Some(resume), _) => format!("the run was stopped by {signal}; resume it with `{resume}`"),
         // The store failed, or did not answer in time.
         (None, Some(session)) => {
-            format!("the run was stopped by {signal}, and its last step was not saved; {}", unsaved_hint(session))
+            format!(
+                "the run was stopped by {signal}, and its last step was not saved; {}",
+                unsaved_hint(session, store)
+            )
         }
         (None, None) => format!("the run was stopped by {signal}, and cannot be resumed because it is not stored"),
     };
@@ -126,13 +131,13 @@ pub(crate) fn finish_suspended(
     }
 }
 
-fn failure(run: &Run, session: Option<&str>) -> Option<CommandError> {
+fn failure(run: &Run, session: Option<&str>, store: &str) -> Option<CommandError> {
     match run.outcome() {
         Some(run::RunOutcome::Answer { .. }) => None,
         Some(run::RunOutcome::Failed(failure)) => {
             let hint = match failure.kind {
                 FailureKind::ModelCalls => Some("raise the limit with --max-turns".to_owned()),
-                FailureKind::Store => session.map(unsaved_hint),
+                FailureKind::Store => session.map(|session| unsaved_hint(session, store)),
                 _ => None,
             };
             Some(run_failure(failure.kind.name(), &failure.to_string(), hint.as_deref()))
@@ -144,9 +149,13 @@ fn failure(run: &Run, session: Option<&str>) -> Option<CommandError> {
     }
 }
 
-/// Returns what is left of a run that could not be saved to its end, and how to continue.
-pub(crate) fn unsaved_hint(session: &str) -> String {
-    format!("`patter sessions show {session}` shows what was saved; `patter resume {session}` continues from there")
+/// Returns what is left of a run that could not be saved to its end, and how to continue. `store` is the option with which
+/// other commands find the session.
+pub(crate) fn unsaved_hint(session: &str, store: &str) -> String {
+    format!(
+        "`patter sessions show {session}{store}` shows what was saved; `patter resume {session}{store}` continues \
+         from there"
+    )
 }
 
 fn summary(run: &Run, cost: Option<Cost>, session: Option<&str>) -> String {

@@ -128,7 +128,7 @@ pub(crate) struct OpenSession {
     /// What it cost since it was opened.
     pub(crate) tally: Arc<Tally>,
     /// The options with which `patter resume` finds it.
-    resume_options: String,
+    pub(crate) resume_options: String,
     pub(crate) toolset: Toolset,
     /// The overrides that its agent makes use of, once it is compiled.
     pub(crate) overrides: UsedOverrides,
@@ -304,7 +304,9 @@ impl OpenSession {
     ) -> CommandResult {
         let id = self.session.id().map(|id| id.to_string());
         let Some(run) = run else { return Err(self.suspended(format, id.as_deref(), compiled)) };
-        finish_run(format, &run?, compiled.bindings_hash(), self.tally.cost(), id.as_deref(), &self.overrides)
+        let bindings = compiled.bindings_hash();
+        let store = &self.resume_options;
+        finish_run(format, &run?, bindings, self.tally.cost(), id.as_deref(), store, &self.overrides)
     }
 }
 
@@ -314,7 +316,8 @@ impl OpenSession {
         let run = self.session.read_log(|log| log.open_run().cloned());
         let resume = self.resume_command().filter(|_| is_saved);
         let bindings = compiled.bindings_hash();
-        finish_suspended(format, run.as_ref(), bindings, self.tally.cost(), id, resume.as_deref())
+        let store = &self.resume_options;
+        finish_suspended(format, run.as_ref(), bindings, self.tally.cost(), id, store, resume.as_deref())
     }
 
     /// Waits for the step that was being saved when a run was suspended. Returns whether all steps are saved.

@@ -92,10 +92,13 @@ impl StoreOption {
         environment: &Environment,
     ) -> Result<Option<StoreLocation>, CommandError> {
         if let Some(named) = &self.store {
-            return parse(named).map_err(|error| CommandError::from(error).with_kind(ErrorKind::Usage));
+            return parse(named, "--store").map_err(|error| error.with_kind(ErrorKind::Usage));
         }
-        if let Some(named) = environment.get("PATTER_STORE").or_else(|| config.store.url.clone()) {
-            return Ok(parse(&named)?);
+        if let Some(named) = environment.get("PATTER_STORE") {
+            return parse(&named, "`PATTER_STORE`");
+        }
+        if let Some(named) = &config.store.url {
+            return parse(named, "`url` under `[store]` in patter.toml");
         }
         // The file `.env` of a folder does not decide where the user's sessions are.
         let process = Environment::from_process();
@@ -107,8 +110,16 @@ impl StoreOption {
     }
 }
 
-fn parse(text: &str) -> Result<Option<StoreLocation>, StoreError> {
-    if text == "none" { Ok(None) } else { StoreLocation::parse(text).map(Some) }
+/// Parses a location, and adds to an error where it is set.
+fn parse(text: &str, origin: &str) -> Result<Option<StoreLocation>, CommandError> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let location = StoreLocation::parse(text);
+    location.map(Some).map_err(|error| {
+        let message = format!("{origin}: {error}");
+        CommandError::from(error).with_message(message)
+    })
 }
 
 /// Returns the last session with an unfinished run.

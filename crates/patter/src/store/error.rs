@@ -95,7 +95,9 @@ impl StoreError {
                 Some(format!("write more of the id; matches include {}", ids.join(", ")))
             }
             Self::Busy { .. } => Some("wait until it ends, or fork the session".to_owned()),
-            Self::Conflict { .. } => Some("claim the session again and reload it".to_owned()),
+            Self::Conflict { id, .. } => {
+                Some(format!("another program continued it; `patter sessions show {id}` shows what it did"))
+            }
             Self::Unusable { hint, .. } => hint.clone(),
             Self::Empty | Self::Exists { .. } | Self::Entry { .. } | Self::Failed { .. } => None,
         }

@@ -54,12 +54,16 @@ impl StoreLocation {
         if text.starts_with("postgres:") || text.starts_with("postgresql:") {
             // The cause is not reported, because it may quote a secret.
             let options = options(text).ok_or_else(|| unusable("the address of the database is not valid"))?;
-            return Ok(Self::Postgres(PostgresUrl { secret: text.to_owned(), public: public_address(&options) }));
+            let public = public_address(&options, text);
+            return Ok(Self::Postgres(PostgresUrl { secret: text.to_owned(), public }));
         }
         let path = text.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
         match path.unwrap_or(text) {
             "" => Err(unusable("the path of the session store is empty")),
-            path if path.contains("://") => Err(unusable("only SQLite and PostgreSQL are supported as session stores")),
+            path if path.contains("://") => {
+                let scheme = path.split("://").next().unwrap_or_default();
+                Err(unusable(&format!("`{scheme}://` is not supported: sessions are stored in SQLite or PostgreSQL")))
+            }
             path if path.contains('\0') => Err(unusable("the path of the session store contains a NUL character")),
             path => Ok(Self::Sqlite(path.into())),
         }
@@ -78,14 +82,19 @@ fn options(url: &str) -> Option<PgConnectOptions> {
     url.parse().ok()
 }
 
+/// The user if none is named and that of the system is not known.
+const ANONYMOUS: &str = "anonymous";
+
 /// Returns an address without secrets.
-fn public_address(options: &PgConnectOptions) -> String {
+fn public_address(options: &PgConnectOptions, text: &str) -> String {
     let user = options.get_username();
+    let is_known = user != ANONYMOUS || text.contains(ANONYMOUS);
     let port = options.get_port();
     let database = options.get_database().unwrap_or(user);
     match options.get_socket() {
         Some(socket) => format!("postgres:///{database}?host={}&port={port}&user={user}", socket.display()),
-        None => format!("postgres://{user}@{}:{port}/{database}", options.get_host()),
+        None if is_known => format!("postgres://{user}@{}:{port}/{database}", options.get_host()),
+        None => format!("postgres://{}:{port}/{database}", options.get_host()),
     }
 }
 

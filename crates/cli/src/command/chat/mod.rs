@@ -275,7 +275,7 @@ impl Conversation {
                     }
                     FailureKind::Store => self.open.session.id().map_or_else(
                         || "/save writes the conversation to a file".to_owned(),
-                        |id| unsaved_hint(id.as_str()),
+                        |id| unsaved_hint(id.as_str(), &self.open.resume_options),
                     ),
                     _ => "/undo removes your message, so that you can send it again".to_owned(),
                 };

@@ -9,6 +9,7 @@ use crate::store::limit::{
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -128,6 +129,7 @@ impl Server {
         };
         let database = match error {
             sqlx::Error::Io(error) if is_out_of_descriptors(error) => return out_of_descriptors(address),
+            error if is_closed_early(error) => return unreachable(&"the server closed the connection"),
             sqlx::Error::Io(error) => return unreachable(&describe(error)),
             sqlx::Error::Tls(error) => return unreachable(error),
             sqlx::Error::PoolTimedOut if has_no_descriptors() => return out_of_descriptors(address),
@@ -184,8 +186,22 @@ pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
 /// Returns whether connecting may succeed a moment later.
 fn is_temporary(error: &sqlx::Error) -> bool {
     match error {
+        // A proxy closes connections while the server behind it starts.
+        error if is_closed_early(error) => true,
         sqlx::Error::Io(error) => is_out_of_descriptors(error),
         error => has_code(error, &["53300", "57P03"]),
+    }
+}
+
+/// Returns whether the other end accepted a connection and closed it before it said anything.
+fn is_closed_early(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => {
+            matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+        }
+        // The first byte of an answer that never came.
+        sqlx::Error::Protocol(message) => message.contains("unexpected response from SSLRequest: 0x00"),
+        _ => false,
     }
 }
 

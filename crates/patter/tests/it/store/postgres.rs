@@ -26,6 +26,19 @@ async fn unreachable_server_is_reported() {
     assert_eq!(hint.unwrap(), "check that the server is running, and that its host and port are correct");
 }
 
+/// A proxy may accept connections before the server behind it does.
+#[tokio::test]
+async fn a_connection_that_is_closed_at_once_is_tried_again() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let proxy = Proxy::start(&test_store).await;
+    // Without options, the client asks for TLS first.
+    let with_tls = StoreLocation::parse(&proxy.location.to_string()).unwrap();
+    for location in [&proxy.location, &with_tls] {
+        proxy.set(Traffic::Close);
+        store::open(location).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn server_errors_are_reported() {
     let Some(test_store) = TestStore::postgres().await else { return };

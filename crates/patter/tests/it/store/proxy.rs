@@ -19,6 +19,8 @@ pub(super) enum Traffic {
     /// The next request does not pass: the client's end of its connection is closed, while the server keeps its own, as
     /// after a failure of the network. Then everything passes again.
     Abandon,
+    /// Connections are accepted and closed at once, as by a proxy whose server is starting.
+    Close,
 }
 
 /// A proxy that listens on loopback until it is dropped.
@@ -42,6 +44,10 @@ impl Proxy {
         let shared = traffic.clone();
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                if *shared.borrow() == Traffic::Close {
+                    shared.send_replace(Traffic::Forward);
+                    continue;
+                }
                 let server = UnixStream::connect(&socket).await.unwrap();
                 tokio::spawn(connect(client, server, shared.clone()));
             }
