@@ -24,6 +24,7 @@ pub mod experiment;
 pub mod report;
 pub mod openapi;
 pub mod os_error;
+mod type_error;
 
 pub use tool::process::launch;
 

@@ -131,6 +131,9 @@ pub enum RunEventKind {
     },
 }
 
+/// The name of the reason why a reply ended that was not received to its end.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 /// Why a run has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureReport {

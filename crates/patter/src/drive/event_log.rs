@@ -1,6 +1,6 @@
 //! Derives the events of a run from its inputs, so that a live run and the playback of its recording emit the same.
 
-use super::event::{FailureReport, RunEventKind};
+use super::event::{FailureReport, INTERRUPTED, RunEventKind};
 use patter_core::message::conversation::{Message, ToolCall};
 use patter_core::message::request::{Delta, FinishReason, Reply};
 use patter_core::run::{Run, RunInput, Step};
@@ -71,7 +71,7 @@ impl EventLog {
             }
             RunInput::ReplyInterrupted { text } if !text.trim().is_empty() => {
                 events.push(RunEventKind::Incomplete {
-                    finish: "interrupted".to_owned(),
+                    finish: INTERRUPTED.to_owned(),
                     message: "the reply was interrupted; the part that was received is kept".to_owned(),
                 });
             }

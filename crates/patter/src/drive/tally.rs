@@ -1,10 +1,11 @@
 //! The cost of runs, computed from their events.
 
-use super::event::{RunEvent, RunEventKind};
+use super::event::{INTERRUPTED, RunEvent, RunEventKind};
 use patter_core::message::conversation::Usage;
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Cost, Prices};
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The total cost of model replies, including those of agents that other agents call. A listener passes it the events.
 ///
@@ -24,30 +25,51 @@ pub struct Tally {
     prices: Prices,
     bill: Mutex<Bill>,
     usage: Mutex<Usage>,
+    /// The models of the agents that run, by agent.
+    models: Mutex<HashMap<String, String>>,
 }
 
 impl Tally {
     /// Returns an empty tally.
     pub fn new(prices: Prices) -> Self {
-        Self { prices, bill: Mutex::default(), usage: Mutex::default() }
+        Self { prices, bill: Mutex::default(), usage: Mutex::default(), models: Mutex::default() }
     }
 
     /// Adds the cost of an event.
     pub fn record(&self, event: &RunEvent) {
-        if let RunEventKind::Replied { model, usage, .. } = &event.kind {
-            let cost = model.parse::<ModelRef>().ok().and_then(|model| self.prices.cost(&model, *usage));
-            self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(cost);
-            *self.usage.lock().unwrap_or_else(PoisonError::into_inner) += *usage;
+        match &event.kind {
+            RunEventKind::Started { model, .. } => {
+                lock(&self.models).insert(event.agent.clone(), model.clone());
+            }
+            RunEventKind::Replied { model, usage, .. } => {
+                lock(&self.bill).add(self.cost_of(model, *usage));
+                *lock(&self.usage) += *usage;
+            }
+            // The provider does not say what the part cost that was received.
+            RunEventKind::Incomplete { finish, .. } if finish == INTERRUPTED => {
+                let model = lock(&self.models).get(&event.agent).cloned().unwrap_or_default();
+                let some = Usage { input_tokens: 1, output_tokens: 1, ..Usage::default() };
+                lock(&self.bill).add(self.cost_of(&model, some).filter(|cost| *cost == Cost::FREE));
+            }
+            _ => {}
         }
+    }
+
+    fn cost_of(&self, model: &str, usage: Usage) -> Option<Cost> {
+        model.parse::<ModelRef>().ok().and_then(|model| self.prices.cost(&model, usage))
     }
 
     /// Returns how many tokens all replies used.
     pub fn usage(&self) -> Usage {
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.usage)
     }
 
     /// Returns the total cost, or `None` if the cost of some reply is unknown.
     pub fn cost(&self) -> Option<Cost> {
-        self.bill.lock().unwrap_or_else(PoisonError::into_inner).total()
+        lock(&self.bill).total()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

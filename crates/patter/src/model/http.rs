@@ -55,6 +55,8 @@ pub struct HttpModel {
     address_hint: String,
     /// The variable or file that sets the base URL; `None` for the default.
     address_source: Option<&'static str>,
+    /// The variable that contains the key, if there is one.
+    key_variable: Option<&'static str>,
     codec: Codec,
     /// The time limit of a call, including retries.
     timeout: Duration,
@@ -88,6 +90,14 @@ impl HttpModel {
             })
         };
         let (stream_url, whole_url) = request_urls(&access.base_url, access.wire, model).ok_or_else(invalid_url)?;
+        if !matches!(stream_url.scheme(), "http" | "https") {
+            let source = access.base_url_source.unwrap_or("its settings");
+            let name = model.provider.name();
+            return Err(ModelError::Configuration {
+                message: format!("the address of {name} in `{source}` starts with `{}://`", stream_url.scheme()),
+                hint: Some("write an address that starts with `https://` or `http://`".to_owned()),
+            });
+        }
         let reach = NetworkPolicy::from_allow_list(stream_url.host_str()).map_err(|_| invalid_url())?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -116,6 +126,7 @@ impl HttpModel {
             provider: model.provider,
             address_hint: access.address_hint(),
             address_source: access.base_url_source,
+            key_variable: access.key_variable,
             base_url: access.base_url,
             codec: Codec::new(access.wire, server),
             timeout: access.timeout,
@@ -178,6 +189,23 @@ impl HttpModel {
             message: format!("the response of {name} is not a model reply ({content_type}): {excerpt}"),
             hint: Some(self.address_hint.clone()),
         }
+    }
+
+    /// Returns the error for a status. Some say that a setting is wrong.
+    fn explain_status(&self, status: u16, error: ModelError) -> ModelError {
+        let message = error.to_string();
+        let hint = match (status, self.key_variable) {
+            (401, Some(variable)) => format!("check the key in `{variable}`"),
+            (401, None) => {
+                let variables = self.provider.endpoint().map_or(&[][..], |endpoint| endpoint.key_variables);
+                let variables: Vec<_> = variables.iter().map(|name| format!("`{name}`")).collect();
+                format!("set the key in {}", variables.join(" or "))
+            }
+            // An unknown model is described by the provider, and an unknown path by whoever is there instead.
+            (404 | 405, _) if self.address_source.is_some() && !is_described(&error) => self.address_hint.clone(),
+            _ => return error,
+        };
+        ModelError::Configuration { message, hint: Some(hint) }
     }
 
     /// Returns the error of an attempt without a complete response.
@@ -266,7 +294,9 @@ impl HttpModel {
         let mut response = self.client.send(http_request).await.map_err(|error| self.connection_error(&error))?;
         let limit = exhausted_limit(|name| response.header(name), SystemTime::now());
         if !response.status().is_success() {
-            return Err(AttemptError::from_response(response, limit).await);
+            let status = response.status().as_u16();
+            let failure = AttemptError::from_response(response, limit).await;
+            return Err(AttemptError { error: self.explain_status(status, failure.error), ..failure });
         }
         // A longer delay would be an error here, so it is left to the provider to reject the next request.
         if let Some(limit) = limit.filter(|limit| limit.resets_in <= MAX_DELAY) {
@@ -383,6 +413,12 @@ impl AttemptError {
         self.may_retry &= !condition;
         self
     }
+}
+
+/// Returns whether a provider names the error in its response.
+fn is_described(error: &ModelError) -> bool {
+    // The name is in backticks after the status.
+    matches!(error, ModelError::Api { message, .. } if message.contains('`'))
 }
 
 /// Returns the URLs for streamed and for whole replies.

@@ -5,6 +5,7 @@ use super::interface::{DeltaSink, Model};
 use super::stream::stream_reply;
 use crate::os_error::describe;
 use crate::tool::{BoxFuture, CancellationToken};
+use crate::type_error::explain_type;
 use patter_core::message::conversation::{Message, ToolCall, Usage};
 use patter_core::message::request::{FinishReason, Reply, Request};
 use patter_core::provider::Provider;
@@ -73,7 +74,7 @@ impl ScriptError {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "a reply, such as {\"text\": \"Hello!\"}")]
 struct Step {
     text: String,
     calls: Vec<ScriptedCall>,
@@ -99,7 +100,7 @@ impl Default for Step {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a call, such as {\"tool\": \"sayHello\", \"arguments\": {}}")]
 struct ScriptedCall {
     tool: String,
     #[serde(default)]
@@ -107,7 +108,7 @@ struct ScriptedCall {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "an object of token counts")]
 struct ScriptedUsage {
     input_tokens: u64,
     cached_tokens: u64,
@@ -116,14 +117,14 @@ struct ScriptedUsage {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an error, such as {\"message\": \"overloaded\", \"status\": 529}")]
 struct ScriptedError {
     message: String,
     status: Option<u16>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object of expectations, such as {\"user\": [\"Ada\"]}")]
 struct Expectation {
     user: Vec<String>,
     instruction: Vec<String>,
@@ -153,7 +154,7 @@ impl ScriptedModel {
             let message = match error.classify() {
                 _ if text.trim().is_empty() => "it is empty".to_owned(),
                 Category::Data if !text.trim_start().starts_with('[') => "it is not a list of replies".to_owned(),
-                Category::Data | Category::Io => error.to_string(),
+                Category::Data | Category::Io => explain(&error),
                 Category::Syntax | Category::Eof => {
                     format!("it is not valid JSON: line {}, column {}", error.line(), error.column())
                 }
@@ -258,6 +259,16 @@ impl Expectation {
         let contains = |(expected, found): (&String, &String)| found.contains(expected.as_str());
         let matches = expected.len() == results.len() && expected.iter().zip(&results).all(contains);
         (!matches).then(|| format!("expected the results {}, found {}", quote_all(expected), quote_all(&results)))
+    }
+}
+
+/// Describes a value that does not belong into a script.
+fn explain(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match explain_type(message.strip_suffix(&place).unwrap_or(&message)) {
+        Some(message) => format!("line {}, column {}: {message}", error.line(), error.column()),
+        None => message,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::os_error;
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxLevel, SandboxPolicy};
 use crate::tool::{CommandHook, DEFAULT_HOOK_TIMEOUT, Hook, HookStage, VariableLookup};
+use crate::type_error::explain_type;
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
 use patter_core::provider::price::Prices;
@@ -178,8 +179,10 @@ impl Config {
     }
 
     fn parse_with_hint(text: &str) -> Result<Self, (String, Option<String>)> {
-        let config: Self = toml::from_str(text).map_err(|error| explain(&error))?;
-        config.permissions.rules().map_err(|error| (error.to_string(), Some(error.hint().to_string())))?;
+        let config: Self = toml::from_str(text).map_err(|error| explain(&error, text))?;
+        if let Some((rule, error)) = config.permissions.first_invalid() {
+            return Err((format!("{}{error}", place_of(text, rule)), Some(error.hint().to_string())));
+        }
         config.hooks.iter().try_for_each(HookConfig::check)?;
         Ok(config)
     }
@@ -249,6 +252,12 @@ impl PermissionConfig {
         self.rules_with_origin(|_| format!("`{CONFIG}`"))
     }
 
+    /// Returns the first invalid rule, as it is written, and what is wrong with it.
+    fn first_invalid(&self) -> Option<(&str, RuleError)> {
+        let rules = self.allow.iter().chain(&self.ask).chain(&self.deny);
+        rules.into_iter().find_map(|text| Some((text.as_str(), Rule::with_decision(Decision::Deny, text, "").err()?)))
+    }
+
     /// Parses rules from another origin, which is given for each decision.
     pub fn rules_with_origin(&self, origin: impl Fn(Decision) -> String) -> Result<Vec<Rule>, RuleError> {
         let lists = [(Decision::Allow, &self.allow), (Decision::Ask, &self.ask), (Decision::Deny, &self.deny)];
@@ -258,8 +267,8 @@ impl PermissionConfig {
 }
 
 /// Describes an error in a setting in the words of `patter.toml`, with an excerpt and a hint.
-fn explain(error: &toml::de::Error) -> (String, Option<String>) {
-    let (message, hint) = explain_message(error.message());
+fn explain(error: &toml::de::Error, text: &str) -> (String, Option<String>) {
+    let (message, hint) = explain_unquoted(error, text).unwrap_or_else(|| explain_message(error.message()));
     let whole = error.to_string().replace("TOML parse error at ", "").replace(error.message(), &message);
     (whole.trim_end().to_owned(), hint)
 }
@@ -276,25 +285,30 @@ fn explain_message(message: &str) -> (String, Option<String>) {
     if let Some(name) = message.strip_prefix("missing field ") {
         return (format!("the setting {name} is missing"), Some(format!("add {name}")));
     }
-    if let Some((found, expected)) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
-    {
-        let expected = match expected {
-            "a sequence" => "a list, such as [\"…\"]",
-            "a boolean" => "true or false",
-            "f64" | "f32" => "a number",
-            "a map" => "a section",
-            "a string" => "text in quotes",
-            other if other.starts_with("struct ") => "a section",
-            other if other.len() <= "usize".len() && other.starts_with(['u', 'i']) => "a whole number",
-            other => other,
-        };
-        let found = match found {
-            "sequence" => "a list".to_owned(),
-            "map" => "a section".to_owned(),
-            other => other.replace("string ", "the text ").replace("boolean ", "").replace("integer ", ""),
-        };
-        return (format!("expected {expected}, found {found}"), None);
+    (explain_type(message).unwrap_or_else(|| message.to_owned()), None)
+}
+
+/// Explains text without quotes, which the parser takes for a misspelt value of another type.
+fn explain_unquoted(error: &toml::de::Error, text: &str) -> Option<(String, Option<String>)> {
+    let start = error.span()?.start;
+    let line_start = text.get(..start)?.rfind('\n').map_or(0, |end| end + 1);
+    let (key, value) = text.get(line_start..)?.lines().next()?.split_once('=')?;
+    let value = value.trim();
+    let is_word = value.starts_with(|c: char| c.is_alphabetic() || matches!(c, '*' | '/' | '.' | '$'));
+    if !is_word || ["true", "false", "inf", "nan"].contains(&value) {
+        return None;
     }
-    (message.to_owned(), None)
+    let hint = match key.trim() {
+        "allow" | "ask" | "deny" => format!("write a list of quoted rules: `[\"{value}\"]`"),
+        _ => format!("write `\"{value}\"`"),
+    };
+    Some(("text must be in quotes".to_owned(), Some(hint)))
+}
+
+/// Returns where a text is in a file: `line 2, column 9: `.
+fn place_of(text: &str, part: &str) -> String {
+    let Some(before) = text.find(part).and_then(|start| text.get(..start)) else { return String::new() };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: ")
 }

@@ -32,8 +32,12 @@ impl ServerProblem {
     }
 
     fn from_failure(server: &str, failure: &ToolFailure) -> Self {
-        let detail = failure.detail().map(str::to_owned);
-        Self { server: server.to_owned(), message: failure.message().to_owned(), detail }
+        let text = failure.message();
+        // What to do about it is the last part of the text, in the words of a connection's problem or of a setting.
+        let advice = text.rsplit_once("; ").filter(|(_, last)| last.ends_with('?') || last.starts_with("check "));
+        let (message, advice) = advice.map_or((text, None), |(message, advice)| (message, Some(advice)));
+        let detail = advice.or(failure.detail()).map(str::to_owned);
+        Self { server: server.to_owned(), message: message.to_owned(), detail }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The cost of runs whose agents use several models.
 
-use patter::drive::{Driver, Tally, now_ms};
+use patter::drive::{Driver, RunEvent, RunEventKind, Tally, now_ms};
 use patter::library::Layer;
 use patter::model::{Model, ModelResolver, ScriptedModel};
 use patter::project::{Environment, Project};
@@ -45,4 +45,16 @@ async fn replies_are_priced_by_model() {
     assert_eq!(cost("OpenAI/gpt-4o-mini", "demo").await.as_deref(), Some("$0.00042"));
     assert_eq!(cost("OpenAI/gpt-4o-mini", "Anthropic/claude-sonnet-4-6").await.as_deref(), Some("$0.00072"));
     assert_eq!(cost("OpenAI/gpt-4o-mini", "OpenAI/unheard-of").await, None);
+}
+
+#[test]
+fn an_interrupted_reply_of_a_paid_model_has_an_unknown_cost() {
+    for (model, expected) in [("OpenAI/gpt-4o-mini", None), ("demo", Some("$0"))] {
+        let tally = Tally::new(Prices::builtin());
+        let interrupted = RunEventKind::Incomplete { finish: "interrupted".to_owned(), message: String::new() };
+        for kind in [RunEventKind::Started { model: model.to_owned(), bindings: String::new() }, interrupted] {
+            tally.record(&RunEvent { agent: "a".to_owned(), depth: 0, kind });
+        }
+        assert_eq!(tally.cost().map(|cost| cost.to_string()).as_deref(), expected, "{model}");
+    }
 }

@@ -424,7 +424,21 @@ async fn misbehaving_provider_is_an_error_and_never_a_hang() {
                 (StatusCode::UNAUTHORIZED, r#"{"error":{"message":"bad key k3y-s3cret","code":"invalid_api_key"}}"#)
                     .into_response(),
             ],
-            "401",
+            "401 `invalid_api_key`: bad key [redacted]; check the key in `OPENAI_API_KEY`",
+            1,
+        ),
+        // Nothing is there, or something else than a provider.
+        (
+            vec![(StatusCode::NOT_FOUND, "<html>Not found</html>").into_response()],
+            "404: <html>Not found</html>; check the address of OpenAI in `OPENAI_BASE_URL`",
+            1,
+        ),
+        (
+            vec![
+                (StatusCode::NOT_FOUND, r#"{"error":{"message":"no such model","code":"model_not_found"}}"#)
+                    .into_response(),
+            ],
+            "404 `model_not_found`: no such model",
             1,
         ),
         (

@@ -112,6 +112,10 @@ fn invalid_settings_are_rejected() {
         .err()
         .unwrap();
     assert_eq!(error.to_string(), "the address of OpenAI in `patter.toml` is not a valid URL");
+    let environment = Environment::from_variables([("OPENAI_BASE_URL", "ftp://a.example/")]);
+    let error = HttpModel::new(&"OpenAI/gpt-4o".parse().unwrap(), &environment).err().unwrap();
+    assert_eq!(error.to_string(), "the address of OpenAI in `OPENAI_BASE_URL` starts with `ftp://`");
+    assert_eq!(error.kind(), "configuration");
 }
 
 /// The defaults of each provider are enough to create a model, once a key is set.

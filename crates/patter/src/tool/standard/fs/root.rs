@@ -68,7 +68,8 @@ impl Roots {
         }
         let (root, path) = self.split(given).ok_or_else(|| self.outside_failure(given))?;
         let dir = Dir::open_ambient_dir(&root.path, ambient_authority()).map_err(|error| {
-            ToolFailure::new(format!("cannot open the folder {root}")).with_detail(os_error::describe(&error))
+            ToolFailure::new(format!("cannot open the folder {root}"))
+                .with_detail(format!("{}; fix `roots` under `[fs]` in patter.toml", os_error::describe(&error)))
         })?;
         let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
         Ok(ScopedPath { dir, path, given: given.to_owned(), root, roots: self })
