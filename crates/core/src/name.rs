@@ -1,5 +1,6 @@
 //! Parsed names of tools.
 
+use std::borrow::Cow;
 use std::fmt;
 use thiserror::Error;
 
@@ -65,6 +66,7 @@ impl WireName {
 
     /// Returns a valid name that resembles an invalid one.
     pub(crate) fn suggest(name: &str) -> Option<Self> {
+        let name: String = name.chars().map(spell_in_ascii).collect();
         let words = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| !word.is_empty());
         let joined: String = words.collect::<Vec<_>>().join("_").chars().take(MAX_LENGTH).collect();
         Self::from_full_name(&joined).ok()
@@ -85,6 +87,43 @@ impl fmt::Display for WireName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Returns a letter of a European language as it is written without accents.
+fn spell_in_ascii(letter: char) -> Cow<'static, str> {
+    let plain = match letter {
+        'ä' | 'æ' => "ae",
+        'Ä' | 'Æ' => "Ae",
+        'ö' | 'ø' | 'œ' => "oe",
+        'Ö' | 'Ø' | 'Œ' => "Oe",
+        'ü' => "ue",
+        'Ü' => "Ue",
+        'ß' => "ss",
+        'à' | 'á' | 'â' | 'ã' | 'å' | 'ą' => "a",
+        'À' | 'Á' | 'Â' | 'Ã' | 'Å' | 'Ą' => "A",
+        'ç' | 'č' | 'ć' => "c",
+        'Ç' | 'Č' | 'Ć' => "C",
+        'è' | 'é' | 'ê' | 'ë' | 'ę' | 'ě' => "e",
+        'È' | 'É' | 'Ê' | 'Ë' | 'Ę' | 'Ě' => "E",
+        'ì' | 'í' | 'î' | 'ï' => "i",
+        'Ì' | 'Í' | 'Î' | 'Ï' => "I",
+        'ñ' | 'ń' | 'ň' => "n",
+        'Ñ' | 'Ń' | 'Ň' => "N",
+        'ò' | 'ó' | 'ô' | 'õ' => "o",
+        'Ò' | 'Ó' | 'Ô' | 'Õ' => "O",
+        'ù' | 'ú' | 'û' | 'ů' => "u",
+        'Ù' | 'Ú' | 'Û' | 'Ů' => "U",
+        'ł' => "l",
+        'Ł' => "L",
+        'ř' => "r",
+        'š' | 'ś' => "s",
+        'Š' | 'Ś' => "S",
+        'ý' | 'ÿ' => "y",
+        'ž' | 'ź' | 'ż' => "z",
+        'Ž' | 'Ź' | 'Ż' => "Z",
+        other => return Cow::Owned(other.to_string()),
+    };
+    Cow::Borrowed(plain)
 }
 
 fn quote(character: char) -> String {

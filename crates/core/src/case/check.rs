@@ -241,7 +241,11 @@ impl JsonPath {
         }
         let path = serde_json_path::JsonPath::parse(text).map_err(|error| {
             let at = text.chars().count().min(error.position());
-            format!("at character {}, {}", at + 1, error.message())
+            // The parser often knows no more than where it stopped.
+            match error.message() {
+                "parser error" => format!("unexpected text at character {}", at + 1),
+                message => format!("at character {}, {message}", at + 1),
+            }
         })?;
         Ok(Self { source: text.to_owned(), path })
     }

@@ -24,6 +24,8 @@ pub(super) struct CaseFields {
     pub(super) span: Span,
     pub(super) fields: Vec<CaseField>,
     pub(super) problems: Vec<Diagnostic>,
+    /// The option that was given without its name, and the name that was written instead: `{"turns": 3}` sets `most`.
+    pub(super) short: Option<(&'static str, String)>,
 }
 
 /// The maximum value of a cost limit, in dollars.
@@ -34,7 +36,7 @@ impl CaseFields {
     pub(super) fn from_object(owner: &str, object: serde_json::Map<String, Json>) -> Self {
         let at = Span::at(0);
         let fields = object.into_iter().map(|(key, value)| CaseField { key, key_span: at, value, span: at }).collect();
-        Self { owner: owner.to_owned(), span: at, fields, problems: Vec::new() }
+        Self { owner: owner.to_owned(), span: at, fields, problems: Vec::new(), short: None }
     }
 
     /// Reports properties that are not in the list of known ones.
@@ -138,7 +140,8 @@ impl CaseFields {
         let field = self.get(key)?;
         let converted = convert(&field.value);
         if converted.is_none() {
-            let message = format!("`{key}` must be {expected}, not {}", format_json(&field.value));
+            let written = self.short.as_ref().filter(|(option, _)| *option == key).map_or(key, |(_, written)| written);
+            let message = format!("`{written}` must be {expected}, not {}", format_json(&field.value));
             let problem = rule::WRONG_VALUE.at(field.span, message);
             self.problems.push(problem);
         }

@@ -181,7 +181,11 @@ fn read_fields(pattern: Pattern<'_>, owner: &str) -> Result<CaseFields, Vec<Diag
         }
     }
     let span = if pattern.kind() == PatternKind::Bracket { head_span(pattern) } else { pattern.span() };
-    if problems.is_empty() { Ok(CaseFields { owner: owner.to_owned(), span, fields, problems }) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(CaseFields { owner: owner.to_owned(), span, fields, problems, short: None })
+    } else {
+        Err(problems)
+    }
 }
 
 /// Converts a value to JSON. Texts tagged `json` are parsed, measurements become texts, and ranges become lists of two.

@@ -5,6 +5,7 @@ use super::fields::CaseFields;
 use super::{Case, CaseReader};
 use crate::rule;
 use patter_gram::{Diagnostic, Span};
+use serde_json::error::Category;
 use serde_json::{Map, Value as Json};
 
 /// The properties of a case.
@@ -23,11 +24,15 @@ pub(super) fn read(reader: &mut CaseReader<'_>, bytes: &[u8]) {
                 reader.problem(number, "a case must be a JSON object", Some(hint.to_owned()));
             }
             Err(error) => {
-                let message = error.to_string();
                 // The parser sees a single line, so only the column is meaningful.
-                let what = message.split(" at line ").next().unwrap_or_default();
-                let message = format!("invalid JSON: {what} at column {}", error.column());
-                reader.problem(number, message, Some("write each case on one line".to_owned()));
+                let (message, hint) = match error.classify() {
+                    Category::Eof => ("this line is not complete JSON".to_owned(), "write each case on one line"),
+                    _ => (
+                        format!("this line is not valid JSON, from column {}", error.column()),
+                        r#"write each case as an object on one line: `{"input": "Hello!"}`"#,
+                    ),
+                };
+                reader.problem(number, message, Some(hint.to_owned()));
             }
         }
     }

@@ -93,7 +93,8 @@ impl Check {
             Json::Object(options) if is_options(kind, options) => CaseFields::from_object(&owner, options.clone()),
             main => {
                 let entry = std::iter::once((kind.main.to_owned(), main.clone()));
-                CaseFields::from_object(&owner, entry.collect())
+                let short = Some((kind.main, key.clone()));
+                CaseFields { short, ..CaseFields::from_object(&owner, entry.collect()) }
             }
         };
         kind.read_check(&mut fields).ok_or(fields.problems)
@@ -142,7 +143,7 @@ fn equals(fields: &mut CaseFields) -> Option<Check> {
 fn matches(fields: &mut CaseFields) -> Option<Check> {
     fields.require("pattern");
     let text = fields.text("pattern")?;
-    let expression = report_invalid(fields, "pattern", "regular expression", Expression::parse(&text))?;
+    let expression = report_invalid(fields, "pattern", "regular expression", Expression::parse(&text), "")?;
     Some(negate_if_set(fields, Check::Matches(expression)))
 }
 
@@ -155,14 +156,14 @@ fn schema(fields: &mut CaseFields) -> Option<Check> {
         }
         schema => SchemaCheck::parse(schema),
     };
-    let schema = report_invalid(fields, "schema", "JSON Schema", schema)?;
+    let schema = report_invalid(fields, "schema", "JSON Schema", schema, "")?;
     Some(negate_if_set(fields, Check::Schema(schema)))
 }
 
 fn json_path(fields: &mut CaseFields) -> Option<Check> {
     fields.require("path");
     let text = fields.text("path")?;
-    let path = report_invalid(fields, "path", "JSON path", JsonPath::parse(&text))?;
+    let path = report_invalid(fields, "path", "JSON path", JsonPath::parse(&text), "for example, `$.items[0].name`")?;
     let equals = fields.json("equals");
     Some(negate_if_set(fields, Check::JsonPath { path, equals }))
 }
@@ -207,6 +208,12 @@ fn cost(fields: &mut CaseFields) -> Option<Check> {
 }
 
 fn judge(fields: &mut CaseFields) -> Option<Check> {
+    if fields.short.is_some() {
+        let problem = rule::BAD_CHECK.at(fields.span, format!("{} requires `agent`", fields.owner));
+        let hint = r#"write `{"judge": {"agent": "judge.gram", "criteria": "…"}}`"#;
+        fields.problems.push(problem.with_hint(hint));
+        return None;
+    }
     fields.require("agent");
     fields.require("criteria");
     let agent = fields.text("agent");
@@ -233,8 +240,18 @@ fn arguments(fields: &mut CaseFields) -> Option<Json> {
     Some(value)
 }
 
-/// Returns a parsed value, or reports why it is invalid.
-fn report_invalid<T>(fields: &mut CaseFields, key: &str, noun: &str, parsed: Result<T, String>) -> Option<T> {
+/// Returns a parsed value, or reports why it is invalid, with a hint if there is one.
+fn report_invalid<T>(
+    fields: &mut CaseFields,
+    key: &str,
+    noun: &str,
+    parsed: Result<T, String>,
+    hint: &'static str,
+) -> Option<T> {
     let span = fields.get(key).map_or(fields.span, |field| field.span);
-    parsed.map_err(|error| fields.problems.push(rule::BAD_EXPRESSION.at(span, format!("invalid {noun}: {error}")))).ok()
+    let report = |error: String| {
+        let found = rule::BAD_EXPRESSION.at(span, format!("invalid {noun}: {error}"));
+        fields.problems.push(if hint.is_empty() { found } else { found.with_hint(hint) });
+    };
+    parsed.map_err(report).ok()
 }

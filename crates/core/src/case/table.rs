@@ -29,6 +29,13 @@ pub(super) fn read(reader: &mut CaseReader<'_>, bytes: &[u8]) {
     };
     let mut rows = Rows::new(&text);
     let Some(header) = rows.next() else { return };
+    if let [only] = header.cells.as_slice()
+        && let Some(separator) = [';', '\t'].into_iter().find(|separator| only.contains(*separator))
+    {
+        let name = if separator == '\t' { "tabs".to_owned() } else { format!("`{separator}`") };
+        let message = format!("columns are separated by commas, not by {name}");
+        return reader.problem(header.line, message, Some("save the file as CSV with commas".to_owned()));
+    }
     let columns: Vec<_> = header.cells.iter().map(|name| column(reader, header.line, name.trim())).collect();
     let is_misspelt =
         header.cells.iter().any(|name| name.trim() != "input" && nearest(name.trim(), ["input"]).is_some());

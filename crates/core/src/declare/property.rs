@@ -87,7 +87,10 @@ pub(crate) fn check_value(property: Property<'_>, kind: ValueKind) -> Option<Dia
     };
     let found =
         match kind {
-            ValueKind::String if syntax.read_text().is_none() => wrong("a string").with_hint("put quotes around it"),
+            ValueKind::String if syntax.read_text().is_none() => wrong("a string").with_hint(match value {
+                Value::Array(_) => "write one text: several lines go between two lines of three backticks",
+                _ => "put quotes around it",
+            }),
             ValueKind::Boolean if !matches!(value, Value::Boolean(_)) => wrong("true or false"),
             ValueKind::StringOrList if matches!(value, Value::Array(_)) && !is_string_or_list(&value) => {
                 let message = format!("`{key}` must be a list of strings, but one of its items is not a string");

@@ -108,6 +108,7 @@ impl GateError {
                 "write a metric, `>=` or `<=`, and a number, such as `pass>=0.95` or `latency_p95<=2000`".to_owned()
             }
             GateError::Range { metric: GateMetric::Pass, limit } => match limit.parse::<f64>() {
+                Ok(share) if share > 1.0 && share < 2.0 => "the highest pass rate is `1`, or `100%`".to_owned(),
                 Ok(percent) if (1.0..=100.0).contains(&percent) => {
                     format!("write `{limit}%`, or `{}`", percent / 100.0)
                 }
@@ -149,10 +150,11 @@ impl Gate {
         let name = self.metric.name();
         let value = |found: f64| {
             // A rounded value must not seem to be on the other side of the limit.
-            let rounded = round(found);
+            let rounded = self.metric.round(found);
             if self.allows(rounded) == self.allows(found) { rounded } else { found }
         };
-        let mut why = found.map_or_else(|| format!("{name} is unknown"), |found| format!("{name} is {}", value(found)));
+        let show = |found: f64| self.metric.show(value(found));
+        let mut why = found.map_or_else(|| format!("{name} is unknown"), |found| format!("{name} is {}", show(found)));
         if self.metric == GateMetric::Pass && summary.errors > 0 {
             why.push_str(&match summary.decided() {
                 0 => ", because all runs ended with an error".to_owned(),
@@ -229,6 +231,28 @@ impl GateMetric {
         if is_possible { Ok(limit) } else { Err(wrong()) }
     }
 
+    /// Rounds a value to the digits worth showing.
+    fn round(self, number: f64) -> f64 {
+        match self {
+            // Costs of single runs are small, and formatted with the digits that matter.
+            Self::Cost | Self::TotalCost => number,
+            _ if number.abs() >= 100.0 => number.round(),
+            _ => (number * 10_000.0).round() / 10_000.0,
+        }
+    }
+
+    /// Formats a value with its unit.
+    fn show(self, value: f64) -> String {
+        match self {
+            Self::LatencyP50 | Self::LatencyP95 if value >= 1000.0 => format!("{} s", value / 1000.0),
+            Self::LatencyP50 | Self::LatencyP95 => format!("{value} ms"),
+            Self::Cost | Self::TotalCost => {
+                Cost::from_dollars(value).map_or_else(|| format!("${value}"), |cost| cost.to_string())
+            }
+            Self::Pass | Self::Tokens | Self::Turns | Self::ToolCalls => value.to_string(),
+        }
+    }
+
     fn value(self, summary: &ArmSummary) -> Option<f64> {
         match self {
             Self::Pass => summary.pass_rate,
@@ -264,11 +288,7 @@ impl fmt::Display for Gate {
             Bound::AtLeast => ">=",
             Bound::AtMost => "<=",
         };
-        write!(f, "{}{sign}{}", self.metric.name(), self.limit)
+        // Without spaces, as gates are usually written.
+        write!(f, "{}{sign}{}", self.metric.name(), self.metric.show(self.limit).replace(' ', ""))
     }
-}
-
-/// Rounds a number to the digits worth showing.
-fn round(number: f64) -> f64 {
-    if number.abs() >= 100.0 { number.round() } else { (number * 10_000.0).round() / 10_000.0 }
 }

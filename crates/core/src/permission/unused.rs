@@ -182,6 +182,9 @@ impl ToolPattern {
                 let organisations = toolboxes.clone().filter_map(|toolbox| toolbox.split('/').next());
                 nearest(written, toolboxes.chain(organisations)).map(|near| format!("{near}/*"))
             }
+            ToolPattern::One(written) if names().filter_map(FullName::namespace).any(|toolbox| toolbox == written) => {
+                Some(format!("{written}/*"))
+            }
             ToolPattern::One(written) => {
                 let full = nearest(written, names().map(FullName::as_str));
                 let own = written.rsplit('/').next().unwrap_or(written);

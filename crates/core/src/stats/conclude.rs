@@ -3,10 +3,10 @@
 //! A difference is claimed only if its p-value, adjusted for other metrics and arms, is at most the level. A result without
 //! evidence is never called "no difference": that requires the whole interval to be within the margin.
 
-use super::wording::{amount, factors, range, signed_range};
+use super::wording::{DOLLARS, amount, factors, range, signed_range};
 use super::{
-    ArmStatistics, CompareOptions, Conclusion, Contrast, Direction, Interval, MetricKind, MetricVerdict, PairCounts,
-    Relevance, VerdictNote,
+    ArmStatistics, CompareOptions, Conclusion, Contrast, Direction, Interval, Metric, MetricKind, MetricVerdict,
+    PairCounts, Relevance, VerdictNote,
 };
 
 /// From this ratio on, an increase is stated as a factor, because percentages that large are hard to read.
@@ -101,7 +101,7 @@ fn claim(contrast: &Contrast, relevance: Relevance) -> String {
     let Contrast { kind, metric, .. } = contrast;
     let Some(effect) = contrast.effect else { return String::new() };
     let phrase = direction_phrase(contrast);
-    let size = amount(kind.display_value(effect.value).abs(), *kind, &metric.unit);
+    let size = amount(kind.display_value(effect.value).abs(), *kind, unit(metric));
     let mut text = match effect.interval {
         Some(interval) if !interval.contains(kind.null_effect()) => {
             let low = kind.display_value(interval.low).abs();
@@ -110,7 +110,7 @@ fn claim(contrast: &Contrast, relevance: Relevance) -> String {
                 MetricKind::Ratio if interval.low >= MULTIPLE => {
                     format!("{phrase} by a factor of {}", factors(interval.low, interval.high))
                 }
-                _ => format!("{phrase} by {}", range(low.min(high), low.max(high), *kind, &metric.unit)),
+                _ => format!("{phrase} by {}", range(low.min(high), low.max(high), *kind, unit(metric))),
             }
         }
         Some(interval) => format!("{phrase} by an uncertain amount ({})", format_interval(contrast, interval)),
@@ -165,6 +165,11 @@ fn no_claim(contrast: &Contrast, relevance: Relevance, subject: &str, context: V
     text
 }
 
+/// Returns the unit of a metric. That of costs is written before the number.
+fn unit(metric: &Metric) -> &str {
+    if metric.name == "cost" { DOLLARS } else { &metric.unit }
+}
+
 /// Returns the phrase for the direction of the effect, such as "is slower".
 fn direction_phrase(contrast: &Contrast) -> &str {
     let is_more = contrast.effect.is_some_and(|effect| effect.value > contrast.kind.null_effect());
@@ -174,12 +179,12 @@ fn direction_phrase(contrast: &Contrast) -> &str {
 fn format_margin(contrast: &Contrast) -> String {
     let Contrast { kind, metric, .. } = contrast;
     let effect = if *kind == MetricKind::Ratio { 1.0 + contrast.margin } else { contrast.margin };
-    amount(kind.display_value(effect), *kind, &metric.unit)
+    amount(kind.display_value(effect), *kind, unit(metric))
 }
 
 fn format_interval(contrast: &Contrast, interval: Interval) -> String {
     let kind = contrast.kind;
     let low = kind.display_value(interval.low);
     let high = kind.display_value(interval.high);
-    signed_range(low, high, kind, &contrast.metric.unit)
+    signed_range(low, high, kind, unit(&contrast.metric))
 }

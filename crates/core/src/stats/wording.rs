@@ -2,6 +2,9 @@
 
 use super::MetricKind;
 
+/// The unit that is written before a number.
+pub(super) const DOLLARS: &str = "$";
+
 /// Formats a size with its unit: `5 points`, `10%`, `250 ms`.
 pub(super) fn amount(value: f64, kind: MetricKind, unit: &str) -> String {
     let number = digits(value, 0);
@@ -32,6 +35,7 @@ pub(super) fn signed_range(low: f64, high: f64, kind: MetricKind, unit: &str) ->
     let (low, high) = distinct_digits(low, high);
     let low = match kind {
         MetricKind::Ratio => sign(low) + "%",
+        MetricKind::Difference if unit == DOLLARS => with_unit(&sign(low), kind, unit),
         MetricKind::Pass | MetricKind::Difference => sign(low),
     };
     format!("{low} to {}", with_unit(&sign(high), kind, unit))
@@ -42,6 +46,10 @@ fn with_unit(number: &str, kind: MetricKind, unit: &str) -> String {
         MetricKind::Pass => format!("{number} points"),
         MetricKind::Ratio => format!("{number}%"),
         MetricKind::Difference if unit.is_empty() => number.to_owned(),
+        MetricKind::Difference if unit == DOLLARS => {
+            let size = number.trim_start_matches(['+', '−']);
+            format!("{}${size}", number.strip_suffix(size).unwrap_or_default())
+        }
         MetricKind::Difference => format!("{number} {unit}"),
     }
 }

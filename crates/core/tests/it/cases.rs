@@ -181,10 +181,7 @@ fn default_names_are_line_numbers() {
 #[test]
 fn mistakes_in_json_lines() {
     let table: &[(&str, &str)] = &[
-        (
-            "{\"input\": \"a\"",
-            "1: invalid JSON: EOF while parsing an object at column 13 (write each case on one line)",
-        ),
+        ("{\"input\": \"a\"", "1: this line is not complete JSON (write each case on one line)"),
         (
             "7",
             "1: a case must be a JSON object (write `{\"input\": \"Hello!\", \"checks\": [{\"contains\": \"Hello\"}]}`)",
@@ -217,19 +214,22 @@ fn mistakes_in_json_lines() {
             "{\"input\": \"a\", \"checks\": [{\"called\": {\"tol\": \"b\"}}]}",
             "1: `called` has no property `tol` (did you mean `tool`?)",
         ),
-        ("{\"input\": \"a\", \"checks\": [{\"judge\": \"b\"}]}", "1: `judge` requires `agent` ()"),
+        (
+            "{\"input\": \"a\", \"checks\": [{\"judge\": \"b\"}]}",
+            "1: `judge` requires `agent` (write `{\"judge\": {\"agent\": \"judge.gram\", \"criteria\": \"…\"}}`)",
+        ),
         (
             "{\"input\": \"a\", \"checks\": [{\"order\": [\"b\"]}]}",
             "1: an order requires at least two tools (to check a single call, use `Called`)",
         ),
-        ("{\"input\": \"a\", \"checks\": [{\"turns\": 0}]}", "1: `most` must be a positive whole number, not 0 ()"),
+        ("{\"input\": \"a\", \"checks\": [{\"turns\": 0}]}", "1: `turns` must be a positive whole number, not 0 ()"),
         (
             "{\"input\": \"a\", \"checks\": [{\"latency\": \"soon\"}]}",
-            "1: `most` must be a duration such as 2s or 500ms, not \"soon\" ()",
+            "1: `latency` must be a duration such as 2s or 500ms, not \"soon\" ()",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"cost\": -1}]}",
-            "1: `most` must be an amount in dollars from 0 to 1000, not -1 ()",
+            "1: `cost` must be an amount in dollars from 0 to 1000, not -1 ()",
         ),
         ("{\"input\": \"a\", \"checks\": [{\"command\": []}]}", "1: `run` is empty ()"),
         ("{\"input\": \"a\", \"checks\": [{\"matches\": \"(\"}]}", "1: invalid regular expression: unclosed group ()"),
@@ -239,7 +239,15 @@ fn mistakes_in_json_lines() {
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"jsonPath\": \"a\"}]}",
-            "1: invalid JSON path: a path must start with `$` ()",
+            "1: invalid JSON path: a path must start with `$` (for example, `$.items[0].name`)",
+        ),
+        (
+            "{\"input\": \"a\", \"checks\": [{\"jsonPath\": \"$$\"}]}",
+            "1: invalid JSON path: unexpected text at character 2 (for example, `$.items[0].name`)",
+        ),
+        (
+            "{\"input\": }",
+            "1: this line is not valid JSON, from column 11 (write each case as an object on one line: `{\"input\": \"Hello!\"}`)",
         ),
         (
             "{\"input\": \"a\", \"checks\": [{\"called\": {\"tool\": \"b\", \"times\": [3, 1]}}]}",
@@ -276,7 +284,8 @@ fn mistakes_in_csv() {
         ("input\n\"a", "2: this row has an unclosed quote (write `\"\"` for a literal quote)"),
         ("input,matches\na,(", "2: invalid regular expression: unclosed group ()"),
         ("input,id\n\"a\nb\",x\n,y", "4: this case has no input (add the user's message: `input: \"Hello!\"`)"),
-        ("input,turns\na,many", "2: `most` must be a positive whole number, not \"many\" ()"),
+        ("input,turns\na,many", "2: `turns` must be a positive whole number, not \"many\" ()"),
+        ("id;input\na;b", "1: columns are separated by commas, not by `;` (save the file as CSV with commas)"),
         ("input\n\n", "c: no cases found (write a header row with the column names, then one row per case)"),
     ];
     for (text, problem) in table {

@@ -158,6 +158,7 @@ fn impossible_gates_are_refused() {
         assert_eq!((error.to_string().as_str(), error.hint().as_str()), (message, hint), "{gate}");
     };
     check("pass>=95", "`95` is not a pass rate, which is from 0 to 1", "write `95%`, or `0.95`");
+    check("pass>=1.01", "`1.01` is not a pass rate, which is from 0 to 1", "the highest pass rate is `1`, or `100%`");
     check(
         "pass>=120%",
         "`120%` is not a pass rate, which is from 0 to 1",
@@ -177,8 +178,10 @@ fn impossible_gates_are_refused() {
     check("latency_p95<=fast", "`fast` is not a number", form);
     check("pass>0.9", "`pass>0.9` is not a gate", form);
     for (gate, canonical) in [
-        ("latency_p95<=2s", "latency_p95<=2000"),
-        ("latency_p50<=1.5s", "latency_p50<=1500"),
+        ("latency_p95<=2s", "latency_p95<=2s"),
+        ("latency_p50<=1500", "latency_p50<=1.5s"),
+        ("latency_p50<=200", "latency_p50<=200ms"),
+        ("cost<=0.000015", "cost<=$0.000015"),
         ("pass>=81.3%", "pass>=0.813"),
     ] {
         assert_eq!(gate.parse::<Gate>().unwrap().to_string(), canonical);

@@ -126,7 +126,7 @@ fn a_quoted_number() {
 
 #[test]
 fn a_name_that_providers_do_not_accept() {
-    for (name, near) in [("`say hello`", "say_hello"), ("a__b", "a_b"), ("`größe`", "gr_e")] {
+    for (name, near) in [("`say hello`", "say_hello"), ("a__b", "a_b"), ("`größe`", "groesse")] {
         let tool = format!("[{name}:Tool {{description: 'x'}} | ()==>(::Text)]");
         check_one(&tool, "P052", &format!("rename it, for example to `{near}`"));
     }

@@ -142,6 +142,12 @@ impl<'s> Parser<'s> {
                 Diagnostic::error(code::COMMENT, self.span(start, start + 3), "this comment is not closed")
                     .with_hint("end it with `*/`")
             }
+            // A wildcard, as in `fs/*`, not a comment.
+            (false, None) if start > 0 && self.byte(start - 1).is_ascii_alphanumeric() => {
+                self.pos = start + 2;
+                Diagnostic::error(code::COMMENT, self.span(start, self.pos), "names have no wildcards in gram")
+                    .with_hint("write each name: a name with a slash is in backticks, as in `` `fs/readFile` ``")
+            }
             (false, _) => {
                 self.pos = end.unwrap_or_else(|| self.line_end(start));
                 let message = "`/* … */` is not a comment in gram";
