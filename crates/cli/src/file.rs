@@ -93,6 +93,9 @@ const MAX_FILES: usize = 5;
 /// Returns a hint at the file that was meant instead of one that does not exist.
 fn similar_file(path: &Path) -> Option<String> {
     let text = path.display().to_string();
+    if ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Some(format!("this is an address: download the file first, as in `curl -fLO {text}`"));
+    }
     if let Some((file, _)) = text.split_once('#').filter(|(file, _)| Path::new(file).is_file()) {
         return Some(format!("name only the file here: `{file}`"));
     }

@@ -15,11 +15,11 @@ mod logging;
 mod place;
 mod session;
 mod setup;
+mod tip;
 mod ui;
 mod unsupported;
 
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
 use cli::Cli;
 use error::{CommandError, CommandResult, ErrorFormat, INTERRUPTED};
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     patter::launch::forbid_inspection();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&with_tip(error)),
+        Err(error) => return usage(&tip::with_tip(error)),
     };
     cli.color().write_global();
     setup::raise_file_limit();
@@ -57,18 +57,6 @@ fn exit(result: CommandResult, format: ErrorFormat) -> ExitCode {
 /// Returns the arguments of the program.
 fn arguments() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned())
-}
-
-/// Adds a tip to an error that people make with prompts.
-fn with_tip(mut error: clap::Error) -> clap::Error {
-    let is_run = arguments().next().is_some_and(|command| command == "run");
-    let is_word =
-        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if !word.starts_with('-'));
-    if is_run && is_word && error.kind() == clap::error::ErrorKind::UnknownArgument {
-        let tip = "a prompt of several words needs quotes: patter run FILE \"…\"";
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-    error
 }
 
 /// Prints a usage error or the help, and returns the exit code. Machine-readable formats get the error as a document too.

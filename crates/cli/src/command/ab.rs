@@ -52,7 +52,8 @@ impl Command for Ab {
     fn run(&self) -> CommandResult {
         let mut names = HashSet::new();
         if let Some(duplicate) = self.arms.iter().find(|arm| !names.insert(arm.name.clone())) {
-            return Err(CommandError::usage(format!("the arm `{}` is given twice", duplicate.name)));
+            let error = CommandError::usage(format!("the arm `{}` is given twice", duplicate.name));
+            return Err(error.with_hint("the name before `=` identifies an arm; choose another"));
         }
         if self.arms.len() < 2 {
             let error = CommandError::usage("a comparison needs two arms");

@@ -43,7 +43,7 @@ pub(crate) struct Eval {
     save_baseline: Option<PathBuf>,
 
     /// Exit with 1 if the results are worse than the baseline; latency does not count
-    #[arg(long, value_name = "WHAT", requires = "baseline")]
+    #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
 
     #[command(flatten)]
@@ -53,12 +53,24 @@ pub(crate) struct Eval {
     experiment: ExperimentOptions,
 }
 
+/// Why results are not saved as a baseline.
+#[derive(Clone, Copy)]
+enum Unsaved {
+    Errors,
+    Regression,
+    Gate,
+}
+
 impl Command for Eval {
     fn error_format(&self) -> ErrorFormat {
         self.output.error_format()
     }
 
     fn run(&self) -> CommandResult {
+        if self.fail_on.is_some() && self.baseline.is_none() && self.save_baseline.is_none() {
+            let hint = "add --baseline FILE, or --save-baseline FILE to compare with the file from the last time";
+            return Err(CommandError::usage("--fail-on needs a baseline to compare with").with_hint(hint));
+        }
         let arms = [ArmSpec::base("agent")];
         let question = Question { kind: ReportKind::Eval, agent: &self.agent, arms: &arms, stopping: Stopping::Fixed };
         let detail = if self.save_baseline.is_some() { Detail::Full } else { self.output.detail() };
@@ -95,9 +107,9 @@ impl Command for Eval {
             None => true,
             Some(path) => {
                 let reasons = [
-                    (is_undecided, "too many runs ended with an error"),
-                    (is_regression, "the results are worse than the baseline"),
-                    (is_gate_failed && !self.gate.is_empty(), "a gate failed"),
+                    (is_undecided, Unsaved::Errors),
+                    (is_regression, Unsaved::Regression),
+                    (is_gate_failed && !self.gate.is_empty(), Unsaved::Gate),
                 ];
                 self.save(path, &answer.report, reasons.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why))?
             }
@@ -115,16 +127,21 @@ impl Eval {
     }
 
     /// Saves the results for later comparisons, unless there is a reason not to. Returns whether they are saved.
-    fn save(&self, path: &Path, report: &Report, refusal: Option<&str>) -> Result<bool, CommandError> {
+    fn save(&self, path: &Path, report: &Report, refusal: Option<Unsaved>) -> Result<bool, CommandError> {
         let Some(why) = refusal else {
             write_report(path, &format!("{}\n", document(report)))?;
             return Ok(true);
         };
         let name = path.display();
-        let error = CommandError::failure(format!("`{name}` is not saved: {why}"));
-        error
-            .with_hint("to accept these results as they are, save them to a new file, without --baseline and --gate")
-            .print_problem()?;
+        let (why, hint) = match why {
+            Unsaved::Errors => ("too many runs ended with an error", "fix the cause of the errors, and run it again"),
+            Unsaved::Regression => (
+                "the results are worse than the baseline",
+                "to accept these results as they are, save them to a new file, without --baseline",
+            ),
+            Unsaved::Gate => ("a gate failed", "to accept these results as they are, omit --gate"),
+        };
+        CommandError::failure(format!("`{name}` is not saved: {why}")).with_hint(hint).print_problem()?;
         Ok(false)
     }
 }

@@ -9,7 +9,7 @@ use crate::setup::split_agent;
 use clap::Args;
 use patter::run::StartError;
 use patter::session::SessionError;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::sync::Arc;
 
 /// Run an agent: it answers a prompt, and calls its tools on the way
@@ -53,13 +53,20 @@ impl Command for Run {
     }
 
     fn run(&self) -> CommandResult {
+        let (file, _) = split_agent(&self.agent);
+        if !file.exists() && looks_like_file(&self.prompt) {
+            let error = unreadable(&Input::Path(file), &io::ErrorKind::NotFound.into());
+            let hint = format!("the file comes first: `patter run {} \"{}\"`", self.prompt, self.agent);
+            return Err(error.with_hint(hint));
+        }
         let prompt = match self.prompt.as_str() {
             "-" => read_prompt(&self.agent)?,
             prompt => prompt.to_owned(),
         };
         // Nothing else is wrong before the input is.
         if prompt.trim().is_empty() {
-            return Err(SessionError::from(StartError::EmptyInput).into());
+            let error = CommandError::from(SessionError::from(StartError::EmptyInput));
+            return Err(error.with_hint(format!("pass a prompt: `patter run {} \"…\"`", self.agent)));
         }
         let format = self.format.format;
         let opening = Opening::default();
@@ -74,13 +81,19 @@ impl Command for Run {
     }
 }
 
-/// Reads the prompt from stdin. At a terminal, a missing file is reported before anything is typed.
+/// Returns whether a prompt is the name of a file with agents.
+fn looks_like_file(prompt: &str) -> bool {
+    let (file, _) = split_agent(prompt);
+    file.extension().is_some_and(|ending| ending == "gram") && file.is_file()
+}
+
+/// Reads the prompt from stdin. A missing file is reported before anything is typed or read.
 fn read_prompt(agent: &str) -> Result<String, CommandError> {
     let (file, _) = split_agent(agent);
-    if io::stdin().is_terminal()
-        && let Err(error) = std::fs::metadata(&file)
-    {
-        return Err(unreadable(&Input::Path(file), &error));
+    if let Err(error) = std::fs::metadata(&file) {
+        let error = unreadable(&Input::Path(file), &error);
+        let is_prompt = agent.contains(char::is_whitespace);
+        return Err(error.with_hint_if(is_prompt.then_some("name a file before the prompt: `patter run FILE \"…\"`")));
     }
     let bytes = read_stdin("the prompt", MAX_PROMPT)
         .map_err(|error| error.with_hint("put it into a file that the agent reads with a tool"))?;

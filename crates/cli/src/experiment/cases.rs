@@ -4,8 +4,11 @@ use crate::error::CommandError;
 use crate::file::{Input, Source};
 use crate::place::Place;
 use patter::case::{self, Case, CaseFormat};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
+
+/// The maximum number of tags in a hint.
+const MAX_TAGS: usize = 10;
 
 /// Reads the cases of files that have one of the tags, or all if there are no tags.
 pub(crate) fn read(paths: &[PathBuf], tags: &[String]) -> Result<Vec<Case>, CommandError> {
@@ -34,10 +37,17 @@ pub(crate) fn read(paths: &[PathBuf], tags: &[String]) -> Result<Vec<Case>, Comm
         }
     }
     if !tags.is_empty() {
+        let known: BTreeSet<_> = cases.iter().flat_map(|case| case.tags.clone()).collect();
         cases.retain(|case| case.tags.iter().any(|tag| tags.contains(tag)));
         if cases.is_empty() {
-            let tags: Vec<_> = tags.iter().map(|tag| format!("`{tag}`")).collect();
-            return Err(CommandError::failure(format!("no case has the tag {}", tags.join(" or "))));
+            let quoted = |tag: &String| format!("`{tag}`");
+            let tags: Vec<_> = tags.iter().map(quoted).collect();
+            let error = CommandError::failure(format!("no case has the tag {}", tags.join(" or ")));
+            let known: Vec<_> = known.iter().take(MAX_TAGS).map(quoted).collect();
+            return Err(error.with_hint(match known.as_slice() {
+                [] => "the cases have no tags; omit --tag".to_owned(),
+                _ => format!("their tags are {}", known.join(", ")),
+            }));
         }
     }
     Ok(cases)

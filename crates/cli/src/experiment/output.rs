@@ -135,6 +135,13 @@ pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> 
             error.with_hint("write reports with --save-baseline or --format json")
         });
     }
+    let is_path = named.contains('/') || Path::new(named).extension().is_some();
+    if is_path && named != "latest" {
+        let error = CommandError::failure(format!("there is no file `{named}`, and no experiment with that id"));
+        return Err(
+            error.with_hint("write reports with --save-baseline or --format json; `patter experiments` lists ids")
+        );
+    }
     let report = runtime.block_on(async {
         let id = find_experiment(store, named).await?;
         StoredTrials::read(store, &id).await

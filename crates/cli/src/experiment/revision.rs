@@ -29,8 +29,14 @@ impl Revision {
             top.canonicalize().map_err(|error| error.to_string())
         };
         let top = check_out().map_err(|message: String| {
-            let message = message.lines().next().unwrap_or("git failed");
+            let message = message.lines().next().unwrap_or("git failed").trim_start_matches("fatal: ");
+            if message.starts_with("not a git repository") {
+                let file = file.display();
+                return CommandError::failure(format!("cannot read the revision `{revision}`: `{file}` is not in git"))
+                    .with_hint("`git:` names a commit of the repository around the file; create one with `git init`");
+            }
             CommandError::failure(format!("cannot read the revision `{revision}`: {message}"))
+                .with_hint("name a commit, a branch or a tag, as in `git:HEAD~1`; `git log` lists commits")
         })?;
         Ok(Self { _folder: folder, tree, top })
     }
