@@ -4,7 +4,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::file::{Existing, unwritable, write_atomically};
 use crate::inspect::{bind_all, drift};
-use crate::setup::{Intent, LockOption, Setup, ToolSources};
+use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources};
 use crate::ui;
 use clap::Args;
 use patter::compile::LOCK_FILE;
@@ -41,6 +41,8 @@ impl Command for LockCommand {
             ui::status(&format!("{LOCK_FILE} is up to date"))?;
             return Ok(Outcome::from_findings(!setup.toolset.missing_servers.is_empty()));
         }
+        // A project that cannot run is not worth recording.
+        Rules::default().checked(&setup)?;
         let (lock, failures) = bind_all(project, root, &setup.toolset);
         if !setup.toolset.missing_servers.is_empty() || !failures.is_empty() {
             let failures = failures.iter().map(CommandError::from);

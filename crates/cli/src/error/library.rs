@@ -8,6 +8,7 @@ use patter::case::CaseProblem;
 use patter::compile::CompileError;
 use patter::drive::JournalError;
 use patter::experiment::StoredTrialsError;
+use patter::gram::{Diagnostic, Dialect, parse_bytes};
 use patter::library::{BindError, BindFailure, MergeError};
 use patter::live::LiveProjectError;
 use patter::model::ModelError;
@@ -85,21 +86,31 @@ impl From<BindError> for CommandError {
 impl From<CompileError> for CommandError {
     fn from(error: CompileError) -> Self {
         match error {
+            CompileError::Selection(error) => error.into(),
             CompileError::Bind(error) => error.into(),
             CompileError::Broken { file, findings } => {
-                let source = std::fs::read_to_string(&file).unwrap_or_default();
                 let message = format!("`{file}` has errors, so it was not run");
-                let excerpts = Excerpts::new(findings, &source, &file, ui::Limit::default());
-                Self::new(TOOL, message).with_hint(CHECK_HINT).with_excerpts(excerpts)
+                Self::new(TOOL, message).with_hint(CHECK_HINT).with_excerpts(excerpts(&file, findings))
             }
             CompileError::Drift { ref drift, .. } => Self::drift(error.to_string(), drift),
-            CompileError::Permission { ref finding, .. } => {
-                let hint = finding.hint.as_deref().unwrap_or(CHECK_HINT);
+            CompileError::Permission { agent, file: Some(file), findings } => {
+                let message = format!("the agent `{agent}` has invalid permissions, so it was not run");
+                Self::new(TOOL, message).with_hint(CHECK_HINT).with_excerpts(excerpts(&file, findings))
+            }
+            CompileError::Permission { file: None, ref findings, .. } => {
+                let hint = findings.first().and_then(|first| first.hint.as_deref()).unwrap_or(CHECK_HINT);
                 Self::new(TOOL, error.to_string()).with_hint(hint)
             }
             error => Self::new(TOOL, error.to_string()).with_hint(CHECK_HINT),
         }
     }
+}
+
+/// Returns diagnostics with excerpts of their file.
+fn excerpts(file: &str, findings: Vec<Diagnostic>) -> Excerpts {
+    let source = std::fs::read(file).unwrap_or_default();
+    let (tree, _) = parse_bytes(&source, Dialect::Patter);
+    Excerpts::new(findings, tree.source(), file, ui::Limit::default())
 }
 
 impl From<ModelError> for CommandError {
@@ -153,7 +164,6 @@ impl From<SessionError> for CommandError {
         let kind = ErrorKind::named(error.name());
         match error {
             SessionError::Project(error) => error.into(),
-            SessionError::Choice(error) => error.into(),
             SessionError::Compile(error) => error.into(),
             SessionError::Model(error) => error.into(),
             SessionError::Store(error) => error.into(),

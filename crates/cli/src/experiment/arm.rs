@@ -6,6 +6,7 @@ use crate::argument::parse_model;
 use crate::error::CommandError;
 use crate::setup::{Setup, ToolSources, Toolset, read_files, report_problems, require_trust, split_agent};
 use patter::case::{Case, Check};
+use patter::compile::select_agent;
 use patter::drive::Driver;
 use patter::experiment::{Arm, Judge, hash_recordings, recorded_replies};
 use patter::library::{Entry, Layer, Library};
@@ -141,7 +142,7 @@ impl Bench<'_> {
         if let Some(model) = spec.model.as_ref().or(model) {
             driver = driver.with_model(model.clone());
         }
-        let name = place.project.main_agent(agent)?.name().unwrap_or_default().into_owned();
+        let name = select_agent(&place.project, agent)?.name().unwrap_or_default().into_owned();
         let compiled = driver.compile_named(&name).ok_or_else(|| SessionError::AgentNotFound(name))??;
         if spec.recording.is_none() {
             models(compiled.model())?;
@@ -150,7 +151,8 @@ impl Bench<'_> {
         let arm = Arm::new(&spec.name, driver, compiled, place.config.prices()).with_description(&shown, what);
         let arm = match &spec.recording {
             Some(path) if !path.exists() => {
-                return Err(CommandError::failure(format!("no recording at `{}`", path.display())));
+                return Err(CommandError::failure(format!("no recording at `{}`", path.display()))
+                    .with_hint("record runs with `patter eval --record FOLDER` or `patter run --record FILE`"));
             }
             Some(path) if path.is_dir() && !has_recordings(path) => {
                 let error = CommandError::failure(format!("no recordings in `{}`", path.display()));
@@ -244,7 +246,7 @@ impl Bench<'_> {
             (Arc::new(self.setup.loaded.project.clone()), Arc::clone(&self.setup.toolset.library))
         };
         let name = match is_file {
-            true => project.main_agent(agent)?.name().unwrap_or_default().into_owned(),
+            true => select_agent(&project, agent)?.name().unwrap_or_default().into_owned(),
             false => named.to_owned(),
         };
         let models = model_resolver_with_config(&self.setup.toolset.environment, &self.setup.config.models);

@@ -22,8 +22,10 @@ pub(crate) struct Resolution<'a> {
 
 /// How a tool that an agent declares is bound.
 struct Declaration {
-    /// What it is bound to, if that is a tool.
+    /// The name that permissions are about: that of the tool, or the one by which an agent is called.
     bound: Option<FullName>,
+    /// Whether it is bound to another agent.
+    is_agent: bool,
     /// The result, in words.
     status: String,
     /// The declared signature, if it is known.
@@ -52,16 +54,18 @@ impl Resolution<'_> {
     /// permissions are those of the tool that the name is bound to.
     pub(crate) fn describe(&self, permissions: impl FnOnce(&FullName) -> Permissions) -> (String, bool) {
         let mut out = String::new();
+        let declaration = self.agent.map(|agent| self.declaration(agent));
+        let is_agent = declaration.as_ref().is_some_and(|declaration| declaration.is_agent);
         let resolved = self.library.resolve(self.tool);
         match &resolved {
+            _ if is_agent => {}
             Ok(entry) => describe_tool(&mut out, entry),
             Err(ResolveError::NotFound { .. }) if self.agent.is_none() => {}
             Err(error) => {
                 let _ = writeln!(out, "{BAD}{error}{BAD:#}");
             }
         }
-        self.describe_candidates(&mut out, resolved.as_ref().ok().copied());
-        let declaration = self.agent.map(|agent| self.declaration(agent));
+        self.describe_candidates(&mut out, resolved.as_ref().ok().copied(), is_agent);
         if let (Some(agent), Some(declaration)) = (self.agent, &declaration) {
             let _ = writeln!(out, "{BOLD}declared by {}{BOLD:#}", agent.name().unwrap_or_default());
             describe_declaration(&mut out, declaration);
@@ -71,13 +75,15 @@ impl Resolution<'_> {
             describe_permission(&mut out, title, &permissions(&name), &name);
             describe_hooks(&mut out, self.hooks(&name));
         }
-        let is_valid = resolved.is_ok() && declaration.is_none_or(|declaration| declaration.is_valid);
+        let is_valid = (resolved.is_ok() || is_agent) && declaration.is_none_or(|declaration| declaration.is_valid);
         (out, is_valid)
     }
 
     /// Returns the resolution as JSON, and whether the name refers to a tool that can be called.
     pub(crate) fn to_json(&self, permissions: impl FnOnce(&FullName) -> Permissions) -> (Json, bool) {
-        let resolved = self.library.resolve(self.tool).ok();
+        let declaration = self.agent.map(|agent| self.declaration(agent));
+        let is_agent = declaration.as_ref().is_some_and(|declaration| declaration.is_agent);
+        let resolved = self.library.resolve(self.tool).ok().filter(|_| !is_agent);
         let candidates = self.library.candidates(self.tool);
         let candidates: Vec<_> = candidates
             .into_iter()
@@ -88,11 +94,10 @@ impl Resolution<'_> {
                     "layer": entry.layer.name(),
                     "source": &*entry.value.source,
                     "chosen": is_chosen,
-                    "reason": self.reason(entry, resolved),
+                    "reason": self.reason(entry, resolved, is_agent),
                 })
             })
             .collect();
-        let declaration = self.agent.map(|agent| self.declaration(agent));
         let permission = self.bound(declaration.as_ref()).map(|name| {
             let permissions = permissions(&name);
             let verdict = permissions.decide(&name, &serde_json::Map::new());
@@ -111,7 +116,8 @@ impl Resolution<'_> {
                 hooks.map(|hook| json!({"stage": hook.stage.name(), "calls": calls(hook), "name": &*hook.name}));
             shown.collect::<Vec<_>>()
         });
-        let is_valid = resolved.is_some() && declaration.as_ref().is_none_or(|declaration| declaration.is_valid);
+        let is_valid =
+            (resolved.is_some() || is_agent) && declaration.as_ref().is_none_or(|declaration| declaration.is_valid);
         let document = json!({
             "version": 1,
             "name": self.tool,
@@ -147,6 +153,7 @@ impl Resolution<'_> {
     fn declaration(&self, agent: &Agent) -> Declaration {
         let invalid = |status: String, place: Option<String>| Declaration {
             bound: None,
+            is_agent: false,
             status,
             signature: None,
             place,
@@ -163,6 +170,7 @@ impl Resolution<'_> {
         let place = Some(self.project.location(file, member.element().span()));
         let valid = |status: String, bound: Option<FullName>, signature: Option<String>| Declaration {
             bound,
+            is_agent: false,
             status,
             signature,
             place: place.clone(),
@@ -171,7 +179,10 @@ impl Resolution<'_> {
         let toolkit = member.toolkit_name().map_or_else(String::new, |name| format!(", from the toolkit `{name}`"));
         match bound.map(|binding| binding.target) {
             Err(failure) => invalid(failure.to_string(), place.clone()),
-            Ok(Target::Agent { agent }) => valid(format!("the agent `{}`", agent.path()), None, None),
+            Ok(Target::Agent { agent }) => {
+                let called = member.pattern.name().and_then(|name| FullName::parse(&name).ok());
+                Declaration { is_agent: true, ..valid(format!("the agent `{}`", agent.path()), called, None) }
+            }
             Ok(Target::Tool { name, declared }) => {
                 valid(format!("compatible{toolkit}"), Some(name), Some(format_signature(&declared.signature)))
             }
@@ -190,7 +201,8 @@ impl Resolution<'_> {
         is_same(&name) || full.is_some_and(is_same)
     }
 
-    fn describe_candidates(&self, out: &mut String, chosen: Option<&Entry<Tool>>) {
+    fn describe_candidates(&self, out: &mut String, chosen: Option<&Entry<Tool>>, is_agent: bool) {
+        let chosen = chosen.filter(|_| !is_agent);
         let candidates = self.library.candidates(self.tool);
         if candidates.is_empty() {
             return;
@@ -202,7 +214,7 @@ impl Resolution<'_> {
             let (mark, style) = if is_chosen { (">", GOOD) } else { (" ", DIM) };
             let name = entry.name.as_str();
             let layer = entry.layer.name();
-            let reason = self.reason(entry, chosen);
+            let reason = self.reason(entry, chosen, is_agent);
             let source = &entry.value.source;
             let _ = writeln!(out, "{style}{mark} {name:<width$}  {layer:<8}  {reason}{style:#}  {DIM}{source}{DIM:#}");
         }
@@ -214,7 +226,7 @@ impl Resolution<'_> {
     }
 
     /// Returns why a candidate is chosen or not.
-    fn reason(&self, entry: &Entry<Tool>, chosen: Option<&Entry<Tool>>) -> &'static str {
+    fn reason(&self, entry: &Entry<Tool>, chosen: Option<&Entry<Tool>>, is_agent: bool) -> &'static str {
         let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, entry));
         let is_overridden = self.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
         match chosen {
@@ -229,6 +241,7 @@ impl Resolution<'_> {
             }
             Some(chosen) if entry.layer < chosen.layer => "not chosen: a higher layer has this name",
             Some(_) => "not chosen: the full name differs",
+            None if is_agent => "not chosen: an agent has this name",
             None => "not chosen: the name is ambiguous",
         }
     }

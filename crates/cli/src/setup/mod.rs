@@ -22,6 +22,7 @@ use crate::file::check_readable;
 use crate::place::Place;
 use crate::ui;
 use clap::Args;
+use patter::compile::select_agent;
 use patter::declare::Agent;
 use patter::gram::Dialect;
 use patter::library::Library;
@@ -120,7 +121,7 @@ impl Setup {
 
     /// Finds an agent of the first file: by its name, or the one that no other agent calls.
     pub(crate) fn agent(&self, name: Option<&str>) -> Result<Agent, CommandError> {
-        Ok(self.loaded.project.main_agent(name)?)
+        Ok(select_agent(&self.loaded.project, name)?)
     }
 }
 

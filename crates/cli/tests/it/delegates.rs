@@ -40,6 +40,28 @@ fn every_command_resolves_a_delegate_in_the_same_way() {
     assert!(names.contains(&"helper") && !names.contains(&"boss/helper"), "{events}");
 }
 
+/// An agent with the name of a tool is what runs, and all commands say so.
+#[test]
+fn an_agent_hides_a_tool_of_the_library() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "");
+    folder.write(
+        "a.gram",
+        "[clerk:Agent { instruction: \"Ask `calculator`.\", model: \"demo\" } | calculator]\n\
+         [calculator:Agent { description: \"Reckons\", instruction: \"Reckon.\", model: \"demo\" }]\n",
+    );
+    let check = folder.run(&["check", "a.gram"]);
+    let expected = "warning[P047]: `calculator` has two meanings: the agent in a.gram:2:1, and the tool `calculator`";
+    assert!(check.contains(expected), "{check}");
+    let why = folder.run(&["why", "calculator", "--agent", "a.gram#clerk", "--deny", "calculator"]);
+    assert!(why.starts_with("exit 0"), "{why}");
+    assert!(why.contains("the agent `calculator`") && why.contains("not chosen: an agent has this name"), "{why}");
+    assert!(!why.contains("chosen: the highest layer") && why.contains("deny: `deny calculator` in --deny"), "{why}");
+    let why = folder.output(&["why", "calculator", "--agent", "a.gram#clerk", "--format", "json"], "");
+    let why: Json = serde_json::from_slice(&why.stdout).unwrap();
+    assert_eq!((&why["tool"], &why["candidates"][0]["chosen"]), (&Json::Null, &false.into()), "{why}");
+}
+
 #[test]
 fn why_finds_a_tool_under_each_of_its_names() {
     let folder = Folder::new();

@@ -27,7 +27,39 @@ fn check(command: &str, (file, text): (&str, &str), expected: &[&str]) {
 #[test]
 fn arguments() {
     let count = "write a whole number from 1 to 4294967295";
-    let table: [(&str, &[&str]); 26] = [
+    let table: [(&str, &[&str]); 43] = [
+        ("rnu a.gram hi", &["unrecognized subcommand 'rnu'", "tip: did you mean `run`?"]),
+        ("import foo", &["unrecognized subcommand 'foo'", "tip: the commands are openapi, mcp"]),
+        ("run a.gram hi -m demo", &["unexpected argument '-m'", "tip: did you mean `--model`"]),
+        (
+            "ab a.gram --cases c.jsonl --arm a --arm b --gate pass>=1",
+            &["unexpected argument '--gate'", "tip: `--gate` is an option of `patter eval`"],
+        ),
+        (
+            "run hi a.gram",
+            &["cannot read `hi`: no such file", "help: the file comes first: `patter run a.gram \"hi\"`"],
+        ),
+        ("run .", &["the input is empty", "help: pass a prompt: `patter run . \"…\"`"]),
+        ("run hello+there", &["cannot read `hello there`: no such file", "help: name a file before the prompt"]),
+        ("run a.gram hi --deny fs", &["`deny fs` matches no tool", "help: did you mean `fs/*`?"]),
+        (
+            "run a.gram hi --store mysql://x",
+            &["--store: `mysql://` is not supported", "help: write `sqlite:PATH` or `postgres://user@host/database`"],
+        ),
+        (
+            "import openapi https://a.example/api.yaml",
+            &["no such file", "help: this is an address: download the file first"],
+        ),
+        ("eval a.gram -c c.jsonl --gate pass>=1.01", &["the highest pass rate is `1`, or `100%`"]),
+        ("eval a.gram -c c.jsonl --fail-on regression", &["--fail-on needs a baseline", "help: add --baseline FILE"]),
+        ("eval a.gram -c a.jsonl --baseline nope.json", &["there is no file `nope.json`, and no experiment"]),
+        ("eval a.gram -c a.jsonl --tag x", &["no case has the tag `x`", "help: their tags are `y`"]),
+        (
+            "ab a.gram -c a.jsonl --arm a --arm b=git:HEAD",
+            &["cannot read the revision `HEAD`: `a.gram` is not in git", "help: `git:` names a commit"],
+        ),
+        ("ab a.gram -c a.jsonl --arm a --arm b=recording:nope", &["no recording at `nope`", "help: record runs with"]),
+        ("ab a.gram -c a.jsonl --arm a --arm a", &["the arm `a` is given twice", "help: the name before `=`"]),
         ("run a.gram hi --max-turns ten", &["--max-turns <N>", count]),
         ("run a.gram hi --max-turns 0", &["--max-turns <N>", count]),
         ("run a.gram hi --max-turns -1", &["--max-turns <N>", count]),
@@ -62,13 +94,20 @@ fn arguments() {
         ("new a.gram", &["`a.gram` already exists", "help: choose another name\n"]),
     ];
     for (command, expected) in table {
-        check(command, ("", ""), expected);
+        check(command, ("a.jsonl", "{\"input\": \"Hi\", \"tags\": \"y\"}\n"), expected);
     }
 }
 
 #[test]
 fn settings() {
-    let table: [(&str, &[&str]); 9] = [
+    let table: [(&str, &[&str]); 13] = [
+        (
+            "[permissions]\ndeny = fs/*\n",
+            &["line 2, column 8", "text must be in quotes", "help: write a list of quoted rules: `[\"fs/*\"]`"],
+        ),
+        ("[store]\nurl = file.db\n", &["text must be in quotes", "help: write `\"file.db\"`"]),
+        ("[permissions]\ndeny = [\"fs/**\"]\n", &["`patter.toml`: line 2, column 10: `fs/**` is not a tool name"]),
+        ("[permissions]\nask = [\"fetch\",\n  \"fs/\"]\n", &["`patter.toml`: line 3, column 4: `fs/` is not"]),
         ("[chekc]\n", &["`patter.toml`: line 1, column 2", "unknown setting `chekc`", "help: did you mean `check`?"]),
         (
             "[check]\nignore = \"P061\"\n",
@@ -108,7 +147,13 @@ fn tools_with_the_same_name() {
 #[test]
 fn scripts() {
     let hint = "help: a script is a JSON list of replies, such as `[{\"text\": \"Hello!\"}]`";
-    let table: [(&str, &[&str]); 4] = [
+    let table: [(&str, &[&str]); 7] = [
+        (
+            "[\"x\"]",
+            &["line 1, column 4: expected a reply, such as {\"text\": \"Hello!\"}, found the text \"x\"", hint],
+        ),
+        ("[{\"error\": \"boom\"}]", &["expected an error, such as {\"message\": ", "found the text \"boom\""]),
+        ("[{\"delayMs\": \"2s\"}]", &["expected a whole number, found the text \"2s\""]),
         ("", &["cannot read the script `s.json`: it is empty", hint]),
         ("not json", &["cannot read the script `s.json`: it is not valid JSON: line 1, column 2", hint]),
         ("{\"text\": \"Hi\"}", &["cannot read the script `s.json`: it is not a list of replies", hint]),
@@ -121,6 +166,14 @@ fn scripts() {
 
 #[test]
 fn other_notations() {
+    let wildcard = "[a:Agent { instruction: 'x', model: 'demo' } | fs/*]\n";
+    check("check b.gram", ("b.gram", wildcard), &["names have no wildcards in gram", "help: write each name"]);
+    let label = "[Agent { instruction: 'x', model: 'demo' }]\n";
+    check(
+        "check b.gram",
+        ("b.gram", label),
+        &["write `[name:Agent {…}]`; without a colon, `Agent` is read as the name"],
+    );
     check("check a.json", ("a.json", "{\"name\": \"x\"}"), &["`a.json` is not a gram file", "help: name a .gram file"]);
     check("call fs/readFile {\"path\":\"/etc/passwd\"}", ("", ""), &["`[fs] roots` in patter.toml"]);
     check("sessions fork x --at 0", ("", ""), &["--at <N>", "write a whole number from 1"]);
@@ -128,7 +181,30 @@ fn other_notations() {
 
 #[test]
 fn cases() {
-    let table: [(&str, &str, &[&str]); 3] = [
+    let table: [(&str, &str, &[&str]); 11] = [
+        ("c.jsonl", "not json\n", &["c.jsonl:1: this line is not valid JSON", "help: write each case as an object"]),
+        ("c.jsonl", "{\"input\": \"x\",\n", &["c.jsonl:1: this line is not complete JSON"]),
+        ("c.csv", "id;input;contains\na;x;y\n", &["c.csv:1: columns are separated by commas, not by `;`"]),
+        ("c.csv", "id\tinput\na\tx\n", &["c.csv:1: columns are separated by commas, not by tabs"]),
+        (
+            "c.jsonl",
+            "{\"input\": \"x\", \"checks\": [{\"turns\": \"three\"}]}\n",
+            &["`turns` must be a positive whole"],
+        ),
+        ("c.jsonl", "{\"input\": \"x\", \"checks\": [{\"contains\": 5}]}\n", &["`contains` must be a non-empty text"]),
+        (
+            "c.jsonl",
+            "{\"input\": \"x\", \"checks\": [{\"judge\": \"good\"}]}\n",
+            &[
+                "`judge` requires `agent`",
+                "help: write `{\"judge\": {\"agent\": \"judge.gram\", \"criteria\": \"…\"}}`",
+            ],
+        ),
+        (
+            "c.jsonl",
+            "{\"input\": \"x\", \"checks\": [{\"jsonPath\": \"$$\"}]}\n",
+            &["invalid JSON path: unexpected text at character 2", "help: for example, `$.items[0].name`"],
+        ),
         (
             "c.jsonl",
             "{\"input\": \"x\", \"contains\": \"y\"}\n",
@@ -153,6 +229,10 @@ fn declarations() {
     let table = [
         ("a:Agent { instruction: 'x', model: 'demo' }\n".to_owned(), "write `[a:Agent {…}]`"),
         ("agent a { instruction: 'x' }\n".to_owned(), "write `[a:Label {…}]`"),
+        ("agent:\n  name: x\n  model: demo\n".to_owned(), "agents are written in gram"),
+        ("{\"input\": \"Hi\"}\n{\"input\": \"Ho\"}\n".to_owned(), "cases may be in .jsonl and .csv files"),
+        (agent("instruction: ['x', 'y'], model: 'demo'"), "write one text"),
+        (tool("(`größe`::Text)==>(::Text)"), "rename it, for example to `groesse`"),
         ("[my agent:Agent { instruction: 'x', model: 'demo' }]\n".to_owned(), "put several words in backticks"),
         ("[a:Agent ( instruction: 'x', model: 'demo' )]\n".to_owned(), "write `{key: value}`"),
         ("[a:Agent { instruction: 'x', model: 'demo' } b]\n[b:Agent { description: 'd', instruction: 'x', model: 'demo' }]".to_owned(), "a bracket pattern is"),
@@ -176,6 +256,37 @@ fn declarations() {
         let printed = folder.run(&["check", "a.gram", "--bind"]);
         let problems = printed.matches("error[").count();
         assert!(problems == 1 && printed.contains(hint), "{text}\nno {hint}\n{printed}");
+    }
+}
+
+/// Errors in the file of an agent are shown as `check` shows them, instead of what they lead to.
+#[test]
+fn files_with_errors() {
+    let table: [(&[u8], &[&str]); 8] = [
+        (b"[a:Agent {\n", &["error[G002]", "b.gram:1:11", "close it with `}]`"]),
+        (b"[a:Agent {instruction: \"x, model: \"demo\"}]\n", &["error[G", "b.gram:1:"]),
+        (b"agent:\n  name: x\n  model: demo\n", &["error[P135]", "it looks like YAML"]),
+        (b"{\"name\": \"x\", \"model\": \"demo\"}\n", &["error[P135]", "it looks like JSON"]),
+        (b"You are a helpful agent.\n", &["error[G"]),
+        (b"\x7fELF\x01\xff\xfe\n", &["error[G"]),
+        (b"[:Agent {instruction: 'x', model: 'demo'}]\n", &["error[P001]", "write the name before the label"]),
+        (
+            b"[a:Agent {instruction: 'x', model: 'demo'}]\n[b:Agent {instruction: 'x', model: 'demo'",
+            &["error[G002]", "b.gram:2:"],
+        ),
+    ];
+    for (text, expected) in table {
+        let folder = Folder::new();
+        folder.write("b.gram", text);
+        folder.write("c.jsonl", "{\"input\": \"Hi\"}\n");
+        for command in ["run b.gram hi --store none", "chat b.gram --store none", "eval b.gram -c c.jsonl"] {
+            let printed = folder.run(&command.split(' ').collect::<Vec<_>>());
+            assert!(printed.starts_with("exit 1"), "patter {command}\n{printed}");
+            for part in expected.iter().chain(&["`b.gram` has errors, so it was not run"]) {
+                assert!(printed.contains(part), "patter {command}\nno {part}\n{printed}");
+            }
+        }
+        assert!(folder.run(&["check", "b.gram"]).starts_with("exit 1"));
     }
 }
 

@@ -74,6 +74,10 @@ fn a_misspelt_rule_of_the_project_is_found() {
         assert!(output.contains("`deny fs/writeFil` matches no tool"), "{output}");
         assert!(output.contains("has the parameter `x`"), "{output}");
     }
+    for command in ["doctor", "lock"] {
+        let output = folder.run(&[command]);
+        assert!(output.starts_with("exit 1") && output.contains("did you mean `fs/writeFile`?"), "{output}");
+    }
     // Tools that no agent of this project uses are fine, as long as they are known.
     let rules = "[permissions]\nask = [\"fs/*\", \"fetch\"]\ndeny = [\"*\", \"sayHello when personName is 'x'\"]\n";
     folder.write("patter.toml", rules);
@@ -92,6 +96,10 @@ fn a_misspelt_rule_of_an_agent_is_found() {
     }
     let output = folder.run(&["check"]);
     assert!(output.starts_with("exit 1") && output.contains("P046"), "{output}");
+    // All of them are reported at once, with their places.
+    folder.write("a.gram", AGENT.replace("model:", "deny: ['fs/writeFil', 'fetc'], model:"));
+    let output = folder.run(&["run", "a.gram", "hi"]);
+    assert!(output.matches("error[P046]").count() == 2 && output.contains("a.gram:1:"), "{output}");
     // Also a rule of an agent that would be called.
     folder.write(
         "a.gram",

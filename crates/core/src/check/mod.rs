@@ -13,6 +13,7 @@ mod reference;
 mod depth;
 mod case;
 mod secret;
+mod notation;
 
 use crate::declare::project::{Declaration, Finding, Project};
 use crate::declare::scope::Scope;
@@ -72,7 +73,7 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
     findings.retain(|Finding { file, diagnostic }| broken.get(*file).is_none_or(|it| !it.overlaps(diagnostic.span)));
     findings.extend(secret::secrets(project));
     for (file, source) in project.files().iter().enumerate() {
-        findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
+        findings.extend(notation::diagnostics(source).into_iter().map(|diagnostic| Finding { file, diagnostic }));
     }
     findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start, finding.diagnostic.code));
     findings.dedup();
@@ -93,7 +94,7 @@ pub fn file_errors(project: &Project, file: usize) -> Vec<Finding> {
     }
     checker.check_labels();
     let mut findings = checker.findings;
-    findings.extend(source.diagnostics.iter().cloned().map(|diagnostic| Finding { file, diagnostic }));
+    findings.extend(notation::diagnostics(source).into_iter().map(|diagnostic| Finding { file, diagnostic }));
     findings.retain(|found| {
         found.file == file && (found.diagnostic.is_error() || found.diagnostic.code == patter_gram::code::DUPLICATE_KEY)
     });
@@ -195,9 +196,12 @@ impl<'p> Checker<'p> {
         }
         let labels = pattern.labels().filter(|_| pattern.kind() == PatternKind::Bracket);
         let near = labels.into_iter().find_map(|label| nearest(&label, DeclarationKind::LABELS));
+        let name = pattern.name().unwrap_or_default();
+        let is_label = pattern.labels().next().is_none() && DeclarationKind::LABELS.contains(&&*name);
         let found = rule::UNKNOWN_DECLARATION.at(head_span(pattern), "this pattern declares nothing");
         self.report(
             found.with_hint(match (near, pattern.kind()) {
+                _ if is_label => format!("write `[name:{name} {{…}}]`; without a colon, `{name}` is read as the name"),
                 (Some(label), _) => format!("did you mean the label `{label}`?"),
                 (None, PatternKind::Bracket) => {
                     "declarations need one of the labels Agent, Tool, Command, Http, Toolbox, Toolkit, Object and Cases"

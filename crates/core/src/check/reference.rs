@@ -52,6 +52,7 @@ impl<'p> Checker<'p> {
                 self.check_reference(pattern, element, &name, &found);
                 if let [Candidate { kind: DeclarationKind::Agent, pattern, file: Some(file) }] = found.as_slice() {
                     calls.push(caller, *file, *pattern);
+                    self.check_meaning_in_library(element, Some((*file, *pattern)));
                 }
                 used.extend(self.suggest(pattern, &name).map(str::to_owned));
                 used.insert(name.into_owned());
@@ -70,13 +71,34 @@ impl<'p> Checker<'p> {
         let (Some(kind), Some(name)) = (DeclarationKind::from_pattern(element), element.name()) else { return };
         let others = self.project.resolve_outer(&self.scope, &name);
         let is_agent = |other: &&Candidate<'p>| [kind, other.kind].contains(&DeclarationKind::Agent);
-        let Some(other) = others.iter().find(is_agent) else { return };
+        let Some(other) = others.iter().find(is_agent) else {
+            if kind == DeclarationKind::Agent {
+                self.check_meaning_in_library(element, None);
+            }
+            return;
+        };
         let span = element.identifier().map_or(element.span(), Syntax::span);
         let location = self.project.location_of(other);
         let message =
             format!("`{name}` has two meanings: this {}, and the {} in {location}", kind.noun(), other.kind.noun());
         let agent = agent.name().unwrap_or_default();
         let hint = format!("inside `{agent}` the name refers to this {}; rename one of them", kind.noun());
+        self.report(rule::SECOND_MEANING.at(span, message).with_hint(hint));
+    }
+
+    /// Reports an element of an agent that is another agent, but could be taken for a tool of the library. The other agent
+    /// is declared in a file, or is the element itself.
+    fn check_meaning_in_library(&mut self, element: Pattern<'p>, declared: Option<(usize, Pattern<'p>)>) {
+        let name = element.name().unwrap_or_default();
+        let is_same = |full: &&&str| **full == name || full.rsplit('/').next() == Some(&*name);
+        let Some(tool) = self.options.library.iter().find(is_same) else { return };
+        let span = element.identifier().map_or(element.span(), Syntax::span);
+        let agent = declared.map_or_else(
+            || "this agent".to_owned(),
+            |(file, agent)| format!("the agent in {}", self.project.location(file, agent.span())),
+        );
+        let message = format!("`{name}` has two meanings: {agent}, and the tool `{tool}`");
+        let hint = "here the name refers to the agent; rename it to tell the two apart";
         self.report(rule::SECOND_MEANING.at(span, message).with_hint(hint));
     }
 

@@ -1,7 +1,7 @@
 //! Checks of toolkits.
 
 use super::{Checker, describe_declaration};
-use crate::declare::{DeclarationKind, head_span};
+use crate::declare::{DeclarationKind, Member, head_span};
 use crate::rule;
 use patter_gram::{Pattern, PatternKind, Syntax};
 use std::collections::{HashMap, HashSet};
@@ -74,21 +74,22 @@ impl<'p> Checker<'p> {
 
     /// Reports tools with the same name that an agent has because of its toolkits.
     pub(super) fn check_toolkit_conflicts(&mut self, agent: Pattern<'p>) {
-        let mut names: HashMap<String, Pattern<'p>> = HashMap::new();
+        let mut names: HashMap<String, Member<'p>> = HashMap::new();
         for member in self.project.members_in(&self.scope, agent) {
             let Some(name) = member.pattern.name() else { continue };
             let Some(first) = names.get(name.as_ref()) else {
-                names.insert(name.into_owned(), member.element());
+                names.insert(name.into_owned(), member);
                 continue;
             };
-            if member.toolkit.is_none() && first.kind() != PatternKind::Reference {
+            // Two elements of the agent itself are reported with its elements.
+            if member.toolkit.is_none() && first.toolkit.is_none() {
                 continue;
             }
             let agent = describe_declaration("agent", agent);
             let span = |element: Pattern<'p>| element.identifier().map_or(element.span(), Syntax::span);
             let message = format!("{agent} has two different tools named `{name}`, because of its toolkits");
             let found = rule::DUPLICATE_TOOL.at(span(member.element()), message);
-            let found = found.with_related(span(*first), "the first one");
+            let found = found.with_related(span(first.element()), "the first one");
             self.report(found.with_hint("rename one of them, or remove it from the toolkit"));
         }
     }

@@ -5,14 +5,16 @@ use super::{Drift, LOCK_FILE, Lock};
 
 use crate::check::file_errors;
 use crate::declare::Agent;
-use crate::declare::project::Project;
-use crate::library::{BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, first_unused_rule};
+use crate::declare::project::{AgentSelectionError, Project};
+use crate::library::{
+    BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, find_unused_rules, first_unused_rule,
+};
 use crate::message::conversation::Message;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
 use crate::permission::{Permissions, Rule};
 use crate::provider::{ModelRef, ModelRefError};
-use crate::run::{self, Callable, Limits, RunSpec};
+use crate::run::{self, Callable, INPUT_ARGUMENTS, Limits, RunSpec};
 use crate::text::{milliseconds, nearest};
 use crate::types::definition::{Definition, hash};
 use crate::types::dialect::{Fidelity, SchemaDialect, adapt};
@@ -21,7 +23,7 @@ use crate::types::signature::SignatureError;
 use crate::types::validator::Validator;
 use crate::wire::Wire;
 use patter_gram::Diagnostic;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -98,6 +100,9 @@ struct Parts {
 /// An error that keeps an agent from running, found before a token is spent.
 #[derive(Debug, Error)]
 pub enum CompileError {
+    /// The agent is missing or ambiguous.
+    #[error(transparent)]
+    Selection(#[from] AgentSelectionError),
     /// A property is missing.
     #[error("the agent `{agent}` has no `{property}`")]
     Missing {
@@ -146,12 +151,14 @@ pub enum CompileError {
     },
     /// A permission is invalid, or about nothing that the library knows. It would protect nothing, so the agent does not
     /// run.
-    #[error("invalid permissions of the agent `{agent}`: {}", finding.message)]
+    #[error("invalid permissions of the agent `{agent}`: {}", findings.first().map(|first| first.message.as_ref()).unwrap_or_default())]
     Permission {
         /// The agent.
         agent: String,
-        /// What is wrong with the permission.
-        finding: Box<Diagnostic>,
+        /// The file that the findings are in, if it is known.
+        file: Option<String>,
+        /// What is wrong with the permissions. There is at least one finding.
+        findings: Vec<Diagnostic>,
     },
     /// The project is locked, and the agent or its tools are not as they were.
     #[error("the agent `{agent}` is not as `{LOCK_FILE}` records it")]
@@ -173,6 +180,12 @@ impl CompiledAgent {
         model: Option<ModelRef>,
     ) -> Result<Self, CompileError> {
         let name = agent.path().to_string();
+        let toolkits = project.toolkits_of(agent);
+        let toolkit_files = toolkits.iter().map(|toolkit| toolkit.file);
+        // What seems to be missing may be part of an error.
+        for file in project.agent_file(agent).into_iter().chain(toolkit_files).collect::<BTreeSet<_>>() {
+            refuse_broken(project, file)?;
+        }
         let missing = |property| CompileError::Missing { agent: name.clone(), property };
         let instruction = agent.instruction().ok_or_else(|| missing("instruction"))?.into_owned();
         let model = match (model, agent.model()) {
@@ -180,22 +193,13 @@ impl CompiledAgent {
             (None, Some(Err(error))) => return Err(CompileError::Model { agent: name, error }),
             (None, None) => return Err(missing("model")),
         };
-        let toolkits = project.toolkits_of(agent);
-        let toolkit_files = toolkits.iter().map(|toolkit| toolkit.file);
-        for file in project.agent_file(agent).into_iter().chain(toolkit_files).collect::<BTreeSet<_>>() {
-            let findings = file_errors(project, file);
-            if !findings.is_empty() {
-                let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
-                let findings = findings.into_iter().map(|finding| finding.diagnostic).collect();
-                return Err(CompileError::Broken { file, findings });
-            }
-        }
         let (rules, invalid) = agent.rules(project.agent_path(agent).unwrap_or("its file"));
-        if let Some(finding) = invalid.into_iter().next() {
-            return Err(CompileError::Permission { agent: name, finding: Box::new(finding) });
+        if !invalid.is_empty() {
+            let file = project.agent_path(agent).map(str::to_owned);
+            return Err(CompileError::Permission { agent: name, file, findings: invalid });
         }
         if let Some((agent, finding)) = first_unused_rule(agent, project, library) {
-            return Err(CompileError::Permission { agent, finding: Box::new(finding) });
+            return Err(unused_permissions(agent, finding, project, library));
         }
         let returns = match agent.returns(project.records()) {
             Some(Ok(ty)) => Some(type_schema(&ty, project.records())),
@@ -381,15 +385,18 @@ impl CompiledAgent {
     /// Adds the defaults that the agent declares to arguments and validates them against its declaration. The error is
     /// meant for the model.
     pub fn check_arguments(&self, tool: &str, arguments: &mut Json) -> Result<(), String> {
-        let Some(validator) = self.parts.validators.get(tool) else { return Ok(()) };
+        let Some(validator) = self.parts.validators.get(tool) else {
+            return match arguments {
+                Json::Object(arguments) if self.parts.delegates.contains_key(tool) => {
+                    reject_unknown(tool, arguments, INPUT_ARGUMENTS.into_iter())
+                }
+                _ => Ok(()),
+            };
+        };
         if let Json::Object(arguments) = arguments {
             validator.fill_defaults(arguments);
-            let known = validator.definition().signature.parameters.iter().map(|parameter| parameter.name.as_str());
-            // A misspelt argument would otherwise go unnoticed.
-            if let Some(unknown) = arguments.keys().find(|name| !known.clone().any(|known| known == name.as_str())) {
-                let near = nearest(unknown, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                return Err(format!("`{tool}` has no parameter `{unknown}`{near}"));
-            }
+            let parameters = &validator.definition().signature.parameters;
+            reject_unknown(tool, arguments, parameters.iter().map(|parameter| parameter.name.as_str()))?;
         }
         validator.check_arguments(arguments).map_err(|mismatches| {
             let mismatches: Vec<_> = mismatches.iter().map(ToString::to_string).collect();
@@ -409,6 +416,55 @@ impl CompiledAgent {
     }
 }
 
+/// Selects an agent of the first file like [`Project::main_agent`]. If it is not found, or has no name, errors in that file
+/// are reported instead, since they explain why.
+///
+/// ```
+/// use patter_core::compile::{CompileError, select_agent};
+/// use patter_core::declare::project::Project;
+/// let project = Project::read([("a.gram", "[a:Agent {}] [b:Agent {")]);
+/// assert!(matches!(select_agent(&project, None), Err(CompileError::Broken { .. })));
+/// ```
+pub fn select_agent(project: &Project, name: Option<&str>) -> Result<Agent, CompileError> {
+    let selected = project.main_agent(name);
+    if selected.as_ref().is_ok_and(|agent| agent.name().is_some()) {
+        return Ok(selected?);
+    }
+    refuse_broken(project, 0)?;
+    Ok(selected?)
+}
+
+/// Returns an error if a file has errors.
+fn refuse_broken(project: &Project, file: usize) -> Result<(), CompileError> {
+    let findings = file_errors(project, file);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
+    Err(CompileError::Broken { file, findings: findings.into_iter().map(|finding| finding.diagnostic).collect() })
+}
+
+/// Returns the error for a rule that is about nothing, with all others in the same file.
+fn unused_permissions<T: LibraryTool>(
+    agent: String,
+    finding: Diagnostic,
+    project: &Project,
+    library: &Library<T>,
+) -> CompileError {
+    let mut all = find_unused_rules(project, library);
+    let file = all.iter().find(|other| other.diagnostic == finding).map(|other| other.file);
+    let findings = match file {
+        Some(file) => {
+            all.retain(|other| other.file == file);
+            all.into_iter().map(|finding| finding.diagnostic).collect()
+        }
+        // The agent is not part of the project.
+        None => vec![finding],
+    };
+    let file = file.and_then(|file| project.files().get(file)).map(|file| file.path.clone());
+    CompileError::Permission { agent, file, findings }
+}
+
 /// Returns the schema of the input of an agent that serves as a tool.
 fn delegate_schema() -> Json {
     json!({
@@ -416,6 +472,18 @@ fn delegate_schema() -> Json {
         "properties": {"input": {"type": "string", "description": "The task, with everything the agent needs to know"}},
         "required": ["input"],
     })
+}
+
+/// Rejects arguments that a tool or agent does not have. They are most likely misspelt, and would be lost.
+fn reject_unknown<'k>(
+    tool: &str,
+    arguments: &Map<String, Json>,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Result<(), String> {
+    let is_unknown = |name: &&String| !known.clone().any(|known| known == name.as_str());
+    let Some(unknown) = arguments.keys().find(is_unknown) else { return Ok(()) };
+    let near = nearest(unknown, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(format!("`{tool}` has no parameter `{unknown}`{near}"))
 }
 
 fn describe_delegate(agent: &Agent) -> String {

@@ -7,6 +7,6 @@ mod drift;
 mod lock;
 mod agent;
 
-pub use agent::{CompileError, CompiledAgent};
+pub use agent::{CompileError, CompiledAgent, select_agent};
 pub use drift::{Drift, DriftKind};
 pub use lock::{LOCK_FILE, Lock, LockError, LockedAgent, LockedFile, LockedServer, LockedTool};

@@ -62,8 +62,11 @@ impl Run {
     }
 }
 
+/// The arguments that contain the input of an agent that is called, in the order in which they are looked up.
+pub(crate) const INPUT_ARGUMENTS: [&str; 2] = ["input", "message"];
+
 fn input(arguments: &Json) -> Option<String> {
-    match arguments.get("input").or_else(|| arguments.get("message"))? {
+    match INPUT_ARGUMENTS.into_iter().find_map(|name| arguments.get(name))? {
         Json::Null => None,
         Json::String(text) => Some(text.clone()),
         other => Some(other.to_string()),

@@ -30,6 +30,7 @@ mod response;
 
 pub use call::{ApprovalRequest, PendingCall, Ruling, Step};
 pub use child::ChildError;
+pub(crate) use child::INPUT_ARGUMENTS;
 pub use end::{FailureKind, RunError, RunFailure, RunOutcome, StartError};
 pub use input::{RunInput, RunStart};
 pub use response::{Invocation, InvocationResult, Response};

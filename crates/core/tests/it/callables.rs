@@ -46,6 +46,25 @@ fn an_agent_may_mention_itself_and_its_callers() {
 }
 
 #[test]
+fn a_tool_that_is_there_twice_is_reported_once() {
+    check_found(
+        &agent("a", "x sayHello", "sayHello, sayHello"),
+        &Options { library: &["sayHello"], ..Options::default() },
+        &[("P007", "sayHello")],
+    );
+}
+
+#[test]
+fn an_agent_with_the_name_of_a_tool_is_reported() {
+    let options = Options { library: &["calculator", "text/find"], ..Options::default() };
+    let find = agent("find", "Find it.", "");
+    let clerk = agent("clerk", "Ask `find`.", "find");
+    check_found(&format!("{clerk}{find}"), &options, &[("P047", "find")]);
+    check_found(&agent("clerk", "Ask `find`.", &find), &options, &[("P047", "find")]);
+    check_found(&find, &options, &[]);
+}
+
+#[test]
 fn a_tool_of_a_toolbox_is_mentioned_by_its_own_name() {
     let options = Options { library: &["text/find", "fs/readFile"], ..Options::default() };
     for instruction in ["Search with `find`.", "Use the `find` tool.", "Search with `text/find`.", "find things"] {

@@ -59,7 +59,8 @@ fn a_tool_may_accept_wider_types_and_return_narrower_ones() {
     check_parameter("Double {enum: [1.0, 2]}", "Int", &[]);
     check_parameter("Bool", "Any {enum: [true, false]}", &[]);
     check_parameter("Text {format: 'date'}", "Text {format: 'uri', range: 0...}", &[]);
-    check_parameter("Object {fields: {a: 'Int', b: 'Text'}}", "Object {fields: {a: 'Double'}}", &[]);
+    check_parameter("Object {fields: {a: 'Int', b: 'Text'}}", "Object {fields: {a: 'Double', b: 'Any'}}", &[]);
+    check_parameter("Object {fields: {a: 'Int'}}", "Object {fields: {}}", &[]);
     check_parameter("Object {fields: [{name: 'a', type: 'Int', default: 1}]}", "Object {fields: {a: 'Int'}}", &[]);
     check_parameter("Object {fields: {}}", "Object {fields: [{name: 'a', type: 'Any', optional: true}]}", &[]);
     check_parameter("Array {elementType: 'Int', range: 1..2}", "Array {elementType: 'Double', range: 0..3}", &[]);
@@ -83,6 +84,17 @@ fn no_argument_is_lost() {
         ],
     );
     check("(a::Any)==>(::Any)", "()==>(::Any)", &["the tool does not have the declared parameter `a` (it has none)"]);
+    // Nor is a field of one.
+    check_parameter(
+        "Object {fields: {force: 'Bool', dry: 'Bool'}}",
+        "Object {fields: {force: 'Bool'}}",
+        &["the tool does not have the declared field `p.dry` (it has `force`)"],
+    );
+    check_parameter(
+        "Array {elementType: 'Object', fields: {a: 'Int', b: 'Int'}}",
+        "Array {elementType: 'Object', fields: {a: 'Int'}}",
+        &["the tool does not have the declared field `p[].b` (it has `a`)"],
+    );
     // A result may have more than what is declared; nothing is lost there that was promised.
     check("()==>(::Object {fields: {a: 'Int'}})", "()==>(::Object {fields: {a: 'Int', b: 'Int'}})", &[]);
 }
@@ -141,6 +153,7 @@ fn reasons_are_described() {
         &[
             "the tool requires `p.b`, which is not declared",
             "`p.d` is not declared and may be anything, but the tool accepts Int",
+            "the tool does not have the declared field `p.c` (it has `a`, `b`, `d`)",
             "`p.a` is declared as Text, but the tool accepts Int",
         ],
     );

@@ -191,10 +191,10 @@ fn a_compiled_agent_knows_which_agents_it_calls() {
         assert_eq!(compiled.offered_tools()[0].description, description, "the model reads the declared description");
         assert_eq!(compiled.delegate("helper").unwrap().path().to_string(), called);
         assert_eq!(compiled.spec().tools[0].target, CallTarget::Agent { name: called.to_owned() });
-        assert_eq!(compiled.bindings().bindings[0].tool, called);
+        assert_eq!(compiled.bindings().agents[0].calls[0], format!("helper: agent {called}"));
     }
     let helper = compile("boss/helper");
-    assert_eq!((helper.name(), helper.bindings().bindings[0].agent.as_str()), ("boss/helper", "boss/helper"));
+    assert_eq!((helper.name(), helper.bindings().agents[0].name.as_str()), ("boss/helper", "boss/helper"));
     assert!(find_unbound(&project, &library).is_empty());
 }
 

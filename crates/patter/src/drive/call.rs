@@ -148,6 +148,9 @@ impl CallTask {
 
     async fn call_agent(&self, name: &str) -> (ToolOutcome, Usage) {
         let failed = |message: String| (ToolOutcome::Error { message }, Usage::default());
+        if let Err(message) = self.compiled.check_arguments(&self.call.tool, &mut self.call.arguments.clone()) {
+            return failed(message);
+        }
         let compiled = match self.driver.compile_delegate(&self.compiled, &self.call.tool) {
             Some(Ok(compiled)) => compiled,
             Some(Err(error)) => return failed(error.to_string()),

@@ -83,7 +83,7 @@ impl RecordingJournal {
 /// Writes a file that only its owner can read, even if there was another one before.
 fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => create_private(path)?.write_all(text.as_bytes()),
     }
 }

@@ -16,8 +16,7 @@ use crate::model::ModelError;
 use crate::store::{SessionId, SessionIdError, Store, StoreError};
 use crate::tool::CancellationToken;
 use log::{SessionLog, UnsavedSession};
-use patter_core::compile::{CompileError, CompiledAgent};
-use patter_core::declare::project::AgentSelectionError;
+use patter_core::compile::{CompileError, CompiledAgent, select_agent};
 use patter_core::message::conversation::Message;
 use patter_core::provider::ModelRef;
 use patter_core::run::{Limits, Run, RunInput, StartError};
@@ -67,10 +66,7 @@ pub enum SessionError {
     /// The project cannot be read.
     #[error(transparent)]
     Project(#[from] LiveProjectError),
-    /// The agent is ambiguous or missing.
-    #[error(transparent)]
-    Choice(#[from] AgentSelectionError),
-    /// The agent cannot be compiled.
+    /// The agent is ambiguous or missing, or cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// The model cannot be called.
@@ -118,7 +114,7 @@ impl SessionError {
     pub const fn name(&self) -> &'static str {
         match self {
             SessionError::Start(error) => error.name(),
-            SessionError::Compile(_) | SessionError::Choice(_) | SessionError::AgentNotFound(_) => "ToolError",
+            SessionError::Compile(_) | SessionError::AgentNotFound(_) => "ToolError",
             SessionError::Project(_) | SessionError::Model(_) => "ConfigurationError",
             SessionError::UnfinishedRun | SessionError::NoUnfinishedRun | SessionError::NoMessage { .. } => {
                 "ValidationError"
@@ -353,7 +349,7 @@ impl Session {
         let name = match name {
             Some(name) => name.to_owned(),
             None => {
-                let agent = driver.project().main_agent(self.source.agent.as_deref())?;
+                let agent = select_agent(driver.project(), self.source.agent.as_deref())?;
                 agent.name().unwrap_or_default().into_owned()
             }
         };

@@ -46,7 +46,7 @@ impl Redactor {
             for (before, skipped) in [(0, 0), (1, 2), (2, 3)] {
                 let bytes: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.bytes()).collect();
                 let encoded = engine.encode(&bytes);
-                let end = if bytes.len() % 3 == 0 { encoded.len() } else { encoded.len() - 1 };
+                let end = if bytes.len().is_multiple_of(3) { encoded.len() } else { encoded.len() - 1 };
                 self.add(encoded.get(skipped..end).unwrap_or_default(), replacement);
             }
         }

@@ -84,6 +84,21 @@ async fn the_agent_that_a_name_refers_to_runs() {
     }
 }
 
+/// An argument that an agent does not have would be lost, as one that a tool does not have.
+#[tokio::test]
+async fn an_unknown_argument_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    write_agents(folder.path());
+    let call = json!({"tool": "helper", "arguments": {"input": "x", "urgent": true}});
+    let error = "error: `helper` has no parameter `urgent`";
+    let script = json!([{"calls": [call]}, {"text": "Done.", "expect": {"results": [error]}}]);
+    std::fs::write(folder.path().join("lead.json"), script.to_string()).unwrap();
+    let events = Arc::default();
+    let mut session = session(folder.path(), "clerk", &events, &Arc::default()).await;
+    session.say("Hello", &CancellationToken::new()).await.unwrap();
+    assert_eq!(answers(&events.lock().unwrap()), ["clerk: Done."]);
+}
+
 #[tokio::test]
 async fn two_agents_of_one_name_are_recorded_and_compared_apart() {
     let folder = tempfile::tempdir().unwrap();

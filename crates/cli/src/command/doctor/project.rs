@@ -2,10 +2,11 @@
 
 use super::CheckResult;
 use crate::inspect::{KnownTools, add_unbound};
+use crate::setup::unused_error;
 use crate::ui::{self, nonzero};
 use patter::declare::DeclarationKind;
 use patter::gram::Dialect;
-use patter::library::{Library, find_unbound};
+use patter::library::{self, Library, find_unbound, find_unused_rules};
 use patter::os_error::describe;
 use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project};
 use patter::tool::Tool;
@@ -70,15 +71,20 @@ pub(super) fn findings(
     config: &Config,
     library: Option<&Library<Tool>>,
 ) -> Vec<CheckResult> {
-    let mut findings = KnownTools::read(project, root, config).check(project, false);
+    let known = KnownTools::read(project, root, config);
+    let mut findings = known.check(project, false);
     if let Some(library) = library {
         add_unbound(&mut findings, find_unbound(project, library));
     }
+    let library = library.unwrap_or(known.library());
+    add_unbound(&mut findings, find_unused_rules(project, library));
+    let mut checks = unused_rules(project, root, config, library);
     findings.retain(|finding| {
         finding.diagnostic.is_error() && !config.check.ignore.iter().any(|code| code == finding.diagnostic.code)
     });
     if findings.is_empty() {
-        return if project.files().is_empty() { Vec::new() } else { vec![summary(project)] };
+        checks.extend((!project.files().is_empty()).then(|| summary(project)));
+        return checks;
     }
     let of_file = |findings: &[patter::project::Finding]| {
         let file = findings.first().and_then(|finding| project.files().get(finding.file));
@@ -86,7 +92,16 @@ pub(super) fn findings(
         let message = format!("`{path}` has {}", ui::plural(findings.len(), "error"));
         CheckResult::broken(message, format!("run `patter check --bind {path}` for details"))
     };
-    findings.chunk_by(|a, b| a.file == b.file).map(of_file).collect()
+    checks.extend(findings.chunk_by(|a, b| a.file == b.file).map(of_file));
+    checks
+}
+
+/// Checks that the rules of the configuration are about something, without which nothing runs.
+fn unused_rules(project: &Project, root: Option<&Path>, config: &Config, library: &Library<Tool>) -> Vec<CheckResult> {
+    let known = library::KnownTools::new(project, library);
+    let rules = config.permissions.rules().unwrap_or_default();
+    let unused = rules.iter().filter_map(|rule| known.unused(rule)).map(|unused| unused_error(root, &unused));
+    unused.map(|error| CheckResult::broken(error.to_string(), error.hint().unwrap_or_default())).collect()
 }
 
 /// Summarizes a project without errors.

@@ -61,9 +61,9 @@ pub enum IncompatibilityReason {
         /// A description of the expected type.
         expected: String,
     },
-    /// The declaration has a parameter that the tool does not have, so its argument would be lost.
+    /// The declaration has a parameter, or a field of one, that the tool does not have, so its value would be lost.
     Unaccepted {
-        /// The parameters of the tool.
+        /// The parameters or fields that the tool has.
         accepted: Vec<String>,
     },
 }
@@ -99,7 +99,8 @@ impl fmt::Display for Incompatibility {
             (IncompatibilityReason::Unaccepted { accepted }, _) => {
                 let names: Vec<_> = accepted.iter().map(|name| format!("`{name}`")).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                write!(f, "the tool does not have the declared parameter {part} (it has {names})")
+                let noun = if self.path.len() > 1 { "field" } else { "parameter" };
+                write!(f, "the tool does not have the declared {noun} {part} (it has {names})")
             }
             (IncompatibilityReason::Unknown { expected }, Side::Arguments) => {
                 write!(f, "{part} is not declared and may be anything, but the tool accepts {expected}")
@@ -147,7 +148,8 @@ impl Incompatibility {
 ///
 /// - A call has the declared parameters and no others, with the declared defaults filled in. The tool has all of them, or
 ///   an argument would be lost. It may accept wider types and further optional parameters.
-/// - Inside parameters and results, objects are open: fields that one side does not mention may contain anything.
+/// - Inside parameters and results, objects are open: fields that one side does not mention may contain anything. But the
+///   tool has all declared fields of a parameter, or their values would be lost too, unless it lists none.
 /// - Formats are ignored, because they are not enforced. Patterns and schemas are compatible only if they are equal.
 ///
 /// ```
@@ -165,7 +167,8 @@ pub fn check_compatible(
     declared: (&Signature, &Records),
     tool: (&Signature, &Records),
 ) -> Result<(), Vec<Incompatibility>> {
-    let mut arguments = SubtypeCheck::new(declared.1, tool.1, DefaultHandling::Apply);
+    let mut arguments =
+        SubtypeCheck::new(declared.1, tool.1, DefaultHandling::Apply).with_unlisted(UnlistedFields::Lost);
     arguments.parameters(&declared.0.parameters, &tool.0.parameters);
     let mut results = SubtypeCheck::new(tool.1, declared.1, DefaultHandling::Ignore);
     results.types(&tool.0.returns, &declared.0.returns);

@@ -45,6 +45,9 @@ pub(super) enum DefaultHandling {
 pub(super) enum UnlistedFields {
     /// A field that only the supertype lists may contain anything. One that only the subtype lists is accepted.
     Anything,
+    /// A field that only the supertype lists may contain anything. One that only the subtype lists would be lost, unless
+    /// the supertype lists none.
+    Lost,
     /// A field that only the supertype lists is missing. One that only the subtype lists is accepted.
     Missing,
     /// A field that only the supertype lists is missing. One that only the subtype lists is not accepted.
@@ -176,7 +179,9 @@ impl<'t> SubtypeCheck<'t> {
             let Some(found) = sub.iter().find(|other| other.name == field.name) else {
                 if is_required {
                     self.report(path, DiscrepancyKind::Missing);
-                } else if unlisted == UnlistedFields::Anything && !allows_everything(&field.ty) {
+                } else if matches!(unlisted, UnlistedFields::Anything | UnlistedFields::Lost)
+                    && !allows_everything(&field.ty)
+                {
                     self.report(path, DiscrepancyKind::Unknown { sup: describe(&field.ty) });
                 }
                 continue;
@@ -191,7 +196,12 @@ impl<'t> SubtypeCheck<'t> {
             }
             inside.push((path, &found.ty, &field.ty));
         }
-        if unlisted == UnlistedFields::Rejected {
+        let is_closed = match unlisted {
+            UnlistedFields::Anything | UnlistedFields::Missing => false,
+            UnlistedFields::Lost => !sup.is_empty(),
+            UnlistedFields::Rejected => true,
+        };
+        if is_closed {
             let is_unaccepted = |field: &&Field| !sup.iter().any(|other| other.name == field.name);
             for field in sub.iter().filter(is_unaccepted) {
                 let path = self.extend_path(path, PathStep::Key(field.name.clone()));
