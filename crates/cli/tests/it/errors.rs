@@ -48,7 +48,7 @@ fn usage_errors_exit_with_2() {
         (&["run", "a.gram", "hi", "--new", "--continue"], "cannot be used with"),
         (&["run", "a.gram", "hi", "--new", "--session", "Not One"], "Not One"),
         (&["run", "a.gram", "hi", "--continue", "--store", "none"], "sessions are disabled"),
-        (&["run", "a.gram", "hi", "--store", "mysql://x"], "only SQLite and PostgreSQL are supported"),
+        (&["run", "a.gram", "hi", "--store", "mysql://x"], "`mysql://` is not supported"),
         (&["chat", "a.gram", "--ask", "a//b"], "`a//b` is not a tool name or pattern"),
         (&["resume", "--store", "none"], "sessions are disabled"),
         (&["resume", "--repeat", "--abandon"], "cannot be used with"),

@@ -63,7 +63,7 @@ fn exit_codes_and_gates() {
     check(&["-c", "a.txt"], 2, "`a.txt` is not a supported cases file");
     check(&["-c", "good.jsonl", "--gate", "speed>=1"], 2, "unknown metric `speed`; available metrics: pass,");
     check(&["-c", "good.jsonl", "--rate", "fast"], 2, "write a number and a unit of time, as in 60/min");
-    check(&["-c", "good.jsonl", "--model", "scripted/no.json"], 1, "cannot read `no.json`");
+    check(&["-c", "good.jsonl", "--model", "scripted/no.json"], 1, "cannot read the script `no.json`");
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn cases_in_tables_are_checked() {
     check(&["a.gram", "cases.csv"], 1, "cases.csv:2: no agent of this project has the tool `sayHelo`");
     check(&["a.gram", "cases.csv"], 1, "did you mean `sayHello`?");
     folder.write("odd.jsonl", "{\"input\": \"Hi\", \"checks\": [{\"contain\": \"x\"}]}\n{oops\n");
-    check(&["odd.jsonl"], 1, "odd.jsonl:2: invalid JSON");
+    check(&["odd.jsonl"], 1, "odd.jsonl:2: this line is not valid JSON");
     check(&["odd.jsonl"], 1, "did you mean `contains`?");
     check(&["odd.jsonl", "--format", "json"], 1, "\"line\": 2");
     check(&["none.jsonl"], 1, "none.jsonl");

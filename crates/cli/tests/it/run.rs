@@ -96,7 +96,7 @@ fn errors_are_reported() {
     check(&["bad.gram", "hi"], "nothing implements the tool `nowhere`");
     check(&["a.gram#other", "hi", "--model", "demo"], "`a.gram` has no agent `other`");
     check(&["missing.gram", "hi"], "no such file");
-    check(&["a.gram", "hi", "--model", "scripted/none.json"], "cannot read `none.json`");
+    check(&["a.gram", "hi", "--model", "scripted/none.json"], "cannot read the script `none.json`");
     check(&["a.gram", "hi", "--model", "scripted/script.json", "--max-turns", "1"], "ToolError:");
     let denied = folder.run(&["run", "a.gram", "hi", "--model", "scripted/script.json", "--deny", "sayHello"]);
     assert!(denied.contains("not permitted") && denied.contains("`deny sayHello` in --deny"), "{denied}");
