@@ -169,9 +169,12 @@ async fn tokens_need_tls() {
     );
 }
 
+/// Makes a server hostile.
+type Change = fn(&World);
+
 #[tokio::test]
 async fn hostile_metadata_is_refused() {
-    let cases: [(&str, fn(&World), &str); 14] = [
+    let cases: [(&str, Change, &str); 14] = [
         (
             "a resource of another server",
             |world| world.behaviour().resource.as_mut().unwrap()["resource"] = "https://bank.example/mcp".into(),
@@ -186,21 +189,21 @@ async fn hostile_metadata_is_refused() {
             "an authorization server in the cloud's metadata service",
             |world| {
                 world.behaviour().resource.as_mut().unwrap()["authorization_servers"] =
-                    json!(["https://169.254.169.254/"])
+                    json!(["https://169.254.169.254/"]);
             },
             "cannot log in at `169.254.169.254:443`: `169.254.169.254` is a private address, which is blocked by default",
         ),
         (
             "an authorization server without TLS",
             |world| {
-                world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!(["http://as.example/"])
+                world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!(["http://as.example/"]);
             },
             "the `authorization server` cannot be used: `as.example:80` does not use TLS, so that tokens could be read on the way",
         ),
         (
             "a file",
             |world| {
-                world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!(["file:///etc/passwd"])
+                world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!(["file:///etc/passwd"]);
             },
             "the `authorization server` cannot be used: the scheme `file` is not supported",
         ),
@@ -231,7 +234,7 @@ async fn hostile_metadata_is_refused() {
         (
             "a page that is a script",
             |world| {
-                world.behaviour().metadata.as_mut().unwrap()["authorization_endpoint"] = "javascript:alert(1)".into()
+                world.behaviour().metadata.as_mut().unwrap()["authorization_endpoint"] = "javascript:alert(1)".into();
             },
             "the `authorization_endpoint` cannot be used: the scheme `javascript` is not supported",
         ),
