@@ -32,7 +32,7 @@ impl Rules {
     /// protect nothing.
     pub(crate) fn checked(&self, setup: &Setup) -> Result<Vec<Rule>, CommandError> {
         let rules = self.all(&setup.config)?;
-        if rules.is_empty() {
+        if rules.is_empty() && setup.config.hooks.is_empty() {
             return Ok(rules);
         }
         let known = KnownTools::new(&setup.loaded.project, &*setup.toolset.library);

@@ -60,7 +60,7 @@ pub(crate) fn require_trust<'d>(
         return Ok(());
     }
     ui::status(&describe(root, &record, &untrusted))?;
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !(io::stdin().is_terminal() && ui::is_stderr_terminal()) {
         return Err(refusal(&untrusted));
     }
     let question = ui::confirm("Trust it?".to_owned());

@@ -31,5 +31,5 @@ pub(crate) use progress::Progress;
 pub(crate) use prompt::{ask, confirm};
 pub(crate) use screen::Screen;
 pub(crate) use style::plain;
-pub(crate) use terminal::{columns, is_interactive, line_width};
+pub(crate) use terminal::{columns, is_interactive, is_stderr_terminal, line_width};
 pub(crate) use text::{fitting, format_age, nonzero, one_line, pad, plural, short, truncate, width, with_hanging_text};

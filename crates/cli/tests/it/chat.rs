@@ -259,7 +259,7 @@ fn the_next_turn_uses_the_edited_agent() {
     // A message that cannot be sent is offered for editing.
     terminal.keys("y").shows("nothing implements the tool `sayHelo`").prompts("2");
     folder.write("a.gram", agent("Greet politely with `sayHello`."));
-    terminal.keys("\r").shows("can now call `sayHello`").keys("y").shows("Two.");
+    terminal.keys("\r").shows("can now call `sayHello`").asks("keep the version from before:").keys("y").shows("Two.");
 }
 
 /// A definition that changes during a conversation is not used before a person said so.

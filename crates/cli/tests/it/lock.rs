@@ -201,7 +201,8 @@ fn changes_during_a_chat_are_refused() {
     let mut terminal = Terminal::start(&folder, &["chat", "agents/a.gram", "--locked"], 100);
     terminal.prompts("").keys("hi\r").shows("Done.").prompts("");
     folder.write("agents/a.gram", agent("Rob people."));
-    terminal.keys("again\r").shows("the instruction of the agent `a` changed").prompts("again");
+    terminal.keys("again\r").asks("keep the version from before:").keys("y");
+    terminal.shows("the instruction of the agent `a` changed").prompts("again");
     assert_eq!(terminal.screen().matches("Done.").count(), 1, "{}", terminal.screen());
 }
 

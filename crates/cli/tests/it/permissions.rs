@@ -147,10 +147,10 @@ fn toolkits_are_shown_and_apply_in_rules() {
     let run = folder.run(&["run", "a.gram", "Say hello to Ada", "--yes"]);
     assert!(run.contains("Hello, Ada!"), "{run}");
     folder.run(&["lock"]);
-    assert!(folder.read("patter.lock").contains("declares = \"sayHello\""));
+    assert!(folder.read("patter.lock").contains("\"sayHello: tool sayHello\""));
     folder.write("a.gram", folder.read("a.gram").replace(", sayHello", ""));
     let locked = folder.run(&["check", "--locked"]);
-    assert!(locked.contains("`sayHello` of `a` is locked but no longer declared"), "{locked}");
+    assert!(locked.contains("the tool `sayHello` is locked, but no longer there"), "{locked}");
 }
 
 /// Rules over lists of objects apply, and are checked.
@@ -189,7 +189,7 @@ fn hooks_refuse_calls_and_are_shown() {
     assert!(output.contains("hooks\n  before  sh hook.sh  for fs/* when path matches \"*.txt\"\n"), "{output}");
     let output = folder.run(&["doctor", "--offline"]);
     assert!(output.contains("the program of the hook `sh hook.sh` was found"), "{output}");
-    let output = folder.run(&["run", "a.gram", "read the file 'notes.txt' with readFile", "--format", "jsonl"]);
+    let output = folder.run(&["run", "a.gram", "read the file 'notes.txt' with readFile", "--format", "stream-json"]);
     assert!(output.contains("hook `sh hook.sh` before the call refused: not this file"), "{output}");
 
     // A hook that never runs protects nothing.

@@ -351,7 +351,7 @@ fn sandboxes_are_shown() {
     assert!(lock.contains("sandbox = \"read-only, network\"") && lock.matches("sandbox = ").count() == 1, "{lock}");
     project.folder.write("project/patter.toml", "[sandbox]\ndefault = \"workspace\"\n");
     let (stdout, stderr) = project.run(&["check", "--locked"]);
-    let expected = "the sandbox of `t/free` of `a` changed from none to workspace, no network";
+    let expected = "the setting `sandbox.default` is not locked";
     assert!(format!("{stdout}{stderr}").contains(expected), "{stdout}{stderr}");
 }
 

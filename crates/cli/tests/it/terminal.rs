@@ -94,6 +94,15 @@ impl Terminal {
         })
     }
 
+    /// Waits for a question, which ends with a text.
+    pub(crate) fn asks(&mut self, text: &str) -> &mut Self {
+        self.until(&format!("question `{text}`"), |screen| {
+            let (row, _) = screen.cursor_position();
+            let (_, columns) = screen.size();
+            screen.rows(0, columns.into()).nth(row.into()).is_some_and(|line| line.trim_end().ends_with(text))
+        })
+    }
+
     /// Returns the contents of the screen, without times.
     pub(crate) fn screen(&self) -> String {
         timeless(self.parser.screen().contents().trim_end())

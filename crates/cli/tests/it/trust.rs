@@ -65,7 +65,6 @@ fn nothing_of_a_foreign_project_is_started() {
         &["doctor", "--offline"],
         &["lock"],
         &["check", "--bind"],
-        &["check", "--locked"],
         &["run", "hello.gram", "Hi"],
         &["run", "hello.gram", "Hi", "--no-mcp", "--yes"],
         &["chat", "hello.gram"],

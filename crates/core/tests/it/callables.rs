@@ -186,7 +186,8 @@ fn sealed_tools() {
     let options = Options { sealed: &["mail/send", "sayHello"], ..Options::default() };
     let send = "[send:Command {description: 'x', run: ['true']} | ()==>(::Text)]";
     check_found(&format!("[mail:Toolbox | {send}]"), &options, &[("P059", "send")]);
-    check_found(&format!("[post:Toolbox | {send}]"), &options, &[]);
+    // Its own full name is free, but the bare name means the sealed tool.
+    check_found(&format!("[post:Toolbox | {send}]"), &options, &[("P100", "send")]);
     let hello = "[sayHello:Command {description: 'x', run: ['true']} | ()==>(::Text)]";
     check_found(hello, &options, &[("P059", "sayHello")]);
 }

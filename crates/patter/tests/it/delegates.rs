@@ -127,7 +127,8 @@ async fn two_agents_of_one_name_are_recorded_and_compared_apart() {
     let file = folder.path().join("a.gram");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("private.json'} | write", "private.json', topK: 5} | write")).unwrap();
-    let changed = compare(&mut session);
+    let mut edited = self::session(folder.path(), "both", &Arc::default(), &Arc::default()).await;
+    let changed = compare(&mut edited);
     let agents: Vec<_> = changed.divergences.iter().map(|found| found.location.agents.join(" ")).collect();
     assert_eq!(agents, ["both boss boss/helper"], "{:?}", changed.divergences);
 }

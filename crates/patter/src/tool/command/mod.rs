@@ -119,12 +119,27 @@ pub(crate) fn named_files(words: &[String], folders: &[&Path]) -> Vec<PathBuf> {
     let find = |word: &str| folders.iter().map(|folder| folder.join(word)).find(|path| path.is_file());
     let mut found = Vec::new();
     for word in words {
-        let parts = word.split(|c: char| c.is_whitespace() || "=;&|()<>'\"`".contains(c));
-        let names = std::iter::once(word.as_str()).chain(parts.filter(|part| !part.is_empty() && *part != word));
+        let names = std::iter::once(word.as_str()).chain(inner_words(word));
         let new: Vec<_> = names.filter_map(find).filter(|path| !found.contains(path)).collect();
         found.extend(new);
     }
     found
+}
+
+/// Returns the words of an argument that may be a script for a shell, except the names of files that it writes.
+fn inner_words(argument: &str) -> Vec<&str> {
+    let is_separator = |c: char| c.is_whitespace() || "=;&|()<>'\"`".contains(c);
+    let mut words = Vec::new();
+    let mut start = 0;
+    for piece in argument.split_inclusive(is_separator) {
+        let is_output = argument.get(..start).is_some_and(|before| before.trim_end().ends_with('>'));
+        start += piece.len();
+        let word = piece.trim_end_matches(is_separator);
+        if !word.is_empty() && word != argument && !is_output {
+            words.push(word);
+        }
+    }
+    words
 }
 
 impl CommandTool {

@@ -33,6 +33,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const KILL_LIMIT: Duration = Duration::from_millis(1500);
 /// The maximum number of processes of a command at a time. More of them would take the machine down.
 const MAX_PROCESSES: usize = 2000;
+/// The number of new processes on the machine after which those of the command are counted.
+const GROWTH: usize = MAX_PROCESSES / 10;
 /// The time between two looks at the number of processes: a command that forks without end makes thousands per second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -232,7 +234,7 @@ impl Crowd {
         let total = load.split([' ', '/']).nth(4).and_then(|total| total.parse().ok());
         let Some(total) = total else { return false };
         let before = *self.before.get_or_insert(total);
-        let has_grown = total > before + MAX_PROCESSES / 2;
+        let has_grown = total > before + GROWTH;
         if has_grown || total < before {
             self.before = Some(total);
         }

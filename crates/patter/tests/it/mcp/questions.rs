@@ -172,7 +172,7 @@ async fn a_server_asks_the_model_of_the_agent() {
     let (_, results) = sampled(&server, |limits| limits.max_tokens = Some(11), script, agreeing).await;
     assert!(results[0].contains("the run has used up its tokens"), "{results:?}");
 
-    // Without an agent there is no model.
+    // Without an agent, nobody knows which model to ask.
     let person = Person::new(Answer::Accept(Map::new()));
     let failure = self::call(&server, "trigger-sampling-request", json!({"prompt": "x"}), Some(&person)).await;
     assert!(format!("{failure:?}").contains("there is no agent whose model could be called"), "{failure:?}");

@@ -296,7 +296,8 @@ async fn another_writer_is_detected(test_store: &TestStore) {
             error.to_string(),
             format!("session `{name}` was changed by another writer: entry 1 was expected to be the next")
         );
-        assert_eq!(error.hint().unwrap(), "claim the session again and reload it");
+        let hint = format!("another program continued it; `patter sessions show {name}` shows what it did");
+        assert_eq!(error.hint().unwrap(), hint);
     }
 }
 

@@ -109,7 +109,7 @@ fn locations_are_parsed_and_shown_without_secrets() {
     for (text, expected) in [
         ("", "the path of the session store is empty"),
         ("sqlite:", "the path of the session store is empty"),
-        ("mysql://u@h/d", "only SQLite and PostgreSQL are supported as session stores"),
+        ("mysql://u@h/d", "`mysql://` is not supported: sessions are stored in SQLite or PostgreSQL"),
         ("postgres://u:sesame@h:port/d", "the address of the database is not valid"),
         ("postgres://u@h/d?sslmode=sesame", "the address of the database is not valid"),
     ] {

@@ -130,8 +130,12 @@ async fn read_target(stream: &mut TcpStream) -> Option<String> {
 
 /// Checks the target of a redirect. Returns nothing if it is not the answer to this login.
 fn check(target: &str, path: &str, expected: &Expected) -> Option<Result<String, LoginError>> {
+    // A target that starts with two slashes names another host.
+    if !target.starts_with('/') || target.starts_with("//") {
+        return None;
+    }
     let url = Url::parse("http://127.0.0.1").ok()?.join(target).ok()?;
-    if url.path() != path || !target.starts_with('/') {
+    if url.path() != path {
         return None;
     }
     let mut values = HashMap::new();
