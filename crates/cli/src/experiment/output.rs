@@ -137,7 +137,7 @@ pub(crate) fn read_report(named: &str, store: &dyn Store, runtime: &Runtime) -> 
     }
     let is_path = named.contains('/') || Path::new(named).extension().is_some();
     if is_path && named != "latest" {
-        let error = CommandError::failure(format!("there is no file `{named}`, and no experiment with that id"));
+        let error = CommandError::failure(format!("`{named}` is neither a file nor the id of an experiment"));
         return Err(
             error.with_hint("write reports with --save-baseline or --format json; `patter experiments` lists ids")
         );

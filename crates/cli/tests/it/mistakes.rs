@@ -52,7 +52,7 @@ fn arguments() {
         ),
         ("eval a.gram -c c.jsonl --gate pass>=1.01", &["the highest pass rate is `1`, or `100%`"]),
         ("eval a.gram -c c.jsonl --fail-on regression", &["--fail-on needs a baseline", "help: add --baseline FILE"]),
-        ("eval a.gram -c a.jsonl --baseline nope.json", &["there is no file `nope.json`, and no experiment"]),
+        ("eval a.gram -c a.jsonl --baseline nope.json", &["`nope.json` is neither a file nor the id of an experiment"]),
         ("eval a.gram -c a.jsonl --tag x", &["no case has the tag `x`", "help: their tags are `y`"]),
         (
             "ab a.gram -c a.jsonl --arm a --arm b=git:HEAD",
