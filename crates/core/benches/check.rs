@@ -5,11 +5,14 @@
 //! that grows: where it stays the same from line to line, the check is linear.
 #![allow(clippy::print_stdout, clippy::indexing_slicing, missing_docs, reason = "a benchmark")]
 
+mod toolbox;
+
 use patter_core::check::{Options, check};
 use patter_core::declare::project::Project;
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
+use toolbox::toolbox;
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
@@ -56,26 +59,6 @@ fn time(files: &[&str], options: &Options<'_>) -> f64 {
     let findings = black_box(check(&project, options));
     assert!(findings.iter().all(|finding| finding.diagnostic.code == "P058" || !finding.diagnostic.is_error()));
     begin.elapsed().as_secs_f64() * 1e3
-}
-
-/// Returns a toolbox whose tools use record types.
-fn toolbox(tools: u32) -> String {
-    let mut text = String::new();
-    for index in 0..tools / 5 {
-        let next = (index + 1) % (tools / 5);
-        let _ = writeln!(text, "[Record{index}:Object | (id::Int), (next::Record{next} {{ optional: true }})]");
-    }
-    let _ = write!(text, "[box:Toolbox |");
-    for index in 0..tools {
-        let separator = if index == 0 { "" } else { "," };
-        let record = index / 5;
-        let _ = write!(
-            text,
-            "{separator}\n  [tool_{index}:Http {{ description: \"Tool {index}\", url: \"https://api.example.com/{{id}}\" }} |\n    \
-             (id::Int)==>(limit::Int {{ default: 10, range: 1..100 }})==>(::Array {{ elementType: \"Record{record}\" }})]"
-        );
-    }
-    text + "\n]\n"
 }
 
 /// Returns an agent that refers to all tools of the toolbox, and mentions each.

@@ -4,15 +4,18 @@
 //! line, a call is linear in the tools beside it.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
+#[path = "../../core/benches/toolbox/mod.rs"]
+mod toolbox;
+
 use patter::library::Layer;
 use patter::permission::{Permissions, Rule};
 use patter::project::{Environment, Project};
 use patter::tool::standard::standard_library;
 use patter::tool::{CallRequest, Executor, ToolResources, build_declared, merge};
 use serde_json::json;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
+use toolbox::toolbox;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -46,24 +49,4 @@ fn main() {
         let average = begin.elapsed().as_secs_f64() * 1e6 / f64::from(tools);
         println!("{tools:>8} {read:>10.1} {built:>10.1} {merged:>10.1} {called:>10.1} {average:>12.1}");
     }
-}
-
-/// Returns a toolbox whose tools use record types.
-fn toolbox(tools: u32) -> String {
-    let mut text = String::new();
-    for index in 0..tools / 5 {
-        let next = (index + 1) % (tools / 5);
-        let _ = writeln!(text, "[Record{index}:Object | (id::Int), (next::Record{next} {{ optional: true }})]");
-    }
-    let _ = write!(text, "[box:Toolbox |");
-    for index in 0..tools {
-        let separator = if index == 0 { "" } else { "," };
-        let record = index / 5;
-        let _ = write!(
-            text,
-            "{separator}\n  [tool_{index}:Http {{ description: \"Tool {index}\", url: \"https://api.example.com/{{id}}\" }} |\n    \
-             (id::Int)==>(limit::Int {{ default: 10, range: 1..100 }})==>(::Array {{ elementType: \"Record{record}\" }})]"
-        );
-    }
-    text + "\n]\n"
 }

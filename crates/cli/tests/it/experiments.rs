@@ -1,11 +1,10 @@
 //! `patter eval`, `patter ab` and `patter experiments`, with models that need no network.
 
-use crate::folder::{Folder, PATTER};
+use crate::folder::{Folder, repository_command};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// An agent, passing and failing cases, and two implementations of its tool.
@@ -356,8 +355,7 @@ fn baselines_and_html_reports() {
 /// The example runs offline, and finds the difference.
 #[test]
 fn the_example() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut command = Command::new(PATTER);
+    let mut command = repository_command();
     command.args([
         "ab",
         "examples/ab/hello.gram",
@@ -369,14 +367,7 @@ fn the_example() {
         "none",
     ]);
     command.args(["--arm", "a=examples/ab/sayHelloA.gram", "--arm", "b=examples/ab/sayHelloB.gram"]);
-    let output = command
-        .current_dir(root)
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("PATTER_TRUST", "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = command.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && printed.contains("`b` is less correct by 17–61 points"), "{printed}");
     assert!(printed.contains("├───●────┤··│"), "{printed}");

@@ -73,3 +73,27 @@ impl Folder {
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
+
+/// Returns an MCP server in shell. It runs `start` first; `tools` is the list of its tools, and `text` what each call
+/// returns. Both are inside single quotes of the shell.
+pub(crate) fn shell_server(start: &str, tools: &str, text: &str) -> String {
+    const LOOP: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"tools":[TOOLS]}}';;
+    *'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"content":[{"type":"text","text":"TEXT"}]}}';;
+  esac
+done
+"#;
+    format!("{start}{}", LOOP.replace("TOOLS", tools).replace("TEXT", text))
+}
+
+/// Returns the command that runs the program in the root of the repository, which it trusts.
+pub(crate) fn repository_command() -> Command {
+    let mut command = Command::new(PATTER);
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("PATTER_TRUST", "1").stdin(Stdio::null());
+    command
+}

@@ -1,22 +1,15 @@
 //! `patter.lock`: what it records, and who honours it.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, shell_server};
 use crate::terminal::Terminal;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::process::Command;
 
-/// An MCP server in shell. Its tool is described by files, and it leaves a trace when it is started.
-const SERVER: &str = r#"echo started >> starts
-while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case "$line" in
-    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
-    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"tools":['"$(cat tool.json)"']}}';;
-    *'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"content":[{"type":"text","text":"hi"}]}}';;
-  esac
-done
-"#;
+/// An MCP server. Its tool is described by a file, and it leaves a trace when it is started.
+fn server() -> String {
+    shell_server("echo started >> starts", r#"'"$(cat tool.json)"'"#, "hi")
+}
 
 fn tool(description: &str, annotations: &Json) -> String {
     let schema = json!({"type": "object", "properties": {"who": {"type": "string", "description": "Whom to greet"}}});
@@ -29,7 +22,7 @@ const CONFIG: &str = "[permissions]\ndeny = [\"fs/*\"]\n[store]\nurl = \"s.db\"\
 fn project() -> Folder {
     let folder = Folder::new();
     folder.write("patter.toml", CONFIG);
-    folder.write("server.sh", SERVER);
+    folder.write("server.sh", server());
     folder.write("tool.json", tool("Greets people", &json!({"readOnlyHint": true})));
     folder.write("words.sh", "wc -w\n");
     folder.write(

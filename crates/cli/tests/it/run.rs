@@ -1,24 +1,14 @@
 //! `patter run`, with models that need no network.
 
-use crate::folder::{Folder, PATTER};
+use crate::folder::{Folder, repository_command};
 use serde_json::{Value as Json, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Runs an example with the demo model, in the root of the repository, and returns its output.
 fn example(agent: &str, prompt: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(PATTER)
-        .args(["run", &format!("examples/{agent}"), prompt, "--model", "demo"])
-        .current_dir(root)
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("PATTER_TRUST", "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let arguments = ["run", &format!("examples/{agent}"), prompt, "--model", "demo"];
+    let output = repository_command().args(arguments).output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     format!("exit {}\n{stdout}{stderr}", output.status.code().unwrap())

@@ -1,24 +1,19 @@
 //! Secrets in what programs and servers say, and who can read what is written to files.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, shell_server};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
 const SECRET: &str = "tiger-Lily-9?";
 
-/// An MCP server in shell that returns its secret, plain and encoded, and logs it as it ends.
-const SERVER: &str = r#"echo "token $TOKEN" >&2
+/// An MCP server that returns its secret, plain and encoded, and logs it as it ends.
+fn server() -> String {
+    let start = r#"echo "token $TOKEN" >&2
 [ "$1" = broken ] && exit 3
-encoded=$(printf 'user:%s!' "$TOKEN" | base64)
-while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  case "$line" in
-    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
-    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"tools":[{"name":"tell","description":"Tells","inputSchema":{"type":"object"}}]}}';;
-    *'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"content":[{"type":"text","text":"'"mode $MODE, $TOKEN, $encoded, $(printf %s "$TOKEN" | base64)"'"}]}}';;
-  esac
-done
-"#;
+encoded=$(printf 'user:%s!' "$TOKEN" | base64)"#;
+    let tools = r#"{"name":"tell","description":"Tells","inputSchema":{"type":"object"}}"#;
+    shell_server(start, tools, r#"'"mode $MODE, $TOKEN, $encoded, $(printf %s "$TOKEN" | base64)"'"#)
+}
 
 /// Returns whether a text contains the secret, or most of it in base64.
 fn is_told(text: &str) -> bool {
@@ -35,7 +30,7 @@ fn values_of_the_environment_of_servers_are_redacted() {
         )
     };
     folder.write("patter.toml", config("whole"));
-    folder.write("server.sh", SERVER);
+    folder.write("server.sh", server());
     let printed = folder.run(&["call", "s/tell", "--yes"]);
     assert!(printed.starts_with("exit 0") && !is_told(&printed), "{printed}");
     // Evident settings are not hidden.

@@ -45,6 +45,11 @@ impl<'o> LibraryNames<'o> {
         self.by_own_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Returns the full name of the first tool with a full or bare name.
+    pub(super) fn find(&self, name: &str) -> Option<&'o str> {
+        self.with_own_name(name).first().or_else(|| self.full_names.get(name)).copied()
+    }
+
     /// Iterates over the full and the bare names of the tools.
     pub(super) fn iter(&self) -> impl Iterator<Item = &'o str> {
         self.given.iter().flat_map(|full| [Some(*full), full.rsplit_once('/').map(|(_, own)| own)]).flatten()

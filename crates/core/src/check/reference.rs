@@ -86,12 +86,11 @@ impl<'p> Checker<'p> {
         self.report(rule::SECOND_MEANING.at(span, message).with_hint(hint));
     }
 
-    /// Reports an element of an agent that is another agent, but could be taken for a tool of the library. The other agent
-    /// is declared in a file, or is the element itself.
+    /// Reports an element of an agent that calls an agent, but could be taken for a tool of the library. The called agent is
+    /// declared in a file, or is the element itself.
     fn check_meaning_in_library(&mut self, element: Pattern<'p>, declared: Option<(usize, Pattern<'p>)>) {
         let name = element.name().unwrap_or_default();
-        let is_same = |full: &&&str| **full == name || full.rsplit('/').next() == Some(&*name);
-        let Some(tool) = self.options.library.iter().find(is_same) else { return };
+        let Some(tool) = self.library.find(&name) else { return };
         let span = element.identifier().map_or(element.span(), Syntax::span);
         let agent = declared.map_or_else(
             || "this agent".to_owned(),

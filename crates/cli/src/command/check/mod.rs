@@ -101,9 +101,10 @@ impl Command for Check {
         let is_portable = self.portable || config.check.portable;
         let dialect = if is_portable { Dialect::Portable } else { Dialect::Patter };
         let (tables, paths): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(|path| CaseTables::is_table(path));
+        let (others, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_other_notation(path));
         let loaded = LoadedProject::read(&paths, root.as_deref(), dialect)?;
         let mut tables = CaseTables::check(&tables, &loaded.project);
-        tables.problems.extend(paths.iter().filter_map(|path| other_notation(path)));
+        tables.problems.extend(others.iter().map(|path| other_notation(path)));
         for (path, error) in &loaded.unreadable {
             unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
@@ -192,16 +193,17 @@ impl Check {
     }
 }
 
-/// Returns the error for a file in another notation. Some of them happen to be valid gram, but declare nothing.
-fn other_notation(path: &Path) -> Option<CommandError> {
-    let extension = path.extension()?.to_str()?;
-    let is_other = ["json", "yaml", "yml", "toml", "md"].contains(&extension) && path.is_file();
-    is_other.then(|| {
-        let file = path.display().to_string();
-        CommandError::failure(format!("`{file}` is not a gram file"))
-            .with_place(Place::file(file))
-            .with_hint("name a .gram file or a folder, or a .jsonl or .csv file of cases")
-    })
+/// Returns whether a file that was named is in another notation, by its extension. Whatever its content, it is not gram.
+fn is_other_notation(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| ["json", "yaml", "yml", "toml", "md"].contains(&extension)) && path.is_file()
+}
+
+fn other_notation(path: &Path) -> CommandError {
+    let file = path.display().to_string();
+    CommandError::failure(format!("`{file}` is not a gram file"))
+        .with_place(Place::file(file))
+        .with_hint("name a .gram file or a folder, or a .jsonl or .csv file of cases")
 }
 
 /// Adds the rules of agents that are about nothing to the findings. Returns those of `patter.toml`.

@@ -1,5 +1,7 @@
 //! The HTTP transport with tokens.
 
+use super::super::failures::TransportError;
+use super::super::http::SessionClient;
 use super::credentials::{Credentials, Denial};
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -14,20 +16,20 @@ use std::sync::Arc;
 
 /// A client that sends the user's token with each request, if there is one.
 #[derive(Clone)]
-pub(in super::super) struct AuthorizedClient<C> {
-    pub(in super::super) client: C,
+pub(in super::super) struct AuthorizedClient {
+    pub(in super::super) client: SessionClient,
     /// Nothing if requests have an authorization of their own.
     pub(in super::super) credentials: Option<Arc<Credentials>>,
 }
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-impl<C: StreamableHttpClient + Send + Sync> AuthorizedClient<C> {
+impl AuthorizedClient {
     /// Sends a request. If the server rejects the token, it is renewed, and the request is sent once more.
-    async fn send<T, F, Fut>(&self, token: Option<String>, request: F) -> Result<T, StreamableHttpError<C::Error>>
+    async fn send<T, F, Fut>(&self, token: Option<String>, request: F) -> Result<T, TransportError>
     where
         F: Fn(Option<String>) -> Fut,
-        Fut: Future<Output = Result<T, StreamableHttpError<C::Error>>>,
+        Fut: Future<Output = Result<T, TransportError>>,
     {
         let (Some(credentials), None) = (&self.credentials, &token) else { return request(token).await };
         let failed = |error| {
@@ -58,8 +60,8 @@ impl<C: StreamableHttpClient + Send + Sync> AuthorizedClient<C> {
     }
 }
 
-impl<C: StreamableHttpClient + Clone + Send + Sync + 'static> StreamableHttpClient for AuthorizedClient<C> {
-    type Error = C::Error;
+impl StreamableHttpClient for AuthorizedClient {
+    type Error = reqwest::Error;
 
     async fn post_message(
         &self,
@@ -68,25 +70,9 @@ impl<C: StreamableHttpClient + Clone + Send + Sync + 'static> StreamableHttpClie
         session: Option<Arc<str>>,
         auth: Option<String>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let post =
             |auth| self.client.post_message(uri.clone(), message.clone(), session.clone(), auth, headers.clone());
-        self.send(auth, post).await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        auth: Option<String>,
-        headers: Headers,
-        limit: usize,
-    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
-        let post = |auth| {
-            let (uri, message, session) = (uri.clone(), message.clone(), session.clone());
-            self.client.post_message_with_max_sse_event_size(uri, message, session, auth, headers.clone(), limit)
-        };
         self.send(auth, post).await
     }
 
@@ -96,7 +82,7 @@ impl<C: StreamableHttpClient + Clone + Send + Sync + 'static> StreamableHttpClie
         session: Arc<str>,
         auth: Option<String>,
         headers: Headers,
-    ) -> Result<(), StreamableHttpError<Self::Error>> {
+    ) -> Result<(), TransportError> {
         let delete = |auth| self.client.delete_session(uri.clone(), session.clone(), auth, headers.clone());
         self.send(auth, delete).await
     }
@@ -108,25 +94,9 @@ impl<C: StreamableHttpClient + Clone + Send + Sync + 'static> StreamableHttpClie
         last_event: Option<String>,
         auth: Option<String>,
         headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<Self::Error>> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         let get =
             |auth| self.client.get_stream(uri.clone(), session.clone(), last_event.clone(), auth, headers.clone());
-        self.send(auth, get).await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last_event: Option<String>,
-        auth: Option<String>,
-        headers: Headers,
-        limit: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<Self::Error>> {
-        let get = |auth| {
-            let (uri, session, last_event) = (uri.clone(), session.clone(), last_event.clone());
-            self.client.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers.clone(), limit)
-        };
         self.send(auth, get).await
     }
 }
