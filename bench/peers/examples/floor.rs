@@ -11,7 +11,7 @@ use reqwest::{Client, Response, Url};
 use rustls::{ClientConfig, RootCertStore};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The limit that Patter has by default.
@@ -39,6 +39,10 @@ struct Floor {
     headers: HeaderMap,
     tools: Box<RawValue>,
     is_streaming: bool,
+    /// How many turns a conversation has.
+    session_turns: usize,
+    /// The conversations that have fewer, with the number of their turns.
+    open: Mutex<Vec<(Vec<Message>, usize)>>,
 }
 
 impl Floor {
@@ -52,20 +56,28 @@ impl Floor {
             headers,
             tools: RawValue::from_string(TOOLS.to_owned())?,
             is_streaming: options.is_streaming,
+            session_turns: options.session_turns,
+            open: Mutex::default(),
         })
     }
 
     /// Plays a turn and returns the number of tool calls.
     async fn turn(&self) -> Result<usize, TurnError> {
-        let mut messages = vec![Message::System { content: INSTRUCTION }, Message::User { content: PROMPT }];
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let (mut messages, turns) = open.unwrap_or_else(|| (vec![Message::System { content: INSTRUCTION }], 0));
+        messages.push(Message::User { content: PROMPT });
         let mut tool_calls = 0;
         for _ in 0..MAX_MODEL_CALLS {
             let reply = self.ask(&messages).await?;
             if reply.tool_calls.is_empty() {
-                return match reply.content.as_deref() {
-                    Some(ANSWER) => Ok(tool_calls),
-                    other => Err(format!("unexpected answer {other:?}").into()),
-                };
+                if reply.content.as_deref() != Some(ANSWER) {
+                    return Err(format!("unexpected answer {:?}", reply.content).into());
+                }
+                messages.push(Message::Assistant { content: reply.content, tool_calls: Vec::new() });
+                if turns + 1 < self.session_turns {
+                    self.open.lock().unwrap_or_else(PoisonError::into_inner).push((messages, turns + 1));
+                }
+                return Ok(tool_calls);
             }
             let mut results = Vec::with_capacity(reply.tool_calls.len());
             for call in &reply.tool_calls {
@@ -180,7 +192,11 @@ struct StreamOptions {
 enum Message {
     System { content: &'static str },
     User { content: &'static str },
-    Assistant { content: Option<String>, tool_calls: Vec<ToolCall> },
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall>,
+    },
     Tool { tool_call_id: String, content: String },
 }
 

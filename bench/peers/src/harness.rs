@@ -25,13 +25,22 @@ pub struct Options {
     pub warmup: usize,
     /// Whether replies are streamed.
     pub is_streaming: bool,
+    /// How many turns a conversation has.
+    pub session_turns: usize,
 }
 
 impl Options {
     /// Parses the arguments of the process.
     pub fn from_args() -> Result<Self, TurnError> {
         let mut options =
-            Self { base_url: String::new(), turns: 1000, concurrency: 1, warmup: 50, is_streaming: false };
+            Self {
+            base_url: String::new(),
+            turns: 1000,
+            concurrency: 1,
+            warmup: 50,
+            is_streaming: false,
+            session_turns: 1,
+        };
         let mut args = std::env::args().skip(1);
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("`{flag}` needs a value"));
@@ -40,6 +49,7 @@ impl Options {
                 "--n" => options.turns = value()?.parse()?,
                 "--concurrency" => options.concurrency = value()?.parse::<usize>()?.max(1),
                 "--warmup" => options.warmup = value()?.parse()?,
+                "--session-turns" => options.session_turns = value()?.parse()?,
                 "--stream" => options.is_streaming = true,
                 _ => return Err(format!("unknown option `{flag}`").into()),
             }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! With `--stream` there is a listener, so that replies are streamed. With `--store PATH` each turn is a session of its own
-//! in a store; with `--store none` the sessions are not saved.
+//! in a store; with `--store none` the sessions are not saved. With `--session-turns N`, N turns share a session. With
+//! `--open N`, a stored session of N turns is opened repeatedly instead.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
 use patter::compile::CompiledAgent;
@@ -21,10 +22,11 @@ use patter::store::{self, SessionId, Store, StoreLocation};
 use patter::tool::{CancellationToken, ToolResources, merge, standard::standard_library};
 use serde_json::json;
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+#[derive(Clone)]
 struct Options {
     base_url: String,
     n: usize,
@@ -34,6 +36,8 @@ struct Options {
     agent: String,
     stream: bool,
     store: Option<String>,
+    session_turns: usize,
+    open: usize,
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
@@ -47,6 +51,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
         agent,
         stream: false,
         store: None,
+        session_turns: 1,
+        open: 0,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -63,6 +69,8 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--api" => options.api = value,
             "--agent" => options.agent = value,
             "--store" => options.store = Some(value),
+            "--session-turns" => options.session_turns = value.parse()?,
+            "--open" => options.open = value.parse()?,
             _ => return Err(format!("unknown option {name}").into()),
         }
     }
@@ -73,7 +81,43 @@ fn options() -> Result<Options, Box<dyn Error>> {
 #[derive(Clone)]
 enum Player {
     Runs { driver: Driver, compiled: CompiledAgent },
-    Sessions { project: Arc<LiveProject>, store: Option<Arc<dyn Store>>, events: Option<EventCounter> },
+    Sessions(Arc<Sessions>),
+}
+
+struct Sessions {
+    project: Arc<LiveProject>,
+    store: Option<Arc<dyn Store>>,
+    events: Option<EventCounter>,
+    /// How many turns a session has.
+    turns: usize,
+    /// The sessions that have fewer.
+    open: Mutex<Vec<Session>>,
+}
+
+impl Sessions {
+    /// Returns a session for the next turn.
+    fn take(&self, number: usize) -> Option<Session> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(session) = open {
+            return Some(session);
+        }
+        let project = Arc::clone(&self.project);
+        let session = match &self.store {
+            Some(store) => {
+                let id = SessionId::parse(&format!("turn-{}-{number}", now_ms())).ok()?;
+                Session::create(project, Arc::clone(store), id)
+            }
+            None => Session::new(project),
+        };
+        let events = self.events.clone();
+        Some(session.with_driver(move |driver| with_counter(driver, events.as_ref())))
+    }
+
+    fn put_back(&self, session: Session) {
+        if session.turns() < self.turns {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+        }
+    }
 }
 
 /// Counts events.
@@ -91,7 +135,14 @@ impl Player {
             let project = LiveProject::open(&options.agent).with_environment(environment).read().await?;
             let store =
                 if location == "none" { None } else { Some(store::open(&StoreLocation::parse(location)?).await?) };
-            return Ok(Player::Sessions { project: project.into(), store, events });
+            let sessions = Sessions {
+                project: project.into(),
+                store,
+                events,
+                turns: options.session_turns,
+                open: Mutex::default(),
+            };
+            return Ok(Player::Sessions(Arc::new(sessions)));
         }
         let text = std::fs::read_to_string(&options.agent)?;
         let project = Arc::new(Project::read([(options.agent.as_str(), text)]));
@@ -114,16 +165,11 @@ impl Player {
                 let run = Run::start(compiled.spec().clone(), Vec::new(), PROMPT, now_ms()).ok()?;
                 driver.drive(compiled, run, &stop).await
             }
-            Player::Sessions { project, store, events } => {
-                let id = SessionId::parse(&format!("turn-{}-{number}", now_ms())).ok()?;
-                let project = Arc::clone(project);
-                let events = events.clone();
-                let session = match store {
-                    Some(store) => Session::create(project, Arc::clone(store), id),
-                    None => Session::new(project),
-                };
-                let mut session = session.with_driver(move |driver| with_counter(driver, events.as_ref()));
-                session.say(PROMPT, &stop).await.inspect_err(|error| eprintln!("{error}")).ok()?
+            Player::Sessions(sessions) => {
+                let mut session = sessions.take(number)?;
+                let run = session.say(PROMPT, &stop).await.inspect_err(|error| eprintln!("{error}")).ok()?;
+                sessions.put_back(session);
+                run
             }
         };
         match run.outcome() {
@@ -186,6 +232,9 @@ fn with_counter(driver: Driver, events: Option<&EventCounter>) -> Driver {
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
     let player = Player::new(&options).await?;
+    if options.open > 0 {
+        return open_session(&options).await;
+    }
     player.play(options.warmup, options.concurrency).await;
     let cpu = cpu_seconds();
     let begin = Instant::now();
@@ -214,6 +263,28 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "cpu_s": cpu_seconds() - cpu,
         })
     );
+    Ok(())
+}
+
+/// Measures how long it takes to open a stored session.
+async fn open_session(options: &Options) -> Result<(), Box<dyn Error>> {
+    let Some(location) = &options.store else { return Err("--open needs --store".into()) };
+    let player = Player::new(&Options { session_turns: options.open, concurrency: 1, ..options.clone() }).await?;
+    player.play(options.open, 1).await;
+    let store = store::open(&StoreLocation::parse(location)?).await?;
+    let sessions = store.list(1).await?;
+    let newest = sessions.first().ok_or("the store has no session")?;
+    let project = Arc::new(LiveProject::open(&options.agent).read().await?);
+    let mut times = Vec::new();
+    for _ in 0..options.n.min(20) {
+        let begin = Instant::now();
+        let session = Session::open(Arc::clone(&project), Arc::clone(&store), &newest.id).await?;
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+        drop(session);
+    }
+    times.sort_by(f64::total_cmp);
+    let entries = store.read(&newest.id).await?.entries.len();
+    println!("{}", json!({ "turns": options.open, "entries": entries, "median_ms": times.get(times.len() / 2) }));
     Ok(())
 }
 

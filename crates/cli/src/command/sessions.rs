@@ -285,15 +285,15 @@ async fn fork(
     let from = stored.summary.id.clone();
     let count = log.conversation().len();
     let wanted = at.map_or(count, |at| at.get() as usize);
-    let Some(messages) = log.conversation().get(..wanted) else {
+    if wanted > count {
         let message = format!("session `{from}` has no message {wanted}: its conversation has {count}");
         return Err(CommandError::failure(message).with_hint(format!("`patter sessions show {from}` numbers them")));
-    };
+    }
     let id = match id {
         Some(id) => SessionId::parse(id).map_err(StoreError::from)?,
         None => SessionId::new(now_ms()),
     };
-    let entries = fork_log(&log, &from, messages);
+    let entries = fork_log(&log, &from, wanted);
     let new = NewSession::new(id.clone(), &stored.summary.agent, &stored.summary.title).forked_from(from);
     store.create(new.with_entries(entries, SessionState::Idle), now_ms()).await?;
     Ok(id)

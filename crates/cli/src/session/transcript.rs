@@ -1,6 +1,6 @@
 //! Stored sessions as documents.
 
-use patter::message::conversation::Message;
+use patter::message::conversation::{Conversation, Message};
 use patter::session::{Log, LogEntry};
 use patter::store::{SessionId, SessionState, SessionSummary};
 use serde_json::{Value as Json, json};
@@ -28,16 +28,17 @@ pub(crate) fn state(session: &SessionSummary) -> &'static str {
     }
 }
 
-/// Returns the log of a session that starts with messages of another.
-pub(crate) fn fork_log(log: &Log, from: &SessionId, messages: &[Message]) -> Vec<String> {
-    let forked = LogEntry::Forked { from: from.to_string(), messages: messages.to_vec() };
+/// Returns the log of a session that starts with the first messages of another.
+pub(crate) fn fork_log(log: &Log, from: &SessionId, messages: usize) -> Vec<String> {
+    let messages = log.conversation().range(0..messages).cloned().collect();
+    let forked = LogEntry::Forked { from: from.to_string(), messages };
     let entries =
         log.selection().map(|source| LogEntry::Opened { selection: source.clone() }).into_iter().chain([forked]);
     entries.map(|entry| json!(entry).to_string()).collect()
 }
 
 /// Returns a conversation as Markdown, with the first message as its title.
-pub(crate) fn markdown(agent: &str, conversation: &[Message]) -> String {
+pub(crate) fn markdown(agent: &str, conversation: &Conversation) -> String {
     let title = conversation.iter().find_map(|message| match message {
         Message::User { text } => text.trim().lines().next(),
         _ => None,

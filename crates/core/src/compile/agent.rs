@@ -9,7 +9,7 @@ use crate::declare::project::{AgentSelectionError, Project};
 use crate::library::{
     BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, find_unused_rules, first_unused_rule,
 };
-use crate::message::conversation::Message;
+use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
 use crate::permission::{Permissions, Rule};
@@ -259,7 +259,7 @@ impl CompiledAgent {
         let request = Request {
             model: &model,
             instruction: &instruction,
-            messages: &[],
+            messages: &Conversation::default(),
             tools: &offered,
             settings: &settings,
             returns: returns.as_ref(),
@@ -330,7 +330,7 @@ impl CompiledAgent {
     }
 
     /// Returns the request that continues a conversation.
-    pub fn request<'r>(&'r self, messages: &'r [Message]) -> Request<'r> {
+    pub fn request<'r>(&'r self, messages: &'r Conversation) -> Request<'r> {
         Request {
             model: self.model(),
             instruction: self.instruction(),
@@ -349,7 +349,8 @@ impl CompiledAgent {
     /// Returns the properties of the agent that a protocol cannot express, so that they are not sent. A structured answer
     /// is validated regardless.
     pub fn unsupported_properties(&self, wire: Wire) -> Vec<&'static str> {
-        let request = self.request(&[]);
+        let nothing = Conversation::default();
+        let request = self.request(&nothing);
         let mut unsupported_settings = wire.unsupported_settings(self.settings());
         unsupported_settings
             .extend((self.returns().is_some() && !wire.sends_answer_schema(&request)).then_some("returns"));

@@ -17,7 +17,7 @@ mod fill;
 mod pick;
 mod say;
 
-use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::conversation::{Conversation, Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Reply, Request};
 use fill::{ArgumentSource, fill, is_person};
 use pick::{ToolMatch, pick};
@@ -49,7 +49,7 @@ const WIRE: &str = "demo";
 /// let request = Request {
 ///     model: &"demo".parse().unwrap(),
 ///     instruction: "Greet people.",
-///     messages: &[Message::user("Hello! My name is Alice.")],
+///     messages: &vec![Message::user("Hello! My name is Alice.")].into(),
 ///     tools: &tools,
 ///     settings: &Settings::default(),
 ///     returns: None,
@@ -59,7 +59,7 @@ const WIRE: &str = "demo";
 /// assert_eq!(reply.calls[0].arguments, r#"{"personName":"Alice"}"#);
 /// ```
 pub fn reply(request: &Request<'_>) -> Reply {
-    let conversation = Conversation::new(request.messages);
+    let conversation = SplitConversation::new(request.messages);
     let response = match conversation.outcomes() {
         Some(outcomes) => Response::Text(answer(&outcomes, request.returns)),
         None => respond(&conversation, request.tools),
@@ -99,19 +99,20 @@ enum Response {
 }
 
 /// The conversation, split at the last user message.
-struct Conversation<'m> {
-    before: &'m [Message],
+struct SplitConversation<'m> {
+    before: Messages<'m>,
     message: &'m str,
-    after: &'m [Message],
+    after: Messages<'m>,
 }
 
-impl<'m> Conversation<'m> {
-    fn new(messages: &'m [Message]) -> Self {
+impl<'m> SplitConversation<'m> {
+    fn new(messages: &'m Conversation) -> Self {
         let last = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
-        let (before, rest) = messages.split_at(last.unwrap_or(0));
-        match rest.split_first() {
-            Some((Message::User { text }, after)) => Self { before, message: text, after },
-            _ => Self { before, message: "", after: rest },
+        let last = last.unwrap_or(0);
+        let before = messages.range(0..last);
+        match messages.get(last) {
+            Some(Message::User { text }) => Self { before, message: text, after: messages.since(last + 1) },
+            _ => Self { before, message: "", after: messages.since(last) },
         }
     }
 
@@ -122,13 +123,13 @@ impl<'m> Conversation<'m> {
             Message::Tool { tool, outcome, .. } => Some((tool.as_str(), outcome)),
             _ => None,
         };
-        let outcomes: Vec<_> = self.after.iter().filter_map(outcome).collect();
-        (!outcomes.is_empty() || self.after.iter().any(has_called)).then_some(outcomes)
+        let outcomes: Vec<_> = self.after.clone().filter_map(outcome).collect();
+        (!outcomes.is_empty() || self.after.clone().any(has_called)).then_some(outcomes)
     }
 
     /// Returns the user's name, from their latest introduction.
     fn speaker(&self) -> Option<String> {
-        let earlier = self.before.iter().rev().filter_map(|message| match message {
+        let earlier = self.before.clone().rev().filter_map(|message| match message {
             Message::User { text } => Some(text.as_str()),
             _ => None,
         });
@@ -139,8 +140,10 @@ impl<'m> Conversation<'m> {
     fn pending(&self) -> Option<PendingCall<'m>> {
         let mut pending: Option<PendingCall<'m>> = None;
         let mut answer = self.message;
-        for pair in self.before.rchunks_exact(2) {
-            let [Message::User { text }, Message::Assistant { opaque: Some(opaque), .. }] = pair else { break };
+        let mut before = self.before.clone().rev();
+        while let Some(Message::Assistant { opaque: Some(opaque), .. }) = before.next()
+            && let Some(Message::User { text }) = before.next()
+        {
             let Some((tool, parameter)) = asked_argument(opaque) else { break };
             let open = pending.get_or_insert_with(|| PendingCall { tool, message: text, answers: Vec::new() });
             if open.tool != tool {
@@ -181,7 +184,7 @@ fn answer(outcomes: &[(&str, &ToolOutcome)], returns: Option<&Json>) -> String {
 }
 
 /// Decides what to do about a user message.
-fn respond(conversation: &Conversation<'_>, tools: &[OfferedTool]) -> Response {
+fn respond(conversation: &SplitConversation<'_>, tools: &[OfferedTool]) -> Response {
     let message = conversation.message;
     let words = words(message);
     let speaker = conversation.speaker();

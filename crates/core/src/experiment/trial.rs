@@ -1,7 +1,7 @@
 //! The result of one run of a case.
 
 use crate::case::CheckResult;
-use crate::message::conversation::{Message, Usage};
+use crate::message::conversation::{Conversation, Usage};
 use crate::provider::price::Cost;
 use crate::run::{FailureKind, Invocation, InvocationResult, RunFailure};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Trial {
     /// Why there is no answer, if there is none.
     pub failure: Option<RunFailure>,
     /// The whole conversation.
-    pub conversation: Vec<Message>,
+    pub conversation: Conversation,
     /// The tool calls, in order.
     pub tools: Vec<ToolUse>,
     /// How long the run took in milliseconds, without the checks.
@@ -86,7 +86,7 @@ impl Trial {
     /// Drops the large parts: the conversation, and the arguments and results of tools.
     #[must_use]
     pub fn without_details(mut self) -> Self {
-        self.conversation = Vec::new();
+        self.conversation = Conversation::default();
         for tool in &mut self.tools {
             tool.args = Json::Null;
             tool.result = None;

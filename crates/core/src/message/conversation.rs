@@ -3,6 +3,7 @@
 //! A conversation can be serialized, and is sent to the model with each request. It preserves the arguments of a call
 //! as the model wrote them, even if they are not valid JSON, and the data that a provider wants back unchanged.
 
+pub use super::shared::{Conversation, Messages};
 pub use crate::provider::Usage;
 
 use serde::{Deserialize, Serialize};

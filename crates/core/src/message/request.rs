@@ -1,6 +1,6 @@
 //! Requests to a model and its replies, independent of the provider.
 
-use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
+use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, Usage};
 use crate::name::WireName;
 use crate::provider::ModelRef;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Request<'r> {
     /// The instruction.
     pub instruction: &'r str,
     /// The conversation so far. It ends with a message from the user, or with the outcomes of calls.
-    pub messages: &'r [Message],
+    pub messages: &'r Conversation,
     /// The tools that the model may call, in declared order.
     pub tools: &'r [OfferedTool],
     /// The settings of the model.

@@ -2,7 +2,7 @@
 
 use super::RunOutcome;
 use super::spec::CallTarget;
-use crate::message::conversation::{Message, ToolOutcome};
+use crate::message::conversation::{Conversation, Message, ToolOutcome};
 use crate::permission::{Decision, ExplainedDecision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,7 +14,7 @@ pub enum Step<'r> {
     /// [`Run::model_failed`](super::Run::model_failed).
     CallModel {
         /// The conversation so far.
-        messages: &'r [Message],
+        messages: &'r Conversation,
     },
     /// Call tools, concurrently if possible. Report [`Run::call_started`](super::Run::call_started) before each call and
     /// [`Run::call_finished`](super::Run::call_finished) after it.

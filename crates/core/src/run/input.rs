@@ -1,7 +1,7 @@
 //! The start of a run and everything it receives afterwards, as serializable values.
 
 use super::{Limits, PendingCall, Ruling, Run, RunError, RunFailure, RunSpec, StartError};
-use crate::message::conversation::{Message, ToolOutcome, Usage};
+use crate::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use crate::message::request::Reply;
 use crate::permission::Decision;
 use serde::{Deserialize, Serialize};
@@ -129,14 +129,14 @@ pub enum RunInput {
 
 impl Run {
     /// Recreates a run as it started. [`Run::start`] does the same for a run that a user starts.
-    pub fn from_start(start: RunStart, conversation: Vec<Message>) -> Result<Self, StartError> {
+    pub fn from_start(start: RunStart, conversation: impl Into<Conversation>) -> Result<Self, StartError> {
         let RunStart { spec, depth, input, at } = start;
         Ok(Self { depth, ..Self::start(spec, conversation, &input, at)? })
     }
 
     /// Returns the parameters the run was started with.
     pub fn to_start(&self) -> RunStart {
-        let input = match self.new_messages().first() {
+        let input = match self.new_messages().next() {
             Some(Message::User { text }) => text.clone(),
             Some(Message::Assistant { .. } | Message::Tool { .. }) | None => String::new(),
         };

@@ -37,7 +37,7 @@ pub use response::{Invocation, InvocationResult, Response};
 pub use save::RunLoadError;
 pub use spec::{CallTarget, Callable, Limits, RunSpec};
 
-use crate::message::conversation::{Message, Usage};
+use crate::message::conversation::{Conversation, Message, Messages, Usage};
 use crate::types::signature::Signature;
 use call::Slot;
 use save::FormatVersion;
@@ -64,7 +64,7 @@ pub const MAX_CALLS_IN_REPLY: usize = 128;
 /// let usage = Usage::default();
 /// let reply = |text: &str, calls| Reply { text: text.into(), calls, finish: FinishReason::Stop, usage, opaque: None };
 ///
-/// assert!(matches!(run.step(), Step::CallModel { messages: [_] }));
+/// assert!(matches!(run.step(), Step::CallModel { messages } if messages.len() == 1));
 /// let call = ToolCall { id: "1".into(), tool: "sayHello".into(), arguments: r#"{"personName": "Ada"}"#.into() };
 /// run.model_replied(reply("", vec![call]), 20, &allow).unwrap();
 ///
@@ -75,7 +75,7 @@ pub const MAX_CALLS_IN_REPLY: usize = 128;
 /// let mut run = Run::load(&text).unwrap();
 /// run.call_finished("1", ToolOutcome::Value { value: "Hello, Ada!".into() }, 3, 25).unwrap();
 ///
-/// assert!(matches!(run.step(), Step::CallModel { messages: [_, _, _] }));
+/// assert!(matches!(run.step(), Step::CallModel { messages } if messages.len() == 3));
 /// run.model_replied(reply("I greeted you.", vec![]), 40, &allow).unwrap();
 /// assert!(matches!(run.step(), Step::Done(RunOutcome::Answer { text, .. }) if text == "I greeted you."));
 /// ```
@@ -84,7 +84,7 @@ pub struct Run {
     version: FormatVersion,
     spec: RunSpec,
     depth: u32,
-    conversation: Vec<Message>,
+    conversation: Conversation,
     /// The index of the run's first message in the conversation.
     begin: usize,
     state: State,
@@ -120,14 +120,19 @@ impl Run {
     /// milliseconds.
     ///
     /// Calls without a result, left over from an interrupted run, are marked as cancelled.
-    pub fn start(spec: RunSpec, conversation: Vec<Message>, input: &str, now: u64) -> Result<Self, StartError> {
+    pub fn start(
+        spec: RunSpec,
+        conversation: impl Into<Conversation>,
+        input: &str,
+        now: u64,
+    ) -> Result<Self, StartError> {
         if input.trim().is_empty() {
             return Err(StartError::EmptyInput);
         }
         if let Some(schema) = &spec.returns {
             Signature::from_schemas(&answer::no_arguments(), Some(schema)).map_err(StartError::Returns)?;
         }
-        let mut conversation = history::close_calls(conversation)?;
+        let mut conversation = history::close_calls(conversation.into())?;
         let begin = conversation.len();
         conversation.push(Message::user(input));
         let mut run = Self {
@@ -188,17 +193,17 @@ impl Run {
     }
 
     /// Returns the whole conversation. While tools are being called, its last calls have no results yet.
-    pub fn conversation(&self) -> &[Message] {
+    pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
     /// Returns the messages this run added to the conversation, starting with the user's input.
-    pub fn new_messages(&self) -> &[Message] {
-        self.conversation.get(self.begin..).unwrap_or_default()
+    pub fn new_messages(&self) -> Messages<'_> {
+        self.conversation.since(self.begin)
     }
 
     /// Consumes the run and returns the whole conversation.
-    pub fn into_conversation(self) -> Vec<Message> {
+    pub fn into_conversation(self) -> Conversation {
         self.conversation
     }
 

@@ -3,7 +3,7 @@
 use super::call::{PendingCall, Ruling, Slot};
 use super::save::{MAX_DEPTH, is_too_deep};
 use super::{CallTarget, FailureKind, MAX_CALLS_IN_REPLY, Run, RunError, RunFailure, RunOutcome, State, answer};
-use crate::message::conversation::{Message, ToolCall, ToolOutcome};
+use crate::message::conversation::{Conversation, Message, ToolCall, ToolOutcome};
 use crate::message::request::{FinishReason, Reply};
 use crate::permission::Decision;
 use crate::text::{nearest, truncate};
@@ -198,9 +198,8 @@ fn rule_on(call: PendingCall, decide: &dyn Fn(&PendingCall) -> Ruling) -> Slot {
 }
 
 /// Replaces missing and duplicate call ids, since results refer to calls by id.
-fn make_unique(calls: &mut [ToolCall], conversation: &[Message]) {
-    let before = conversation.iter().flat_map(Message::calls);
-    let mut used: HashSet<String> = before.map(|call| call.id.clone()).collect();
+fn make_unique(calls: &mut [ToolCall], conversation: &Conversation) {
+    let mut used = HashSet::with_capacity(calls.len());
     // The number only grows, so that many calls with the same id take linear time.
     let mut number = 1u64;
     for call in calls {
@@ -208,7 +207,7 @@ fn make_unique(calls: &mut [ToolCall], conversation: &[Message]) {
             call.id = "call".to_owned();
         }
         let base = call.id.clone();
-        while !used.insert(call.id.clone()) {
+        while conversation.has_call(&call.id) || !used.insert(call.id.clone()) {
             number += 1;
             call.id = format!("{base}-{number}");
         }

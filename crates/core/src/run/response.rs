@@ -58,7 +58,7 @@ impl Run {
             Some(RunOutcome::Failed(_) | RunOutcome::Cancelled) | None => (String::new(), None),
         };
         let mut results: HashMap<&str, &ToolOutcome> = HashMap::new();
-        results.extend(self.new_messages().iter().filter_map(|message| match message {
+        results.extend(self.new_messages().filter_map(|message| match message {
             Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
             Message::User { .. } | Message::Assistant { .. } => None,
         }));
@@ -68,7 +68,7 @@ impl Run {
                 Slot::AwaitingApproval { .. } | Slot::Open(_) => None,
             }));
         }
-        let calls = self.new_messages().iter().flat_map(Message::calls);
+        let calls = self.new_messages().flat_map(Message::calls);
         let tools_used = calls.filter_map(|call| Some(self.invocation(call, results.get(call.id.as_str())?))).collect();
         Response { content, tools_used, finish, usage: self.usage, model_calls: self.model_calls }
     }

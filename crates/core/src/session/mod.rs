@@ -8,7 +8,7 @@ mod pattern;
 
 pub use pattern::session_pattern;
 
-use crate::message::conversation::{Message, Usage};
+use crate::message::conversation::{Conversation, Message, Usage};
 use crate::message::request::{Delta, RequestTemplate};
 use crate::run::{Run, RunInput, RunOutcome, RunStart};
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ pub struct AgentSelection {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
     /// The conversation before the open or last run. Taken by that run while there is one.
-    conversation: Vec<Message>,
+    conversation: Conversation,
     open_run: Option<Run>,
     last_run: Option<Run>,
     child_runs: HashMap<RunPath, Run>,
@@ -203,7 +203,7 @@ impl Log {
                 if !self.conversation().is_empty() {
                     return Err(self.error("a fork must precede all messages"));
                 }
-                self.conversation = messages;
+                self.conversation = messages.into();
                 self.last_run = None;
             }
             LogEntry::RunStarted { run, frame, start, .. } => {
@@ -256,7 +256,7 @@ impl Log {
     }
 
     /// Returns the conversation, including that of the open run.
-    pub fn conversation(&self) -> &[Message] {
+    pub fn conversation(&self) -> &Conversation {
         self.open_run.as_ref().or(self.last_run.as_ref()).map_or(&self.conversation, Run::conversation)
     }
 

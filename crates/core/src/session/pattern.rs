@@ -4,7 +4,7 @@
 //! invocations of tools, each with its outcome. Nothing that the JSON export has is lost.
 
 use super::{Log, Turn};
-use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::run::RunOutcome;
 use patter_gram::{quote, quote_name};
 use serde_json::{Map, Value as Json};
@@ -33,14 +33,14 @@ pub fn session_pattern(id: &str, summary: &Map<String, Json>, log: &Log) -> Stri
     let begins = log.turns().iter().map(|turn| turn.begin).chain([open_begin(log)]);
     let mut begins = begins.map(|begin| begin.min(conversation.len())).peekable();
     let first = begins.peek().copied().unwrap_or(conversation.len());
-    elements.extend(messages(conversation.get(..first).unwrap_or_default(), &BTreeMap::new()));
+    elements.extend(messages(conversation.range(0..first), &BTreeMap::new()));
     for turn in log.turns() {
         let begin = begins.next().unwrap_or(conversation.len());
         let end = begins.peek().copied().unwrap_or(conversation.len()).max(begin);
-        elements.push(response(turn, conversation.get(begin..end).unwrap_or_default()));
+        elements.push(response(turn, conversation.range(begin..end)));
     }
     let open = begins.next().unwrap_or(conversation.len()).max(first);
-    elements.extend(messages(conversation.get(open..).unwrap_or_default(), &BTreeMap::new()));
+    elements.extend(messages(conversation.since(open), &BTreeMap::new()));
     let source = pattern(&quote_name(id), "Session", &record, &elements);
     patter_gram::format(&source).unwrap_or(source)
 }
@@ -52,7 +52,7 @@ fn open_begin(log: &Log) -> usize {
 }
 
 /// Returns a finished run with its messages.
-fn response(turn: &Turn, conversation: &[Message]) -> String {
+fn response(turn: &Turn, conversation: Messages<'_>) -> String {
     let mut record = Record::default();
     match &turn.outcome {
         RunOutcome::Answer { text, value, finish } => {
@@ -80,9 +80,9 @@ fn response(turn: &Turn, conversation: &[Message]) -> String {
 }
 
 /// Returns messages, in which each call has its outcome.
-fn messages(conversation: &[Message], durations: &BTreeMap<String, u64>) -> Vec<String> {
+fn messages(conversation: Messages<'_>, durations: &BTreeMap<String, u64>) -> Vec<String> {
     let mut elements = Vec::new();
-    let mut rest = conversation.iter().peekable();
+    let mut rest = conversation.peekable();
     while let Some(message) = rest.next() {
         let mut record = Record::default();
         match message {

@@ -6,7 +6,7 @@ use super::framing::Streaming;
 use super::history::{arguments_object, opaque_data, wire_name};
 use super::json::{insert_some, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
-use crate::message::conversation::{Message, Opaque, ToolCall};
+use crate::message::conversation::{Conversation, Message, Opaque, ToolCall};
 use crate::message::request::{FinishReason, OfferedTool, Request};
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
@@ -59,7 +59,7 @@ struct Turn {
     blocks: Vec<Json>,
 }
 
-fn messages(messages: &[Message], origin: &str) -> Vec<Json> {
+fn messages(messages: &Conversation, origin: &str) -> Vec<Json> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages {
         let turn = match message {

@@ -24,7 +24,7 @@
 //! use patter_core::wire::{Streaming, Wire};
 //!
 //! let model = "Ollama/llama3.2".parse().unwrap();
-//! let messages = [Message::user("Hello")];
+//! let messages = vec![Message::user("Hello")].into();
 //! let settings = Settings::default();
 //! let request =
 //!     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };

@@ -142,13 +142,15 @@ impl Wire {
 /// A protocol as a certain server speaks it.
 ///
 /// ```
+/// use patter_core::message::conversation::Conversation;
 /// use patter_core::message::request::{Request, Settings};
 /// use patter_core::provider::{Provider, Server};
 /// use patter_core::wire::{Codec, Streaming, Wire};
 /// let model = "OpenAI/mistral-small-latest".parse().unwrap();
 /// let settings = Settings { max_tokens: Some(9), ..Settings::default() };
+/// let messages = Conversation::default();
 /// let request =
-///     Request { model: &model, instruction: "", messages: &[], tools: &[], settings: &settings, returns: None };
+///     Request { model: &model, instruction: "", messages: &messages, tools: &[], settings: &settings, returns: None };
 /// let codec = Codec::new(Wire::Chat, Server::new(Provider::OPENAI, "https://api.mistral.ai/v1"));
 /// assert_eq!(
 ///     String::from_utf8(codec.encode(&request, Streaming::Off)).unwrap(),
@@ -182,8 +184,8 @@ impl Codec {
     pub fn encode(&self, request: &Request<'_>, streaming: Streaming) -> Vec<u8> {
         let server = &self.server;
         match self.wire {
-            Wire::Chat => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Tools, server)),
-            Wire::ChatFunctions => to_bytes(&chat::encode(request, streaming, chat::ToolStyle::Functions, server)),
+            Wire::Chat => chat::encode(request, streaming, chat::ToolStyle::Tools, server),
+            Wire::ChatFunctions => chat::encode(request, streaming, chat::ToolStyle::Functions, server),
             Wire::Responses => to_bytes(&responses::encode(request, streaming, server)),
             Wire::Anthropic => to_bytes(&anthropic::encode(request, streaming, server)),
             Wire::Gemini => to_bytes(&gemini::encode(request, server)),

@@ -86,7 +86,7 @@ fn ask(messages: &[Message], tools: &[OfferedTool], returns: Option<&Json>) -> R
     reply(&Request {
         model: &"demo".parse().unwrap(),
         instruction: "Be kind.",
-        messages,
+        messages: &messages.into(),
         tools,
         settings: &Settings::default(),
         returns,

@@ -14,6 +14,7 @@ mod case_properties;
 mod cases;
 mod commands;
 mod compatibility;
+mod conversation;
 mod declarations;
 mod demo;
 mod differences;

@@ -132,7 +132,7 @@ impl EventLog {
     /// Adds the events of calls that ended without starting (refused, cancelled, or of unknown tools), and then the event
     /// of the next step.
     fn advance(&mut self, run: &Run, events: &mut Vec<RunEventKind>) {
-        for message in run.conversation().get(self.seen_messages..).unwrap_or_default() {
+        for message in run.conversation().since(self.seen_messages) {
             if let Message::Tool { call_id, tool, outcome } = message
                 && !self.finished_calls.contains(call_id)
             {

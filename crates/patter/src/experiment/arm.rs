@@ -7,7 +7,7 @@ use crate::tool::CancellationToken;
 use patter_core::case::Case;
 use patter_core::compile::CompiledAgent;
 use patter_core::experiment::ArmInfo;
-use patter_core::message::conversation::{Message, Usage};
+use patter_core::message::conversation::{Conversation, Usage};
 use patter_core::message::request::FinishReason;
 use patter_core::provider::price::{Cost, Prices};
 use patter_core::run::{FailureKind, Invocation, Limits, Run, RunFailure, RunOutcome, RunSpec};
@@ -39,7 +39,7 @@ pub(super) struct TrialRun {
     pub(super) content: String,
     pub(super) value: Option<Json>,
     pub(super) failure: Option<RunFailure>,
-    pub(super) conversation: Vec<Message>,
+    pub(super) conversation: Conversation,
     pub(super) tools: Vec<Invocation>,
     pub(super) latency_ms: u64,
     pub(super) usage: Usage,
@@ -175,7 +175,7 @@ impl TrialRun {
             content: String::new(),
             value: None,
             failure: None,
-            conversation: Vec::new(),
+            conversation: Conversation::default(),
             tools: Vec::new(),
             latency_ms: 0,
             usage: Usage::default(),
@@ -200,7 +200,7 @@ impl TrialRun {
             Some(RunOutcome::Cancelled) | None => return None,
         }
         self.tools.extend(response.tools_used);
-        self.conversation = run.conversation().to_vec();
+        self.conversation = run.conversation().clone();
         self.usage += run.usage();
         self.model_calls = self.model_calls.saturating_add(run.model_calls());
         Some(())

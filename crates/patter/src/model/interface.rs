@@ -40,7 +40,7 @@ pub type DeltaSink<'s> = dyn DeltaReceiver + 's;
 /// let request = Request {
 ///     model: &"demo".parse().unwrap(),
 ///     instruction: "Be kind.",
-///     messages: &[Message::user("Hello, I'm Ann")],
+///     messages: &vec![Message::user("Hello, I'm Ann")].into(),
 ///     tools: &[],
 ///     settings: &Settings::default(),
 ///     returns: None,

@@ -4,7 +4,7 @@ use super::error::ModelError;
 use super::interface::{DeltaSink, Model};
 use crate::session::{Log, LogEntry, LogError, Recording, RunPath};
 use crate::tool::{BoxFuture, CancellationToken};
-use patter_core::message::conversation::Message;
+use patter_core::message::conversation::Conversation;
 use patter_core::message::request::{Delta, Reply, Request, RequestTemplate};
 use patter_core::provider::Provider;
 use patter_core::run::{FailureKind, RunFailure, RunInput};
@@ -42,7 +42,7 @@ pub struct ReplayModel {
 #[derive(Debug)]
 struct Exchange {
     template: Option<Arc<RequestTemplate>>,
-    messages: Vec<Message>,
+    messages: Conversation,
     deltas: Vec<Delta>,
     result: Result<Reply, RunFailure>,
 }
@@ -67,7 +67,7 @@ impl ReplayModel {
                 if let Some((run, result)) = run.zip(result) {
                     let template = log.frame(&run.spec().agent).cloned();
                     let deltas = streamed.remove(path).unwrap_or_default();
-                    exchanges.push(Exchange { template, messages: run.conversation().to_vec(), deltas, result });
+                    exchanges.push(Exchange { template, messages: run.conversation().clone(), deltas, result });
                 }
             }
             log.apply(entry)?;
@@ -85,7 +85,7 @@ impl ReplayModel {
         let mut remaining = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
         let template = request.template();
         let is_same = |exchange: &Exchange| {
-            exchange.messages == request.messages && exchange.template.as_ref().is_none_or(|other| **other == template)
+            exchange.messages == *request.messages && exchange.template.as_ref().is_none_or(|other| **other == template)
         };
         let position = match self.mode {
             ReplayMode::Lenient => (!remaining.is_empty()).then_some(0),

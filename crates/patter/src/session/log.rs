@@ -36,6 +36,8 @@ struct Description {
 #[derive(Clone, Default)]
 struct Entries {
     log: Log,
+    /// Whether there is a store.
+    is_saved: bool,
     /// Entries for the store that wait for the next append.
     pending: Vec<String>,
 }
@@ -72,12 +74,13 @@ impl SessionLog {
     pub(super) fn new(session: Option<UnsavedSession>) -> Self {
         let id = session.as_ref().map(|session| session.id.clone());
         let saved = session.map_or(SavedLog::None, SavedLog::New);
-        Self { id, saved: Arc::new(tokio::sync::Mutex::new(saved)), ..Self::default() }
+        let entries = Arc::new(Mutex::new(Entries { is_saved: id.is_some(), ..Entries::default() }));
+        Self { id, entries, saved: Arc::new(tokio::sync::Mutex::new(saved)), ..Self::default() }
     }
 
     /// Returns the log of a stored session.
     pub(super) fn continued(log: Log, claim: Box<dyn Claim>) -> Self {
-        let entries = Arc::new(Mutex::new(Entries { log, pending: Vec::new() }));
+        let entries = Arc::new(Mutex::new(Entries { log, is_saved: true, pending: Vec::new() }));
         let id = Some(claim.id().clone());
         let saved = Arc::new(tokio::sync::Mutex::new(SavedLog::Claimed(claim)));
         Self { entries, id, saved, ..Self::default() }
@@ -122,8 +125,8 @@ impl SessionLog {
         self.record(&entry);
         self.check_recording()?;
         let mut entries = lock(&self.entries);
-        let json = entries.apply(entry)?;
-        entries.pending.push(json);
+        let document = entries.apply(entry)?;
+        entries.pending.extend(document);
         Ok(())
     }
 
@@ -220,22 +223,22 @@ impl Entries {
     fn add(&mut self, new: Vec<LogEntry>) -> Result<Vec<String>, JournalError> {
         let mut documents = std::mem::take(&mut self.pending);
         for entry in new {
-            documents.push(self.apply(entry)?);
+            documents.extend(self.apply(entry)?);
         }
         Ok(documents)
     }
 
-    /// Applies an entry to the log. Returns its JSON, for the store.
-    fn apply(&mut self, mut entry: LogEntry) -> Result<String, JournalError> {
+    /// Applies an entry to the log. Returns its JSON, if there is a store.
+    fn apply(&mut self, mut entry: LogEntry) -> Result<Option<String>, JournalError> {
         // The frame is saved when it changes, not with every turn.
         if let LogEntry::RunStarted { frame, start, .. } = &mut entry
             && self.log.frame(&start.spec.agent) == frame.as_ref()
         {
             *frame = None;
         }
-        let json = to_json(&entry)?;
+        let document = self.is_saved.then(|| to_json(&entry)).transpose()?;
         self.log.apply(entry).map_err(|error| JournalError::new(error.to_string()))?;
-        Ok(json)
+        Ok(document)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::store::{SessionId, SessionIdError, Store, StoreError};
 use crate::tool::CancellationToken;
 use log::{SessionLog, UnsavedSession};
 use patter_core::compile::{CompileError, CompiledAgent, select_agent};
-use patter_core::message::conversation::Message;
+use patter_core::message::conversation::{Conversation, Message};
 use patter_core::provider::ModelRef;
 use patter_core::run::{Limits, Run, RunInput, StartError};
 use std::sync::Arc;
@@ -284,9 +284,11 @@ impl Session {
     /// its first message.
     pub fn fork(&self, messages: usize, save_to: Option<(Arc<dyn Store>, SessionId)>) -> Result<Self, SessionError> {
         let conversation = self.conversation();
-        let kept = conversation.get(..messages);
         let count = conversation.len();
-        let messages = kept.ok_or(SessionError::NoMessage { number: messages, count })?.to_vec();
+        if messages > count {
+            return Err(SessionError::NoMessage { number: messages, count });
+        }
+        let messages = conversation.range(0..messages).cloned().collect();
         let forked_from = self.id();
         let from = forked_from.as_ref().map(ToString::to_string).unwrap_or_default();
         let fork = SessionLog::new(save_to.map(|(store, id)| UnsavedSession::new(store, id, forked_from)));
@@ -317,8 +319,8 @@ impl Session {
     }
 
     /// Returns the conversation.
-    pub fn conversation(&self) -> Vec<Message> {
-        self.read_log(|log| log.conversation().to_vec())
+    pub fn conversation(&self) -> Conversation {
+        self.read_log(|log| log.conversation().clone())
     }
 
     /// Returns the number of completed turns.

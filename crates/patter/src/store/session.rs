@@ -117,7 +117,8 @@ pub struct SessionSummary {
     pub title: String,
     /// When the session was created, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When the session last changed, in milliseconds since 1970.
+    /// When the session last changed, in milliseconds since 1970. It may be up to a second ago while a run is under way:
+    /// the order of sessions is not worth a write with every step.
     pub changed_ms: u64,
     /// The number of entries in the log.
     pub entries: u64,

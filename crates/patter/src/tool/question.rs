@@ -1,7 +1,7 @@
 //! Questions that a tool asks while a call is in progress.
 
 use super::BoxFuture;
-use patter_core::message::conversation::{Message, Usage};
+use patter_core::message::conversation::{Conversation, Usage};
 use patter_core::message::request::FinishReason;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
@@ -191,7 +191,7 @@ pub struct SamplingRequest {
     /// The instruction.
     pub instruction: String,
     /// The conversation.
-    pub messages: Vec<Message>,
+    pub messages: Conversation,
     /// The maximum number of tokens of the reply.
     pub max_tokens: u64,
     /// The randomness of the reply.

@@ -7,7 +7,7 @@ use axum::{Router, routing::post};
 use futures_util::{StreamExt, stream};
 use patter::drive::{ApprovalAnswer, Approver, Driver, RunEvent, RunEventKind, StreamedReplies, now_ms};
 use patter::library::Layer;
-use patter::message::conversation::Message;
+use patter::message::conversation::{Conversation, Message};
 use patter::model::{HttpModel, Model, ModelError, ScriptedModel, model_resolver};
 use patter::permission::Rule;
 use patter::project::{Environment, Project};
@@ -63,7 +63,12 @@ fn scripted(agents: &str, tools: Vec<Tool>, script: &Json) -> Driver {
     driver(agents, tools, move || Ok(Arc::clone(&model)))
 }
 
-async fn run(driver: Driver, before: Vec<Message>, input: &str, cancellation: &CancellationToken) -> Finished {
+async fn run(
+    driver: Driver,
+    before: impl Into<Conversation>,
+    input: &str,
+    cancellation: &CancellationToken,
+) -> Finished {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&events);
     let driver = driver.with_listener(move |event: &RunEvent| {
@@ -260,7 +265,7 @@ async fn agent_calls_agent() {
 async fn conversation_continues() {
     let first = play(AGENT, vec![], json!([{"text": "Hello Bob"}])).await;
     let script = json!([{"text": "unused"}, {"text": "You are Bob", "expect": {"user": ["who am I"]}}]);
-    let before = first.run.conversation().to_vec();
+    let before = first.run.conversation().clone();
     let second = run(scripted(AGENT, vec![], &script), before, "who am I?", &CancellationToken::new()).await;
     assert_eq!((second.answer(), second.run.conversation().len()), ("You are Bob", 4));
 }

@@ -38,8 +38,14 @@ async fn call_with_sink(
     }];
     let id = "demo".parse().unwrap();
     let settings = Settings::default();
-    let request =
-        Request { model: &id, instruction: "Be kind.", messages, tools: &tools, settings: &settings, returns: None };
+    let request = Request {
+        model: &id,
+        instruction: "Be kind.",
+        messages: &messages.into(),
+        tools: &tools,
+        settings: &settings,
+        returns: None,
+    };
     model.call(&request, Some(sink), cancellation).await
 }
 

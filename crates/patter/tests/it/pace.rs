@@ -62,7 +62,7 @@ impl FakeProvider {
     ) -> (Result<Reply, ModelError>, Vec<String>) {
         let name = model.parse().unwrap();
         let model = (self.models)(&name).unwrap();
-        let messages = [Message::user("hi")];
+        let messages = vec![Message::user("hi")].into();
         let settings = Settings::default();
         let request = Request {
             model: &name,

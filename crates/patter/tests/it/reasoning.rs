@@ -28,7 +28,14 @@ async fn start() -> (String, Arc<Mutex<Vec<Json>>>) {
 async fn call(base_url: &str, messages: &[Message]) -> Reply {
     let name = "OpenAI/some-model".parse().unwrap();
     let settings = Settings { max_tokens: Some(9), ..Settings::default() };
-    let request = Request { model: &name, instruction: "", messages, tools: &[], settings: &settings, returns: None };
+    let request = Request {
+        model: &name,
+        instruction: "",
+        messages: &messages.into(),
+        tools: &[],
+        settings: &settings,
+        returns: None,
+    };
     let environment = Environment::from_variables([("OPENAI_BASE_URL", base_url)]);
     let model = model_resolver(&environment)(&name).unwrap();
     model.call(&request, None, &CancellationToken::new()).await.unwrap()

@@ -194,7 +194,7 @@ async fn recording_is_complete() {
     let recording = Recording::read(&path).unwrap();
     let mut log = Log::default();
     recording.entries.iter().cloned().for_each(|entry| log.apply(entry).unwrap());
-    assert_eq!(log.conversation(), session.conversation());
+    assert_eq!(*log.conversation(), session.conversation());
     assert!(recording.entries.iter().any(|entry| matches!(entry, LogEntry::ReplyStreamed { .. })));
 }
 
@@ -387,7 +387,7 @@ async fn session_that_cannot_be_created_can_be_tried_again() {
     assert_eq!(say(&mut session, "Hello! My name is Bob.").await, "Hello, Bob!");
     let stored = store.read(&id("talk")).await.unwrap();
     assert_eq!((stored.summary.agent.as_str(), stored.summary.title.as_str()), ("greeter", "Hello! My name is Bob."));
-    assert_eq!(Log::read(&stored.entries).unwrap().conversation(), session.conversation());
+    assert_eq!(*Log::read(&stored.entries).unwrap().conversation(), session.conversation());
 }
 
 #[tokio::test]
@@ -410,7 +410,7 @@ async fn append_completes_when_its_turn_is_dropped() {
         }
         say(&mut session, "Please greet me").await;
         let stored = test_store.open().await.read(&id("talk")).await.unwrap();
-        assert_eq!(Log::read(&stored.entries).unwrap().conversation(), session.conversation(), "{at}");
+        assert_eq!(*Log::read(&stored.entries).unwrap().conversation(), session.conversation(), "{at}");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Conversation;
 use crate::ui::style::{ACCENT, DIM};
 use crate::ui::{self, columns};
-use patter::message::conversation::Message;
+use patter::message::conversation::{self, Message};
 use std::fmt::Write;
 use std::io;
 
@@ -23,7 +23,7 @@ impl Conversation {
         if let Some(earlier) = ui::nonzero(first, "earlier message") {
             self.note(&format!("{earlier} (/messages lists them)"))?;
         }
-        for message in conversation.iter().skip(first) {
+        for message in conversation.since(first) {
             match message {
                 Message::User { text } => self.screen.note(&format!("{DIM}›{DIM:#} {}", indented(&shortened(text))))?,
                 Message::Assistant { text, calls, .. } => {
@@ -59,7 +59,7 @@ fn indented(text: &str) -> String {
 }
 
 /// Returns a line for each message.
-pub(super) fn list_messages(conversation: &[Message]) -> String {
+pub(super) fn list_messages(conversation: &conversation::Conversation) -> String {
     let width = columns().saturating_sub(18);
     let mut out = String::new();
     for (index, message) in conversation.iter().enumerate() {

@@ -8,7 +8,7 @@ mod difference;
 
 pub use difference::{Difference, differences};
 
-use crate::message::conversation::Message;
+use crate::message::conversation::{Conversation, Message};
 use crate::message::request::{Reply, RequestTemplate};
 use crate::permission::Decision;
 use crate::run::{CallTarget, PendingCall, Ruling, Run, RunError, RunInput, RunSpec, RunStart};
@@ -186,7 +186,7 @@ impl<'c> Comparer<'c> {
     fn compare_entry(&mut self, entry: LogEntry) -> Result<(), LogError> {
         match entry {
             LogEntry::RunStarted { run: path, frame, bindings, start } => {
-                let before = self.log.conversation().to_vec();
+                let before = self.log.conversation().clone();
                 let current = start.clone();
                 self.log.apply(LogEntry::RunStarted { run: path.clone(), frame, bindings, start })?;
                 if path.is_empty() {
@@ -219,7 +219,7 @@ impl<'c> Comparer<'c> {
         if path.is_empty() { self.log.open_run().or(self.log.last_run()) } else { self.log.child_run(path) }
     }
 
-    fn start_run(&mut self, path: &RunPath, start: RunStart, before: Vec<Message>) {
+    fn start_run(&mut self, path: &RunPath, start: RunStart, before: Conversation) {
         let agent = start.spec.agent.clone();
         let parent = path.split_last().map(|(call, above)| (call, self.replayed.get(above)));
         let mut agents = match &parent {
@@ -243,8 +243,11 @@ impl<'c> Comparer<'c> {
             // The text is unchanged, but limits may have been set outside of it.
             _ if spec.hash == recorded.hash => {
                 spec.limits = recorded.limits;
-                Run::from_start(RunStart { spec, depth, input, at }, if path.is_empty() { before } else { Vec::new() })
-                    .map_err(|error| error.to_string())
+                Run::from_start(
+                    RunStart { spec, depth, input, at },
+                    if path.is_empty() { before } else { Conversation::default() },
+                )
+                .map_err(|error| error.to_string())
             }
             Some((call, Some(parent))) => match (parent.run.start_child(call, spec.clone(), at), self.on_difference) {
                 (Ok(run), _) => Ok(run),
@@ -355,7 +358,7 @@ fn recorded_calls(then: &Run, reply: &Reply, rulings: Vec<Ruling>, at: u64) -> V
 
 impl ReplayedRun<'_> {
     /// Returns the first difference among the messages that have not been compared yet.
-    fn compare_conversation(&mut self, then: &[Message]) -> Option<Difference> {
+    fn compare_conversation(&mut self, then: &Conversation) -> Option<Difference> {
         let now = self.run.conversation();
         let end = then.len().max(now.len());
         let index = (self.compared..end).find(|index| then.get(*index) != now.get(*index));
@@ -370,10 +373,10 @@ impl ReplayedRun<'_> {
 
     /// Supplies recorded results that had no input of their own, such as errors of calls to unknown tools, if the run is
     /// waiting for them. Differences in results it is not waiting for have already been reported.
-    fn catch_up(&mut self, then: &[Message], at: u64) {
+    fn catch_up(&mut self, then: &Conversation, at: u64) {
         let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
         let first_result = then.len() - then.iter().rev().take_while(is_result).count();
-        for message in then.iter().skip(first_result) {
+        for message in then.since(first_result) {
             if let Message::Tool { call_id, outcome, .. } = message {
                 let _ = self.run.approve(call_id);
                 let _ = self.run.call_finished(call_id, outcome.clone(), 0, at);

@@ -1,9 +1,9 @@
 //! Requests.
 
 use super::echo::Echo;
-use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome};
+use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{OfferedTool, Request, Settings};
-use crate::provider::{OutputLimit, Server, ServerProfile};
+use crate::provider::{OutputLimit, Server, ServerProfile, Wire};
 use crate::types::dialect::{SchemaDialect, adapt};
 use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
 use crate::wire::framing::Streaming;
@@ -22,11 +22,9 @@ pub(in crate::wire) enum ToolStyle {
     Functions,
 }
 
-/// The body of a request. It borrows everything, so that schemas are not copied.
+/// What follows the messages of a request. It borrows everything, so that schemas are not copied.
 #[derive(Serialize)]
-struct Body<'r> {
-    model: &'r str,
-    messages: Vec<ChatMessage<'r>>,
+struct Rest<'r> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -132,7 +130,7 @@ pub(in crate::wire) fn encode(
     streaming: Streaming,
     style: ToolStyle,
     server: &Server,
-) -> impl Serialize {
+) -> Vec<u8> {
     let Settings { temperature, top_p, top_k: _, max_tokens, stop, seed, reasoning_effort: _ } = request.settings;
     let profile = server.profile();
     let may_be_strict = style == ToolStyle::Tools && strict_tools(request, server);
@@ -149,9 +147,7 @@ pub(in crate::wire) fn encode(
     };
     let is_random_seed = profile.seed == "random_seed";
     let is_streamed = streaming == Streaming::On;
-    Body {
-        model: &request.model.id,
-        messages: messages(request, style, server),
+    let rest = Rest {
         tools,
         functions,
         response_format: request.returns.map(|schema| {
@@ -168,7 +164,29 @@ pub(in crate::wire) fn encode(
         reasoning_effort: effort(request, profile),
         stream: is_streamed.then_some(true),
         stream_options: (is_streamed && profile.requests_usage).then(|| json!({ "include_usage": true })),
+    };
+    let mut body = Vec::with_capacity(1024);
+    body.extend_from_slice(br#"{"model":"#);
+    append(&mut body, &request.model.id);
+    body.extend_from_slice(br#","messages":["#);
+    append_messages(&mut body, request, style, server);
+    body.push(b']');
+    // The rest is an object of its own, which continues that of the body.
+    let rest_start = body.len();
+    append(&mut body, &rest);
+    match body.get_mut(rest_start..) {
+        Some([b'{', b'}']) => {
+            body.remove(rest_start);
+        }
+        Some([first, ..]) => *first = b',',
+        Some([]) | None => {}
     }
+    body
+}
+
+/// Appends a value as JSON. This could only fail for keys that are not strings, and there are none.
+fn append(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let _ = serde_json::to_writer(json, value);
 }
 
 /// Returns the reasoning effort under the name that the server has for it.
@@ -204,27 +222,51 @@ fn function(tool: &OfferedTool, may_be_strict: bool) -> Function<'_> {
     }
 }
 
-fn messages<'r>(request: &Request<'r>, style: ToolStyle, server: &Server) -> Vec<ChatMessage<'r>> {
-    let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if !request.instruction.trim().is_empty() {
-        messages.push(ChatMessage::System { content: request.instruction });
+fn append_messages(body: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, server: &Server) {
+    let has_instruction = !request.instruction.trim().is_empty();
+    if has_instruction {
+        append(body, &ChatMessage::System { content: request.instruction });
     }
-    let outcomes = match style {
-        ToolStyle::Tools => HashMap::new(),
-        ToolStyle::Functions => outcomes(request.messages),
-    };
-    let origin = server.origin(&request.model.id);
-    let profile = server.profile();
-    for message in request.messages {
-        match (message, style) {
-            (Message::User { text }, _) => messages.push(ChatMessage::User { content: text }),
-            (Message::Assistant { text, calls, opaque }, ToolStyle::Tools) => {
-                messages.push(assistant(text, calls, opaque.as_ref(), &origin, profile));
+    if has_instruction && !request.messages.is_empty() {
+        body.push(b',');
+    }
+    match style {
+        ToolStyle::Tools => {
+            let origin = server.origin(&request.model.id);
+            let profile = server.profile();
+            let format = format!("{}:{origin}", Wire::Chat.name());
+            request
+                .messages
+                .encode(&format, body, |message, body| append(body, &message_with_tools(message, &origin, profile)));
+        }
+        ToolStyle::Functions => {
+            for (index, message) in messages_with_functions(request.messages).iter().enumerate() {
+                if index > 0 {
+                    body.push(b',');
+                }
+                append(body, message);
             }
-            (Message::Tool { call_id, outcome, .. }, ToolStyle::Tools) => {
-                messages.push(ChatMessage::Tool { tool_call_id: id(call_id, profile), content: outcome.text() });
-            }
-            (Message::Assistant { text, calls, .. }, ToolStyle::Functions) => {
+        }
+    }
+}
+
+fn message_with_tools<'r>(message: &'r Message, origin: &str, profile: &ServerProfile) -> ChatMessage<'r> {
+    match message {
+        Message::User { text } => ChatMessage::User { content: text },
+        Message::Assistant { text, calls, opaque } => assistant(text, calls, opaque.as_ref(), origin, profile),
+        Message::Tool { call_id, outcome, .. } => {
+            ChatMessage::Tool { tool_call_id: id(call_id, profile), content: outcome.text() }
+        }
+    }
+}
+
+fn messages_with_functions(conversation: &Conversation) -> Vec<ChatMessage<'_>> {
+    let mut messages = Vec::with_capacity(conversation.len());
+    let outcomes = outcomes(conversation);
+    for message in conversation {
+        match message {
+            Message::User { text } => messages.push(ChatMessage::User { content: text }),
+            Message::Assistant { text, calls, .. } => {
                 if calls.is_empty() {
                     messages.push(plain_assistant(Content::Text(text), None));
                 }
@@ -237,7 +279,7 @@ fn messages<'r>(request: &Request<'r>, style: ToolStyle, server: &Server) -> Vec
                     }
                 }
             }
-            (Message::Tool { .. }, ToolStyle::Functions) => {}
+            Message::Tool { .. } => {}
         }
     }
     messages
@@ -298,7 +340,7 @@ fn id<'r>(id: &'r str, profile: &ServerProfile) -> Cow<'r, str> {
     profile.call_id_length.map_or(Cow::Borrowed(id), |length| fixed_length_id(id, length))
 }
 
-fn outcomes(messages: &[Message]) -> HashMap<&str, &ToolOutcome> {
+fn outcomes(messages: &Conversation) -> HashMap<&str, &ToolOutcome> {
     let outcomes = messages.iter().filter_map(|message| match message {
         Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
         Message::User { .. } | Message::Assistant { .. } => None,

@@ -198,7 +198,7 @@ fn assert_invariants(run: &Run) {
         Step::AskApproval { calls } => assert!(!calls.is_empty()),
         Step::Done(_) => {}
     }
-    let answered = run.new_messages().iter().filter(|message| matches!(message, Message::Tool { .. })).count();
+    let answered = run.new_messages().filter(|message| matches!(message, Message::Tool { .. })).count();
     assert!(run.response().tools_used.len() >= answered);
 }
 
@@ -261,7 +261,7 @@ proptest! {
         let ended = finish(direct.clone());
         // The conversation can be continued, whether the run ended or was interrupted.
         for conversation in [ended.conversation(), direct.conversation()] {
-            let next = Run::start(spec.clone(), conversation.to_vec(), "And now?", 0).unwrap();
+            let next = Run::start(spec.clone(), conversation.clone(), "And now?", 0).unwrap();
             assert_invariants(&next);
             assert_invariants(&finish(next));
         }

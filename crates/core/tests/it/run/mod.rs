@@ -8,7 +8,7 @@ mod invariants;
 mod replay;
 mod scenarios;
 
-use patter_core::message::conversation::{self, Message, ToolCall, Usage};
+use patter_core::message::conversation::{self, Conversation, Message, ToolCall, Usage};
 use patter_core::message::request::{FinishReason, Reply};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
@@ -121,7 +121,7 @@ fn format_step(run: &Run) -> String {
     }
 }
 
-fn transcript(messages: &[Message]) -> Vec<String> {
+fn transcript(messages: &Conversation) -> Vec<String> {
     let one = |message: &Message| match message {
         Message::User { text } => format!("user: {text}"),
         Message::Assistant { text, calls, .. } => {
@@ -139,7 +139,7 @@ fn reload(run: &Run) -> Run {
 
 /// Applies events after the input `Hi`, saving and loading the run in between, and compares the next step after each.
 #[track_caller]
-fn play(spec: RunSpec, conversation: Vec<Message>, events: &[(Event, &str)]) -> Run {
+fn play(spec: RunSpec, conversation: impl Into<Conversation>, events: &[(Event, &str)]) -> Run {
     let mut run = Run::start(spec, conversation, "Hi", 0).unwrap();
     for (event, expected) in events {
         apply(&mut run, event).unwrap_or_else(|error| panic!("{event:?}: {error}"));

@@ -291,7 +291,7 @@ proptest! {
             if log.open_run().is_some() {
                 log.apply(LogEntry::InputReceived { run: vec![], input: RunInput::Cancelled { at: 9 } }).unwrap();
             }
-            let Ok(run) = Run::start(spec.clone(), log.conversation().to_vec(), &input, 0) else { continue };
+            let Ok(run) = Run::start(spec.clone(), log.conversation().clone(), &input, 0) else { continue };
             let start = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
             log.apply(start).unwrap();
             for event in events {

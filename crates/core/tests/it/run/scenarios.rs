@@ -145,10 +145,10 @@ fn after_a_crash_started_calls_are_in_doubt_unless_idempotent() {
 fn a_conversation_continues_over_several_runs() {
     let first = check(&[(Says("Hello!"), "answer Hello!")], &["user: Hi", "model: Hello!"]);
     let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1"), (Cancel, "cancelled")];
-    let second = play(spec(), first.conversation().to_vec(), &events);
+    let second = play(spec(), first.conversation().clone(), &events);
     assert_eq!(second.new_messages().len(), 3);
     let events = [(Calls(&[("1", "sayHello", "{}")]), "tools 1-2"), (Returns("1-2", json!("x")), "model")];
-    let third = play(spec(), second.conversation().to_vec(), &events);
+    let third = play(spec(), second.conversation().clone(), &events);
     assert_eq!(
         transcript(third.conversation()),
         [
@@ -313,6 +313,6 @@ fn opaque_provider_data_is_preserved() {
     let message = Reply { opaque: Some(opaque.clone()), ..reply("", &[("1", "fly", "{}")], FinishReason::Stop) };
     run.model_replied(message, 1, &decide).unwrap();
     assert!(
-        matches!(&reload(&run).conversation()[1], Message::Assistant { opaque: Some(found), .. } if *found == opaque)
+        matches!(reload(&run).conversation().get(1), Some(Message::Assistant { opaque: Some(found), .. }) if *found == opaque)
     );
 }

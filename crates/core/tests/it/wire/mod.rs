@@ -8,7 +8,7 @@ mod optional_nulls;
 mod retry;
 mod limit;
 
-use patter_core::message::conversation::{Message, ToolCall, ToolOutcome};
+use patter_core::message::conversation::{Conversation, Message, ToolCall, ToolOutcome};
 use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings};
 use patter_core::name::WireName;
 use patter_core::provider::ModelRef;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 struct RequestParts {
     model: ModelRef,
     instruction: String,
-    messages: Vec<Message>,
+    messages: Conversation,
     tools: Vec<OfferedTool>,
     settings: Settings,
     returns: Option<Json>,
@@ -40,7 +40,7 @@ impl RequestParts {
         Self {
             model: model.parse().unwrap(),
             instruction: "Be kind.".into(),
-            messages: vec![Message::user("Hello")],
+            messages: vec![Message::user("Hello")].into(),
             tools,
             settings: Settings::default(),
             returns: None,

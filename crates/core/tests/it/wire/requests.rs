@@ -6,7 +6,8 @@ use patter_core::compile::CompiledAgent;
 use patter_core::declare::project::Project;
 use patter_core::message::conversation::{Message, Opaque, ToolOutcome};
 use patter_core::message::request::Settings;
-use patter_core::wire::{Streaming, Wire};
+use patter_core::provider::{Provider, Server};
+use patter_core::wire::{Codec, Streaming, Wire};
 use serde_json::{Value as Json, json};
 
 /// A conversation with everything that is hard to encode: parallel calls, broken arguments, an unknown tool, errors.
@@ -37,7 +38,7 @@ fn encode(wire: Wire, parts: &RequestParts, streaming: Streaming) -> String {
 fn encodes_a_conversation() {
     for wire in Wire::ALL {
         let mut parts = RequestParts::new(wire);
-        parts.messages = conversation();
+        parts.messages = conversation().into();
         parts.returns = Some(json!({ "type": "object", "properties": { "mood": { "type": "string" } } }));
         parts.settings = Settings {
             temperature: Some(0.5),
@@ -422,12 +423,44 @@ fn anthropic_caches_conversations_that_may_continue() {
     ];
     for (has_tools, messages, expected, hints) in cases {
         let mut parts = RequestParts::new(Wire::Anthropic);
-        parts.messages = messages;
+        parts.messages = messages.into();
         if !has_tools {
             parts.tools.clear();
         }
         let body = encode(Wire::Anthropic, &parts, Streaming::Off);
         assert!(body.contains(&expected), "{expected} is missing in {body}");
         assert_eq!(body.matches(hint).count(), hints, "{body}");
+    }
+}
+
+#[test]
+fn a_long_conversation_is_sent_the_same_way_as_if_it_were_new() {
+    for wire in Wire::ALL {
+        let mut parts = RequestParts::new(wire);
+        for number in 0..40 {
+            let call = call(&format!("c{number}"), "sayHello", r#"{"personName": "Ada"}"#);
+            parts.messages.push(Message::user(format!("Message {number}, \"quoted\"")));
+            parts.messages.push(Message::assistant("", vec![call.clone()]));
+            parts.messages.push(result(&call, ToolOutcome::Value { value: json!({"n": number}) }));
+            let again = wire.encode(&parts.request(), Streaming::Off);
+            let mut fresh = RequestParts::new(wire);
+            fresh.messages = parts.messages.to_vec().into();
+            assert_eq!(String::from_utf8(again), String::from_utf8(wire.encode(&fresh.request(), Streaming::Off)));
+        }
+        // Copies that go on differently, and another server.
+        let mut other = RequestParts::new(wire);
+        other.messages = parts.messages.clone();
+        other.messages.truncate(60);
+        other.messages.push(Message::user("Instead"));
+        parts.messages.push(Message::user("Next"));
+        let mistral = Codec::new(wire, Server::new(Provider::OPENAI, "https://api.mistral.ai/v1"));
+        for codec in [Codec::new(wire, Server::own(parts.model.provider)), mistral] {
+            for parts in [&parts, &other, &parts] {
+                let mut fresh = RequestParts::new(wire);
+                fresh.messages = parts.messages.to_vec().into();
+                let encode = |parts: &RequestParts| String::from_utf8(codec.encode(&parts.request(), Streaming::On));
+                assert_eq!(encode(parts), encode(&fresh));
+            }
+        }
     }
 }

@@ -316,10 +316,11 @@ impl Claim for PostgresClaim {
 impl PostgresClaim {
     /// Appends entries. Returns whether the log was as long as expected.
     async fn try_append(&mut self, entries: &[String], state: SessionState, now_ms: u64) -> Result<bool, sqlx::Error> {
-        // One statement, so it is atomic, and takes one round trip.
+        // One statement, so it is atomic, and takes one round trip. As long as the time stays the same, no index changes.
         const APPEND: &str = "
             WITH updated AS (
-                UPDATE patter.sessions SET entries = entries + cardinality($3), state = $4, changed_ms = $5
+                UPDATE patter.sessions SET entries = entries + cardinality($3), state = $4, changed_ms =
+                    CASE WHEN state = $4 AND $4 = $6 AND changed_ms > $5 - 1000 THEN changed_ms ELSE $5 END
                 WHERE id = $1 AND entries = $2 RETURNING id
             ), inserted AS (
                 INSERT INTO patter.entries (session, number, entry)
@@ -328,7 +329,7 @@ impl PostgresClaim {
             )
             SELECT id FROM updated";
         let query = sqlx::query(APPEND).bind(self.id.as_str()).bind(to_i64(self.next)).bind(entries);
-        let query = query.bind(state.as_str()).bind(to_i64(now_ms));
+        let query = query.bind(state.as_str()).bind(to_i64(now_ms)).bind(SessionState::Running.as_str());
         Ok(query.fetch_optional(&mut self.connection).await?.is_some())
     }
 

@@ -38,6 +38,8 @@ const IGNORED_FOLDER: &str = ".patter";
 /// The endings of the files that make up the database: the file itself, its write-ahead log, and the index of that.
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
+/// A row is stored in the index of its key, so that an append writes few pages. Older files have tables with a key beside
+/// the rows, which works the same way.
 const TABLES: &str = "
     CREATE TABLE sessions (
         id TEXT PRIMARY KEY NOT NULL,
@@ -48,14 +50,14 @@ const TABLES: &str = "
         entries INTEGER NOT NULL,
         state TEXT NOT NULL,
         forked_from TEXT
-    ) STRICT;
+    ) STRICT, WITHOUT ROWID;
     CREATE INDEX sessions_by_change ON sessions (changed_ms, id);
     CREATE TABLE entries (
         session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
         number INTEGER NOT NULL,
         entry TEXT NOT NULL,
         PRIMARY KEY (session, number)
-    ) STRICT;
+    ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x50617472;
     PRAGMA user_version = 1;
 ";

@@ -178,6 +178,10 @@ impl Change {
                               VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
         const UPDATE: &str =
             "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 WHERE id = ?4 AND entries = ?5";
+        // Sessions are listed by the time of their last change, so a new time moves an entry of that index. That is not
+        // worth it for every step of a run.
+        const UPDATE_LENGTH: &str =
+            "UPDATE sessions SET entries = ?1 WHERE id = ?4 AND entries = ?5 AND state = ?2 AND changed_ms > ?3 - 1000";
         match self {
             Change::Create { new, now_ms } => {
                 let length = to_i64(new.entries.len() as u64);
@@ -189,9 +193,11 @@ impl Change {
             }
             Change::Append { id, first, entries, state, now_ms } => {
                 let length = to_i64(first + entries.len() as u64);
-                let mut update = connection.prepare_cached(UPDATE)?;
                 let values = params![length, state.as_str(), to_i64(*now_ms), id.as_str(), to_i64(*first)];
-                Ok(update.execute(values)? == 1 && insert_entries(connection, id, *first, entries)?)
+                let is_running = *state == SessionState::Running;
+                let is_updated = (is_running && connection.prepare_cached(UPDATE_LENGTH)?.execute(values)? == 1)
+                    || connection.prepare_cached(UPDATE)?.execute(values)? == 1;
+                Ok(is_updated && insert_entries(connection, id, *first, entries)?)
             }
             Change::Remove { id } => Ok(connection.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])? == 1),
         }

@@ -153,7 +153,7 @@ impl ServerRequests {
         let _wait = self.clock.wait();
         let temperature = params.temperature.map(f64::from);
         let stop = params.stop_sequences.unwrap_or_default();
-        let request = SamplingRequest { instruction, messages, max_tokens, temperature, stop };
+        let request = SamplingRequest { instruction, messages: messages.into(), max_tokens, temperature, stop };
         let reply = timeout(PERSON_TIMEOUT, host.0.sample(&question, request)).await;
         let reply = reply.map_err(|_| refused("nobody answered in time"))?.map_err(|reason| refused(&reason))?;
         let reason = match reply.finish {

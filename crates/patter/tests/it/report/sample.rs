@@ -2,7 +2,7 @@
 
 use patter::case::CheckResult;
 use patter::experiment::{ArmInfo, CaseInfo, Gate, JudgeInfo, Report, ReportKind, ToolUse, Trial, compare_arms};
-use patter::message::conversation::{Message, ToolCall, ToolOutcome, Usage};
+use patter::message::conversation::{Conversation, Message, ToolCall, ToolOutcome, Usage};
 use patter::provider::price::Cost;
 use patter::run::{FailureKind, RunFailure};
 use patter::stats::CompareOptions;
@@ -153,7 +153,7 @@ fn trial(
     let latency_ms = saved(900 + (number as u64 * 137) % 1_400) + dice.roll(500);
     let input_tokens = saved(700) + dice.roll(200);
     let output_tokens = 90 + dice.roll(80);
-    let mut conversation = Vec::new();
+    let mut conversation = Conversation::default();
     let mut tools = Vec::new();
     for (turn, text) in case.turns.iter().enumerate() {
         conversation.push(Message::user(text.clone()));
@@ -205,7 +205,7 @@ fn judged(missed: bool) -> Vec<CheckResult> {
 }
 
 /// Adds tool calls: sometimes one that fails under the first arm, and one of another tool under the second.
-fn call(conversation: &mut Vec<Message>, tools: &mut Vec<ToolUse>, arm: u64, number: usize, order: u64) {
+fn call(conversation: &mut Conversation, tools: &mut Vec<ToolUse>, arm: u64, number: usize, order: u64) {
     let mut add = |tool: &str, args: Json, outcome: ToolOutcome| {
         let id = format!("{order}-{}", tools.len());
         let call = ToolCall { id: id.clone(), tool: tool.to_owned(), arguments: args.to_string() };

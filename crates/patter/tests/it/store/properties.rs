@@ -117,7 +117,8 @@ async fn play(test_store: &TestStore, operations: Vec<Operation>) {
     let mut store = test_store.open().await;
     let mut model = Model::default();
     let mut claims: BTreeMap<&str, Box<dyn Claim>> = BTreeMap::new();
-    for (now_ms, operation) in (1..).zip(operations) {
+    for (number, operation) in (1..).zip(operations) {
+        let now_ms = number * 400;
         match operation {
             Operation::Create(name) => {
                 let claim = simplify(store.create(new(name), now_ms).await);
@@ -138,8 +139,12 @@ async fn play(test_store: &TestStore, operations: Vec<Operation>) {
                     claim.append(&entries, state, now_ms).await.unwrap();
                     let session = model.sessions.get_mut(name).unwrap();
                     session.entries.extend(entries);
-                    session.is_running = state == SessionState::Running;
-                    session.changed_ms = now_ms;
+                    let is_running = state == SessionState::Running;
+                    // While a run is under way, the time has a resolution of a second.
+                    if !(session.is_running && is_running) || now_ms >= session.changed_ms + 1000 {
+                        session.changed_ms = now_ms;
+                    }
+                    session.is_running = is_running;
                     assert_eq!(claim.entries(), session.entries.len() as u64);
                 }
             }

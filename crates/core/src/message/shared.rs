@@ -1,0 +1,300 @@
+//! A conversation whose copies share their messages.
+
+use super::conversation::{Message, ToolCall};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A conversation. Copies share their messages, and a copy that adds the message that another one added before shares that
+/// too. So a run and the log of its session hold one conversation in memory, however long it is.
+///
+/// ```
+/// use patter_core::message::conversation::{Conversation, Message};
+/// let mut conversation = Conversation::from(vec![Message::user("Hello")]);
+/// let mut copy = conversation.clone();
+/// conversation.push(Message::user("one"));
+/// copy.push(Message::user("other"));
+/// assert_eq!(conversation.last(), Some(&Message::user("one")));
+/// assert_eq!(copy.iter().count(), 2);
+/// ```
+#[derive(Clone, Default)]
+pub struct Conversation {
+    shared: Arc<Shared>,
+    /// How many of the shared messages belong to this copy.
+    len: usize,
+    /// The number of messages at the start that need not be checked again. See [`Conversation::mark_checked`].
+    checked: usize,
+}
+
+/// Messages that are never moved or removed, so that they can be read while others are added.
+#[derive(Default)]
+struct Shared {
+    /// Each chunk is twice as long as the one before.
+    chunks: [OnceLock<Box<[OnceLock<Message>]>>; CHUNKS],
+    /// The position of the first message with a call of that id. Locked while a message is added.
+    calls: Mutex<HashMap<Box<str>, usize>>,
+    encoded: Mutex<Encoded>,
+}
+
+/// The JSON of messages as they were sent last.
+#[derive(Default)]
+struct Encoded {
+    format: String,
+    /// The number of messages.
+    len: usize,
+    json: Vec<u8>,
+}
+
+/// The length of the first chunk.
+const FIRST_CHUNK: usize = 4;
+/// The number of messages from which on it pays to keep their JSON.
+const MIN_ENCODED: usize = 16;
+/// Enough for more messages than fit into memory.
+const CHUNKS: usize = 26;
+
+impl Conversation {
+    /// Returns the number of messages.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no messages.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the message at an index.
+    pub fn get(&self, index: usize) -> Option<&Message> {
+        if index < self.len { self.shared.slot(index)?.get() } else { None }
+    }
+
+    /// Returns the first message.
+    pub fn first(&self) -> Option<&Message> {
+        self.get(0)
+    }
+
+    /// Returns the last message.
+    pub fn last(&self) -> Option<&Message> {
+        self.get(self.len.checked_sub(1)?)
+    }
+
+    /// Iterates over the messages.
+    pub fn iter(&self) -> Messages<'_> {
+        self.range(0..self.len)
+    }
+
+    /// Iterates over a part of the messages; indices beyond the end are ignored.
+    pub fn range(&self, range: Range<usize>) -> Messages<'_> {
+        let end = range.end.min(self.len);
+        Messages { conversation: self, range: range.start.min(end)..end }
+    }
+
+    /// Iterates over the messages from an index on.
+    pub fn since(&self, begin: usize) -> Messages<'_> {
+        self.range(begin..self.len)
+    }
+
+    /// Returns a copy of the messages that shares nothing.
+    pub fn to_vec(&self) -> Vec<Message> {
+        self.iter().cloned().collect()
+    }
+
+    /// Returns whether a message has a call with this id.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.shared.lock_calls().get(id).is_some_and(|first| *first < self.len)
+    }
+
+    /// Adds a message.
+    pub fn push(&mut self, message: Message) {
+        if let Err(message) = self.shared.set(self.len, message) {
+            // Another copy went on differently.
+            let shared = Arc::new(Shared::default());
+            for (index, message) in self.iter().cloned().chain([message]).enumerate() {
+                let _ = shared.set(index, message);
+            }
+            self.shared = shared;
+        }
+        self.len += 1;
+    }
+
+    /// Removes the messages from an index on.
+    pub fn truncate(&mut self, len: usize) {
+        if len >= self.len {
+            return;
+        }
+        self.len = len;
+        // The last calls may have lost results. What precedes a message of the user is complete.
+        let last = self.range(0..self.checked).rposition(|message| matches!(message, Message::User { .. }));
+        self.checked = last.unwrap_or(0);
+    }
+
+    /// Appends the messages to the JSON of a request, separated by commas. What an earlier request in the same format
+    /// contained is copied from there. `write` appends one message.
+    pub(crate) fn encode(&self, format: &str, json: &mut Vec<u8>, write: impl Fn(&Message, &mut Vec<u8>)) {
+        let append = |messages: Messages<'_>, json: &mut Vec<u8>, mut is_first: bool| {
+            for message in messages {
+                if !is_first {
+                    json.push(b',');
+                }
+                is_first = false;
+                write(message, json);
+            }
+        };
+        if self.len < MIN_ENCODED {
+            return append(self.iter(), json, true);
+        }
+        let mut encoded = self.shared.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if encoded.format != format {
+            *encoded = Encoded { format: format.to_owned(), ..Encoded::default() };
+        }
+        // Another copy may have more messages.
+        if encoded.len > self.len {
+            drop(encoded);
+            return append(self.iter(), json, true);
+        }
+        let Encoded { len, json: known, .. } = &mut *encoded;
+        append(self.since(*len), known, *len == 0);
+        *len = self.len;
+        json.extend_from_slice(known);
+    }
+
+    /// Returns the number of messages at the start of which [`Conversation::mark_checked`] was called.
+    pub(crate) fn checked(&self) -> usize {
+        self.checked
+    }
+
+    /// Marks all messages as checked: each call has a result, and each result a call.
+    pub(crate) fn mark_checked(&mut self) {
+        self.checked = self.len;
+    }
+}
+
+impl Shared {
+    /// Returns the place of a message, which may be empty.
+    fn slot(&self, index: usize) -> Option<&OnceLock<Message>> {
+        let (chunk, offset) = place(index);
+        self.chunks.get(chunk)?.get()?.get(offset)
+    }
+
+    /// Sets a message, unless there is another one. Returns it in that case.
+    fn set(&self, index: usize, message: Message) -> Result<(), Message> {
+        let (chunk, offset) = place(index);
+        let slots = || (0..FIRST_CHUNK << chunk).map(|_| OnceLock::new()).collect();
+        let Some(slot) = self.chunks.get(chunk).and_then(|slots_of| slots_of.get_or_init(slots).get(offset)) else {
+            return Err(message);
+        };
+        let mut calls = self.lock_calls();
+        match slot.get() {
+            Some(other) if *other == message => Ok(()),
+            Some(_) => Err(message),
+            None => {
+                for ToolCall { id, .. } in message.calls() {
+                    calls.entry(id.as_str().into()).or_insert(index);
+                }
+                slot.set(message)
+            }
+        }
+    }
+
+    fn lock_calls(&self) -> MutexGuard<'_, HashMap<Box<str>, usize>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the chunk of a message and its offset in it.
+fn place(index: usize) -> (usize, usize) {
+    let chunk = (index / FIRST_CHUNK + 1).ilog2() as usize;
+    (chunk, index + FIRST_CHUNK - (FIRST_CHUNK << chunk))
+}
+
+/// An iterator over messages of a [`Conversation`].
+#[derive(Debug, Clone)]
+pub struct Messages<'c> {
+    conversation: &'c Conversation,
+    range: Range<usize>,
+}
+
+impl<'c> Iterator for Messages<'c> {
+    type Item = &'c Message;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.conversation.get(self.range.next()?)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.conversation.get(self.range.nth(n)?)
+    }
+}
+
+impl DoubleEndedIterator for Messages<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.conversation.get(self.range.next_back()?)
+    }
+}
+
+impl ExactSizeIterator for Messages<'_> {}
+
+impl<'c> IntoIterator for &'c Conversation {
+    type Item = &'c Message;
+    type IntoIter = Messages<'c>;
+
+    fn into_iter(self) -> Messages<'c> {
+        self.iter()
+    }
+}
+
+impl Extend<Message> for Conversation {
+    fn extend<T: IntoIterator<Item = Message>>(&mut self, messages: T) {
+        messages.into_iter().for_each(|message| self.push(message));
+    }
+}
+
+impl FromIterator<Message> for Conversation {
+    fn from_iter<T: IntoIterator<Item = Message>>(messages: T) -> Self {
+        let mut conversation = Self::default();
+        conversation.extend(messages);
+        conversation
+    }
+}
+
+impl From<Vec<Message>> for Conversation {
+    fn from(messages: Vec<Message>) -> Self {
+        messages.into_iter().collect()
+    }
+}
+
+impl From<&[Message]> for Conversation {
+    fn from(messages: &[Message]) -> Self {
+        messages.iter().cloned().collect()
+    }
+}
+
+impl PartialEq for Conversation {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && (Arc::ptr_eq(&self.shared, &other.shared) || self.iter().eq(other))
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+impl Serialize for Conversation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Conversation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
+}
