@@ -145,7 +145,7 @@ struct Block {
 }
 
 impl ReplyParser for AnthropicParser {
-    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         let reply: &Json = &parse(reply)?;
         if let Some(error) = WireError::from_reply(reply) {
             return Err(error);
@@ -163,7 +163,7 @@ impl ReplyParser for AnthropicParser {
         Ok(())
     }
 
-    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         let event: &Json = &parse(event)?;
         let index = event.get("index").and_then(Json::as_u64).unwrap_or_default();
         let field = |key: &str| event.get(key).unwrap_or(&Json::Null);
@@ -191,7 +191,7 @@ impl ReplyParser for AnthropicParser {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json> {
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder<'_>) -> Option<Json> {
         // Text and calls are part of the conversation already.
         let is_needed = |block: &Block| {
             let kind = block.json.get("type").and_then(Json::as_str);
@@ -212,7 +212,7 @@ impl ReplyParser for AnthropicParser {
 }
 
 impl AnthropicParser {
-    fn start_block(&mut self, index: u64, block: &Json, builder: &mut ReplyBuilder) {
+    fn start_block(&mut self, index: u64, block: &Json, builder: &mut ReplyBuilder<'_>) {
         let mut call = None;
         match text(block, "type") {
             "text" => builder.push_text(text(block, "text")),
@@ -223,7 +223,7 @@ impl AnthropicParser {
         self.blocks.insert(index, Block { json: block.as_object().cloned().unwrap_or_default(), call });
     }
 
-    fn extend_block(&mut self, index: u64, delta: &Json, builder: &mut ReplyBuilder) {
+    fn extend_block(&mut self, index: u64, delta: &Json, builder: &mut ReplyBuilder<'_>) {
         let Some(block) = self.blocks.get_mut(&index) else { return };
         let key = match (text(delta, "type"), block.call) {
             ("input_json_delta", Some(call)) => return builder.push_arguments(call, text(delta, "partial_json")),
@@ -244,7 +244,7 @@ impl AnthropicParser {
         }
     }
 
-    fn end_block(&mut self, index: u64, builder: &mut ReplyBuilder) {
+    fn end_block(&mut self, index: u64, builder: &mut ReplyBuilder<'_>) {
         // Arguments that are not streamed are part of the start of the block.
         if let Some(block) = self.blocks.get(&index)
             && let Some(call) = block.call
@@ -255,7 +255,7 @@ impl AnthropicParser {
     }
 
     /// Updates the token counts. Each is a total for the whole reply, and not every event has all of them.
-    fn update_usage(&mut self, json: &Json, builder: &mut ReplyBuilder) {
+    fn update_usage(&mut self, json: &Json, builder: &mut ReplyBuilder<'_>) {
         let counts = json.get("usage").and_then(Json::as_object).into_iter().flatten();
         self.usage
             .extend(counts.filter(|(_, count)| !count.is_null()).map(|(key, count)| (key.clone(), count.clone())));

@@ -127,7 +127,8 @@ impl<'t> Visitor<'t> for JsonVisitor {
     }
 
     fn visit_map<A: MapAccess<'t>>(self, mut entries: A) -> Result<BorrowedJson<'t>, A::Error> {
-        let mut object = Vec::new();
+        // The objects of replies have about this many fields.
+        let mut object = Vec::with_capacity(8);
         while let Some(entry) = entries.next_entry()? {
             object.push(entry);
         }

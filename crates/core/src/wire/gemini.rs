@@ -153,7 +153,7 @@ pub(super) struct GeminiParser {
 }
 
 impl ReplyParser for GeminiParser {
-    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         let reply: &Json = &parse(reply)?;
         self.parse(reply, builder)?;
         if builder.finish.is_none() && list(reply, "candidates").is_empty() {
@@ -162,17 +162,17 @@ impl ReplyParser for GeminiParser {
         Ok(())
     }
 
-    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         self.parse(&parse(event)?, builder)
     }
 
-    fn finish(self: Box<Self>, _builder: &mut ReplyBuilder) -> Option<Json> {
+    fn finish(self: Box<Self>, _builder: &mut ReplyBuilder<'_>) -> Option<Json> {
         self.parts.iter().any(is_signed).then_some(Json::Array(self.parts))
     }
 }
 
 impl GeminiParser {
-    fn parse(&mut self, event: &Json, builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse(&mut self, event: &Json, builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         if let Some(error) = WireError::from_reply(event) {
             return Err(error);
         }
@@ -202,7 +202,7 @@ impl GeminiParser {
         Ok(())
     }
 
-    fn parse_part(&mut self, part: &Json, builder: &mut ReplyBuilder) {
+    fn parse_part(&mut self, part: &Json, builder: &mut ReplyBuilder<'_>) {
         if let Some(call) = part.get("functionCall") {
             let index = builder.start_call(call.get("id").and_then(Json::as_str), text(call, "name"));
             builder.push_arguments(index, &object_arguments(call.get("args")));

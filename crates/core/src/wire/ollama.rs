@@ -84,7 +84,7 @@ pub(super) struct OllamaParser {
 }
 
 impl ReplyParser for OllamaParser {
-    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         let reply: &Json = &parse(reply)?;
         self.parse(reply, builder)?;
         if !reply.get("message").is_some_and(Json::is_object) {
@@ -93,17 +93,17 @@ impl ReplyParser for OllamaParser {
         Ok(())
     }
 
-    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         self.parse(&parse(event)?, builder)
     }
 
-    fn finish(self: Box<Self>, _builder: &mut ReplyBuilder) -> Option<Json> {
+    fn finish(self: Box<Self>, _builder: &mut ReplyBuilder<'_>) -> Option<Json> {
         (!self.thoughts.is_empty()).then_some(Json::String(self.thoughts))
     }
 }
 
 impl OllamaParser {
-    fn parse(&mut self, event: &Json, builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse(&mut self, event: &Json, builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         if let Some(error) = WireError::from_reply(event) {
             return Err(error);
         }

@@ -44,7 +44,7 @@ impl Wire {
     }
 
     /// Returns a decoder for a streamed reply of the server of the provider itself.
-    pub fn stream_decoder(self, request: &Request<'_>) -> StreamDecoder {
+    pub fn stream_decoder<'r>(self, request: &Request<'r>) -> StreamDecoder<'r> {
         Codec::new(self, Server::own(request.model.provider)).stream_decoder(request)
     }
 
@@ -209,8 +209,8 @@ impl Codec {
     }
 
     /// Returns a decoder for a streamed reply to a request.
-    pub fn stream_decoder(&self, request: &Request<'_>) -> StreamDecoder {
-        let builder = ReplyBuilder::new(request, &self.server);
+    pub fn stream_decoder<'r>(&self, request: &Request<'r>) -> StreamDecoder<'r> {
+        let builder = ReplyBuilder::new(request, &self.server).with_deltas();
         StreamDecoder::new(self.wire, self.wire.framing(), self.wire.reply_parser(), builder)
     }
 }

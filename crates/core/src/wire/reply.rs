@@ -2,38 +2,39 @@
 
 use super::error::WireError;
 use super::history::generate_id;
-use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
-use crate::message::request::{Delta, FinishReason, Reply, Request};
+use crate::message::conversation::{Conversation, Opaque, ToolCall, Usage};
+use crate::message::request::{Delta, FinishReason, OfferedTool, Reply, Request};
 use crate::provider::{Server, Wire};
 use serde_json::Value as Json;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Debug;
 
 /// A parser for the replies of a wire, which are JSON.
 pub(super) trait ReplyParser: Debug + Send + Sync {
     /// Parses a whole reply.
-    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError>;
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError>;
 
     /// Parses an event of a streamed reply.
-    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError>;
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError>;
 
     /// Ends the reply, and returns the data that the provider wants back.
-    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json>;
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder<'_>) -> Option<Json>;
 }
 
 /// A reply under construction: everything received so far, and the deltas that were not taken yet.
 #[derive(Debug)]
-pub(super) struct ReplyBuilder {
-    /// The full names of the tools of the request, by wire name.
-    tools: HashMap<String, String>,
+pub(super) struct ReplyBuilder<'r> {
+    tools: &'r [OfferedTool],
+    conversation: &'r Conversation,
+    /// The ids of the calls of this reply.
     ids: HashSet<String>,
-    message_count: usize,
     generated_ids: usize,
     /// Where opaque data comes from.
     origin: String,
     text: String,
     calls: Vec<ToolCall>,
-    deltas: Vec<Delta>,
+    /// The deltas, if somebody takes them.
+    deltas: Option<Vec<Delta>>,
     pub(super) finish: Option<FinishReason>,
     pub(super) usage: Usage,
     /// Whether the reply is complete, though token counts may follow.
@@ -42,23 +43,33 @@ pub(super) struct ReplyBuilder {
     pub(super) is_done: bool,
 }
 
-impl ReplyBuilder {
-    pub(super) fn new(request: &Request<'_>, server: &Server) -> Self {
-        let tools = request.tools.iter().map(|tool| (tool.name.as_str().to_owned(), tool.name.full_name()));
-        let calls = request.messages.iter().flat_map(Message::calls);
+impl<'r> ReplyBuilder<'r> {
+    pub(super) fn new(request: &Request<'r>, server: &Server) -> Self {
         Self {
-            tools: tools.collect(),
-            ids: calls.map(|call| call.id.clone()).collect(),
-            message_count: request.messages.len(),
+            tools: request.tools,
+            conversation: request.messages,
+            ids: HashSet::new(),
             generated_ids: 0,
             origin: server.origin(&request.model.id),
             text: String::new(),
             calls: Vec::new(),
-            deltas: Vec::new(),
+            deltas: None,
             finish: None,
             usage: Usage::default(),
             is_complete: false,
             is_done: false,
+        }
+    }
+
+    /// Collects deltas.
+    #[must_use]
+    pub(super) fn with_deltas(self) -> Self {
+        Self { deltas: Some(Vec::new()), ..self }
+    }
+
+    fn push_delta(&mut self, delta: impl FnOnce(&[ToolCall]) -> Delta) {
+        if let Some(deltas) = &mut self.deltas {
+            deltas.push(delta(&self.calls));
         }
     }
 
@@ -77,44 +88,52 @@ impl ReplyBuilder {
     pub(super) fn push_text(&mut self, piece: &str) {
         if !piece.is_empty() {
             self.text.push_str(piece);
-            self.deltas.push(Delta::Text { text: piece.to_owned() });
+            self.push_delta(|_| Delta::Text { text: piece.to_owned() });
         }
     }
 
     /// Appends reasoning, which is shown but not part of the reply.
     pub(super) fn push_thought(&mut self, piece: &str) {
         if !piece.is_empty() {
-            self.deltas.push(Delta::Thought { text: piece.to_owned() });
+            self.push_delta(|_| Delta::Thought { text: piece.to_owned() });
         }
     }
 
     /// Starts a call and returns its index.
     pub(super) fn start_call(&mut self, id: Option<&str>, wire_name: &str) -> usize {
         let index = self.calls.len();
-        let unique = id.filter(|id| !id.is_empty() && !self.ids.contains(*id)).map(str::to_owned);
+        let unique = id.filter(|id| !id.is_empty() && !self.is_used(id)).map(str::to_owned);
         let id = unique.unwrap_or_else(|| self.generate_id());
         self.ids.insert(id.clone());
-        let tool = self.tools.get(wire_name).cloned().unwrap_or_else(|| wire_name.to_owned());
-        self.deltas.push(Delta::Call { index, id: id.clone(), tool: tool.clone() });
+        let offered = self.tools.iter().find(|tool| tool.name.as_str() == wire_name);
+        let tool = offered.map_or_else(|| wire_name.to_owned(), |tool| tool.name.full_name());
         self.calls.push(ToolCall { id, tool, arguments: String::new() });
+        self.push_delta(|calls| {
+            let (id, tool) = calls.last().map(|call| (call.id.clone(), call.tool.clone())).unwrap_or_default();
+            Delta::Call { index, id, tool }
+        });
         index
     }
 
     fn generate_id(&mut self) -> String {
         loop {
-            let id = generate_id(self.message_count, self.generated_ids);
+            let id = generate_id(self.conversation.len(), self.generated_ids);
             self.generated_ids += 1;
-            if !self.ids.contains(&id) {
+            if !self.is_used(&id) {
                 return id;
             }
         }
+    }
+
+    fn is_used(&self, id: &str) -> bool {
+        self.ids.contains(id) || self.conversation.has_call(id)
     }
 
     /// Appends to the arguments of a call.
     pub(super) fn push_arguments(&mut self, index: usize, piece: &str) {
         if let Some(call) = self.calls.get_mut(index).filter(|_| !piece.is_empty()) {
             call.arguments.push_str(piece);
-            self.deltas.push(Delta::Arguments { index, text: piece.to_owned() });
+            self.push_delta(|_| Delta::Arguments { index, text: piece.to_owned() });
         }
     }
 
@@ -131,7 +150,7 @@ impl ReplyBuilder {
     }
 
     pub(super) fn take_deltas(&mut self) -> Vec<Delta> {
-        std::mem::take(&mut self.deltas)
+        self.deltas.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     pub(super) fn build(self, wire: Wire, opaque: Option<Json>) -> Reply {

@@ -99,7 +99,7 @@ pub(super) struct ResponsesParser {
 }
 
 impl ReplyParser for ResponsesParser {
-    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         let reply: &Json = &parse(reply)?;
         if let Some(error) = WireError::from_reply(reply) {
             return Err(error);
@@ -110,7 +110,7 @@ impl ReplyParser for ResponsesParser {
         self.end_reply(reply, builder)
     }
 
-    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         let event: &Json = &parse(event)?;
         let index = number(event, "/output_index");
         let delta = text(event, "delta");
@@ -146,7 +146,7 @@ impl ReplyParser for ResponsesParser {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json> {
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder<'_>) -> Option<Json> {
         if self.is_refused {
             builder.finish = Some(FinishReason::Refused);
         }
@@ -160,13 +160,13 @@ impl ReplyParser for ResponsesParser {
 }
 
 impl ResponsesParser {
-    fn start_item(&mut self, index: u64, item: &Json, builder: &mut ReplyBuilder) {
+    fn start_item(&mut self, index: u64, item: &Json, builder: &mut ReplyBuilder<'_>) {
         if text(item, "type") == "function_call" && !self.calls.contains_key(&index) {
             self.calls.insert(index, builder.start_call(Some(text(item, "call_id")), text(item, "name")));
         }
     }
 
-    fn end_item(&mut self, index: u64, item: &Json, builder: &mut ReplyBuilder) {
+    fn end_item(&mut self, index: u64, item: &Json, builder: &mut ReplyBuilder<'_>) {
         self.start_item(index, item, builder);
         if let Some(call) = self.calls.get(&index) {
             builder.complete_arguments(*call, text(item, "arguments"));
@@ -182,7 +182,7 @@ impl ResponsesParser {
         self.items.insert(index, item.clone());
     }
 
-    fn end_reply(&mut self, reply: &Json, builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn end_reply(&mut self, reply: &Json, builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         if self.items.is_empty() {
             for (index, item) in (0..).zip(list(reply, "output")) {
                 self.end_item(index, item, builder);

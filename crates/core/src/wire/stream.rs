@@ -33,12 +33,12 @@ const LONGEST_FIELD: usize = 5;
 /// assert_eq!(decoder.finish(), Err(WireError::Truncated));
 /// ```
 #[derive(Debug)]
-pub struct StreamDecoder {
+pub struct StreamDecoder<'r> {
     wire: Wire,
     framing: Framing,
     frames: FrameDecoder,
     parser: Box<dyn ReplyParser>,
-    builder: ReplyBuilder,
+    builder: ReplyBuilder<'r>,
     /// The number of bytes that may still follow.
     remaining: usize,
     kind: Option<BodyKind>,
@@ -60,8 +60,8 @@ enum BodyKind {
     Unexpected,
 }
 
-impl StreamDecoder {
-    pub(super) fn new(wire: Wire, framing: Framing, parser: Box<dyn ReplyParser>, builder: ReplyBuilder) -> Self {
+impl<'r> StreamDecoder<'r> {
+    pub(super) fn new(wire: Wire, framing: Framing, parser: Box<dyn ReplyParser>, builder: ReplyBuilder<'r>) -> Self {
         Self {
             wire,
             framing,
@@ -207,7 +207,11 @@ fn body_kind(framing: Framing, start: &[u8]) -> BodyKind {
     }
 }
 
-fn parse_frame(parser: &mut dyn ReplyParser, builder: &mut ReplyBuilder, frame: Frame<'_>) -> Result<(), WireError> {
+fn parse_frame(
+    parser: &mut dyn ReplyParser,
+    builder: &mut ReplyBuilder<'_>,
+    frame: Frame<'_>,
+) -> Result<(), WireError> {
     let result = match frame {
         // Some servers keep the connection alive with empty data.
         Frame::Data(data) if data.trim_ascii().is_empty() => Ok(()),

@@ -25,7 +25,7 @@ pub(super) struct Received {
 
 impl Received {
     /// Reads the reasoning of a message or of a piece of one, and shows it.
-    pub(super) fn push_message(&mut self, message: &BorrowedJson<'_>, builder: &mut ReplyBuilder) {
+    pub(super) fn push_message(&mut self, message: &BorrowedJson<'_>, builder: &mut ReplyBuilder<'_>) {
         let mut is_shown = false;
         for key in TEXTS {
             let BorrowedJson::Text(piece) = message.get(key) else { continue };
@@ -49,7 +49,7 @@ impl Received {
     }
 
     /// Reads a part of the content that is reasoning, and shows it.
-    pub(super) fn push_thinking(&mut self, part: &BorrowedJson<'_>, builder: &mut ReplyBuilder) {
+    pub(super) fn push_thinking(&mut self, part: &BorrowedJson<'_>, builder: &mut ReplyBuilder<'_>) {
         let thinking = part.get("thinking");
         let pieces = thinking.list().iter().map(|piece| piece.get("text").text()).chain([thinking.text()]);
         for piece in pieces {

@@ -47,7 +47,7 @@ struct PendingCall {
 }
 
 impl ReplyParser for ChatParser {
-    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_whole(&mut self, reply: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         match self.parse(reply, builder)? {
             0 => {
                 let reply = parse(reply)?;
@@ -60,11 +60,11 @@ impl ReplyParser for ChatParser {
         }
     }
 
-    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder) -> Result<(), WireError> {
+    fn parse_event(&mut self, event: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<(), WireError> {
         self.parse(event, builder).map(|_| ())
     }
 
-    fn finish(self: Box<Self>, builder: &mut ReplyBuilder) -> Option<Json> {
+    fn finish(self: Box<Self>, builder: &mut ReplyBuilder<'_>) -> Option<Json> {
         let mut pending: Vec<_> = self.calls.into_iter().collect();
         pending.sort_by_key(|(index, _)| *index);
         let mut extras = vec![Json::Null; pending.len()];
@@ -87,7 +87,7 @@ impl ReplyParser for ChatParser {
 
 impl ChatParser {
     /// Parses a reply or an event, and returns the number of its choices.
-    fn parse(&mut self, bytes: &[u8], builder: &mut ReplyBuilder) -> Result<usize, WireError> {
+    fn parse(&mut self, bytes: &[u8], builder: &mut ReplyBuilder<'_>) -> Result<usize, WireError> {
         let event: BorrowedJson<'_> = parse(bytes)?;
         if (!event.get("error").is_null() || event.get("object").text() == "error")
             && let Some(error) = WireError::from_reply(&parse(bytes)?)
@@ -120,7 +120,7 @@ impl ChatParser {
         Ok(choices.len())
     }
 
-    fn parse_message(&mut self, message: &BorrowedJson<'_>, kind: MessageKind, builder: &mut ReplyBuilder) {
+    fn parse_message(&mut self, message: &BorrowedJson<'_>, kind: MessageKind, builder: &mut ReplyBuilder<'_>) {
         self.received.push_message(message, builder);
         builder.push_text(message.get("content").text());
         // Some servers send a list of parts, as in requests. With Mistral, some of them are reasoning.
@@ -153,7 +153,7 @@ impl ChatParser {
 
     /// Returns the index under which a piece of a call is stored. Some servers omit the index, so that a new call is only
     /// recognisable by its id or name. Others send the same index for all calls, which then differ in id and name.
-    fn call_index(&self, call: &BorrowedJson<'_>, id: &str, builder: &ReplyBuilder) -> u64 {
+    fn call_index(&self, call: &BorrowedJson<'_>, id: &str, builder: &ReplyBuilder<'_>) -> u64 {
         let name = call.get("function").get("name").text();
         let Some(index) = call.get("index").integer() else {
             let last = self.calls.get(&self.last_index);
@@ -165,7 +165,7 @@ impl ChatParser {
         if self.calls.get(&index).is_some_and(is_different) { self.next_index } else { index }
     }
 
-    fn push_call(&mut self, index: u64, id: &str, call: &BorrowedJson<'_>, builder: &mut ReplyBuilder) {
+    fn push_call(&mut self, index: u64, id: &str, call: &BorrowedJson<'_>, builder: &mut ReplyBuilder<'_>) {
         self.push_function(index, id, call.get("function"), builder);
         let extra = call.get("extra_content");
         if let Some(pending) = self.calls.get_mut(&index).filter(|_| extra.is_object()) {
@@ -173,7 +173,7 @@ impl ChatParser {
         }
     }
 
-    fn push_function(&mut self, index: u64, id: &str, function: &BorrowedJson<'_>, builder: &mut ReplyBuilder) {
+    fn push_function(&mut self, index: u64, id: &str, function: &BorrowedJson<'_>, builder: &mut ReplyBuilder<'_>) {
         self.last_index = index;
         self.next_index = self.next_index.max(index.saturating_add(1));
         let call = self.calls.entry(index).or_default();
@@ -204,7 +204,7 @@ impl ChatParser {
 impl PendingCall {
     /// Returns whether a piece without an index belongs to this call, which is the last one. Some servers repeat its id, and
     /// some also its name; others use one id for all calls, each of which is then sent as a whole.
-    fn is_continued_by(&self, id: &str, name: &str, builder: &ReplyBuilder) -> bool {
+    fn is_continued_by(&self, id: &str, name: &str, builder: &ReplyBuilder<'_>) -> bool {
         if id.is_empty() {
             return name.is_empty();
         }

@@ -128,15 +128,15 @@ impl WriterThread {
     /// Makes changes in one transaction, all or none. Returns whether each was made.
     fn commit(&mut self, group: &[Request]) -> Result<Vec<IsMade>, CommitError> {
         let database = |error: rusqlite::Error| CommitError::Database(self.file.failed(&error));
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(database)?;
+        self.execute("BEGIN IMMEDIATE").map_err(database)?;
         let made: Result<Vec<_>, _> = group.iter().map(|request| request.change.apply(&self.connection)).collect();
         let committed = match made {
-            Ok(made) => self.connection.execute_batch("COMMIT").map_err(database).map(|()| made),
+            Ok(made) => self.execute("COMMIT").map_err(database).map(|()| made),
             Err(error) => Err(CommitError::Change(error)),
         };
         if committed.is_err() && !self.connection.is_autocommit() {
             // If even this fails, the next transaction cannot begin, and says why.
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = self.execute("ROLLBACK");
         }
         let made = committed?;
         self.commits.fetch_add(1, Ordering::Release);
@@ -144,6 +144,11 @@ impl WriterThread {
         let last_log = changes.rev().find_map(|(request, _)| request.change.log());
         self.verify(last_log).map_err(CommitError::Database)?;
         Ok(made)
+    }
+
+    /// Executes a statement, which is prepared once.
+    fn execute(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([]).map(drop)
     }
 
     /// Checks, after a commit, that others find the log of a session with its new length: SQLite does not notice when
