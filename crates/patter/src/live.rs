@@ -155,12 +155,13 @@ impl LiveProjectBuilder {
         self
     }
 
-    /// Reads the project and starts its MCP servers. [`LiveProjectBuilder::read_with_report`] also returns their problems.
+    /// Reads the project and starts the MCP servers that its agents need. [`LiveProjectBuilder::read_with_report`] also
+    /// returns their problems.
     pub async fn read(self) -> Result<LiveProject, LiveProjectError> {
         Ok(self.read_with_report().await?.0)
     }
 
-    /// Reads the project and starts its MCP servers. Also returns a report on the servers.
+    /// Reads the project and starts the MCP servers that its agents need. Also returns a report on the servers.
     pub async fn read_with_report(self) -> Result<(LiveProject, ServerReport), LiveProjectError> {
         let Self { paths, tools: rust_tools, environment, trust } = self;
         let root = paths.root.as_deref();
@@ -178,7 +179,7 @@ impl LiveProjectBuilder {
             let builder = rust_tools.into_iter().fold(Workspace::builder(), WorkspaceBuilder::tool);
             tools.add(builder.build()?);
         }
-        let report = tools.add_servers(&ServerSelection::All).await;
+        let report = tools.add_servers(&project, &ServerSelection::ForAgents).await;
         let library = tools.library().map_err(LiveProjectError::Merge)?;
         Ok((LiveProject::new(paths, config, environment, project, tools, library.into()), report))
     }
@@ -224,7 +225,7 @@ impl LiveProject {
     /// std::fs::write(&path, agent("Answer politely.")).unwrap();
     /// let changes = project.changes().unwrap().unwrap();
     /// assert_eq!(changes.changes()[0].to_string(), "agent `geo`: `instruction` changed");
-    /// project.accept(changes);
+    /// project.accept(changes).await.unwrap();
     /// assert!(project.changes().unwrap().is_none());
     /// # }
     /// ```
@@ -252,9 +253,15 @@ impl LiveProject {
         Ok(Some(ProjectChanges { files, changes, definitions, snapshot }))
     }
 
-    /// Uses changed files, as they were when the changes were found, from the next turn on.
-    pub fn accept(&self, changes: ProjectChanges) {
-        *self.snapshot() = changes.snapshot;
+    /// Uses changed files, as they were when the changes were found, from the next turn on. Starts the MCP servers that the
+    /// agents need now and did not need before, and returns a report on them.
+    pub async fn accept(&self, changes: ProjectChanges) -> Result<ServerReport, LiveProjectError> {
+        let mut new = changes.snapshot;
+        let report = new.tools.add_more_servers(new.driver.project()).await;
+        let library = new.tools.library().map_err(LiveProjectError::Merge)?;
+        new.driver = Driver::new(Arc::new(new.driver.project().clone()), library.into(), Arc::clone(&self.models));
+        *self.snapshot() = new;
+        Ok(report)
     }
 
     /// Continues with the files as they were before, until they change again.

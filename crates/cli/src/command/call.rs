@@ -59,7 +59,8 @@ impl Command for Call {
 
     fn run(&self) -> CommandResult {
         let arguments = read_arguments(&self.arguments)?;
-        let setup = Setup::read(&[], &self.sources, &ServerSelection::ForTool(&self.tool), Intent::Call)?;
+        let servers = ServerSelection::ForTool(self.tool.clone());
+        let setup = Setup::read(&[], &self.sources, &servers, Intent::Call)?;
         let library = &setup.toolset.library;
         let mut overrides = UsedOverrides::default();
         let permissions = match library.resolve(&self.tool) {

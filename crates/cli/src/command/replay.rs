@@ -110,7 +110,8 @@ fn unreadable_recording(path: &Path, error: RecordingError) -> CommandError {
 impl Replay {
     fn compare(&self, agent: &str, recording: Recording) -> CommandResult {
         let (file, name) = split_agent(agent);
-        let setup = Setup::read(&[file], &self.sources, &ServerSelection::All, Intent::Describe)?;
+        let servers = ServerSelection::ForAgent(name.map(str::to_owned));
+        let setup = Setup::read(&[file], &self.sources, &servers, Intent::Describe)?;
         let agent = setup.agent(name)?;
         let rules = self.rules.checked(&setup)?;
         let Setup { config, loaded, toolset, .. } = setup;

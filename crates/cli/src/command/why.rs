@@ -44,7 +44,8 @@ impl Command for Why {
     fn run(&self) -> CommandResult {
         let wanted = self.agent.as_deref().map(split_agent);
         let files: Vec<_> = wanted.iter().map(|(file, _)| file.clone()).collect();
-        let setup = Setup::read(&files, &self.sources, &ServerSelection::ForTool(&self.tool), Intent::Describe)?;
+        let servers = ServerSelection::ForTool(self.tool.clone());
+        let setup = Setup::read(&files, &self.sources, &servers, Intent::Describe)?;
         let agent = wanted.map(|(_, name)| setup.agent(name)).transpose()?;
         let project = &setup.loaded.project;
         let library = &*setup.toolset.library;

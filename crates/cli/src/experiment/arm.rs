@@ -185,8 +185,9 @@ impl Bench<'_> {
         };
         report_problems(&tools)?;
         self.require_trust(&tools)?;
-        if !is_here {
-            let report = self.setup.toolset.runtime.block_on(tools.add_servers(&ServerSelection::All));
+        if !self.sources.excludes_servers() {
+            let adding = tools.add_servers(&loaded.project, &ServerSelection::ForAgents);
+            let report = self.setup.toolset.runtime.block_on(adding);
             for problem in &report.problems {
                 CommandError::from(problem).print_problem()?;
             }
@@ -219,7 +220,8 @@ impl Bench<'_> {
         let is_replaced =
             |entry: &&Entry<Tool>| entry.layer == Layer::Project && names.contains(entry.name.tool_name());
         let others = place.library.entries().filter(|entry| !is_replaced(entry)).cloned();
-        Ok(Arc::new(Library::merge(others.chain(ours.clone()))?))
+        let library = Library::merge(others.chain(ours.clone()))?;
+        Ok(Arc::new(library.with_servers(tools.servers().map(str::to_owned))))
     }
 
     /// Compiles the agents that judge answers.

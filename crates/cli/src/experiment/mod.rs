@@ -147,7 +147,7 @@ impl ExperimentOptions {
         let (file, name) = split_agent(question.agent);
         let toolboxes: Vec<_> = question.arms.iter().flat_map(|arm| arm.toolboxes.iter().cloned()).collect();
         let files = [file.clone()];
-        let servers = ServerSelection::All;
+        let servers = ServerSelection::ForAgents;
         let setup = Setup::read_locked(&files, &self.sources, &servers, Intent::Call, &toolboxes, self.lock)?;
         let Toolset { runtime, stop, .. } = &setup.toolset;
         require_trust(runtime, stop, setup.root.as_deref(), &check_definitions(&cases))?;

@@ -201,7 +201,7 @@ impl RunOptions {
 
     /// Reads files, with their project and its tools.
     fn prepare(&self, paths: &[PathBuf], name: Option<&str>) -> Result<PreparedAgent, CommandError> {
-        let servers = ServerSelection::All;
+        let servers = ServerSelection::ForAgent(name.map(str::to_owned));
         let setup = Setup::read_locked(paths, &self.sources, &servers, Intent::Call, &[], self.lock)?;
         let agent = setup.agent(name)?;
         let rules = self.rules.checked(&setup)?;

@@ -20,7 +20,7 @@ pub(crate) use trust::{
 use crate::error::CommandError;
 use crate::file::check_readable;
 use crate::place::Place;
-use crate::ui;
+use crate::ui::{self, StartingServers};
 use clap::Args;
 use patter::compile::select_agent;
 use patter::declare::Agent;
@@ -83,6 +83,11 @@ impl ToolSources {
         self.toolboxes.iter()
     }
 
+    /// Returns whether MCP servers are not to be started.
+    pub(crate) fn excludes_servers(&self) -> bool {
+        self.no_mcp
+    }
+
     /// Returns whether any option is set.
     pub(crate) fn is_given(&self) -> bool {
         !self.toolboxes.is_empty() || self.no_mcp
@@ -94,7 +99,7 @@ impl Setup {
     pub(crate) fn read(
         files: &[PathBuf],
         sources: &ToolSources,
-        servers: &ServerSelection<'_>,
+        servers: &ServerSelection,
         intent: Intent,
     ) -> Result<Self, CommandError> {
         Self::read_locked(files, sources, servers, intent, &[], LockOption::NEVER)
@@ -104,7 +109,7 @@ impl Setup {
     pub(crate) fn read_locked(
         files: &[PathBuf],
         sources: &ToolSources,
-        servers: &ServerSelection<'_>,
+        servers: &ServerSelection,
         intent: Intent,
         excluded: &[PathBuf],
         lock: LockOption,
@@ -143,7 +148,7 @@ impl Toolset {
         project: &Project,
         root: Option<&Path>,
         config: &Config,
-        servers: &ServerSelection<'_>,
+        servers: &ServerSelection,
         intent: Intent,
         lock: LockOption,
     ) -> Result<Self, CommandError> {
@@ -164,14 +169,18 @@ impl Toolset {
         let mut tools = Tools::read(project, root, config, &environment)?;
         report_problems(&tools)?;
         let lock = lock.read(root, &tools)?;
-        if intent == Intent::Call || tools.needs_servers(servers) {
+        let names: Vec<_> = tools.needed_servers(project, servers).into_iter().map(str::to_owned).collect();
+        if intent == Intent::Call || !names.is_empty() {
             require_trust(&runtime, &stop, root, tools.definitions())?;
         }
-        let names: Vec<_> = tools.servers().map(str::to_owned).collect();
-        if !names.is_empty() && !matches!(servers, ServerSelection::None) {
+        if !names.is_empty() {
             info!(servers = names.join(", "), "starting MCP servers");
         }
-        let report = until_stopped(&runtime, &stop, tools.add_servers(servers));
+        let starting = StartingServers::new(names);
+        let report =
+            until_stopped(&runtime, &stop, tools.add_servers_with(project, servers, |name| starting.set_done(name)));
+        // Its line is removed before others follow.
+        drop(starting);
         let ServerReport { problems, warnings } = report.ok_or_else(CommandError::interrupted)?;
         for warning in warnings {
             ui::warning(&warning)?;

@@ -27,7 +27,7 @@ pub(crate) use key::key;
 pub(crate) use line::line;
 pub(crate) use listing::{Align, Column, listing};
 pub(crate) use output::{error, print, status, warning, warnings, write_stderr};
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Progress, StartingServers};
 pub(crate) use prompt::{ask, confirm};
 pub(crate) use screen::Screen;
 pub(crate) use style::plain;

@@ -3,8 +3,11 @@
 use crate::folder::Folder;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value as Json, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Output};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// The time that a tool may take to clean up, and more.
@@ -267,11 +270,67 @@ fn servers_have_time_to_exit() {
     assert!(is_gone(pids[0]));
 }
 
+/// A session with a server that was not started here is deleted before the program ends.
+#[test]
+fn sessions_with_servers_are_deleted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, requests) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let sender = sender.clone();
+            std::thread::spawn(move || respond(stream.unwrap(), &sender));
+        }
+    });
+    let folder = Folder::new();
+    folder.write("patter.toml", format!("[mcp.far]\nurl = \"http://127.0.0.1:{port}/mcp\"\n"));
+    let (exit, _, stderr) = output(start(&folder, &["tools", "sayHello"]));
+    assert_eq!(exit, Some(0), "{stderr}");
+    let requests: Vec<_> = requests.try_iter().collect();
+    assert_eq!(requests.last().map(String::as_str), Some("DELETE s1"), "{requests:?}");
+}
+
+/// Responds to a request of a client of MCP, and passes on its method and session.
+fn respond(stream: TcpStream, requests: &mpsc::Sender<String>) {
+    let mut reader = BufReader::new(&stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|count| count > 0) {}
+    let header = |name: &str| {
+        let lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
+    };
+    let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    let message: Json = serde_json::from_slice(&body).unwrap_or_default();
+    let method = head.split(' ').next().unwrap_or_default();
+    requests.send(format!("{method} {}", header("mcp-session-id"))).unwrap();
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "far", "version": "1"},
+        }),
+        Some("tools/list") => json!({"tools": []}),
+        _ => Json::Null,
+    };
+    let (status, body) = match (method, &result) {
+        ("GET", _) => ("405 Method Not Allowed", String::new()),
+        (_, Json::Null) => ("202 Accepted", String::new()),
+        _ => ("200 OK", json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string()),
+    };
+    let length = body.len();
+    let head = "content-type: application/json\r\nmcp-session-id: s1\r\nconnection: close";
+    write!(&stream, "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+}
+
 /// Opening the session first must not stop the servers of the run that resumes.
 #[test]
 fn a_resumed_run_starts_its_servers_once() {
     let folder = project(&polite());
-    folder.write("server.sh", SERVER.replace("echo $$ > new; mv new pid", "echo started >> starts"));
+    // The agent needs a tool of the server, so that it is started.
+    folder.write("a.gram", folder.read("a.gram").replace("| wait]", "| wait, `slow/rest`]"));
+    let server = SERVER.replace("echo $$ > new; mv new pid", "echo started >> starts");
+    folder.write("server.sh", server.replace("[]", r#"[{"name":"rest","inputSchema":{"type":"object"}}]"#));
     folder.write("patter.toml", "[store]\nurl = \"s.db\"\n[mcp.slow]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n");
     let child = start(&folder, &["run", "a.gram", "hi"]);
     let pids = pids(&folder);

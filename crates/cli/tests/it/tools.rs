@@ -119,6 +119,32 @@ fn tables_are_not_broken_within_words_at_a_terminal() {
     }
 }
 
+/// Each server leaves a file when it is started.
+#[test]
+fn only_servers_that_an_agent_needs_are_started() {
+    let folder = Folder::new();
+    let server = |name: &str| format!("[mcp.{name}]\ncommand = 'sh'\nargs = ['-c', 'touch {name}-started']\n");
+    folder.write("patter.toml", format!("{}{}", server("files"), server("web")));
+    folder.write("none.gram", "[a:Agent { instruction: 'Use `sayHello`.', model: 'demo' } | sayHello]\n");
+    folder.write("one.gram", "[b:Agent { instruction: 'Use `files/read`.', model: 'demo' } | `files/read`]\n");
+    folder.write("any.gram", "[c:Agent { instruction: 'Use `lookAround`.', model: 'demo' } | lookAround]\n");
+    for (arguments, expected) in [
+        (&["run", "none.gram", "I am Ada"][..], [false, false]),
+        (&["call", "sayHello", "{}"], [false, false]),
+        (&["why", "sayHello"], [false, false]),
+        (&["run", "one.gram", "hi"], [true, false]),
+        (&["call", "web/look", "{}"], [false, true]),
+        (&["run", "any.gram", "hi"], [true, true]),
+        (&["tools"], [true, true]),
+        (&["tools", "--no-mcp"], [false, false]),
+    ] {
+        let shown = folder.run(arguments);
+        let started =
+            ["files", "web"].map(|name| std::fs::remove_file(folder.path().join(format!("{name}-started"))).is_ok());
+        assert_eq!(started, expected, "{arguments:?}\n{shown}");
+    }
+}
+
 #[test]
 fn tools_of_a_server_that_was_not_started() {
     let folder = Folder::new();

@@ -56,8 +56,8 @@ fn nothing_of_a_foreign_project_is_started() {
     let commands: &[&[&str]] = &[
         &["tools"],
         &["tools", "--format", "json"],
-        &["why", "sayHello"],
         &["why", "evil/x"],
+        &["why", "noSuchTool"],
         &["call", "t/marks", "--yes"],
         &["call", "evil/x"],
         &["call", "sayHello"],
@@ -92,6 +92,10 @@ fn nothing_of_a_foreign_project_is_started() {
         folder.run(&["run", "hello.gram", "I am Ada", "--no-mcp", "--record", "ada.jsonl", "--store", "none"]);
     assert!(recorded.starts_with("exit 0"), "{recorded}");
     let output = run_as_user(&folder, &["replay", "ada.jsonl", "--agent", "hello.gram"], &[]);
+    assert_eq!(code(&output), 0, "an agent that needs no server starts none: {}", stderr(&output));
+    assert_nothing_started(&folder, "replay");
+    folder.write("needy.gram", folder.read("hello.gram").replace("| sayHello", "| sayHello, `evil/x`"));
+    let output = run_as_user(&folder, &["replay", "ada.jsonl", "--agent", "needy.gram"], &[]);
     assert_eq!(code(&output), 8, "{}", stderr(&output));
     assert_nothing_started(&folder, "replay");
     // With its consent they do start.
@@ -106,6 +110,8 @@ fn commands_that_start_nothing_need_no_trust() {
     let folder = foreign();
     let commands: &[&[&str]] = &[
         &["check"],
+        // No server is asked about a name that is in use.
+        &["why", "sayHello"],
         &["fmt", "--check", "hello.gram"],
         &["show", "hello.gram"],
         &["parse", "hello.gram"],

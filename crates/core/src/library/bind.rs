@@ -9,8 +9,10 @@ use crate::name::FullName;
 use crate::rule;
 use crate::types::compatibility::{ContractDifference, Incompatibility, check_compatible, check_exact};
 use crate::types::definition::{Definition, DefinitionError};
+use indexmap::IndexSet;
 use patter_gram::Span;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -284,6 +286,42 @@ pub fn bind_each<T: HasDefinition>(
         })
     });
     bound.collect()
+}
+
+/// Returns the names that an agent, and the agents that it may call, look up in a library: each once, in order.
+///
+/// ```
+/// use patter_core::{declare::project::Project, library::library_names};
+/// let text = "[a:Agent | b, `files/read`] [b:Agent | [greet:Tool {description: 'x'} | ()==>(::Text)], a]";
+/// let project = Project::read([("a.gram", text)]);
+/// let names = library_names(&project.find_agent("a").unwrap(), &project);
+/// assert_eq!(names.iter().collect::<Vec<_>>(), ["files/read", "greet"]);
+/// ```
+pub fn library_names(agent: &Agent, project: &Project) -> IndexSet<String> {
+    let mut names = IndexSet::new();
+    let mut seen = HashSet::new();
+    let mut open = vec![agent.clone()];
+    while let Some(agent) = open.pop() {
+        if !seen.insert((project.agent_file(&agent), agent.path().to_string())) {
+            continue;
+        }
+        let scope = Scope::new(&agent);
+        for member in project.members(&agent) {
+            match Element::cast(member.pattern) {
+                None => {}
+                Some(Element::Tool(spec)) => names.extend(spec.name().map(Cow::into_owned)),
+                Some(Element::Agent(inner)) => open.push(inner),
+                Some(Element::Reference { name, .. }) => {
+                    let found = project.resolve(&scope, &name);
+                    match found.iter().find_map(|one| Agent::cast(one.pattern)) {
+                        Some(called) => open.push(called),
+                        None => drop(names.insert(name)),
+                    }
+                }
+            }
+        }
+    }
+    names
 }
 
 /// Returns a finding for each declaration of any agent in a project that cannot be bound to a library.

@@ -9,7 +9,7 @@ mod rules;
 
 pub use bind::{
     BindError, BindFailure, Binding, HasDefinition, LibraryTool, MatchMode, Target, ToolFacts, UnboundReason, bind,
-    bind_each, find_unbound,
+    bind_each, find_unbound, library_names,
 };
 
 pub(crate) use rules::first_unused_rule;
@@ -18,7 +18,7 @@ pub use rules::{KnownTools, Toolkits, find_unused_rules};
 use crate::name::FullName;
 use crate::text::nearest;
 use indexmap::IndexMap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use thiserror::Error;
 
@@ -81,6 +81,8 @@ pub struct Library<T> {
     by_own_name: HashMap<String, Vec<usize>>,
     /// The MCP servers that were not started.
     missing_servers: Vec<String>,
+    /// The namespaces of MCP servers.
+    servers: HashSet<String>,
 }
 
 /// An entry that is overridden by another.
@@ -193,6 +195,7 @@ impl<T> Default for Library<T> {
             shadowed: Vec::new(),
             by_own_name: HashMap::new(),
             missing_servers: Vec::new(),
+            servers: HashSet::new(),
         }
     }
 }
@@ -250,7 +253,7 @@ impl<T> Library<T> {
         let has_name = |entry: &&Entry<T>| entry.name.as_str() == name || entry.name.tool_name() == name;
         let mut found: Vec<_> =
             self.entries.values().filter(has_name).chain(self.shadowed.iter().filter(has_name)).collect();
-        found.sort_by_key(|entry| std::cmp::Reverse(entry.layer));
+        found.sort_by_key(|entry| (self.is_of_server(entry), std::cmp::Reverse(entry.layer)));
         // A stable sort: sealed entries come first, the lowest of them before the others.
         found.sort_by_key(|entry| match entry.sealing {
             Sealing::Sealed => (false, Some(entry.layer)),
@@ -277,6 +280,18 @@ impl<T> Library<T> {
         self
     }
 
+    /// Sets the namespaces of MCP servers. Which tools they have is for others to decide, so a bare name refers to one of
+    /// them only if no other tool has that name.
+    #[must_use]
+    pub fn with_servers(mut self, servers: impl IntoIterator<Item = String>) -> Self {
+        self.servers = servers.into_iter().collect();
+        self
+    }
+
+    fn is_of_server(&self, entry: &Entry<T>) -> bool {
+        entry.name.namespace().is_some_and(|namespace| self.servers.contains(namespace))
+    }
+
     /// Returns the names of MCP servers whose tools are missing.
     pub fn missing_servers(&self) -> &[String] {
         &self.missing_servers
@@ -284,11 +299,14 @@ impl<T> Library<T> {
 
     /// Resolves a name: a full name to its entry, a bare name to the entry in the highest layer that has it. A sealed entry
     /// comes first: otherwise a higher layer could take its place under the bare name, which is what agents use.
+    /// An entry of an MCP server comes last.
     pub fn resolve(&self, name: &str) -> Result<&Entry<T>, ResolveError> {
         if name.contains('/') {
             return self.get(name).ok_or_else(|| self.not_found(name));
         }
-        let entries = self.with_own_name(name);
+        let all = self.with_own_name(name);
+        let is_elsewhere = all.clone().any(|entry| !self.is_of_server(entry));
+        let entries = all.filter(|entry| !is_elsewhere || !self.is_of_server(entry));
         let sealed = self.sealed(name).map(|entry| entry.layer);
         let Some(layer) = sealed.or_else(|| entries.clone().map(|entry| entry.layer).max()) else {
             return Err(self.not_found(name));

@@ -6,6 +6,7 @@
 pub use super::shared::{Conversation, Messages};
 pub use crate::provider::Usage;
 
+use super::media::{Image, images, without_data};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -134,11 +135,20 @@ impl ToolCall {
 }
 
 impl ToolOutcome {
-    /// Returns the text that is sent to the model: strings unquoted, other values as JSON, and errors with a prefix.
+    /// Returns the images of a result.
+    pub fn images(&self) -> Vec<Image<'_>> {
+        match self {
+            ToolOutcome::Value { value } => images(value),
+            ToolOutcome::Error { .. } | ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => Vec::new(),
+        }
+    }
+
+    /// Returns the text that is sent to the model: strings unquoted, other values as JSON, images as descriptions, and
+    /// errors with a prefix.
     pub fn text(&self) -> String {
         match self {
             ToolOutcome::Value { value: Json::String(text) } => text.clone(),
-            ToolOutcome::Value { value } => value.to_string(),
+            ToolOutcome::Value { value } => without_data(value).to_string(),
             ToolOutcome::Error { message } => format!("error: {message}"),
             ToolOutcome::Denied { message } => format!("not permitted: {message}"),
             ToolOutcome::Cancelled => "cancelled".to_owned(),

@@ -6,7 +6,7 @@ use super::framing::Streaming;
 use super::history::{arguments_object, opaque_data, wire_name};
 use super::json::{insert_some, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
-use crate::message::conversation::{Conversation, Message, Opaque, ToolCall};
+use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{FinishReason, OfferedTool, Request};
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
@@ -71,7 +71,7 @@ fn messages(messages: &Conversation, origin: &str) -> Vec<Json> {
             }
             Message::Tool { call_id, outcome, .. } => {
                 let mut result =
-                    json!({ "type": "tool_result", "tool_use_id": id(call_id), "content": outcome.text() });
+                    json!({ "type": "tool_result", "tool_use_id": id(call_id), "content": result_content(outcome) });
                 if let Some(result) = result.as_object_mut().filter(|_| !outcome.is_value()) {
                     insert_some(result, "is_error", Some(true));
                 }
@@ -93,6 +93,19 @@ fn messages(messages: &Conversation, origin: &str) -> Vec<Json> {
         json!({ "role": turn.role, "content": content })
     };
     turns.into_iter().map(message).collect()
+}
+
+/// Returns the content of a result: a text, and the images after it.
+fn result_content(outcome: &ToolOutcome) -> Json {
+    let images = outcome.images();
+    if images.is_empty() {
+        return outcome.text().into();
+    }
+    let blocks = images.iter().map(|image| {
+        let source = json!({ "type": "base64", "media_type": image.mime_type, "data": image.data });
+        json!({ "type": "image", "source": source })
+    });
+    text_block(&outcome.text()).into_iter().chain(blocks).collect()
 }
 
 /// Returns the last block of a message, unless it is from the model: reasoning cannot have a cache hint.

@@ -7,6 +7,7 @@ use super::history::{arguments_object, opaque_data, provider_id, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::media::without_data;
 use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
@@ -127,7 +128,7 @@ fn function_call(call: &ToolCall) -> Json {
 
 fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
     let response = match outcome {
-        ToolOutcome::Value { value } => json!({ "output": value }),
+        ToolOutcome::Value { value } => json!({ "output": *without_data(value) }),
         ToolOutcome::Error { message } => json!({ "error": message }),
         ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => json!({ "error": outcome.text() }),
     };

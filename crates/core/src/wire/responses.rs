@@ -7,9 +7,9 @@ use super::framing::Streaming;
 use super::history::{arguments_text, opaque_data, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser};
-use crate::message::conversation::{Message, Opaque, ToolCall, Usage};
+use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Request};
-use crate::provider::{Server, Wire};
+use crate::provider::{Provider, Server, Wire};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -65,9 +65,20 @@ fn items(message: &Message, origin: &str) -> Vec<Json> {
             })
         }
         Message::Tool { call_id, outcome, .. } => {
-            vec![json!({ "type": "function_call_output", "call_id": call_id, "output": outcome.text() })]
+            let output = result_output(outcome, origin);
+            vec![json!({ "type": "function_call_output", "call_id": call_id, "output": output })]
         }
     }
+}
+
+/// Returns the output of a call: a text, and the images after it. Servers that only resemble OpenAI's accept texts.
+fn result_output(outcome: &ToolOutcome, origin: &str) -> Json {
+    let images = outcome.images();
+    if images.is_empty() || origin != Provider::OPENAI.name() {
+        return outcome.text().into();
+    }
+    let images = images.iter().map(|image| json!({ "type": "input_image", "image_url": image.data_url() }));
+    std::iter::once(json!({ "type": "input_text", "text": outcome.text() })).chain(images).collect()
 }
 
 /// Returns the items of a reply as they were received, if they are known and contain the given calls.

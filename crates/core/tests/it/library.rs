@@ -35,6 +35,24 @@ fn a_higher_layer_overrides_equal_full_names() {
     assert_eq!(candidates, [Ours, Org, Internal]);
 }
 
+/// The tools of a server are for others to decide, so they do not take over names that are in use.
+#[test]
+fn a_bare_name_refers_to_a_tool_of_a_server_last() {
+    let entries =
+        || [open("fetch", Internal), open("acme/http/get", Org), open("web/fetch", Ours), open("web/get", Ours)];
+    let resolve = |library: &Library<Layer>, name: &str| library.resolve(name).unwrap().name.to_string();
+    let plain = Library::merge(entries()).unwrap();
+    assert_eq!((resolve(&plain, "fetch"), resolve(&plain, "get")), ("web/fetch".into(), "web/get".into()));
+    let more = [open("web/search", Ours), open("files/search", Ours), open("web/only", Ours)];
+    let library = Library::merge(entries().into_iter().chain(more)).unwrap();
+    let library = library.with_servers(["web".to_owned(), "files".to_owned()]);
+    assert_eq!((resolve(&library, "fetch"), resolve(&library, "get")), ("fetch".into(), "acme/http/get".into()));
+    assert_eq!((resolve(&library, "only"), resolve(&library, "web/fetch")), ("web/only".into(), "web/fetch".into()));
+    assert!(library.resolve("search").unwrap_err().to_string().contains("web/search"));
+    let candidates: Vec<_> = library.candidates("get").iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(candidates, ["acme/http/get", "web/get"]);
+}
+
 #[test]
 fn sealed_entries_cannot_be_overridden() {
     let sealed = |layer| entry("fs/read", layer, Sealing::Sealed, layer);

@@ -132,15 +132,24 @@ impl ServerSet {
         Some(server.as_ref())
     }
 
-    /// Starts the wanted servers concurrently and lists their tools.
-    pub(super) async fn list_tools(&self, is_wanted: impl Fn(&str) -> bool) -> (Vec<(&str, Vec<Tool>)>, ServerReport) {
+    /// Starts the wanted servers concurrently and lists their tools. Passes on the name of each server that is done.
+    pub(super) async fn list_tools(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+        is_done: impl Fn(&str),
+    ) -> (Vec<(&str, Vec<Tool>)>, ServerReport) {
         let mut report = ServerReport::default();
         let unsupported = self.unsupported.iter().filter(|(server, _)| is_wanted(server));
         report.warnings.extend(unsupported.map(|(_, warning)| warning.clone()));
         let mut requests = Vec::new();
+        let is_done = &is_done;
         for (name, server) in self.servers.iter().filter(|(name, _)| is_wanted(name)) {
             match server {
-                Ok(server) => requests.push(async move { (name.as_str(), server.tools().await) }),
+                Ok(server) => requests.push(async move {
+                    let listed = server.tools().await;
+                    is_done(name);
+                    (name.as_str(), listed)
+                }),
                 Err(problem) => report.problems.push(problem.clone()),
             }
         }

@@ -16,8 +16,10 @@ use crate::tool::standard::{
     standard_library,
 };
 use crate::tool::{Hook, Tool, ToolResources, Workspace, WorkspaceError, build_declared, merge};
+use indexmap::IndexSet;
+use patter_core::declare::Agent;
 use patter_core::declare::project::{Finding, Project};
-use patter_core::library::{Layer, Library, MergeError};
+use patter_core::library::{Layer, Library, MergeError, library_names};
 use patter_core::name::FullName;
 use std::fmt;
 use std::io;
@@ -38,20 +40,33 @@ pub struct Tools {
     servers: Arc<ServerSet>,
     /// The servers whose tools were added.
     started: Vec<String>,
+    /// The servers that were last asked for.
+    wanted: ServerSelection,
     problems: Vec<ToolProblem>,
     /// What needs the trust of the user.
     definitions: Vec<Definition>,
 }
 
 /// The MCP servers to start and list the tools of.
-#[derive(Debug, Clone, Copy)]
-pub enum ServerSelection<'s> {
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ServerSelection {
     /// No server.
+    #[default]
     None,
     /// All servers.
     All,
     /// The servers that may have the tool with this name.
-    ForTool(&'s str),
+    ForTool(String),
+    /// The servers whose tools an agent of the project may need: the agent with this name, or the main one.
+    ForAgent(Option<String>),
+    /// The servers whose tools any agent of the project may need.
+    ForAgents,
+}
+
+/// The names of tools that servers are started for.
+enum NeededTools {
+    All,
+    Named(IndexSet<String>),
 }
 
 /// A declared tool that cannot be built.
@@ -80,6 +95,22 @@ pub enum ToolsError {
     /// The name of the organisation is invalid.
     #[error("invalid organisation name: {0}")]
     OrgName(#[from] WorkspaceError),
+}
+
+impl NeededTools {
+    fn new(project: &Project, wanted: &ServerSelection) -> Self {
+        let named = |agent: &Agent| library_names(agent, project);
+        NeededTools::Named(match wanted {
+            ServerSelection::All => return NeededTools::All,
+            ServerSelection::None => IndexSet::new(),
+            ServerSelection::ForTool(tool) => IndexSet::from([tool.clone()]),
+            // The caller reports an agent that does not exist.
+            ServerSelection::ForAgent(name) => {
+                project.main_agent(name.as_deref()).map_or_else(|_| IndexSet::new(), |agent| named(&agent))
+            }
+            ServerSelection::ForAgents => project.agents().flat_map(|(_, agent)| named(&agent)).collect(),
+        })
+    }
 }
 
 impl ToolsError {
@@ -134,6 +165,7 @@ impl Tools {
             added_hooks: self.added_hooks.clone(),
             servers: Arc::clone(&self.servers),
             started: self.started.clone(),
+            wanted: self.wanted.clone(),
             problems: Vec::new(),
             definitions: config_definitions(root, config, environment),
         };
@@ -156,11 +188,6 @@ impl Tools {
     /// addresses. Creating the tools starts nothing.
     pub fn definitions(&self) -> &[Definition] {
         &self.definitions
-    }
-
-    /// Returns whether [`Tools::add_servers`] would start anything.
-    pub fn needs_servers(&self, wanted: &ServerSelection<'_>) -> bool {
-        self.servers().any(|server| self.is_wanted(server, wanted))
     }
 
     /// Returns the declared tools that could not be built.
@@ -196,19 +223,47 @@ impl Tools {
         self.servers.get(name)
     }
 
+    /// Returns the names of the servers that [`Tools::add_servers`] would start.
+    pub fn needed_servers(&self, project: &Project, wanted: &ServerSelection) -> Vec<&str> {
+        let needed = NeededTools::new(project, wanted);
+        self.servers().filter(|server| self.is_needed(server, &needed)).collect()
+    }
+
     /// Starts servers concurrently and adds their tools to the project layer. A server that is misconfigured or does
-    /// not start is reported, and the tools of the others are added.
-    pub async fn add_servers(&mut self, wanted: &ServerSelection<'_>) -> ServerReport {
-        let (found, mut report) = self.servers.list_tools(|server| self.is_wanted(server, wanted)).await;
+    /// not start is reported, and the tools of the others are added. Servers whose tools were added before are not asked
+    /// again.
+    ///
+    /// A full name such as `files/read` needs the server `files`. Which server has a bare name is not known before it is
+    /// asked, so a bare name needs all servers, except those whose `only` and `except` exclude it, if nothing else in the
+    /// project has that name.
+    pub async fn add_servers(&mut self, project: &Project, wanted: &ServerSelection) -> ServerReport {
+        self.add_servers_with(project, wanted, |_| {}).await
+    }
+
+    /// Starts the servers that a project needs after it changed, selected as before.
+    pub(crate) async fn add_more_servers(&mut self, project: &Project) -> ServerReport {
+        let wanted = self.wanted.clone();
+        self.add_servers(project, &wanted).await
+    }
+
+    /// Adds the tools of servers like [`Tools::add_servers`], and passes on the name of each server that is done.
+    pub async fn add_servers_with(
+        &mut self,
+        project: &Project,
+        wanted: &ServerSelection,
+        is_done: impl Fn(&str),
+    ) -> ServerReport {
+        let needed = NeededTools::new(project, wanted);
+        let (found, mut report) = self.servers.list_tools(|server| self.is_needed(server, &needed), is_done).await;
+        self.wanted = wanted.clone();
         self.started.extend(found.iter().map(|(name, _)| (*name).to_owned()));
         // Names were checked when the tools were listed.
         let workspace = |(name, tools)| Workspace::builder().toolbox(name, |toolbox| toolbox.tools(tools)).build();
         let found: Vec<_> = found.into_iter().map(workspace).collect();
         // An unknown tool may belong to a server that the unreadable file would have listed.
-        let is_file_wanted = match wanted {
-            ServerSelection::None => false,
-            ServerSelection::All => true,
-            ServerSelection::ForTool(tool) => !self.is_known(tool),
+        let is_file_wanted = match &needed {
+            NeededTools::All => true,
+            NeededTools::Named(names) => names.iter().any(|name| !self.is_known(name)),
         };
         report.problems.extend(self.servers.file_problem().filter(|_| is_file_wanted).cloned());
         self.added.extend(found.into_iter().map(Result::unwrap_or_default));
@@ -236,17 +291,22 @@ impl Tools {
         is_of_server || self.names().any(|name| name.as_str() == tool || name.tool_name() == tool)
     }
 
-    fn is_wanted(&self, server: &str, wanted: &ServerSelection<'_>) -> bool {
-        match wanted {
-            ServerSelection::None => false,
-            ServerSelection::All => true,
-            // A full name contains the server; a bare name may be of any server, unless the project declares it.
-            ServerSelection::ForTool(tool) => match tool.split_once('/') {
+    fn is_needed(&self, server: &str, needed: &NeededTools) -> bool {
+        if self.started.iter().any(|started| started == server) {
+            return false;
+        }
+        match needed {
+            NeededTools::All => true,
+            NeededTools::Named(names) => names.iter().any(|tool| match tool.split_once('/') {
                 Some((namespace, _)) => namespace == server,
-                None => !self.layers.iter().any(|(layer, workspace)| {
-                    *layer == Layer::Project && workspace.tools().any(|(name, _)| name.tool_name() == *tool)
-                }),
-            },
+                None => {
+                    let may_have = |server: &McpServer| server.may_have(tool);
+                    let is_elsewhere = self.names().any(|name| {
+                        name.tool_name() == tool && !self.servers().any(|other| name.namespace() == Some(other))
+                    });
+                    !is_elsewhere && self.server(server).and_then(Result::ok).is_none_or(may_have)
+                }
+            }),
         }
     }
 
@@ -257,7 +317,8 @@ impl Tools {
         let with_hooks = |workspace: Workspace| self.hooks().fold(workspace, Workspace::with_hook);
         let layers = self.layers.iter().cloned().chain(added);
         let library = merge(layers.map(|(layer, workspace)| (layer, with_hooks(workspace))))?;
-        Ok(library.with_missing_servers(missing.map(str::to_owned)))
+        let servers = self.servers().map(str::to_owned);
+        Ok(library.with_missing_servers(missing.map(str::to_owned)).with_servers(servers))
     }
 
     /// Builds the declared tools, and notes the problems.

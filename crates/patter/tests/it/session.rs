@@ -62,23 +62,23 @@ async fn edited_agent_is_reloaded_and_unchanged_one_is_reused() {
     let project = folder.project(vec![]).await;
     let mut session = Session::new(Arc::clone(&project));
     let mut frame = || session.prepare(None).map(|(_, compiled)| Arc::clone(compiled.frame()));
-    let accept = || project.accept(project.changes().unwrap().unwrap());
+    let accept = async || drop(project.accept(project.changes().unwrap().unwrap()).await.unwrap());
     let first = frame().unwrap();
     // Rewritten without a change.
     folder.write(HELLO);
     assert!(project.changes().unwrap().is_none() && Arc::ptr_eq(&first, &frame().unwrap()));
     folder.write(&HELLO.replace("Greet with", "Welcome with"));
     assert!(Arc::ptr_eq(&first, &frame().unwrap()), "a change is not used before it is accepted");
-    accept();
+    accept().await;
     assert_eq!(frame().unwrap().instruction, "Welcome with `sayHello`.");
     // A broken agent is an error; the previous version is not used instead.
     folder.write("[greeter:Agent {instruction: 'Greet.', model: 'demo'} | sayNothing]");
-    accept();
+    accept().await;
     assert!(matches!(frame(), Err(SessionError::Compile(_))));
     std::fs::remove_file(folder.path()).unwrap();
     assert!(project.changes().is_err());
     folder.write(HELLO);
-    accept();
+    accept().await;
     assert_eq!(frame().unwrap(), first);
 }
 
@@ -105,7 +105,7 @@ async fn a_changed_definition_is_used_only_after_somebody_agreed() {
     let changes = project.changes().unwrap().unwrap();
     assert_eq!(changes.definitions()[0].detail, "sh -c false");
     folder.write(&rewritten);
-    project.accept(changes);
+    project.accept(changes).await.unwrap();
     assert_eq!(tools(&project), ["sayHello", "run"]);
     let again = project.changes().unwrap().unwrap();
     assert_eq!(again.definitions()[0].detail, "sh -c true");

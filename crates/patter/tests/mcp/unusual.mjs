@@ -75,6 +75,6 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     send({ method: "notifications/progress", params: { progressToken: params._meta.progressToken, progress: 1, message: process.env.TOKEN } });
   } else if (id === "back") {
     const { result } = JSON.parse(line);
-    send({ id: asked, result: text(error ? "error " + error.code : result.action) });
+    send({ id: asked, result: text(error ? "error " + error.code : result.roots ? JSON.stringify(result.roots) : result.action) });
   }
 });

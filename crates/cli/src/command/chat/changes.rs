@@ -8,6 +8,7 @@ use crate::ui::style::{BAD, DIM, GOOD};
 use patter::live::ProjectChanges;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The maximum number of lines that describe changes.
 const MAX_LINES: usize = 40;
@@ -15,7 +16,7 @@ const MAX_LINES: usize = 40;
 impl Conversation {
     /// Asks whether to use changed files. Where nobody can be asked, the conversation continues with the version it has.
     pub(super) fn settle_changes(&mut self) -> Result<(), CommandError> {
-        let project = &self.open.agents;
+        let project = Arc::clone(&self.open.agents);
         let Some(changes) = project.changes()? else { return Ok(()) };
         self.screen.note(&describe(&changes))?;
         if !self.is_interactive {
@@ -27,7 +28,14 @@ impl Conversation {
         }
         if self.ask(&[('y', "use the new version"), ('n', "keep the version from before")]) == Some('y') {
             remember_trust(project.root(), changes.definitions())?;
-            project.accept(changes);
+            let accepting = self.runtime.block_on(self.begin_turn().run_until_cancelled(project.accept(changes)));
+            let report = accepting.ok_or_else(CommandError::interrupted)??;
+            for warning in &report.warnings {
+                self.note(warning)?;
+            }
+            for problem in &report.problems {
+                CommandError::from(problem).print_problem()?;
+            }
         } else {
             project.decline(changes);
         }

@@ -29,7 +29,7 @@ pub(super) async fn examine(
             return (None, vec![CheckResult::broken(error.to_string(), hint)]);
         }
     };
-    let mut checks = servers(&mut tools, options).await;
+    let mut checks = servers(&mut tools, project, options).await;
     let is_complete = checks.is_empty() || !options.no_mcp && checks.iter().all(|check| check.state != State::Broken);
     checks.extend(programs(project, root, environment));
     checks.extend(sandbox(&tools));
@@ -50,7 +50,7 @@ pub(super) async fn examine(
 }
 
 /// Starts the MCP servers, and counts their tools.
-async fn servers(tools: &mut Tools, options: &Doctor) -> Vec<CheckResult> {
+async fn servers(tools: &mut Tools, project: &Project, options: &Doctor) -> Vec<CheckResult> {
     let names: Vec<_> = tools.servers().map(str::to_owned).collect();
     if options.no_mcp {
         return names
@@ -58,7 +58,7 @@ async fn servers(tools: &mut Tools, options: &Doctor) -> Vec<CheckResult> {
             .map(|name| CheckResult::skipped(format!("the MCP server `{name}` was not started")))
             .collect();
     }
-    let ServerReport { problems, warnings } = tools.add_servers(&ServerSelection::All).await;
+    let ServerReport { problems, warnings } = tools.add_servers(project, &ServerSelection::All).await;
     let mut checks = Vec::new();
     for name in names.iter().filter(|name| !problems.iter().any(|problem| problem.server == **name)) {
         let count = tools.names().filter(|tool| tool.namespace() == Some(name)).count();

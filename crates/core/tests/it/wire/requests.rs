@@ -125,6 +125,35 @@ fn encode_message(wire: Wire, message: Message) -> Vec<Json> {
     list.as_array().unwrap().clone()
 }
 
+/// Providers that take images in results get them; the others get a description, never the data.
+#[test]
+fn images_in_results_are_passed_on_or_described() {
+    let value = json!(["a cat", {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]);
+    let described = r#"["a cat",{"type":"image","mimeType":"image/png","bytes":8}]"#;
+    let encode = |wire: Wire| {
+        let look = call("c1", "weather/current", "{}");
+        let mut parts = RequestParts::new(wire);
+        parts.messages.extend([
+            Message::assistant("", vec![look.clone()]),
+            result(&look, ToolOutcome::Value { value: value.clone() }),
+        ]);
+        let body: Json = serde_json::from_str(&encode(wire, &parts, Streaming::Off)).unwrap();
+        let list = ["messages", "input", "contents"].iter().find_map(|key| body.get(key)).unwrap();
+        list.as_array().unwrap().last().unwrap().clone()
+    };
+    for wire in [Wire::Chat, Wire::ChatFunctions, Wire::Responses, Wire::Anthropic, Wire::Gemini, Wire::Ollama] {
+        let sent = encode(wire).to_string();
+        let takes_images = matches!(wire, Wire::Responses | Wire::Anthropic);
+        assert_eq!(sent.contains("iVBORw0KGgo="), takes_images, "{wire:?}: {sent}");
+    }
+    let content = &encode(Wire::Anthropic)["content"][0]["content"];
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="});
+    assert_eq!(*content, json!([{"type": "text", "text": described}, {"type": "image", "source": source}]));
+    let output = &encode(Wire::Responses)["output"];
+    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
+    assert_eq!(*output, json!([{"type": "input_text", "text": described}, image]));
+}
+
 #[test]
 fn opaque_data_is_sent_back_unchanged_over_the_same_wire() {
     let items =

@@ -85,6 +85,12 @@ pub struct ServerConfig {
     pub elicitation: bool,
     /// Whether the server may ask the model of the agent during a call, if the person agrees.
     pub sampling: bool,
+    /// The folders that the server may work on, relative to the folder of the file. By default, it is offered none.
+    pub roots: Vec<PathBuf>,
+    /// Whether there are tools to list and read the resources of the server. By default, if it has resources.
+    pub resources: Option<bool>,
+    /// Whether there are tools to list and get the prompts of the server. By default, if it has prompts.
+    pub prompts: Option<bool>,
     /// Whether to ignore the server.
     pub disabled: bool,
 }
@@ -191,12 +197,21 @@ impl ServerConfig {
         }
         let filter = ToolFilter { only: self.only.clone(), except: self.except.clone() };
         let oauth = self.oauth.clone().unwrap_or_default().settings(&mut expander)?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let root = |path: &PathBuf| {
+            let full = folder.join(path).canonicalize().ok().filter(|full| full.is_dir());
+            let url = full.and_then(|full| Url::from_directory_path(full).ok());
+            url.ok_or_else(|| ServerConfigError::Root(path.display().to_string()))
+        };
         Ok(ServerSettings {
             name: name.into(),
             transport,
             timeout,
             start_timeout,
             filter,
+            roots: self.roots.iter().map(root).collect::<Result<_, _>>()?,
+            has_resources: self.resources.unwrap_or(true),
+            has_prompts: self.prompts.unwrap_or(true),
             redactor: expander.into_redactor(),
             elicitation: self.elicitation,
             sampling: self.sampling,
@@ -228,6 +243,9 @@ impl fmt::Debug for ServerConfig {
             .field("except", &self.except)
             .field("elicitation", &self.elicitation)
             .field("sampling", &self.sampling)
+            .field("roots", &self.roots)
+            .field("resources", &self.resources)
+            .field("prompts", &self.prompts)
             .field("disabled", &self.disabled)
             .finish()
     }

@@ -64,6 +64,9 @@ pub enum ServerConfigError {
     /// The URL is invalid.
     #[error("has a `url` that is not a valid HTTP URL")]
     Url,
+    /// A root is not a folder.
+    #[error("has the root `{0}`, which is not a folder")]
+    Root(String),
     /// A header is invalid.
     #[error("has an invalid header `{0}`")]
     Header(String),
@@ -102,9 +105,10 @@ impl ConfigError {
                 Some("add `sandbox = \"read-only\"` or `sandbox = \"workspace\"`, or remove it".to_owned())
             }
             ServerConfigError::Unclosed(_) => Some("close it, as in `${NAME}`".to_owned()),
-            ServerConfigError::Oauth(_) | ServerConfigError::Header(_) | ServerConfigError::Misplaced(..) => {
-                Some("fix or remove it".to_owned())
-            }
+            ServerConfigError::Oauth(_)
+            | ServerConfigError::Header(_)
+            | ServerConfigError::Root(_)
+            | ServerConfigError::Misplaced(..) => Some("fix or remove it".to_owned()),
         }
     }
 }

@@ -46,6 +46,8 @@ impl ConnectionTask {
     /// Handles messages until all senders are gone, or all servers are stopped.
     pub(super) async fn run(mut self, mut messages: mpsc::Receiver<TaskMessage>) {
         let stop = REGISTRY.stop_servers();
+        // A session over HTTP is deleted before the program ends.
+        let _registered = REGISTRY.register_connection();
         loop {
             let next = async {
                 match &mut self.connection {

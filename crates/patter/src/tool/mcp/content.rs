@@ -4,12 +4,15 @@ use super::error::MAX_MESSAGE_CHARS;
 use super::settings::ServerSettings;
 use crate::tool::ToolFailure;
 use crate::tool::redact::Redactor;
+use patter_core::message::media::{self, Image};
 use patter_core::text::truncate;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value as Json, json};
 
 /// The size limit of a result, in bytes of text.
 const MAX_BYTES: usize = 1024 * 1024;
+/// The size limit of the images of a result, in bytes as Base64. Larger images are described.
+const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 /// The number of characters that are passed on of a resource.
 const MAX_RESOURCE_CHARS: usize = 64 * 1024;
 
@@ -23,7 +26,7 @@ pub(super) enum OutputForm {
 }
 
 /// Returns the value of a result: the structured content if there is a schema for it, else the text, the only part or a
-/// list of the parts. Parts that are not text are described instead of passed on.
+/// list of the parts. Parts that are neither text nor an image are described instead of passed on.
 pub(super) fn read_result(
     settings: &ServerSettings,
     result: CallToolResult,
@@ -57,14 +60,24 @@ pub(super) fn read_result(
             ([], Some(structured)) => structured,
             ([], None) => Json::String(String::new()),
             ([ContentBlock::Text(part)], _) => Json::String(part.text.clone()),
-            ([part], _) => describe(part, redactor),
-            (parts, _) => parts.iter().map(|part| describe(part, redactor)).collect(),
+            ([part], _) => describe_content(part, redactor),
+            (parts, _) => parts.iter().map(|part| describe_content(part, redactor)).collect(),
         },
     };
-    if text_size(&value) > MAX_BYTES {
+    limited(settings, value)
+}
+
+/// Returns a value without secrets, unless it is too large. Images that are too large are only described.
+pub(super) fn limited(settings: &ServerSettings, mut value: Json) -> Result<Json, ToolFailure> {
+    let images: usize = media::images(&value).iter().map(|image| image.data.len()).sum();
+    if images > MAX_IMAGE_BYTES {
+        value = media::without_data(&value).into_owned();
+    }
+    if text_size(&media::without_data(&value)) > MAX_BYTES {
+        let server = &settings.name;
         return Err(ToolFailure::new(format!("the MCP server `{server}` responded with more than {MAX_BYTES} bytes")));
     }
-    Ok(redactor.redact_json(value))
+    Ok(settings.redactor.redact_json(value))
 }
 
 /// Returns the approximate number of bytes of text in a value.
@@ -82,24 +95,13 @@ pub(super) fn input_required(server: &str) -> ToolFailure {
     ToolFailure::new(format!("the MCP server `{server}` asks for user input, which is not supported"))
 }
 
-/// Describes a part of a result.
-fn describe(part: &ContentBlock, redactor: &Redactor) -> Json {
+/// Returns an image, or describes another part of a result.
+pub(super) fn describe_content(part: &ContentBlock, redactor: &Redactor) -> Json {
     match part {
         ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
-        ContentBlock::Image(image) => describe_media("image", &image.mime_type, &image.data),
+        ContentBlock::Image(image) => image_or_description(&image.mime_type, &image.data),
         ContentBlock::Audio(audio) => describe_media("audio", &audio.mime_type, &audio.data),
-        ContentBlock::Resource(embedded) => match &embedded.resource {
-            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
-                let text = redactor.redact(text);
-                let shown = truncate(&text, MAX_RESOURCE_CHARS);
-                let cut_from = (shown != text).then_some(text.len());
-                json!({"type": "resource", "uri": uri, "mimeType": mime_type, "text": shown, "cutFromBytes": cut_from})
-            }
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                json!({"type": "resource", "uri": uri, "mimeType": mime_type, "bytes": decoded_length(blob)})
-            }
-            _ => json!({"type": "resource"}),
-        },
+        ContentBlock::Resource(embedded) => describe_resource(&embedded.resource, redactor),
         ContentBlock::ResourceLink(link) => {
             let description =
                 link.description.as_deref().map(|text| truncate(&redactor.redact(text), MAX_MESSAGE_CHARS));
@@ -109,6 +111,35 @@ fn describe(part: &ContentBlock, redactor: &Redactor) -> Json {
             })
         }
         _ => json!({"type": "unknown"}),
+    }
+}
+
+/// Returns a resource that is an image, or describes another one.
+pub(super) fn describe_resource(resource: &ResourceContents, redactor: &Redactor) -> Json {
+    match resource {
+        ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+            let text = redactor.redact(text);
+            let shown = truncate(&text, MAX_RESOURCE_CHARS);
+            let cut_from = (shown != text).then_some(text.len());
+            json!({"type": "resource", "uri": uri, "mimeType": mime_type, "text": shown, "cutFromBytes": cut_from})
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let image = image_or_description(mime_type.as_deref().unwrap_or_default(), blob);
+            if Image::read(&image).is_some() {
+                return image;
+            }
+            json!({"type": "resource", "uri": uri, "mimeType": mime_type, "bytes": decoded_length(blob)})
+        }
+        _ => json!({"type": "resource"}),
+    }
+}
+
+/// Returns an image that models can see, or a description of it.
+fn image_or_description(mime_type: &str, data: &str) -> Json {
+    let image = json!({"type": "image", "mimeType": mime_type, "data": data});
+    match Image::read(&image) {
+        Some(_) => image,
+        None => describe_media("image", mime_type, data),
     }
 }
 

@@ -20,11 +20,23 @@ pub(super) struct ToolList {
     pub(super) malformed: Vec<(String, String)>,
     /// Whether there are more tools than are used.
     pub(super) is_truncated: bool,
+    /// Whether the server has resources.
+    pub(super) has_resources: bool,
+    /// Whether the server has prompts.
+    pub(super) has_prompts: bool,
 }
 
 /// Lists the tools. A malformed description does not affect the other tools.
 pub(super) async fn list_tools(connection: &ConnectionHandle) -> Result<ToolList, ServiceError> {
     let mut list = ToolList::default();
+    if let Some(info) = connection.peer.peer_info() {
+        list.has_resources = info.capabilities.resources.is_some();
+        list.has_prompts = info.capabilities.prompts.is_some();
+        // Such a server may not know the request.
+        if info.capabilities.tools.is_none() && (list.has_resources || list.has_prompts) {
+            return Ok(list);
+        }
+    }
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let params = Some(PaginatedRequestParams::default().with_cursor(cursor));

@@ -5,9 +5,10 @@ use super::settings::ServerSettings;
 use crate::tool::redact::Redactor;
 use crate::tool::{CallHost, ToolContext};
 use patter_core::text::truncate;
+use reqwest::Url;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ExtensionCapabilities, Implementation,
-    JsonObject, ProgressNotificationParam, ProgressToken, ProtocolVersion, TASKS_EXTENSION_ID,
+    JsonObject, ProgressNotificationParam, ProgressToken, ProtocolVersion, RootsCapabilities, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -22,6 +23,8 @@ const MAX_PROGRESS_CHARS: usize = 500;
 #[derive(Clone)]
 pub(super) struct ServerListener {
     redactor: Arc<Redactor>,
+    /// The folders that the server may work on.
+    roots: Arc<[Url]>,
     progress: Arc<Mutex<HashMap<ProgressToken, CallProgress>>>,
     is_list_stale: Arc<AtomicBool>,
     requests: ServerRequests,
@@ -37,6 +40,7 @@ impl ServerListener {
     pub(super) fn new(settings: &ServerSettings) -> Self {
         Self {
             redactor: Arc::clone(&settings.redactor),
+            roots: settings.roots.as_slice().into(),
             progress: Arc::default(),
             is_list_stale: Arc::default(),
             requests: ServerRequests::new(settings),
@@ -91,6 +95,8 @@ impl ClientHandler for ServerListener {
         let tasks = ExtensionCapabilities::from_iter([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]);
         capabilities.extensions = Some(tasks);
         self.requests.add_capabilities(&mut capabilities);
+        // Some servers allow access to all roots, so they are only offered if the configuration says so.
+        capabilities.roots = (!self.roots.is_empty()).then(RootsCapabilities::default);
         ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -114,7 +120,11 @@ impl ClientHandler for ServerListener {
     // The default handler returns an empty list of roots.
     #[expect(deprecated, reason = "current servers ask for roots")]
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<rmcp::model::ListRootsRequestMethod>())
+        if self.roots.is_empty() {
+            return Err(ErrorData::method_not_found::<rmcp::model::ListRootsRequestMethod>());
+        }
+        let root = |url: &Url| rmcp::model::Root::new(url.as_str().trim_end_matches('/'));
+        Ok(rmcp::model::ListRootsResult::new(self.roots.iter().map(root).collect()))
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

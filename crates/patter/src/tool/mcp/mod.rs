@@ -23,6 +23,7 @@ mod sse;
 mod body;
 mod failures;
 mod tools;
+mod operation;
 mod content;
 mod declare;
 mod error;

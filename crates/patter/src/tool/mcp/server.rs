@@ -77,6 +77,11 @@ impl McpServer {
         self.settings().address()
     }
 
+    /// Returns whether the server may have a tool with this name, as far as its settings tell.
+    pub(crate) fn may_have(&self, tool: &str) -> bool {
+        self.settings().filter.may_allow(tool)
+    }
+
     pub(super) fn settings(&self) -> &ServerSettings {
         &self.shared.settings
     }
@@ -136,6 +141,31 @@ impl McpServer {
             return Ok(None);
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        self.send(connection, request, context).await.map(Some)
+    }
+
+    /// Makes a request other than a call. It is cancelled at the server if the future is dropped.
+    pub(super) async fn request(
+        &self,
+        request: ClientRequest,
+        context: &ToolContext,
+    ) -> Result<ServerResult, ToolFailure> {
+        let connection = self.connect().await?;
+        let result = self.send(&connection, request, context).await;
+        result.map_err(|error| self.request_failure(&connection, &error))
+    }
+
+    /// Returns the failure of a request whose result is of another kind than the protocol prescribes.
+    pub(super) fn unexpected_result(&self) -> ToolFailure {
+        McpError::from_request(self.name(), &ServiceError::UnexpectedResponse, None).failure(&self.settings().redactor)
+    }
+
+    async fn send(
+        &self,
+        connection: &ConnectionHandle,
+        request: ClientRequest,
+        context: &ToolContext,
+    ) -> Result<ServerResult, ServiceError> {
         let limit = self.settings().timeout;
         let response = connection.listener.requests().clock().timeout(limit, async {
             let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
@@ -151,7 +181,7 @@ impl McpServer {
             pending.complete();
             response
         });
-        response.await.unwrap_or(Err(ServiceError::Timeout { timeout: limit })).map(Some)
+        response.await.unwrap_or(Err(ServiceError::Timeout { timeout: limit }))
     }
 
     fn known_tools(&self) -> MutexGuard<'_, Option<(u64, BTreeSet<String>)>> {

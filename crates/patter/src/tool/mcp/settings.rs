@@ -32,6 +32,12 @@ pub struct ServerSettings {
     pub(super) start_timeout: Duration,
     /// The tools that are used.
     pub(super) filter: ToolFilter,
+    /// The URLs of the folders that the server may work on.
+    pub(super) roots: Vec<Url>,
+    /// Whether there are tools for the resources of the server, if it has any.
+    pub(super) has_resources: bool,
+    /// Whether there are tools for the prompts of the server, if it has any.
+    pub(super) has_prompts: bool,
     /// Hides the values of variables and headers.
     pub(super) redactor: Arc<Redactor>,
     /// Whether the server may ask the person for input.
@@ -89,6 +95,13 @@ impl ToolFilter {
     pub(super) fn allows(&self, tool: &str) -> bool {
         let is_named = |patterns: &[String]| patterns.iter().any(|pattern| Glob::new(pattern).matches(tool));
         self.only.as_deref().is_none_or(is_named) && !is_named(&self.except)
+    }
+
+    /// Returns whether a tool may be used whose name here is known, but maybe not the one that the server gives it.
+    pub(super) fn may_allow(&self, tool: &str) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*' | '?');
+        let mut patterns = self.only.iter().flatten().chain(&self.except);
+        self.allows(tool) || !patterns.all(|pattern| pattern.chars().all(is_plain))
     }
 
     /// Iterates over the patterns that name none of these tools.

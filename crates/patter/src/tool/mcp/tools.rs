@@ -3,6 +3,7 @@
 use super::content::{OutputForm, read_result};
 use super::error::MAX_MESSAGE_CHARS;
 use super::list::{MAX_ITEMS, ToolList};
+use super::operation::Operation;
 use super::server::McpServer;
 use super::settings::Transport;
 use crate::tool::command::named_files;
@@ -93,12 +94,12 @@ impl McpServer {
     /// The effect of a tool and whether it is idempotent are hints from the server. They are as trustworthy as the
     /// server itself; permissions do not depend on them.
     pub async fn tools(&self) -> Result<ServerTools, ToolFailure> {
-        let ToolList { tools: listed, malformed, is_truncated } = self.list().await?;
+        let ToolList { tools: listed, malformed, is_truncated, has_resources, has_prompts } = self.list().await?;
         let filter = &self.settings().filter;
         let malformed = malformed.into_iter().filter(|(tool, _)| filter.allows(tool));
         let warnings = malformed.map(|(tool, error)| ToolWarning::Malformed { tool, error }).collect();
         let mut result = ServerTools { tools: Vec::new(), warnings };
-        let all: HashSet<_> = listed.iter().map(|tool| tool.name.to_string()).collect();
+        let mut all: HashSet<_> = listed.iter().map(|tool| tool.name.to_string()).collect();
         let mut names = HashSet::new();
         for listed in listed.iter().filter(|listed| filter.allows(&listed.name)) {
             let tool = truncate(&listed.name, MAX_MESSAGE_CHARS);
@@ -114,11 +115,28 @@ impl McpServer {
                     false => ToolWarning::Clash { tool, name },
                 });
             } else {
-                match self.build_tool(listed, name, &mut result.warnings) {
+                match self.build_tool(listed, name, Operation::Call, &mut result.warnings) {
                     Ok(tool) => result.tools.push(tool),
                     Err(error) => result.warnings.push(ToolWarning::Input { tool, error }),
                 }
             }
+        }
+        let mut operations = Vec::new();
+        if has_resources && self.settings().has_resources {
+            operations.extend([Operation::ListResources, Operation::ReadResource]);
+        }
+        if has_prompts && self.settings().has_prompts {
+            operations.extend([Operation::ListPrompts, Operation::GetPrompt]);
+        }
+        for operation in operations {
+            let listed = operation.describe();
+            let name = listed.name.to_string();
+            // The server's own tool of that name is the one that its users expect.
+            if filter.allows(&name) && !names.contains(&name) && !all.contains(&name) {
+                let built = self.build_tool(&listed, name.clone(), operation, &mut result.warnings);
+                result.tools.extend(built.ok());
+            }
+            all.insert(name);
         }
         if is_truncated {
             result.warnings.push(ToolWarning::TooMany);
@@ -129,7 +147,13 @@ impl McpServer {
         Ok(result)
     }
 
-    fn build_tool(&self, listed: &Listed, name: String, warnings: &mut Vec<ToolWarning>) -> Result<Tool, SchemaError> {
+    fn build_tool(
+        &self,
+        listed: &Listed,
+        name: String,
+        operation: Operation,
+        warnings: &mut Vec<ToolWarning>,
+    ) -> Result<Tool, SchemaError> {
         let input = Json::Object(listed.input_schema.as_ref().clone());
         let output = listed.output_schema.as_ref().map(|schema| Json::Object(schema.as_ref().clone()));
         let (read, output) = match Signature::from_schemas(&input, output.as_ref()) {
@@ -147,7 +171,7 @@ impl McpServer {
         let hints = listed.annotations.clone().unwrap_or_default();
         let annotations = listed.annotations.as_ref().and_then(|hints| serde_json::to_string(hints).ok());
         let implementation =
-            McpTool { server: self.clone(), name: listed.name.to_string(), output, validator, annotations };
+            McpTool { server: self.clone(), name: listed.name.to_string(), operation, output, validator, annotations };
         let settings = self.settings();
         let mut tool = Tool::new(definition, ToolKind::Mcp, implementation);
         if let Some(process) = settings.sandbox() {
@@ -195,6 +219,7 @@ struct McpTool {
     server: McpServer,
     /// The name that the server gives the tool.
     name: String,
+    operation: Operation,
     output: OutputForm,
     /// Checks the constraints of the input schema that a signature cannot express.
     validator: Option<jsonschema::Validator>,
@@ -212,6 +237,9 @@ impl Implementation for McpTool {
             let Json::Object(arguments) = arguments else {
                 return Err(ToolFailure::new(format!("the arguments of `{}` are not an object", self.name)));
             };
+            if self.operation != Operation::Call {
+                return self.operation.perform(&self.server, arguments, context).await;
+            }
             let result = self.server.call(&self.name, arguments, context).await?;
             read_result(self.server.settings(), result, self.output)
         })

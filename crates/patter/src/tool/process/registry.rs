@@ -3,6 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -17,7 +18,9 @@ pub(crate) struct Registry {
     /// Whether no more processes are started. Locked for reading during a start, so that no group is missed.
     is_closed: RwLock<bool>,
     groups: Mutex<HashMap<Pid, GroupState>>,
-    /// Notified when a group was removed.
+    /// The number of tasks that own a connection to a server, with or without a process.
+    connections: AtomicUsize,
+    /// Notified when a group was removed, or a task ended.
     removed: Notify,
     /// Cancelled to ask the owners of servers to stop them.
     stop_servers: Mutex<CancellationToken>,
@@ -49,8 +52,8 @@ pub(crate) enum GroupKind {
     Server,
 }
 
-/// Ends all processes that tools and MCP servers started: asks them to exit, waits for them, and kills those that are left
-/// after the grace period. Call it before the runtime that they belong to is dropped, which would kill them at once.
+/// Ends all processes that tools and MCP servers started, and the sessions with other servers: asks them to exit, waits for
+/// them, and kills those that are left after the grace period. Call it before the runtime that they belong to is dropped, which would kill them at once.
 pub async fn end_processes(grace: Duration) {
     let registry = &*REGISTRY;
     std::mem::take(&mut *lock(&registry.stop_servers)).cancel();
@@ -107,6 +110,12 @@ impl Registry {
         lock(&self.stop_servers).clone()
     }
 
+    /// Registers a task that owns a connection to a server, until the value is dropped.
+    pub(crate) fn register_connection(&'static self) -> RegisteredConnection {
+        self.connections.fetch_add(1, Ordering::AcqRel);
+        RegisteredConnection(self)
+    }
+
     fn terminate_calls(&self) {
         for (leader, group) in lock(&self.groups).iter_mut().filter(|(_, group)| group.kind == GroupKind::Call) {
             group.terminate(*leader);
@@ -123,11 +132,21 @@ impl Registry {
     async fn wait_until_empty(&self) {
         loop {
             let removed = self.removed.notified();
-            if lock(&self.groups).is_empty() {
+            if lock(&self.groups).is_empty() && self.connections.load(Ordering::Acquire) == 0 {
                 return;
             }
             removed.await;
         }
+    }
+}
+
+/// A registered task that owns a connection to a server.
+pub(crate) struct RegisteredConnection(&'static Registry);
+
+impl Drop for RegisteredConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+        self.0.removed.notify_waiters();
     }
 }
 

@@ -50,7 +50,7 @@ async fn respond(respond: impl Fn(&str, &Json) -> Response + Clone + Send + Sync
     let port = listener.local_addr().unwrap().port();
     let router = axum::Router::new().route("/mcp", axum::routing::any(handle));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (server(&format!("url = 'http://127.0.0.1:{port}/mcp'\ntimeout = '20s'")), requests)
+    (server(&format!("url = 'http://127.0.0.1:{port}/mcp'\ntimeout = '60s'")), requests)
 }
 
 type Requests = Arc<Mutex<Vec<String>>>;

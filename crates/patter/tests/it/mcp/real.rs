@@ -2,6 +2,7 @@
 
 use super::{call, installed, is_alive, node, pid, quoted, server, shell, tool, until};
 use patter::check::{Options, check};
+use patter::message::conversation::ToolOutcome;
 use patter::project::Project;
 use patter::tool::mcp::declarations;
 use patter::tool::{Effect, Progress, ToolContext, ToolKind};
@@ -36,10 +37,39 @@ async fn lists_and_calls_tools() {
     }
     let image = call(&server, "get-tiny-image", json!({})).await.unwrap();
     assert_eq!(image[1]["type"], "image");
-    assert!(image[1].get("data").is_none() && image[1]["bytes"].as_u64().unwrap() > 100, "{image}");
+    assert_eq!((&image[1]["mimeType"], &image[1]["data"].as_str().unwrap()[..4]), (&json!("image/png"), "iVBO"));
+    let shown = ToolOutcome::Value { value: image.clone() }.text();
+    assert!(shown.contains("\"bytes\":") && !shown.contains("iVBO"), "{shown}");
     // The executor would reject wrong arguments; here the server does.
     let wrong = call(&server, "echo", json!({})).await.unwrap_err();
     assert!(wrong.message().contains("message"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn reads_resources_and_prompts() {
+    let Some(program) = installed("server-everything") else { return };
+    let server = node(&program, "");
+    let resources = call(&server, "list_resources", json!({})).await.unwrap();
+    let uri = resources["resources"][0]["uri"].as_str().unwrap();
+    assert!(!resources["templates"].as_array().unwrap().is_empty(), "{resources}");
+    let read = call(&server, "read_resource", json!({"uri": uri})).await.unwrap();
+    assert!(read["text"].as_str().unwrap().len() > 10, "{read}");
+    let missing = call(&server, "read_resource", json!({"uri": "demo://none"})).await.unwrap_err();
+    assert!(missing.message().starts_with("the MCP server `demo` returned an error: "), "{missing:?}");
+    let prompts = call(&server, "list_prompts", json!({})).await.unwrap();
+    let named = |name: &str| prompts.as_array().unwrap().iter().any(|prompt| prompt["name"] == name);
+    assert!(named("simple-prompt") && named("args-prompt"), "{prompts}");
+    let arguments = json!({"name": "args-prompt", "arguments": {"city": "Bern"}});
+    let prompt = call(&server, "get_prompt", arguments).await.unwrap();
+    assert!(prompt["messages"][0]["content"]["text"].as_str().unwrap().contains("Bern"), "{prompt}");
+    let tool = tool(&server, "read_resource").await;
+    assert_eq!((tool.effect, tool.idempotent), (Effect::Network, true));
+
+    let without = node(&program, "resources = false\nexcept = ['list_prompts']");
+    let names: Vec<_> = without.tools().await.unwrap().tools.iter().map(|tool| tool.name().to_owned()).collect();
+    let left_out = ["list_resources", "read_resource", "list_prompts"];
+    assert!(!names.iter().any(|name| left_out.contains(&name.as_str())), "{names:?}");
+    assert!(names.iter().any(|name| name == "get_prompt"), "{names:?}");
 }
 
 #[tokio::test]

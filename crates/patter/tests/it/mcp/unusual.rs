@@ -2,6 +2,7 @@
 
 use super::{call, tool, unusual};
 use patter::check::{Options, check};
+use patter::live::LiveProject;
 use patter::project::{Config, Environment, Project, ServerReport, ServerSelection, Tools};
 use patter::text::Glob;
 use patter::tool::mcp::{ToolWarning, declarations};
@@ -69,7 +70,7 @@ async fn converts_results_to_values() {
         json!({"count": 3}),
         Ok(json!([
             {"type": "text", "text": "one"},
-            {"type": "image", "mimeType": "image/png", "bytes": 3},
+            {"type": "image", "mimeType": "image/png", "data": "AAAA"},
             {"type": "audio", "mimeType": "audio/wav", "bytes": 2},
         ])),
     )
@@ -106,16 +107,87 @@ async fn reports_problems_with_servers() {
         let project = Project::read::<&str, &str>([]);
         Tools::read(&project, Some(folder.path()), &config, &Environment::from_process()).unwrap()
     };
+    let project = Project::read::<&str, &str>([]);
     let mut tools = read();
-    let report = tools.add_servers(&ServerSelection::All).await;
+    let report = tools.add_servers(&project, &ServerSelection::All).await;
     let servers: Vec<_> = report.problems.iter().map(|problem| problem.server.as_str()).collect();
     assert_eq!(servers, ["wrong"]);
     assert_eq!(report.problems[0].hint().unwrap(), "set it, or write `${NO_SUCH:-default}` to provide a default");
     let skipped = "the MCP server `demo`: the tool `broken` is skipped: ";
     assert!(report.warnings.iter().any(|warning| warning.starts_with(skipped)), "{:?}", report.warnings);
     assert!(tools.names().any(|name| name.as_str() == "demo/strict"));
-    assert_eq!(read().add_servers(&ServerSelection::None).await, ServerReport::default());
-    assert_eq!(read().add_servers(&ServerSelection::ForTool("demo/strict")).await.problems, []);
+    assert_eq!(read().add_servers(&project, &ServerSelection::None).await, ServerReport::default());
+    assert_eq!(read().add_servers(&project, &ServerSelection::ForTool("demo/strict".into())).await.problems, []);
+}
+
+/// An agent that changes may need a server that was not started.
+#[tokio::test]
+async fn accepted_changes_start_servers() {
+    if super::installed("server-everything").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = super::quoted(&Path::new(super::FILES).join("unusual.mjs"));
+    std::fs::write(folder.path().join("patter.toml"), format!("[mcp.demo]\ncommand = 'node'\nargs = [{program}]\n"))
+        .unwrap();
+    let path = folder.path().join("a.gram");
+    let write = |tool: &str| {
+        let text = format!("[a:Agent {{instruction: 'Use the tool.', model: 'demo'}} | {tool}]");
+        std::fs::write(&path, text).unwrap();
+    };
+    write("sayHello");
+    let project = LiveProject::open(&path).read().await.unwrap();
+    assert_eq!(project.driver().library().missing_servers(), ["demo"]);
+    write("`demo/bare`");
+    let changes = project.changes().unwrap().unwrap();
+    let report = project.accept(changes).await.unwrap();
+    assert_eq!(report.problems, []);
+    assert!(project.driver().compile_named("a").unwrap().is_ok());
+    assert!(project.driver().library().missing_servers().is_empty());
+}
+
+#[tokio::test]
+async fn offers_roots_if_they_are_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let Some(server) = unusual(&format!("roots = [{}]", super::quoted(&root))) else { return };
+    let roots = call(&server, "ask", json!({"method": "roots/list"})).await.unwrap();
+    assert_eq!(roots, format!("[{{\"uri\":\"file://{}\"}}]", root.display()));
+}
+
+/// Servers are asked for their tools only if an agent may need one of them.
+#[test]
+fn only_needed_servers_are_started() {
+    let config = "[mcp.files]\ncommand = 'x'\n[mcp.web]\ncommand = 'x'\nonly = ['lookup', 'get_*']\n\
+                  [mcp.git]\ncommand = 'x'\nexcept = ['lookup']\n";
+    let config = Config::parse(config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let check = |elements: &str, expected: &[&str]| {
+        let text = format!(
+            "[a:Agent {{instruction: 'x', model: 'demo'}} | {elements}]
+             [b:Agent {{instruction: 'x', model: 'demo'}} | `files/read`]
+             [kit:Toolkit | `git/log`]
+             [own:Toolbox | [get_own:Command {{description: 'x', run: ['true']}} | ()==>(::Text)]]"
+        );
+        let project = Project::read([("a.gram", text)]);
+        let tools = Tools::read(&project, Some(folder.path()), &config, &Environment::default()).unwrap();
+        let needed = tools.needed_servers(&project, &ServerSelection::ForAgent(Some("a".into())));
+        assert_eq!(needed, expected, "{elements}");
+        assert_eq!(tools.needed_servers(&project, &ServerSelection::None), [""; 0]);
+        assert_eq!(tools.needed_servers(&project, &ServerSelection::All), ["files", "git", "web"]);
+        assert!(tools.needed_servers(&project, &ServerSelection::ForAgents).contains(&"files"));
+    };
+    check("sayHello", &[]);
+    check("get_own, readFile, `fs/readFile`", &[]);
+    check("`web/anything`", &["web"]);
+    check("kit", &["git"]);
+    check("b", &["files"]);
+    // A bare name may be of any server whose filter does not exclude it.
+    check("unknown", &["files", "git"]);
+    check("get_page", &["files", "git", "web"]);
+    check("lookup", &["files", "web"]);
+    check("[lookup:Tool {description: 'x'} | ()==>(::Text)]", &["files", "web"]);
+    check("`no-such-server/x`", &[]);
 }
 
 #[tokio::test]
