@@ -143,12 +143,12 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns the text that is sent to the model: strings unquoted, other values as JSON, images as descriptions, and
-    /// errors with a prefix.
+    /// Returns the text of a result: strings unquoted, other values as JSON, images as descriptions, and errors with a
+    /// prefix.
     pub fn text(&self) -> String {
         match self {
             ToolOutcome::Value { value: Json::String(text) } => text.clone(),
-            ToolOutcome::Value { value } => without_data(value).to_string(),
+            ToolOutcome::Value { value } => without_data(value, None).to_string(),
             ToolOutcome::Error { message } => format!("error: {message}"),
             ToolOutcome::Denied { message } => format!("not permitted: {message}"),
             ToolOutcome::Cancelled => "cancelled".to_owned(),

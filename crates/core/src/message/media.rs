@@ -56,21 +56,26 @@ pub fn images(value: &Json) -> Vec<Image<'_>> {
     }
 }
 
-/// Returns a result with descriptions instead of images.
+/// Returns a result with descriptions instead of images. Each can have a note for models that do not receive the image.
 ///
 /// ```
 /// use patter_core::message::media::without_data;
 /// use serde_json::json;
 /// let value = json!(["a cat", {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]);
-/// assert_eq!(*without_data(&value), json!(["a cat", {"type": "image", "mimeType": "image/png", "bytes": 8}]));
+/// let described = without_data(&value, None);
+/// assert_eq!(*described, json!(["a cat", {"type": "image", "mimeType": "image/png", "bytes": 8}]));
 /// ```
-pub fn without_data(value: &Json) -> Cow<'_, Json> {
+pub fn without_data<'v>(value: &'v Json, note: Option<&str>) -> Cow<'v, Json> {
     if images(value).is_empty() {
         return Cow::Borrowed(value);
     }
-    let describe = |value: &Json| match Image::read(value) {
-        Some(image) => json!({"type": "image", "mimeType": image.mime_type, "bytes": image.size()}),
-        None => value.clone(),
+    let describe = |value: &Json| {
+        let Some(image) = Image::read(value) else { return value.clone() };
+        let mut described = json!({"type": "image", "mimeType": image.mime_type, "bytes": image.size()});
+        if let (Some(object), Some(note)) = (described.as_object_mut(), note) {
+            object.insert("note".to_owned(), note.into());
+        }
+        described
     };
     Cow::Owned(match value {
         Json::Array(items) => items.iter().map(describe).collect(),

@@ -3,11 +3,11 @@
 use super::effort::{gemini_thinking, is_before_gemini_3};
 use super::error::WireError;
 use super::framing::Streaming;
-use super::history::{arguments_object, opaque_data, provider_id, wire_name};
+use super::history::{arguments_object, opaque_data, provider_id, value_without_images, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
-use crate::message::media::without_data;
+use crate::message::media::{Image, without_data};
 use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
@@ -97,7 +97,7 @@ fn contents(request: &Request<'_>, origin: &str) -> Vec<Json> {
                 (Sender::Model, parts)
             }
             Message::Tool { call_id, tool, outcome } => {
-                (Sender::Tools, vec![function_response(call_id, tool, outcome)])
+                (Sender::Tools, vec![function_response(call_id, tool, outcome, &request.model.id)])
             }
         };
         match turns.last_mut().filter(|(last, _)| *last == sender) {
@@ -126,9 +126,11 @@ fn function_call(call: &ToolCall) -> Json {
     json!({ "functionCall": body })
 }
 
-fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
+fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome, model_id: &str) -> Json {
+    let images = accepted_images(outcome, model_id);
     let response = match outcome {
-        ToolOutcome::Value { value } => json!({ "output": *without_data(value) }),
+        ToolOutcome::Value { value } if images.is_empty() => json!({ "output": *value_without_images(value) }),
+        ToolOutcome::Value { value } => json!({ "output": *without_data(value, None) }),
         ToolOutcome::Error { message } => json!({ "error": message }),
         ToolOutcome::Denied { .. } | ToolOutcome::Cancelled => json!({ "error": outcome.text() }),
     };
@@ -136,7 +138,17 @@ fn function_response(call_id: &str, tool: &str, outcome: &ToolOutcome) -> Json {
     insert_some(&mut body, "id", provider_id(call_id));
     insert_some(&mut body, "name", Some(wire_name(tool)));
     insert_some(&mut body, "response", Some(response));
+    let part = |image: Image<'_>| json!({ "inlineData": { "mimeType": image.mime_type, "data": image.data } });
+    insert_some(&mut body, "parts", non_empty(images.into_iter().map(part)));
     json!({ "functionResponse": body })
+}
+
+/// Returns the images of a result, if the model accepts them there. Older models reject the whole request.
+fn accepted_images<'o>(outcome: &'o ToolOutcome, model_id: &str) -> Vec<Image<'o>> {
+    let images = outcome.images();
+    let is_accepted = |image: &Image<'_>| image.mime_type != "image/gif";
+    let has_images = model_id.contains("gemini") && !is_before_gemini_3(model_id);
+    if has_images && images.iter().all(is_accepted) { images } else { Vec::new() }
 }
 
 /// Returns the parts of a reply as they were received, if they are known and contain the given calls.

@@ -1,6 +1,7 @@
 //! The parts of earlier messages that all wires encode in the same way.
 
-use crate::message::conversation::{Opaque, ToolCall};
+use crate::message::conversation::{Opaque, ToolCall, ToolOutcome};
+use crate::message::media::without_data;
 use crate::name::WireName;
 use crate::provider::Wire;
 use crate::types::definition::hash;
@@ -9,6 +10,8 @@ use std::borrow::Cow;
 
 /// The key of arguments that are not an object, for wires that only accept objects.
 const RAW: &str = "_raw";
+/// The note about an image that is described because the wire or the model has no images in results.
+const NOT_SHOWN: &str = "not shown: this model receives only text from tools";
 
 /// Returns an id for a call that the provider sent without one.
 pub(super) fn generate_id(messages: usize, index: usize) -> String {
@@ -43,6 +46,19 @@ pub(super) fn wire_name(tool: &str) -> String {
     let replace = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = tool.replace('/', "__").chars().map(replace).take(64).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
+}
+
+/// Returns the value of a result for a model that receives no images.
+pub(super) fn value_without_images(value: &Json) -> Cow<'_, Json> {
+    without_data(value, Some(NOT_SHOWN))
+}
+
+/// Returns the text of a result for a model that receives no images.
+pub(super) fn text_without_images(outcome: &ToolOutcome) -> String {
+    match outcome {
+        ToolOutcome::Value { value } if !value.is_string() => value_without_images(value).to_string(),
+        _ => outcome.text(),
+    }
 }
 
 /// Returns the arguments of a call as text.

@@ -3,7 +3,7 @@
 use super::effort::effort;
 use super::error::WireError;
 use super::framing::Streaming;
-use super::history::{arguments_object, opaque_data, wire_name};
+use super::history::{arguments_object, opaque_data, text_without_images, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, ToolCall, Usage};
@@ -67,7 +67,7 @@ fn message(message: &Message, origin: &str) -> Json {
             Json::Object(body)
         }
         Message::Tool { tool, outcome, .. } => {
-            json!({ "role": "tool", "tool_name": wire_name(tool), "content": outcome.text() })
+            json!({ "role": "tool", "tool_name": wire_name(tool), "content": text_without_images(outcome) })
         }
     }
 }

@@ -4,7 +4,7 @@ use super::chat::{count_output, is_strict, strict_tools};
 use super::effort::{effort, is_openai_reasoning_model};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
-use super::history::{arguments_text, opaque_data, wire_name};
+use super::history::{arguments_text, opaque_data, text_without_images, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
@@ -75,7 +75,7 @@ fn items(message: &Message, origin: &str) -> Vec<Json> {
 fn result_output(outcome: &ToolOutcome, origin: &str) -> Json {
     let images = outcome.images();
     if images.is_empty() || origin != Provider::OPENAI.name() {
-        return outcome.text().into();
+        return text_without_images(outcome).into();
     }
     let images = images.iter().map(|image| json!({ "type": "input_image", "image_url": image.data_url() }));
     std::iter::once(json!({ "type": "input_text", "text": outcome.text() })).chain(images).collect()

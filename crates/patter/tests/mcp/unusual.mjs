@@ -38,13 +38,14 @@ const parts = [
   { type: "resource", resource: { uri: "demo://blob", blob: "AAAAAAAA" } },
   { type: "resource", resource: { uri: "demo://text", mimeType: "text/plain", text: "x".repeat(70000) } },
   { type: "resource_link", uri: "demo://link", name: "link" },
+  { type: "text", text: "x".repeat(1100000) },
 ];
 
 let asked;
 const calls = {
   strict: () => text("taken"),
   bare: () => text("free"),
-  promise: ({ keep }) => keep === "text" ? text('{"n": 1}') : keep === "no" ? text("nothing") : { structuredContent: { n: 2 }, content: [] },
+  promise: ({ keep }) => keep === "text" ? text('{"n": 1}') : keep === "no" ? text("nothing") : keep === "large" ? { structuredContent: { n: 3, more: "x".repeat(1100000) }, content: [] } : { structuredContent: { n: 2 }, content: [] },
   fail: ({ how }) => ({ isError: true, content: how === "silently" ? [] : [{ type: "text", text: (how === "long" ? "x".repeat(4090) : "no more ") + process.env.TOKEN }] }),
   parts: ({ count }) => ({ content: parts.slice(0, count) }),
   tree: () => text("tree"),

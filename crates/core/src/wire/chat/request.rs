@@ -7,7 +7,7 @@ use crate::provider::{OutputLimit, Server, ServerProfile, Wire};
 use crate::types::dialect::{SchemaDialect, adapt};
 use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
 use crate::wire::framing::Streaming;
-use crate::wire::history::{arguments_text, fixed_length_id, wire_name};
+use crate::wire::history::{arguments_text, fixed_length_id, text_without_images, wire_name};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
@@ -255,7 +255,7 @@ fn message_with_tools<'r>(message: &'r Message, origin: &str, profile: &ServerPr
         Message::User { text } => ChatMessage::User { content: text },
         Message::Assistant { text, calls, opaque } => assistant(text, calls, opaque.as_ref(), origin, profile),
         Message::Tool { call_id, outcome, .. } => {
-            ChatMessage::Tool { tool_call_id: id(call_id, profile), content: outcome.text() }
+            ChatMessage::Tool { tool_call_id: id(call_id, profile), content: text_without_images(outcome) }
         }
     }
 }
@@ -275,7 +275,10 @@ fn messages_with_functions(conversation: &Conversation) -> Vec<ChatMessage<'_>> 
                     let content = non_empty(if index == 0 { text } else { "" });
                     messages.push(plain_assistant(content, Some(function_call(call))));
                     if let Some(outcome) = outcomes.get(call.id.as_str()) {
-                        messages.push(ChatMessage::Function { name: wire_name(&call.tool), content: outcome.text() });
+                        messages.push(ChatMessage::Function {
+                            name: wire_name(&call.tool),
+                            content: text_without_images(outcome),
+                        });
                     }
                 }
             }

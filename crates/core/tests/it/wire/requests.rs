@@ -125,14 +125,15 @@ fn encode_message(wire: Wire, message: Message) -> Vec<Json> {
     list.as_array().unwrap().clone()
 }
 
-/// Providers that take images in results get them; the others get a description, never the data.
+/// Models that accept images in results receive them; the others receive a description with a note, never the data.
 #[test]
 fn images_in_results_are_passed_on_or_described() {
     let value = json!(["a cat", {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]);
     let described = r#"["a cat",{"type":"image","mimeType":"image/png","bytes":8}]"#;
-    let encode = |wire: Wire| {
+    let encode_with = |wire: Wire, model: Option<&str>, value: &Json| {
         let look = call("c1", "weather/current", "{}");
         let mut parts = RequestParts::new(wire);
+        parts.model.id = model.map_or(parts.model.id, str::to_owned);
         parts.messages.extend([
             Message::assistant("", vec![look.clone()]),
             result(&look, ToolOutcome::Value { value: value.clone() }),
@@ -141,10 +142,16 @@ fn images_in_results_are_passed_on_or_described() {
         let list = ["messages", "input", "contents"].iter().find_map(|key| body.get(key)).unwrap();
         list.as_array().unwrap().last().unwrap().clone()
     };
+    let encode = |wire: Wire| encode_with(wire, None, &value);
     for wire in [Wire::Chat, Wire::ChatFunctions, Wire::Responses, Wire::Anthropic, Wire::Gemini, Wire::Ollama] {
         let sent = encode(wire).to_string();
-        let takes_images = matches!(wire, Wire::Responses | Wire::Anthropic);
-        assert_eq!(sent.contains("iVBORw0KGgo="), takes_images, "{wire:?}: {sent}");
+        let has_images = matches!(wire, Wire::Responses | Wire::Anthropic);
+        assert_eq!(sent.contains("iVBORw0KGgo="), has_images, "{wire:?}: {sent}");
+        assert_eq!(
+            sent.contains("not shown: this model receives only text from tools"),
+            !has_images,
+            "{wire:?}: {sent}"
+        );
     }
     let content = &encode(Wire::Anthropic)["content"][0]["content"];
     let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="});
@@ -152,6 +159,16 @@ fn images_in_results_are_passed_on_or_described() {
     let output = &encode(Wire::Responses)["output"];
     let image = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
     assert_eq!(*output, json!([{"type": "input_text", "text": described}, image]));
+    // Gemini accepts images from version 3 on, and no GIF.
+    let response =
+        |value: &Json| encode_with(Wire::Gemini, Some("gemini-3-flash"), value)["parts"][0]["functionResponse"].clone();
+    let sent = response(&value);
+    assert_eq!(sent["response"], json!({"output": serde_json::from_str::<Json>(described).unwrap()}));
+    let inline = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});
+    assert_eq!(sent["parts"], json!([inline]));
+    let gif = response(&json!({"type": "image", "mimeType": "image/gif", "data": "R0lGODlh"}));
+    assert_eq!(gif.get("parts"), None);
+    assert!(gif["response"]["output"]["note"].is_string(), "{gif}");
 }
 
 #[test]

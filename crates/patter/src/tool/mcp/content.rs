@@ -2,19 +2,23 @@
 
 use super::error::MAX_MESSAGE_CHARS;
 use super::settings::ServerSettings;
-use crate::tool::ToolFailure;
 use crate::tool::redact::Redactor;
+use crate::tool::{ToolFailure, kept};
 use patter_core::message::media::{self, Image};
 use patter_core::text::truncate;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value as Json, json};
 
-/// The size limit of a result, in bytes of text.
+/// The size from which a result is cut, in bytes of text.
 const MAX_BYTES: usize = 1024 * 1024;
 /// The size limit of the images of a result, in bytes as Base64. Larger images are described.
 const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
-/// The number of characters that are passed on of a resource.
-const MAX_RESOURCE_CHARS: usize = 64 * 1024;
+/// The note about images that are larger.
+const TOO_LARGE: &str = "not shown: the images of the result are larger than 5 MiB";
+/// The note about data that no model receives from tools.
+const NOT_SHOWN: &str = "not shown: models receive only text and images from tools";
+/// The size from which the text of a resource is cut.
+const MAX_RESOURCE_BYTES: usize = 64 * 1024;
 
 /// The form of a tool's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,20 +68,35 @@ pub(super) fn read_result(
             (parts, _) => parts.iter().map(|part| describe_content(part, redactor)).collect(),
         },
     };
-    limited(settings, value)
+    limited(settings, value, output)
 }
 
-/// Returns a value without secrets, unless it is too large. Images that are too large are only described.
-pub(super) fn limited(settings: &ServerSettings, mut value: Json) -> Result<Json, ToolFailure> {
+/// Returns a value without secrets. A text that is too large is cut, and kept whole; other values become such a text, unless
+/// a schema describes them. Images that are too large are only described.
+pub(super) fn limited(settings: &ServerSettings, mut value: Json, output: OutputForm) -> Result<Json, ToolFailure> {
     let images: usize = media::images(&value).iter().map(|image| image.data.len()).sum();
     if images > MAX_IMAGE_BYTES {
-        value = media::without_data(&value).into_owned();
+        value = media::without_data(&value, Some(TOO_LARGE)).into_owned();
     }
-    if text_size(&media::without_data(&value)) > MAX_BYTES {
-        let server = &settings.name;
-        return Err(ToolFailure::new(format!("the MCP server `{server}` responded with more than {MAX_BYTES} bytes")));
+    let value = settings.redactor.redact_json(value);
+    let text = media::without_data(&value, None);
+    if text_size(&text) <= MAX_BYTES {
+        return Ok(value);
     }
-    Ok(settings.redactor.redact_json(value))
+    let text = match &*text {
+        Json::String(text) => text.clone(),
+        text => text.to_string(),
+    };
+    if output == OutputForm::Structured {
+        return Err(kept::too_large(&text, MAX_BYTES));
+    }
+    let cut = Json::String(kept::cut(text, MAX_BYTES));
+    let images = media::images(&value);
+    if images.is_empty() {
+        return Ok(cut);
+    }
+    let image = |image: &Image<'_>| json!({"type": "image", "mimeType": image.mime_type, "data": image.data});
+    Ok(std::iter::once(cut).chain(images.iter().map(image)).collect())
 }
 
 /// Returns the approximate number of bytes of text in a value.
@@ -118,17 +137,17 @@ pub(super) fn describe_content(part: &ContentBlock, redactor: &Redactor) -> Json
 pub(super) fn describe_resource(resource: &ResourceContents, redactor: &Redactor) -> Json {
     match resource {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
-            let text = redactor.redact(text);
-            let shown = truncate(&text, MAX_RESOURCE_CHARS);
-            let cut_from = (shown != text).then_some(text.len());
-            json!({"type": "resource", "uri": uri, "mimeType": mime_type, "text": shown, "cutFromBytes": cut_from})
+            let text = kept::cut(redactor.redact(text), MAX_RESOURCE_BYTES);
+            json!({"type": "resource", "uri": uri, "mimeType": mime_type, "text": text})
         }
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let image = image_or_description(mime_type.as_deref().unwrap_or_default(), blob);
             if Image::read(&image).is_some() {
                 return image;
             }
-            json!({"type": "resource", "uri": uri, "mimeType": mime_type, "bytes": decoded_length(blob)})
+            json!({
+                "type": "resource", "uri": uri, "mimeType": mime_type, "bytes": decoded_length(blob), "note": NOT_SHOWN,
+            })
         }
         _ => json!({"type": "resource"}),
     }
@@ -144,7 +163,7 @@ fn image_or_description(mime_type: &str, data: &str) -> Json {
 }
 
 fn describe_media(kind: &str, mime_type: &str, data: &str) -> Json {
-    json!({"type": kind, "mimeType": mime_type, "bytes": decoded_length(data)})
+    json!({"type": kind, "mimeType": mime_type, "bytes": decoded_length(data), "note": NOT_SHOWN})
 }
 
 /// Returns the number of bytes that a Base64 text encodes.

@@ -1,6 +1,6 @@
 //! What the tools of a server do: call one of its tools, or use its resources and prompts.
 
-use super::content::{describe_content, describe_resource, limited};
+use super::content::{OutputForm, describe_content, describe_resource, limited};
 use super::list::MAX_ITEMS;
 use super::server::McpServer;
 use crate::tool::{ToolContext, ToolFailure};
@@ -111,7 +111,7 @@ impl Operation {
                 json!({"description": result.description, "messages": messages.collect::<Vec<_>>()})
             }
         };
-        limited(settings, value)
+        limited(settings, value, OutputForm::Free)
     }
 }
 

@@ -6,7 +6,8 @@ use patter::live::LiveProject;
 use patter::project::{Config, Environment, Project, ServerReport, ServerSelection, Tools};
 use patter::text::Glob;
 use patter::tool::mcp::{ToolWarning, declarations};
-use patter::tool::{Effect, Tool, ToolContext, ToolFailure};
+use patter::tool::standard::standard_library;
+use patter::tool::{Effect, Tool, ToolContext, ToolFailure, ToolResources};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -71,24 +72,57 @@ async fn converts_results_to_values() {
         Ok(json!([
             {"type": "text", "text": "one"},
             {"type": "image", "mimeType": "image/png", "data": "AAAA"},
-            {"type": "audio", "mimeType": "audio/wav", "bytes": 2},
+            {
+                "type": "audio", "mimeType": "audio/wav", "bytes": 2,
+                "note": "not shown: models receive only text and images from tools",
+            },
         ])),
     )
     .await;
     let parts = call(&server, "parts", json!({"count": 6})).await.unwrap();
     assert_eq!(parts[3]["bytes"], 6);
-    assert_eq!(parts[4]["cutFromBytes"], 70000);
-    assert!(parts[4]["text"].as_str().unwrap().len() < 66_000);
+    let cut = parts[4]["text"].as_str().unwrap();
+    assert!(
+        cut.len() < 66_000 && cut.contains("[cut: these are 65536 of 70000 bytes; read on with `text/read`"),
+        "{cut}"
+    );
     assert_eq!(parts[5]["uri"], "demo://link");
     expect("ask", json!({"method": "sampling/createMessage"}), Ok(json!("error -32601"))).await;
     expect("ask", json!({"method": "roots/list"}), Ok(json!("error -32601"))).await;
     expect("ask", json!({"method": "elicitation/create"}), Ok(json!("decline"))).await;
     expect("tell", json!({"times": 2}), Ok(json!("[redacted][redacted]"))).await;
-    let large = "the MCP server `demo` responded with more than 1048576 bytes";
-    expect("tell", json!({"times": 100_000}), Err(large)).await;
     expect("hang", json!({}), Err("the MCP server `demo` did not respond within 2 s")).await;
     // It still works after that, in the same process.
     expect("strict", json!({"b": 1}), Ok(json!("taken"))).await;
+}
+
+/// Large results are cut and kept, like those of other tools.
+#[tokio::test]
+async fn large_results_are_cut_and_kept() {
+    let Some(server) = unusual("env = {TOKEN = '${TOKEN}'}") else { return };
+    let standard = standard_library(&ToolResources::new(Path::new("."), Environment::default()));
+    let read = standard.tools().find(|(name, _)| name.as_str() == "text/read").unwrap().1;
+    let kept = |text: &str| text.split_once("kept: \"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    let read_at = async |id: &str, start: usize| {
+        let arguments = json!({"kept": id, "start": start, "length": 10});
+        read.implementation.call(arguments, &ToolContext::new("c")).await.unwrap().to_string()
+    };
+
+    let text = call(&server, "tell", json!({"times": 200_000})).await.unwrap();
+    let text = text.as_str().unwrap();
+    assert!(text.starts_with("[redacted][redacted]") && text.len() < (1 << 20) + 200, "{}", &text[..40]);
+    assert!(text.contains("[cut: these are 1048576 of 2000000 bytes"), "{}", &text[1 << 20..]);
+    assert!(read_at(&kept(text), 1_500_000).await.contains("[redacted]"));
+
+    // Parts become a text; images stay images.
+    let parts = call(&server, "parts", json!({"count": 7})).await.unwrap();
+    assert!(parts[0].as_str().unwrap().contains("[cut: these are 1048576 of"), "{}", parts[1]);
+    assert_eq!(parts[1], json!({"type": "image", "mimeType": "image/png", "data": "AAAA"}));
+    // What has a schema cannot be cut.
+    let failure = call(&server, "promise", json!({"keep": "large"})).await.unwrap_err();
+    let expected = "more than the 1048576 that are returned at once; read it with `text/read`, kept: \"";
+    assert!(failure.message().contains(expected), "{failure:?}");
+    assert!(read_at(&kept(failure.message()), 0).await.contains("{"));
 }
 
 /// Warnings and misconfigured servers are reported, and the other tools are added.
