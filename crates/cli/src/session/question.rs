@@ -99,6 +99,7 @@ pub(crate) async fn answer(asker: &Asker, question: &Question) -> Answer {
             }
             agreed(is_confirmed)
         }
+        QuestionKind::Done => agreed(asker.confirm("make the call again? answer when you are done there").await),
         QuestionKind::Sampling { max_tokens } => {
             let message = quoted(&question.message);
             asker.note(&format!("the MCP server `{server}` wants to ask the agent's model:{message}"));

@@ -29,6 +29,7 @@ mod npm;
 mod permissions;
 mod poison;
 mod processes;
+mod questions;
 mod replay;
 mod run;
 mod sandbox;

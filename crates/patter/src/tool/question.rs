@@ -26,6 +26,8 @@ pub enum QuestionKind {
     Form(Vec<FormField>),
     /// To open a page, where the person enters what the program must not see.
     Url(String),
+    /// To say when what the pages before asked for is done, so that the call can be made again.
+    Done,
     /// To call the agent's model with a prompt of the server.
     Sampling {
         /// The maximum number of tokens of the reply.

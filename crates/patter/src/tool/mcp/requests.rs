@@ -10,11 +10,11 @@ use crate::tool::{Answer, CallHost, FieldKind, FormField, Question, QuestionKind
 use patter_core::message::conversation::Message;
 use patter_core::message::request::FinishReason;
 use patter_core::text::truncate;
-use rmcp::ErrorData;
 use rmcp::model::{
     ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
     FormElicitationCapability, UrlElicitationCapability,
 };
+use rmcp::{ErrorData, ServiceError};
 use serde_json::{Map, Value as Json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,6 +31,10 @@ const MAX_FIELDS: usize = 50;
 const MAX_OPTIONS: usize = 200;
 /// The number of tokens that a reply may have at most.
 const MAX_TOKENS: u64 = 16 * 1024;
+/// The number of pages that a call may require a person to open.
+const MAX_PAGES: usize = 5;
+/// The error code for a call that requires a person to open pages first.
+const PAGES_REQUIRED: i32 = -32042;
 /// The error code for a request that a person refused.
 const REFUSED: i32 = -1;
 /// The step in which a time limit is extended.
@@ -45,6 +49,13 @@ pub(super) struct ServerRequests {
     redactor: Arc<Redactor>,
     slots: Arc<Semaphore>,
     clock: WaitClock,
+}
+
+/// A page that a person must open before a call can succeed.
+pub(super) struct RequiredPage {
+    /// What the server says about it.
+    message: String,
+    pub(super) url: String,
 }
 
 /// Counts the time that calls wait for a person or a model. It is not the server's.
@@ -117,6 +128,21 @@ impl ServerRequests {
             (Answer::Decline, _) => ElicitResult::new(ElicitationAction::Decline),
             (Answer::Cancel, _) => ElicitResult::new(ElicitationAction::Cancel),
         })
+    }
+
+    /// Asks a person to open the pages that a call requires, and to say when they are done. Returns whether they are.
+    pub(super) async fn open_pages(&self, host: Option<CallHost>, pages: &[RequiredPage]) -> bool {
+        let (Some(host), true) = (host, self.elicitation && !pages.is_empty()) else { return false };
+        let Ok(_slot) = self.slots.try_acquire() else { return false };
+        let _wait = self.clock.wait();
+        let pages = pages.iter().map(|page| self.question(&page.message, QuestionKind::Url(page.url.clone())));
+        for question in pages.chain([self.question("", QuestionKind::Done)]) {
+            let answer = timeout(PERSON_TIMEOUT, host.0.ask(&question)).await;
+            if !matches!(answer, Ok(Answer::Accept(_))) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Calls the model of the agent, if a person agrees.
@@ -218,6 +244,20 @@ impl WaitClock {
     fn waits(&self) -> MutexGuard<'_, Waits> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the pages that a person must open before a call can succeed, if that is why it failed.
+pub(super) fn required_pages(error: &ServiceError) -> Option<Vec<RequiredPage>> {
+    let ServiceError::McpError(error) = error else { return None };
+    if error.code != ErrorCode(PAGES_REQUIRED) {
+        return None;
+    }
+    let listed = error.data.as_ref().and_then(|data| data.get("elicitations")).and_then(Json::as_array);
+    let page = |page: &Json| {
+        let text = |key: &str| page.get(key).and_then(Json::as_str);
+        Some(RequiredPage { message: text("message").unwrap_or_default().to_owned(), url: safe_page(text("url")?)? })
+    };
+    Some(listed.into_iter().flatten().take(MAX_PAGES).filter_map(page).collect())
 }
 
 fn invalid(message: &str) -> ErrorData {

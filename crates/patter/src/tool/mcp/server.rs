@@ -5,9 +5,10 @@ use super::connection_task::{ConnectionTask, TaskMessage};
 use super::content;
 use super::error::McpError;
 use super::list::{ToolList, list_tools};
+use super::requests::{RequiredPage, required_pages};
 use super::settings::ServerSettings;
 use super::tasks;
-use crate::tool::{ToolContext, ToolFailure};
+use crate::tool::{CallHost, ToolContext, ToolFailure};
 use patter_core::text::nearest;
 use rmcp::ServiceError;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, ServerResult};
@@ -105,7 +106,17 @@ impl McpServer {
     ) -> Result<CallToolResult, ToolFailure> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let connection = self.connect().await?;
-        let result = self.call_over(&connection, params, context).await;
+        let mut result = self.call_over(&connection, params.clone(), context).await;
+        if let Some(pages) = result.as_ref().err().and_then(required_pages) {
+            let host = context.state::<CallHost>().map(|host| (*host).clone());
+            if !connection.listener.requests().open_pages(host, &pages).await {
+                return Err(self.pages_required(&pages));
+            }
+            result = self.call_over(&connection, params, context).await;
+            if let Some(pages) = result.as_ref().err().and_then(required_pages) {
+                return Err(self.pages_required(&pages));
+            }
+        }
         match result.map_err(|error| self.request_failure(&connection, &error))? {
             None => Err(self.missing_tool(tool)),
             Some(ServerResult::CallToolResult(result)) => Ok(result),
@@ -198,6 +209,21 @@ impl McpServer {
             None => message,
         })
         .with_detail(format_args!("available tools: {}", names.collect::<Vec<_>>().join(", ")))
+    }
+
+    /// Returns the failure of a call that requires a person to open pages first. Their addresses are for the person, not for
+    /// the model.
+    fn pages_required(&self, pages: &[RequiredPage]) -> ToolFailure {
+        let message = format!("the MCP server `{}` requires that a person opens a page before this call", self.name());
+        let urls: Vec<_> = pages.iter().map(|page| page.url.as_str()).collect();
+        let failure = ToolFailure::new(message);
+        match urls.is_empty() {
+            true => failure.with_detail("the server names no `https` page"),
+            false => {
+                let hint = format!("open {}, then make the call again", urls.join(" and "));
+                failure.with_detail(self.settings().redactor.redact(&hint))
+            }
+        }
     }
 
     /// Returns the failure of a request, and reports a broken connection to the task.

@@ -119,6 +119,31 @@ async fn a_person_opens_a_page() {
     }
 }
 
+/// A call may fail because a person has to do something first, with error -32042.
+#[tokio::test]
+async fn a_person_opens_a_page_before_a_call() {
+    let Some(program) = installed("server-everything") else { return };
+    let server = node(&program, "elicitation = true");
+    let arguments =
+        |page: &str| json!({"url": format!("https://example.com/{page}"), "message": "Connect", "errorPath": true});
+    let person = Person::new(Answer::Accept(Map::new()));
+    let result = call(&server, "trigger-url-elicitation", arguments("a"), Some(&person)).await.unwrap();
+    assert!(result.to_string().contains("accept"), "{result}");
+    let kinds: Vec<_> = person.questions.lock().unwrap().iter().map(|question| question.kind.clone()).collect();
+    let url = |url: &str| QuestionKind::Url(url.to_owned());
+    let expected = [url("https://modelcontextprotocol.io/"), QuestionKind::Done, url("https://example.com/a")];
+    assert_eq!(kinds, expected);
+
+    for person in [Some(Person::new(Answer::Decline)), None] {
+        let failure = call(&server, "trigger-url-elicitation", arguments("b"), person.as_ref()).await.unwrap_err();
+        let expected = "the MCP server `demo` requires that a person opens a page before this call";
+        assert_eq!(failure.message(), expected);
+        assert_eq!(failure.detail(), Some("open https://modelcontextprotocol.io/, then make the call again"));
+        // The server takes the next call for the second attempt.
+        let _ = call(&server, "trigger-url-elicitation", arguments("b"), None).await;
+    }
+}
+
 /// Runs an agent that makes the server sample, and returns the run with the results of its calls.
 async fn sampled(server: &McpServer, limit: fn(&mut Limits), replies: Json, person: Person) -> (Run, Vec<String>) {
     let agent =
