@@ -274,6 +274,7 @@ fn everything_that_leads_elsewhere_is_listed() {
     let config = "[http]\nallow = ['10.0.0.0/8']\n[fs]\nroots = ['.', '..', '/etc']\nwritable = ['*.gram']\n\
         [store]\nurl = 'postgres://me:hunter2@db.example/x'\n\
         [mcp.web]\nurl = 'https://u:hunter2@web.example/mcp?key=hunter2'\nheaders = {Authorization = 'Bearer ${TOKEN}'}\n\
+        [mcp.far]\nurl = 'https://far.example/mcp'\noauth = {client-id = 'me', client-secret = '${SECRET}', scopes = ['read']}\n\
         [mcp.off]\ncommand = 'never'\ndisabled = true\n\
         [mcp.run]\ncommand = '${PROGRAM}'\nenv = {API_KEY = 'hunter2', B = '${OTHER}'}\n";
     folder.write("patter.toml", config);
@@ -291,6 +292,7 @@ fn everything_that_leads_elsewhere_is_listed() {
         "  writable  *.gram",
         "  variable  SSL_CERT_FILE  own.pem",
         "  variable  HTTPS_PROXY  http://proxy.example:1",
+        "  server    far  https://far.example/mcp with SECRET",
         "  server    run  ${PROGRAM} with API_KEY, B, OTHER, PROGRAM",
         "  server    web  https://web.example/mcp with TOKEN",
         "  requests  https://${HOST}  with HOST",
@@ -307,6 +309,22 @@ fn everything_that_leads_elsewhere_is_listed() {
     let output = run_as_user(&folder, &["trust", "--list"], &[]);
     assert!(stdout(&output).contains("  server    run  ${PROGRAM} with API_KEY, B, OTHER, PROGRAM  (changed)\n"));
     assert!(!stderr(&output).contains("hunter2"));
+}
+
+/// A changed client or more scopes log in to something else; other roots are other folders.
+#[test]
+fn logins_and_roots_are_part_of_a_server() {
+    let folder = Folder::new();
+    let config = "[mcp.far]\nurl = 'https://far.example/mcp'\nroots = ['a']\n\
+                  oauth = {client-id = 'me', redirect-uri = 'http://127.0.0.1:8976/callback', scopes = ['read']}\n";
+    for (old, new) in [("'me'", "'you'"), (":8976", ":8977"), ("'read'", "'read', 'write'"), ("['a']", "['/etc']")] {
+        folder.write("patter.toml", config);
+        assert_eq!(code(&run_as_user(&folder, &["trust"], &[])), 0);
+        assert!(!stdout(&run_as_user(&folder, &["trust", "--list"], &[])).contains("(changed)"));
+        folder.write("patter.toml", config.replace(old, new));
+        let printed = stdout(&run_as_user(&folder, &["trust", "--list"], &[]));
+        assert!(printed.contains("(changed)"), "{new}: {printed}");
+    }
 }
 
 #[test]

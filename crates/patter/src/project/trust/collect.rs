@@ -86,7 +86,9 @@ pub(in crate::project) fn server_definitions<'s>(
     policy: &SandboxPolicy,
 ) -> Vec<Definition> {
     let definition = |(name, server): (&str, &ServerConfig)| {
-        let values = server.env.values().chain(server.headers.values());
+        let oauth = server.oauth.clone().unwrap_or_default();
+        let client = [oauth.client_id, oauth.client_secret, oauth.client_metadata_url, oauth.redirect_uri];
+        let values = server.env.values().chain(server.headers.values()).chain(client.iter().flatten());
         let texts: Vec<_> = server.command.iter().chain(&server.args).chain(&server.url).chain(values).collect();
         let used: BTreeSet<_> = texts.iter().flat_map(|text| variables_in(text)).collect();
         // Invalid settings are reported before the server is started.
@@ -123,6 +125,13 @@ pub(in crate::project) fn server_definitions<'s>(
         // What a server may do beyond its tools needs trust too.
         if let (Some(fields), true) = (content.as_object_mut(), server.elicitation || server.sampling) {
             fields.insert("questions".to_owned(), json!([server.elicitation, server.sampling]));
+        }
+        // A login is made as this client, with these scopes, and the answer goes to its address.
+        if let (Some(fields), true) = (content.as_object_mut(), server.oauth.is_some()) {
+            fields.insert("oauth".to_owned(), json!([client, oauth.scopes]));
+        }
+        if let (Some(fields), false) = (content.as_object_mut(), server.roots.is_empty()) {
+            fields.insert("roots".to_owned(), json!(server.roots));
         }
         Definition::new(DefinitionKind::Server, name, shown, &content)
     };
