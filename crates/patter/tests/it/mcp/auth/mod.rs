@@ -58,6 +58,24 @@ async fn a_login_is_stored_and_used() {
     assert_eq!(self::failure(&world, "").await, expected);
 }
 
+/// Servers of 2024-11-05 require logins too.
+#[tokio::test]
+async fn a_login_is_used_over_the_older_transport() {
+    for settings in ["transport = 'sse'", ""] {
+        let world = World::start().await;
+        world.behaviour().is_old = true;
+        let expected = "the MCP server `demo` requires a login; run `patter mcp login demo`, or set its `headers`";
+        assert_eq!(failure(&world, settings).await, expected, "{settings}");
+        world.login(settings).await.unwrap();
+        let server = world.server(settings);
+        assert_eq!(call(&server, "whoami", json!({})).await.unwrap(), "Bearer [redacted]", "{settings}");
+        world.seen().tokens.clear();
+        world.seen().refresh_tokens.clear();
+        let expected = "the MCP server `demo` no longer accepts the login; run `patter mcp login demo`";
+        assert_eq!(failure(&world, settings).await, expected, "{settings}");
+    }
+}
+
 #[tokio::test]
 async fn clients_may_be_configured() {
     let world = World::start().await;

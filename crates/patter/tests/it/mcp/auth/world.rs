@@ -2,7 +2,8 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -15,6 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// How the servers behave. Tests change it.
 pub(super) struct Behaviour {
@@ -31,6 +33,8 @@ pub(super) struct Behaviour {
     pub(super) call_scope: Option<&'static str>,
     /// The secret that registered clients get.
     pub(super) secret: Option<&'static str>,
+    /// Whether the server only knows the transport of 2024-11-05.
+    pub(super) is_old: bool,
 }
 
 #[derive(Clone)]
@@ -55,6 +59,8 @@ pub(super) struct Seen {
     pub(super) tokens: HashMap<String, String>,
     pub(super) refresh_tokens: BTreeSet<String>,
     issued: usize,
+    /// The stream of events.
+    events: Option<UnboundedSender<String>>,
 }
 
 /// The servers, and a folder for logins.
@@ -87,6 +93,7 @@ impl World {
             answer: Vec::new(),
             call_scope: None,
             secret: None,
+            is_old: false,
         }));
         let seen = Arc::new(Mutex::new(Seen::default()));
         let world = Self { base, behaviour, seen, folder: tempfile::tempdir().unwrap() };
@@ -187,6 +194,9 @@ async fn serve(base: String, behaviour: Arc<Mutex<Behaviour>>, seen: Arc<Mutex<S
         Some(Replacement::Json(status, body)) => return json_response(status, &body),
         None => {}
     }
+    if path == "/mcp" && behaviour.lock().unwrap().is_old {
+        return old_mcp(&base, &behaviour, &seen, &head, &body).await;
+    }
     let behaviour = behaviour.lock().unwrap();
     let mut seen = seen.lock().unwrap();
     match path.as_str() {
@@ -267,6 +277,34 @@ fn token(behaviour: &Behaviour, seen: &mut Seen, fields: &HashMap<String, String
             "scope": scope,
         }),
     )
+}
+
+/// Responds with events, as servers of 2024-11-05 do.
+async fn old_mcp(base: &str, behaviour: &Mutex<Behaviour>, seen: &Mutex<Seen>, head: &Parts, body: &[u8]) -> Response {
+    let is_message = head.uri.query().is_some();
+    if head.method == Method::POST && !is_message {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let response = mcp(base, &behaviour.lock().unwrap(), &mut seen.lock().unwrap(), &head.headers, body);
+    if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return response;
+    }
+    if is_message {
+        let answer = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        if let (Some(events), false) = (&seen.lock().unwrap().events, answer.is_empty()) {
+            events.send(format!("event: message\ndata: {}\n\n", String::from_utf8_lossy(&answer))).unwrap();
+        }
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let (sender, receiver) = unbounded_channel();
+    sender.send("event: endpoint\ndata: /mcp?session=1\n\n".to_owned()).unwrap();
+    seen.lock().unwrap().events = Some(sender);
+    let next = |mut receiver: tokio::sync::mpsc::UnboundedReceiver<String>| async {
+        let text = receiver.recv().await?;
+        Some((Ok::<_, std::io::Error>(Bytes::from(text)), receiver))
+    };
+    let events = Body::from_stream(stream::unfold(receiver, next));
+    ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()
 }
 
 fn mcp(base: &str, behaviour: &Behaviour, seen: &mut Seen, headers: &HeaderMap, body: &[u8]) -> Response {
