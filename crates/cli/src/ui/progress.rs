@@ -38,7 +38,9 @@ impl StartingServers {
         let Some(spinner) = &self.spinner else { return };
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.retain(|starting| starting != name);
-        spinner.set_message(Self::message(&names));
+        if !names.is_empty() {
+            spinner.set_message(Self::message(&names));
+        }
     }
 
     fn message(names: &[String]) -> String {
