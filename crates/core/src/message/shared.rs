@@ -108,7 +108,7 @@ impl Conversation {
 
     /// Adds a message.
     pub fn push(&mut self, message: Message) {
-        if let Err(message) = self.shared.set(self.len, message) {
+        if let Some(message) = self.shared.set(self.len, message) {
             // Another copy went on differently.
             let shared = Arc::new(Shared::default());
             for (index, message) in self.iter().cloned().chain([message]).enumerate() {
@@ -178,22 +178,21 @@ impl Shared {
         self.chunks.get(chunk)?.get()?.get(offset)
     }
 
-    /// Sets a message, unless there is another one. Returns it in that case.
-    fn set(&self, index: usize, message: Message) -> Result<(), Message> {
+    /// Sets a message. Returns it if there is another one.
+    fn set(&self, index: usize, message: Message) -> Option<Message> {
         let (chunk, offset) = place(index);
         let slots = || (0..FIRST_CHUNK << chunk).map(|_| OnceLock::new()).collect();
-        let Some(slot) = self.chunks.get(chunk).and_then(|slots_of| slots_of.get_or_init(slots).get(offset)) else {
-            return Err(message);
+        let Some(slot) = self.chunks.get(chunk).and_then(|chunk| chunk.get_or_init(slots).get(offset)) else {
+            return Some(message);
         };
         let mut calls = self.lock_calls();
         match slot.get() {
-            Some(other) if *other == message => Ok(()),
-            Some(_) => Err(message),
+            Some(other) => (*other != message).then_some(message),
             None => {
                 for ToolCall { id, .. } in message.calls() {
                     calls.entry(id.as_str().into()).or_insert(index);
                 }
-                slot.set(message)
+                slot.set(message).err()
             }
         }
     }
