@@ -15,10 +15,12 @@ encoded=$(printf 'user:%s!' "$TOKEN" | base64)"#;
     shell_server(start, tools, r#"'"mode $MODE, $TOKEN, $encoded, $(printf %s "$TOKEN" | base64)"'"#)
 }
 
-/// Returns whether a text contains the secret, or most of it in base64.
+/// Returns whether a text contains the secret, or most of it in another form.
 fn is_told(text: &str) -> bool {
     // The encodings of the secret by itself and after `user:`, without what depends on the text around it.
-    [SECRET, "dGlnZXItTGlseS05", "RpZ2VyLUxpbHktO"].iter().any(|form| text.contains(form))
+    [SECRET, "dGlnZXItTGlseS05", "RpZ2VyLUxpbHktO", "74696765722d4c696c79", "tiger-Lily"]
+        .iter()
+        .any(|form| text.contains(form))
 }
 
 #[test]
@@ -43,11 +45,12 @@ fn values_of_the_environment_of_servers_are_redacted() {
 }
 
 #[test]
-fn base64_of_the_secrets_of_commands_is_redacted() {
+fn encoded_secrets_of_commands_are_redacted() {
     let folder = Folder::new();
     folder.write("patter.toml", "");
     folder.write(".env", format!("TOKEN='{SECRET}'\n"));
-    let script = "printf %s \\\"user:$TOKEN\\\" | base64; printf %s $TOKEN | base64 >&2; exit $CODE";
+    let script = "printf %s \\\"user:$TOKEN\\\" | base64; printf %s $TOKEN | base64 >&2; \
+        printf %s $TOKEN | od -An -tx1 | tr -d ' '; printf 'tiger-Lily-9%%3f tiger-Lily-9%%3F' >&2; exit $CODE";
     let tool = |name: &str, code: u8| {
         format!(
             "[{name}:Command {{ description: \"Tells\", run: [\"sh\", \"-c\", \"{script}\"], env: {{TOKEN: \"${{TOKEN}}\", CODE: \"{code}\"}} }} | ()==>(::Text)]"

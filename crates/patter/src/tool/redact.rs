@@ -1,8 +1,9 @@
 //! Removing secrets from what models and people read.
 
 use super::ToolFailure;
+use super::http::{json_escape, percent_encode};
 use base64::Engine;
-use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value as Json;
 use std::sync::{PoisonError, RwLock};
 
@@ -11,8 +12,8 @@ const REDACTED: &str = "[redacted]";
 /// The length in bytes from which a value is treated as a secret: replacing every `1` would ruin a result and hide
 /// nothing.
 pub(crate) const MIN_LENGTH: usize = 4;
-/// The length in bytes from which a value is recognised in base64.
-const MIN_BASE64_LENGTH: usize = 8;
+/// The length in bytes from which a value is recognised in base64 and in hexadecimal.
+const MIN_BINARY_LENGTH: usize = 8;
 
 /// Replaces secrets in texts and values.
 #[derive(Default)]
@@ -28,33 +29,20 @@ impl Redactor {
     pub(crate) fn new(values: &[String]) -> Self {
         let mut redactor = Self::default();
         for value in values {
-            redactor.add(value.trim(), REDACTED);
-            redactor.add_base64(value.trim(), REDACTED);
+            redactor.add_forms(value.trim(), REDACTED);
         }
         redactor
     }
 
-    /// Adds what a secret looks like within base64, alone or as a part of a longer text.
-    pub(crate) fn add_base64(&mut self, secret: &str, replacement: &str) {
-        // What is left of a short secret would be found everywhere.
-        if secret.len() < MIN_BASE64_LENGTH {
-            return;
+    /// Adds a secret in every encoding in which a program or a server is likely to return it.
+    pub(crate) fn add_forms(&mut self, secret: &str, replacement: &str) {
+        for form in forms(secret) {
+            self.add(&form, replacement);
         }
-        for engine in [&BASE64_STANDARD_NO_PAD, &BASE64_URL_SAFE_NO_PAD] {
-            // Three bytes become four characters, so it depends on the bytes before it where the secret starts. The first
-            // and the last character also encode bits of its neighbours.
-            for (before, skipped) in [(0, 0), (1, 2), (2, 3)] {
-                let bytes: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.bytes()).collect();
-                let encoded = engine.encode(&bytes);
-                let end = if bytes.len().is_multiple_of(3) { encoded.len() } else { encoded.len() - 1 };
-                self.add(encoded.get(skipped..end).unwrap_or_default(), replacement);
-            }
-        }
-        self.add(&BASE64_STANDARD_NO_PAD.encode(secret), replacement);
     }
 
     /// Adds a secret, unless it is too short or known.
-    pub(crate) fn add(&mut self, secret: &str, replacement: &str) {
+    fn add(&mut self, secret: &str, replacement: &str) {
         if secret.len() < MIN_LENGTH || self.secrets.iter().any(|(known, _)| known == secret) {
             return;
         }
@@ -64,11 +52,11 @@ impl Redactor {
 
     /// Hides a secret from now on, unless it is too short or known.
     pub(crate) fn hide(&self, secret: &str) {
-        if secret.len() < MIN_LENGTH || self.learned().iter().any(|known| known == secret) {
+        if self.learned().iter().any(|known| known == secret) {
             return;
         }
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
-        learned.push(secret.to_owned());
+        learned.extend(forms(secret));
         learned.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
@@ -144,10 +132,88 @@ impl Redactor {
     }
 }
 
+/// Returns a secret in every encoding in which a program or a server is likely to return it. One that is too short has
+/// none.
+fn forms(secret: &str) -> Vec<String> {
+    if secret.len() < MIN_LENGTH {
+        return Vec::new();
+    }
+    let encoded = percent_encode(secret);
+    let mut forms = vec![
+        secret.to_owned(),
+        lowercase_escapes(&encoded),
+        encoded.replace("%20", "+"),
+        lowercase_escapes(&encoded).replace("%20", "+"),
+        encoded,
+        json_escape(secret),
+        // JSON within a JSON string, as written by servers that echo a request.
+        json_escape(&json_escape(secret)),
+        BASE64_STANDARD.encode(secret),
+    ];
+    // What is left of a short secret would be found everywhere.
+    if secret.len() >= MIN_BINARY_LENGTH {
+        forms.extend(base64_forms(secret));
+        let hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        forms.push(hexadecimal.to_ascii_uppercase());
+        forms.push(hexadecimal);
+    }
+    forms.retain(|form| form.len() >= MIN_LENGTH);
+    forms
+}
+
+/// Returns what a secret looks like within base64, alone or as a part of a longer text.
+fn base64_forms(secret: &str) -> Vec<String> {
+    let mut forms = Vec::new();
+    for engine in [&BASE64_STANDARD_NO_PAD, &BASE64_URL_SAFE_NO_PAD] {
+        // Three bytes become four characters, so it depends on the bytes before it where the secret starts. The first
+        // and the last character also encode bits of its neighbours.
+        for (before, skipped) in [(0, 0), (1, 2), (2, 3)] {
+            let bytes: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.bytes()).collect();
+            let encoded = engine.encode(&bytes);
+            let end = if bytes.len().is_multiple_of(3) { encoded.len() } else { encoded.len() - 1 };
+            forms.push(encoded.get(skipped..end).unwrap_or_default().to_owned());
+        }
+        forms.push(engine.encode(secret));
+    }
+    forms
+}
+
+/// Returns percent-encoded text with the letters of its escapes in lowercase: `%2F` as `%2f`.
+fn lowercase_escapes(encoded: &str) -> String {
+    let mut digits: u8 = 0;
+    let lowercase = encoded.chars().map(|c| {
+        let is_digit = digits > 0;
+        digits = if c == '%' { 2 } else { digits.saturating_sub(1) };
+        if is_digit { c.to_ascii_lowercase() } else { c }
+    });
+    lowercase.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+
+    #[test]
+    fn secrets_are_found_in_every_encoding() {
+        let secret = "P4ss w/rd&\"x\"";
+        let redactor = Redactor::new(&[secret.to_owned()]);
+        for form in [
+            "P4ss w/rd&\"x\"",
+            "P4ss%20w%2Frd%26%22x%22",
+            "P4ss%20w%2frd%26%22x%22",
+            "P4ss+w%2Frd%26%22x%22",
+            "P4ss w/rd&\\\"x\\\"",
+            "5034737320772f72642622782 2".replace(' ', "").as_str(),
+            "5034737320772F726426227822",
+            "UDRzcyB3L3JkJiJ4Ig==",
+        ] {
+            assert_eq!(redactor.redact(&format!("<{form}>")).replace("==", ""), "<[redacted]>", "{form}");
+        }
+        let later = Redactor::default();
+        later.hide(secret);
+        assert_eq!(later.redact("<P4ss%20w%2Frd%26%22x%22>"), "<[redacted]>");
+    }
+    use base64::prelude::BASE64_URL_SAFE;
 
     #[test]
     fn secrets_are_found_in_base64() {

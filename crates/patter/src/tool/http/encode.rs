@@ -3,7 +3,7 @@
 use patter_core::text::truncate;
 
 /// Percent-encodes a text for a path segment or a query.
-pub(super) fn percent_encode(text: &str) -> String {
+pub(in crate::tool) fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -15,7 +15,7 @@ pub(super) fn percent_encode(text: &str) -> String {
 }
 
 /// Escapes a text as the content of a JSON string.
-pub(super) fn json_escape(text: &str) -> String {
+pub(in crate::tool) fn json_escape(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default().to_owned()
 }

@@ -6,6 +6,7 @@ mod form;
 mod variables;
 mod response;
 
+pub(in crate::tool) use encode::{json_escape, percent_encode};
 pub(crate) use response::http_failure;
 
 use super::VariableLookup;

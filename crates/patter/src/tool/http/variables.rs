@@ -1,8 +1,7 @@
 //! The environment variables of a request, which are secret.
 
-use super::encode::{json_escape, percent_encode};
 use crate::tool::ToolFailure;
-use crate::tool::redact::{MIN_LENGTH, Redactor};
+use crate::tool::redact::Redactor;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use indexmap::IndexMap;
@@ -65,26 +64,7 @@ impl RequestVariables {
 
     /// Hides a value in every encoding in which a server may return it.
     fn hide(&mut self, name: &str, value: &str) {
-        // Encodings of short values would be found everywhere.
-        if value.len() < MIN_LENGTH {
-            return;
-        }
-        let encoded = percent_encode(value);
-        let forms = [
-            value.to_owned(),
-            encoded.to_ascii_lowercase(),
-            encoded.replace("%20", "+"),
-            encoded,
-            json_escape(value),
-            // JSON within a JSON string, as written by servers that echo a request.
-            json_escape(&json_escape(value)),
-            BASE64_STANDARD.encode(value),
-        ];
-        let replacement = format!("[secret {name}]");
-        for form in forms {
-            self.redactor.add(&form, &replacement);
-        }
-        self.redactor.add_base64(value, &replacement);
+        self.redactor.add_forms(value, &format!("[secret {name}]"));
     }
 }
 
