@@ -172,6 +172,22 @@ fn a_command_that_kills_its_supervisor_ends() {
     wait_for("the end", || left.iter().all(|id| is_gone(*id)).then_some(()));
 }
 
+/// A supervisor that was stopped by its command continues when it is needed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_that_stops_its_supervisor_ends() {
+    let folder = project();
+    let script = "sleep 60 & echo $$ $PPID $! > new; mv new ids; kill -STOP $PPID; sleep 60";
+    let arguments = json!({ "script": script }).to_string();
+    let mut command = folder.command();
+    command.args(["call", "t/sh", "--yes", &arguments]).env("PATH", "/usr/bin:/bin");
+    let mut program = command.spawn().unwrap();
+    let left = ids(&folder, "ids");
+    kill_process(Pid::from_child(&program), Signal::INT).unwrap();
+    program.wait().unwrap();
+    wait_for("the end", || left.iter().all(|id| is_gone(*id)).then_some(()));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn too_many_processes_are_killed() {

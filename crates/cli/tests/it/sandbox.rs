@@ -205,7 +205,7 @@ fn the_network_is_closed() {
 
 /// Attempts on other processes and on the kernel, by the numbers of system calls.
 #[cfg(target_arch = "x86_64")]
-const CALLS: [(&str, &str); 17] = [
+const CALLS: [(&str, &str); 23] = [
     ("ptrace", "101, 16, ID, 0, 0"),
     ("process_vm_readv", "310, ID, 0, 0, 0, 0, 0"),
     ("pidfd_open of the supervisor", "434, PARENT, 0"),
@@ -214,6 +214,12 @@ const CALLS: [(&str, &str); 17] = [
     ("tgkill of the supervisor", "234, PARENT, PARENT, 0"),
     ("kill of another process", "62, ID, 0"),
     ("prlimit of the supervisor", "302, PARENT, 7, 0, 0"),
+    ("prlimit of another process", "302, ID, 7, 0, 0"),
+    ("setpriority of another process", "141, 0, ID, 19"),
+    ("ioprio_set of another process", "251, 1, ID, 24576"),
+    ("shmget", "29, 0, 4096, 0x380"),
+    ("semget", "64, 0, 1, 0x380"),
+    ("msgget", "68, 0, 0x380"),
     ("io_uring", "425, 1, $z"),
     ("unshare", "272, 0x10000000"),
     ("setns", "308, 0, 0"),

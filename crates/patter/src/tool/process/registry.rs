@@ -165,7 +165,7 @@ impl Control {
                 kill_process_group(leader, Signal::TERM).ok();
             }
             #[cfg(target_os = "linux")]
-            Control::Supervisor(stream) => ask(stream, super::request::TERMINATE),
+            Control::Supervisor(stream) => ask(stream, leader, super::request::TERMINATE),
         }
     }
 
@@ -175,16 +175,19 @@ impl Control {
                 kill_process_group(leader, Signal::KILL).ok();
             }
             #[cfg(target_os = "linux")]
-            Control::Supervisor(stream) => ask(stream, super::request::KILL),
+            Control::Supervisor(stream) => ask(stream, leader, super::request::KILL),
         }
     }
 }
 
 /// Sends a byte to a supervisor. That fails if it has ended, and everything of its command with it.
 #[cfg(target_os = "linux")]
-fn ask(mut stream: &std::os::unix::net::UnixStream, request: u8) {
+fn ask(mut stream: &std::os::unix::net::UnixStream, supervisor: Pid, request: u8) {
     use std::io::Write;
-    let _ = stream.write(&[request]);
+    if stream.write(&[request]).is_ok() {
+        // The command may have stopped it.
+        rustix::process::kill_process(supervisor, Signal::CONT).ok();
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -33,6 +33,11 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_mount_setattr,
     libc::SYS_move_mount,
+    // Memory and queues that processes share by numbers, of which any process of the user can have those of another.
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
     libc::SYS_open_by_handle_at,
     libc::SYS_open_tree,
     libc::SYS_perf_event_open,
@@ -44,10 +49,18 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_quotactl,
     libc::SYS_reboot,
     libc::SYS_request_key,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
     libc::SYS_setdomainname,
     libc::SYS_sethostname,
     libc::SYS_setns,
     libc::SYS_settimeofday,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmdt,
+    libc::SYS_shmget,
     libc::SYS_swapoff,
     libc::SYS_swapon,
     libc::SYS_syslog,
@@ -174,9 +187,15 @@ fn denied(rules: &Rules) -> Result<Calls, String> {
         libc::SYS_rt_sigqueueinfo,
         libc::SYS_rt_tgsigqueueinfo,
         libc::SYS_pidfd_open,
-        libc::SYS_prlimit64,
     ] {
         calls.insert(call, protected_processes()?);
+    }
+    // A limit on the time of another process ends that process.
+    calls.insert(libc::SYS_prlimit64, collect([rule(&[(0, SeccompCmpOp::Ne, 0)])])?);
+    // The priority of the process itself may change.
+    for (call, process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
+        let others = [rule(&[(0, SeccompCmpOp::Ne, process)]), rule(&[(1, SeccompCmpOp::Ne, 0)])];
+        calls.insert(call, collect(others)?);
     }
     Ok(with_x32(calls))
 }
