@@ -18,6 +18,9 @@ use tokio::sync::mpsc;
 /// The time that processes have to exit when the program ends.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// The time that tasks have to end after that.
+const SHUTDOWN: Duration = Duration::from_millis(500);
+
 /// The signals that suspend a run, with their names. By default each of them ends the program.
 const SUSPENDING: &[(Signal, &str)] = &[
     (Signal::TERM, "SIGTERM"),
@@ -65,6 +68,11 @@ impl Deref for ToolRuntime {
 impl Drop for ToolRuntime {
     fn drop(&mut self) {
         self.0.block_on(end_processes(GRACE));
+        // Dropping a runtime waits until each of its tasks pauses, and for file operations: a server that never stops
+        // sending, or a disk that hangs, must not keep the program from exiting.
+        if let Ok(empty) = Builder::new_current_thread().build() {
+            std::mem::replace(&mut self.0, empty).shutdown_timeout(SHUTDOWN);
+        }
     }
 }
 
