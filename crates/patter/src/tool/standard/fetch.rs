@@ -54,7 +54,7 @@ struct Fetch {
 impl Implementation for Fetch {
     fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
-            let permits = |url: &Url| with_url(&arguments, url).is_none_or(|it| context.permits(&it, Access::Named));
+            let permits = |url: &Url| with_url(&arguments, url).iter().all(|it| context.permits(it, Access::Named));
             let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
             let max_chars = arguments.get("maxChars").and_then(Json::as_u64).and_then(|max| usize::try_from(max).ok());
             let page = self.fetch_page(url, max_chars.unwrap_or(usize::MAX), permits);
@@ -67,15 +67,41 @@ impl Implementation for Fetch {
 
     fn canonical_arguments(&self, arguments: &Map<String, Json>) -> Vec<Map<String, Json>> {
         let url = arguments.get("url").and_then(Json::as_str).and_then(|url| Url::parse(url.trim()).ok());
-        url.and_then(|url| with_url(&Json::Object(arguments.clone()), &url)).into_iter().collect()
+        url.map(|url| with_url(&Json::Object(arguments.clone()), &url)).unwrap_or_default()
     }
 }
 
-/// Returns the arguments of a call with another URL.
-fn with_url(arguments: &Json, url: &Url) -> Option<Map<String, Json>> {
-    let mut arguments = arguments.as_object()?.clone();
-    arguments.insert("url".to_owned(), url.as_str().into());
-    Some(arguments)
+/// Returns the arguments of a call with another URL: as it is sent, and without needless escapes, if it has any.
+fn with_url(arguments: &Json, url: &Url) -> Vec<Map<String, Json>> {
+    let Some(arguments) = arguments.as_object() else { return Vec::new() };
+    let mut forms = vec![url.as_str().to_owned()];
+    forms.extend(Some(without_needless_escapes(url.as_str())).filter(|plain| plain != url.as_str()));
+    let with = |url: String| {
+        let mut arguments = arguments.clone();
+        arguments.insert("url".to_owned(), url.into());
+        arguments
+    };
+    forms.into_iter().map(with).collect()
+}
+
+/// Returns a URL with letters, digits and `-._~` as they are: to a server, `/%61dmin` is the same as `/admin`.
+fn without_needless_escapes(url: &str) -> String {
+    let mut pieces = url.split('%');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2).unwrap_or((piece, ""));
+        match u8::from_str_radix(digits, 16).map(char::from) {
+            Ok(c) if c.is_ascii_alphanumeric() || "-._~".contains(c) => {
+                plain.push(c);
+                plain.push_str(rest);
+            }
+            _ => {
+                plain.push('%');
+                plain.push_str(piece);
+            }
+        }
+    }
+    plain
 }
 
 impl Fetch {

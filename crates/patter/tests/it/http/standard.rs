@@ -199,6 +199,9 @@ async fn rules_apply_to_the_pages_that_a_call_reads() {
         let error = read(&deny, url).await.unwrap_err();
         assert!(error.contains("is not permitted"), "{url}: {error}");
     }
+    let escaped = target.replace("/page", "/%70%61g%65?%2F");
+    let error = read("deny fetch when url matches '*/page*'", &escaped).await.unwrap_err();
+    assert!(error.contains("is not permitted"), "{error}");
     let error = read(&deny, &public.base).await.unwrap_err();
     assert!(error.ends_with("which permission rules exclude"), "{error}");
     assert_eq!(private.count(), 0);
