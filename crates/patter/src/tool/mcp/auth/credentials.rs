@@ -126,7 +126,9 @@ impl Credentials {
 
     /// Notes that the server denied access, and the scopes that the next login has to request.
     pub(in super::super) fn deny(&self, denial: Denial) {
+        // Tokens that another process renews meanwhile must not be replaced by the old ones.
         if let Denial::Scopes(scopes) = &denial
+            && let Some(_lock) = self.store.try_lock(&self.url)
             && let Ok(Some(mut login)) = self.store.load(&self.url)
             && login.missing_scopes != *scopes
         {

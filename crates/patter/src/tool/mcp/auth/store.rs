@@ -175,8 +175,7 @@ impl LoginStore {
     pub(super) async fn lock(&self, url: &Url) -> Result<Option<File>, LoginError> {
         let Some(path) = self.file(url, "lock") else { return Ok(None) };
         let unusable = |error: io::Error| failed("lock", &path, &error);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.map_err(unusable)?;
+        let file = open_lock(&path).map_err(unusable)?;
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
@@ -190,6 +189,12 @@ impl LoginStore {
         }
     }
 
+    /// Returns the lock of a server, unless another process renews its tokens.
+    pub(super) fn try_lock(&self, url: &Url) -> Option<File> {
+        let file = open_lock(&self.file(url, "lock")?).ok()?;
+        file.try_lock().ok().map(|()| file)
+    }
+
     /// Returns the file for a server, named by a hash: its URL may be long, and contain characters that file names may not.
     fn file(&self, url: &Url, extension: &str) -> Option<PathBuf> {
         let mut name = String::new();
@@ -201,6 +206,10 @@ impl LoginStore {
 }
 
 /// Replaces a file as a whole.
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
 fn write(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
