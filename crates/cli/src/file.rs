@@ -3,6 +3,7 @@
 use crate::error::CommandError;
 use crate::place::Place;
 use crate::ui;
+use patter::file::read_source;
 use patter::os_error::describe;
 use std::ffi::OsString;
 use std::fmt;
@@ -44,7 +45,7 @@ impl Source {
     pub(crate) fn read(input: &Input) -> Result<Self, CommandError> {
         let read = match input {
             Input::Stdin => return Ok(Self { name: input.to_string(), bytes: read_stdin("the text", MAX_SOURCE)? }),
-            Input::Path(path) => std::fs::read(path),
+            Input::Path(path) => read_source(path),
         };
         match read {
             Ok(bytes) => Ok(Self { name: input.to_string(), bytes }),

@@ -23,6 +23,7 @@ pub mod live;
 pub mod experiment;
 pub mod report;
 pub mod openapi;
+pub mod file;
 pub mod os_error;
 mod type_error;
 

@@ -8,6 +8,7 @@ use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources};
 use crate::ui;
 use clap::Args;
 use patter::compile::LOCK_FILE;
+use patter::file::read_settings;
 use patter::project::{ProjectLock, ServerSelection};
 use std::path::PathBuf;
 
@@ -50,7 +51,7 @@ impl Command for LockCommand {
         }
         let path = ProjectLock::path(root);
         let text = lock.to_string();
-        if std::fs::read_to_string(&path).is_ok_and(|before| before == text) {
+        if read_settings(&path).is_ok_and(|before| before == text) {
             ui::status(&format!("{LOCK_FILE} is up to date"))?;
             return Ok(Outcome::Success);
         }

@@ -1,6 +1,7 @@
 //! What decides what an agent does, beyond its own text and the declarations of its tools.
 
 use crate::drive::Driver;
+use crate::file::read_project_file;
 use patter_core::compile::CompiledAgent;
 use patter_core::provider::{Backend, BuiltIn, ModelRef};
 use patter_core::run::CallTarget;
@@ -37,7 +38,7 @@ pub(super) fn setup_hash(driver: &Driver, compiled: &CompiledAgent, others: &[St
 
 /// Returns a hash of the content of a file. Its path does not matter: a revision is checked out to another folder each time.
 pub(super) fn file_hash(path: &Path) -> String {
-    std::fs::read(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
+    read_project_file(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
 }
 
 /// Returns the file of a scripted model.

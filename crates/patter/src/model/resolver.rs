@@ -6,10 +6,12 @@ use super::http::HttpModel;
 use super::interface::Model;
 use super::rate_limit::RateLimiter;
 use super::scripted::ScriptedModel;
+use crate::file::read_source;
 use crate::os_error::describe;
 use crate::project::{Environment, ModelsConfig};
 use patter_core::provider::{Backend, BuiltIn, ModelRef, Provider};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Finds the model that a name refers to.
@@ -48,8 +50,9 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
 }
 
 fn read_script(path: &str) -> Result<ScriptedModel, ModelError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ModelError::config(format!("cannot read the script `{path}`: {}", describe(&error))))?;
+    let failed = |reason: String| ModelError::config(format!("cannot read the script `{path}`: {reason}"));
+    let bytes = read_source(Path::new(path)).map_err(|error| failed(describe(&error)))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))?;
     ScriptedModel::parse(path, &text)
         .map_err(|error| ModelError::Configuration { message: error.to_string(), hint: Some(error.hint().to_owned()) })
 }

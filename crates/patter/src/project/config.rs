@@ -4,6 +4,7 @@ use super::environment::Environment;
 use super::load::{CONFIG, LoadError, strip_dot};
 use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
 use super::trust::{Definition, config_definitions};
+use crate::file::read_settings;
 use crate::os_error;
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxLevel, SandboxPolicy};
@@ -166,7 +167,7 @@ impl Config {
     pub fn read(root: Option<&Path>) -> Result<Self, LoadError> {
         let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
         let config_error = |(message, hint)| LoadError::Config { path: path.clone(), message, hint };
-        let text = std::fs::read_to_string(&path).map_err(|error| config_error((os_error::describe(&error), None)))?;
+        let text = read_settings(&path).map_err(|error| config_error((os_error::describe(&error), None)))?;
         Self::parse_with_hint(&text).map_err(config_error)
     }
 

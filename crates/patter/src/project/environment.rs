@@ -1,6 +1,7 @@
 //! Environment variables for tools and models, and the file `.env`.
 
 use super::load::strip_dot;
+use crate::file::read_settings;
 use crate::os_error;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -39,7 +40,7 @@ impl Environment {
     pub fn read(root: Option<&Path>) -> io::Result<Self> {
         let path = strip_dot(root.unwrap_or(Path::new(".")).join(".env"));
         let failed = |reason: &str| io::Error::other(format!("cannot read `{}`: {reason}", path.display()));
-        let text = match std::fs::read_to_string(&path) {
+        let text = match read_settings(&path) {
             Ok(text) => text,
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => String::new(),

@@ -1,12 +1,14 @@
 //! Finding and reading the files of a project.
 
-use ignore::WalkBuilder;
+use crate::file::{not_a_file, read_project_file, read_source};
+use ignore::{DirEntry, WalkBuilder};
 use patter_core::declare::project::Project;
 use patter_core::gram::Dialect;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
 /// The name of the configuration file, which marks the root of a project.
@@ -102,9 +104,10 @@ impl LoadedProject {
         let mut contents = Vec::new();
         let mut selected = BTreeSet::new();
         for (index, path) in files.iter().enumerate() {
-            match std::fs::read(path) {
+            let is_named = index < named.len();
+            match if is_named { read_source(path) } else { read_project_file(path) } {
                 Ok(bytes) => {
-                    if index < named.len() {
+                    if is_named {
                         selected.insert(contents.len());
                     }
                     contents.push((path.display().to_string(), bytes));
@@ -124,8 +127,24 @@ pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Ve
     if !path.is_dir() {
         return vec![path.to_owned()];
     }
+    let found = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Some(problem) = found.ancestors().find_map(bad_ignore_file) {
+        unreadable.push(problem);
+        return Vec::new();
+    }
+    let problems = Arc::new(Mutex::new(Vec::new()));
+    let skipped = Arc::clone(&problems);
+    let is_readable = move |entry: &DirEntry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let problem = is_folder.then(|| bad_ignore_file(entry.path())).flatten();
+        let is_readable = problem.is_none();
+        skipped.lock().unwrap_or_else(PoisonError::into_inner).extend(problem);
+        is_readable
+    };
     let mut files = Vec::new();
-    for entry in WalkBuilder::new(path).require_git(false).sort_by_file_name(OsStr::cmp).build() {
+    let mut walk = WalkBuilder::new(path);
+    walk.require_git(false).sort_by_file_name(OsStr::cmp).filter_entry(is_readable);
+    for entry in walk.build() {
         match entry {
             Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) && entry.path().is_file() => {
                 files.push(strip_dot(entry.into_path()));
@@ -142,7 +161,29 @@ pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Ve
             }
         }
     }
+    unreadable.append(&mut problems.lock().unwrap_or_else(PoisonError::into_inner));
     files
+}
+
+/// The files in a folder that say which others to ignore.
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+/// The maximum size of such a file, in bytes.
+const MAX_IGNORE_FILE: u64 = 1 << 20;
+
+/// Returns the file of a folder that says which others to ignore, if it cannot be read to its end: the walker would wait for
+/// a pipe, and read a link to `/dev/zero` until no memory is left.
+fn bad_ignore_file(folder: &Path) -> Option<(PathBuf, io::Error)> {
+    IGNORE_FILES.into_iter().map(|name| folder.join(name)).find_map(|path| {
+        let metadata = path.metadata().ok()?;
+        let error = match metadata.is_file() {
+            true if metadata.len() <= MAX_IGNORE_FILE => return None,
+            true => io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"),
+            // Git ignores a folder of that name too.
+            false if metadata.is_dir() => return None,
+            false => not_a_file(false),
+        };
+        Some((strip_dot(path), error))
+    })
 }
 
 /// Returns the file or folder that an error is about.

@@ -2,6 +2,7 @@
 
 use super::load::CONFIG;
 use super::tools::Tools;
+use crate::file::{read_project_file, read_settings};
 use crate::os_error::describe;
 use crate::tool::Tool;
 use crate::tool::command::named_files;
@@ -65,7 +66,7 @@ impl ProjectLock {
 
     /// Reads the lock of a project.
     pub fn read(root: Option<&Path>) -> Result<Self, ProjectLockError> {
-        let text = std::fs::read_to_string(Self::path(root)).map_err(|error| match error.kind() {
+        let text = read_settings(&Self::path(root)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ProjectLockError::Missing,
             _ => ProjectLockError::Unreadable(error),
         })?;
@@ -125,7 +126,7 @@ pub fn lock_files(lock: &mut Lock, root: Option<&Path>, library: &Library<Tool>)
 
 /// Returns the settings of `patter.toml` as lines. Later sections are included without further ado.
 fn settings(root: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(root.join(CONFIG)).unwrap_or_default();
+    let text = read_settings(&root.join(CONFIG)).unwrap_or_default();
     // A file that cannot be parsed was reported before.
     let table: toml::Table = toml::from_str(&text).unwrap_or_default();
     let mut lines = Vec::new();
@@ -175,7 +176,7 @@ fn locked_files(paths: &[PathBuf], root: &Path) -> Vec<LockedFile> {
         let Ok(full) = path.canonicalize() else { continue };
         let Ok(inside) = full.strip_prefix(&full_root) else { continue };
         // A link in the project to a program of the machine is the program.
-        let Ok(bytes) = std::fs::read(&full) else { continue };
+        let Ok(bytes) = read_project_file(&full) else { continue };
         let steps: Vec<_> = inside.components().filter(|step| matches!(step, Component::Normal(_))).collect();
         let path = steps.iter().map(|step| step.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
         if !files.iter().any(|file| file.path == path) {

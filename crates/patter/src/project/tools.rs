@@ -8,6 +8,7 @@ use super::trust::{
     Definition, TrustStore, config_definitions, guarded_files, hook_files, project_definitions, server_definitions,
     state_folder,
 };
+use crate::file::read_project_file;
 use crate::http::{AllowListError, HttpClient, NetworkPolicy};
 use crate::os_error::describe;
 use crate::tool::mcp::{McpServer, ServerConfig};
@@ -344,7 +345,7 @@ fn read_org(root: &Path, org: &OrgConfig) -> Result<Project, ToolsError> {
     if let Some(first) = unreadable.into_iter().next() {
         return Err(failed(first));
     }
-    let read = |path: PathBuf| match std::fs::read(&path) {
+    let read = |path: PathBuf| match read_project_file(&path) {
         Ok(content) => Ok((path.display().to_string(), content)),
         Err(error) => Err(failed((path, error))),
     };
