@@ -282,3 +282,18 @@ fn revisions_are_the_same_arms_each_time() {
     assert_eq!(first[0]["bindings_hash"], first[1]["bindings_hash"], "{first:#}");
     assert_eq!(first[0]["setup_hash"], first[1]["setup_hash"], "{first:#}");
 }
+
+#[test]
+fn scripts_of_hooks_are_locked() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "[[hooks]]\nbefore = [\"*\"]\nrun = [\"/bin/sh\", \"hook.sh\"]\n");
+    folder.write("hook.sh", "exit 2\n");
+    folder.write("a.gram", "[a:Agent { instruction: \"Greet with `sayHello`.\", model: \"demo\" } | sayHello]\n");
+    let run = ["run", "a.gram", "I am Ada", "--locked", "--store", "none"];
+    assert!(folder.run(&["lock"]).starts_with("exit 0"));
+    let printed = folder.run(&run);
+    assert!(!refused(&printed), "{printed}");
+    folder.write("hook.sh", "exit 0\n");
+    let printed = folder.run(&run);
+    assert!(refused(&printed) && printed.contains("hooks.files.hook.sh"), "{printed}");
+}

@@ -133,7 +133,15 @@ fn settings(root: &Path) -> Vec<String> {
     for (name, value) in table.iter().filter(|(name, _)| !OTHER_SECTIONS.contains(&name.as_str())) {
         flatten(name, value, &mut lines);
     }
+    // A hook that allows everything would be the same setting.
+    let hooks = table.get("hooks").and_then(toml::Value::as_array).into_iter().flatten();
+    for words in hooks.filter_map(|hook| hook.get("run")?.as_array()) {
+        let words: Vec<_> = words.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+        let files = locked_files(&named_files(&words, &[root]), root);
+        lines.extend(files.into_iter().map(|LockedFile { path, hash }| format!("hooks.files.{path} = {hash}")));
+    }
     lines.sort();
+    lines.dedup();
     lines
 }
 
