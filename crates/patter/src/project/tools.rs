@@ -5,8 +5,8 @@ use super::environment::Environment;
 use super::load::{CONFIG, gram_files};
 use super::servers::{ServerProblem, ServerReport, ServerSet};
 use super::trust::{
-    Definition, TrustStore, config_definitions, guarded_files, hook_files, project_definitions, server_definitions,
-    state_folder,
+    Definition, TrustStore, config_definitions, guarded_files, guarded_patterns, hook_files, project_definitions,
+    server_definitions, state_folder,
 };
 use crate::file::read_project_file;
 use crate::http::{AllowListError, HttpClient, NetworkPolicy};
@@ -363,6 +363,7 @@ fn guard<'p>(
     let mut guard = Guard::new(root).with_writable(config.fs.writable.iter().map(String::as_str));
     for project in projects.into_iter().flatten() {
         guard = guard.with_files(guarded_files(root, project, servers.configs(), environment));
+        guard = guard.with_patterns(guarded_patterns(root, project));
     }
     let store = TrustStore::of_user().map(|store| store.folder().to_owned());
     guard

@@ -273,7 +273,9 @@ async fn an_empty_list_of_roots_allows_no_folder() {
 fn defined(fixture: &Fixture, config: &str) -> Executor {
     let project = &fixture.project;
     let toolbox = "[t:Toolbox |\n  [check:Command {description: 'Checks', run: ['sh', 'scripts/check.sh', '{a}']} | (a::Text)==>(::Text)],\n  \
-        [later:Command {description: 'Runs', run: ['./bin/later', 'missing.py']} | ()==>(::Text)]]";
+        [later:Command {description: 'Runs', run: ['./bin/later', 'missing.py', '--rules=conf/rules']} | ()==>(::Text)],\n  \
+        [any:Command {description: 'Runs', run: ['sh', './steps/{a}.sh']} | (a::Text)==>(::Text)],\n  \
+        [shell:Command {description: 'Runs', run: ['sh', '-c', 'exec tools/run --fast']} | ()==>(::Text)]]";
     real::create_dir_all(project.join("agents")).unwrap();
     real::create_dir_all(project.join("scripts")).unwrap();
     real::write(project.join("agents/a.gram"), toolbox).unwrap();
@@ -285,7 +287,8 @@ fn defined(fixture: &Fixture, config: &str) -> Executor {
     )
     .unwrap();
     let config = Config::parse(&format!("mcp-servers = 'servers.json'\n{config}")).unwrap();
-    let read = Project::read([("agents/a.gram", toolbox)]);
+    let declared = project.join("declared.txt").display().to_string();
+    let read = Project::read([("agents/a.gram".to_owned(), toolbox), (declared, "[x:Agent]")]);
     let tools = Tools::read(&read, Some(project), &config, &Environment::default()).unwrap();
     let rules = vec![Rule::parse("allow *", "the test").unwrap()];
     Executor::new(tools.library().unwrap().into(), Permissions::default().with_all(rules))
@@ -316,6 +319,11 @@ async fn tools_cannot_write_what_defines_the_project() {
         "scripts/check.sh",
         "bin/later",
         "missing.py",
+        "conf/rules",
+        "tools/run",
+        "steps/new.sh",
+        "Steps/NEW.sh",
+        "declared.txt",
         ".patter/sessions.db",
         ".patter/new",
         "patter.loc\u{212a}",
@@ -341,8 +349,10 @@ async fn tools_cannot_write_what_defines_the_project() {
     assert_eq!(real::read_to_string(project.join("scripts/check.sh")).unwrap(), "true");
     let outcome = call(&executor, "fs/readFile", json!({"path": "agents/a.gram"})).await;
     assert!(outcome.contains("Toolbox"), "{outcome}");
-    let outcome = call(&executor, "fs/writeFile", json!({"path": "agents/notes.txt", "content": "x"})).await;
-    assert_eq!(outcome, "{\"path\":\"agents/notes.txt\",\"bytes\":1}");
+    for path in ["agents/notes.txt", "steps/notes.txt", "tools/other", "run.sh"] {
+        let outcome = call(&executor, "fs/writeFile", json!({"path": path, "content": "x"})).await;
+        assert_eq!(outcome, format!("{{\"path\":\"{path}\",\"bytes\":1}}"));
+    }
 }
 
 #[tokio::test]

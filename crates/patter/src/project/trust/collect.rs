@@ -5,7 +5,7 @@ use crate::project::config::Config;
 use crate::project::environment::{Environment, VariableSource};
 use crate::project::load::CONFIG;
 use crate::store::StoreLocation;
-use crate::tool::command::{INHERITED_VARIABLES, named_files};
+use crate::tool::command::{INHERITED_VARIABLES, named_files, names_in};
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxPolicy};
 use indexmap::IndexMap;
@@ -26,8 +26,10 @@ const NETWORK_VARIABLES: [&str; 7] =
 /// The inherited variables that only concern language and time.
 const LOCALE_VARIABLES: [&str; 3] = ["LANG", "LC_ALL", "TZ"];
 /// The endings of files that a program may run.
-const SCRIPTS: [&str; 14] =
-    ["bash", "cjs", "fish", "jar", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh"];
+const SCRIPTS: [&str; 22] = [
+    "awk", "bash", "bat", "cjs", "exs", "fish", "jar", "jl", "js", "jsx", "lua", "mjs", "php", "pl", "ps1", "py", "r",
+    "rb", "sh", "ts", "tsx", "zsh",
+];
 
 /// Returns the commands and HTTP tools that gram files declare. Invalid declarations are left out, as nothing runs them.
 pub(in crate::project) fn project_definitions(
@@ -190,7 +192,8 @@ pub(in crate::project) fn config_definitions(
     found
 }
 
-/// Returns the files that commands and servers run, so that tools do not write them, whether they exist or not.
+/// Returns the files that declare a project and those that its commands and servers run, so that tools do not write them,
+/// whether they exist or not.
 pub(in crate::project) fn guarded_files<'s>(
     root: &Path,
     project: &Project,
@@ -198,7 +201,8 @@ pub(in crate::project) fn guarded_files<'s>(
     environment: &Environment,
 ) -> Vec<PathBuf> {
     let path = environment.get("PATH").unwrap_or_default();
-    let mut found = Vec::new();
+    // A person may name a file that does not end with `.gram`.
+    let mut found: Vec<_> = project.files().iter().map(|file| PathBuf::from(&file.path)).collect();
     let mut add = |words: &[String], folders: &[&Path]| found.extend(run_files(words, folders, &path));
     for (_, tool) in declared(project) {
         let DeclaredTool::Command(command) = tool else { continue };
@@ -236,17 +240,34 @@ fn project_cases(project: &Project) -> Vec<Case> {
     let files = files.into_iter().filter_map(|file| project.files().get(file));
     files.flat_map(|file| case::read(&file.path, CaseFormat::Gram, &file.tree.to_bytes()).0).collect()
 }
+/// Returns the scripts whose names depend on arguments, such as `scripts/{name}.sh`, as patterns in a folder.
+pub(in crate::project) fn guarded_patterns(root: &Path, project: &Project) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for (_, tool) in declared(project) {
+        let DeclaredTool::Command(command) = tool else { continue };
+        let folder = command.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
+        for template in command.run.iter().filter(|template| literal(template).is_none()) {
+            let part = |part: &Part| if let Part::Text(text) = part { text.clone() } else { "*".to_owned() };
+            let pattern: String = template.parts().iter().map(part).collect();
+            let words = names_in(&pattern).filter(|word| word.contains('*') && is_script(word));
+            found.extend(
+                words.flat_map(|word| [folder.clone(), root.to_owned()].map(|folder| (folder, word.to_owned()))),
+            );
+        }
+    }
+    found
+}
 
-/// Returns the files that the words of a command name: those that exist, scripts that do not exist yet, and the program.
+
+/// Returns the files that the words of a command name: those that exist, those that look like files and do not exist yet,
+/// and the program.
 fn run_files(words: &[String], folders: &[&Path], path: &str) -> Vec<PathBuf> {
     let mut found = named_files(words, folders);
-    let is_script = |word: &&String| {
-        let ending = Path::new(word.as_str()).extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
-    };
     let program = words.first();
-    let scripts = words.iter().filter(is_script).chain(program.filter(|program| program.contains('/')));
-    found.extend(scripts.flat_map(|word| folders.iter().map(move |folder| folder.join(word))));
+    let is_path =
+        |word: &&str| !word.contains("://") && !word.starts_with('-') && (word.contains('/') || is_script(word));
+    let paths = words.iter().flat_map(|word| names_in(word)).filter(is_path);
+    found.extend(paths.flat_map(|word| folders.iter().map(move |folder| folder.join(word))));
     if let Some(program) = program.filter(|program| !program.contains('/')) {
         let mut places = std::env::split_paths(path).map(|folder| folder.join(program));
         found.extend(places.find(|place| place.is_file()));
@@ -268,6 +289,12 @@ fn declared(project: &Project) -> Vec<(String, DeclaredTool)> {
             DeclarationKind::Toolbox => {
                 found.extend(pattern.elements().filter_map(|tool| declared_tool(project, &declaration.name, tool)));
             }
+/// Returns whether a word has the ending of a script.
+fn is_script(word: &str) -> bool {
+    let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
             DeclarationKind::Implementation => found.extend(declared_tool(project, "", pattern)),
             _ => {}
         }

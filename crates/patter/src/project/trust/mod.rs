@@ -9,7 +9,9 @@ mod collect;
 mod store;
 
 pub use collect::check_definitions;
-pub(super) use collect::{config_definitions, guarded_files, hook_files, project_definitions, server_definitions};
+pub(super) use collect::{
+    config_definitions, guarded_files, guarded_patterns, hook_files, project_definitions, server_definitions,
+};
 pub use definition::{Definition, DefinitionKind, Untrusted};
 pub(super) use store::state_folder;
 pub use store::{TrustError, TrustRecord, TrustStore};

@@ -119,11 +119,15 @@ pub(crate) fn named_files(words: &[String], folders: &[&Path]) -> Vec<PathBuf> {
     let find = |word: &str| folders.iter().map(|folder| folder.join(word)).find(|path| path.is_file());
     let mut found = Vec::new();
     for word in words {
-        let names = std::iter::once(word.as_str()).chain(inner_words(word));
-        let new: Vec<_> = names.filter_map(find).filter(|path| !found.contains(path)).collect();
+        let new: Vec<_> = names_in(word).filter_map(find).filter(|path| !found.contains(path)).collect();
         found.extend(new);
     }
     found
+}
+
+/// Returns what may be the names of files in an argument: all of it, and its words.
+pub(crate) fn names_in(argument: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(argument).chain(inner_words(argument))
 }
 
 /// Returns the words of an argument that may be a script for a shell, except the names of files that it writes.

@@ -21,7 +21,7 @@ const GRAM: &str = ".gram";
 /// The files that define a project. The toolbox `fs` does not write them.
 ///
 /// By name these are all gram files, `patter.toml`, `patter.lock`, `.env`, and everything in `.git` and `.patter`. Others are
-/// added with [`Guard::with_files`] and [`Guard::with_folders`].
+/// added with [`Guard::with_files`], [`Guard::with_folders`] and [`Guard::with_patterns`].
 ///
 /// ```
 /// use patter::tool::standard::fs::Guard;
@@ -33,13 +33,21 @@ pub struct Guard {
     project: PathBuf,
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
+    /// Patterns of absolute paths.
+    patterns: Vec<Glob>,
     writable: Vec<Glob>,
 }
 
 impl Guard {
     /// Protects what defines the project in a folder.
     pub fn new(project: impl Into<PathBuf>) -> Self {
-        Self { project: project.into(), files: Vec::new(), folders: Vec::new(), writable: Vec::new() }
+        Self {
+            project: project.into(),
+            files: Vec::new(),
+            folders: Vec::new(),
+            patterns: Vec::new(),
+            writable: Vec::new(),
+        }
     }
 
     /// Protects more files, such as scripts, whether they exist or not.
@@ -53,6 +61,17 @@ impl Guard {
     #[must_use]
     pub fn with_folders(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.folders.extend(folders);
+        self
+    }
+
+    /// Protects files whose names depend on arguments, such as `scripts/*.sh` in a folder.
+    #[must_use]
+    pub fn with_patterns(mut self, patterns: impl IntoIterator<Item = (PathBuf, String)>) -> Self {
+        let absolute = |(folder, pattern): (PathBuf, String)| {
+            let path = resolve(&folder).join(pattern.trim_start_matches("./"));
+            Glob::new(&folded_path(&path).to_string_lossy())
+        };
+        self.patterns.extend(patterns.into_iter().map(absolute));
         self
     }
 
@@ -84,7 +103,10 @@ impl Guard {
             return Err(place.setting_failure());
         }
         let is_file = |file: &PathBuf| folded_path(&full) == folded_path(&resolve(file));
-        if (name.ends_with(GRAM) || self.files.iter().any(is_file)) && !self.is_writable(&full) {
+        let is_protected = name.ends_with(GRAM)
+            || self.files.iter().any(is_file)
+            || self.patterns.iter().any(|pattern| pattern.matches(&folded_path(&full).to_string_lossy()));
+        if is_protected && !self.is_writable(&full) {
             return Err(place.definition_failure());
         }
         Ok(())
