@@ -461,3 +461,94 @@ fn a_sealed_tool_of_an_organisation_is_what_its_name_means() {
     let bound = stderr(&run(&["check", "--bind"]));
     assert!(bound.contains("the agent `send` has the name of the tool `acme/mail/send`, which is sealed"), "{bound}");
 }
+
+/// What a definition sends or does can change without a change of its command or address.
+#[test]
+fn variables_of_hooks_and_logins_need_trust() {
+    let folder = Folder::new();
+    let hook = "[[hooks]]\nbefore = ['*']\nrun = ['sh', '-c', 'true']\nenv = ['BASH_ENV']\n";
+    folder.write("patter.toml", hook);
+    folder.write(".env", "BASH_ENV=quiet.sh\n");
+    let listed = || {
+        let output = run_as_user(&folder, &["trust", "--list"], &[]);
+        (code(&output), stdout(&output))
+    };
+    assert_eq!(code(&run_as_user(&folder, &["trust"], &[])), 0);
+    assert_eq!(listed().0, 0);
+    folder.write(".env", "BASH_ENV=evil.sh\n");
+    assert!(listed().1.contains("(changed)"), "{:?}", listed());
+    let server = "[mcp.shop]\nurl = 'https://mcp.example/mcp'\n";
+    folder.write("patter.toml", server);
+    assert_eq!(code(&run_as_user(&folder, &["trust"], &[])), 0);
+    folder
+        .write("patter.toml", format!("{server}oauth = {{client-id = 'a', client-secret = '${{OPENAI_API_KEY}}'}}\n"));
+    let (code, printed) = listed();
+    assert_eq!(code, 1);
+    assert!(printed.contains("  server    shop  https://mcp.example/mcp with OPENAI_API_KEY"), "{printed}");
+    // The sessions of a project that are elsewhere.
+    let elsewhere = Folder::new();
+    folder.write("patter.toml", "");
+    assert_eq!(listed().0, 0);
+    std::os::unix::fs::symlink(elsewhere.path(), folder.path().join(".patter")).unwrap();
+    assert!(listed().1.contains("  store     sqlite:.patter/sessions.db"), "{:?}", listed());
+    // A folder above the project, even if it does not exist yet.
+    folder.write("patter.toml", "[fs]\nroots = ['../later-than-now']\n");
+    assert!(listed().1.contains("../later-than-now"), "{:?}", listed());
+}
+
+#[test]
+fn a_revision_runs_no_commands_of_its_repository() {
+    let folder = Folder::new();
+    folder.write("patter.toml", "");
+    folder.write("hello.gram", AGENT);
+    folder.write("cases.jsonl", "{\"id\": \"a\", \"input\": \"I am Ada\"}\n");
+    folder.write(".gitattributes", "*.gram filter=evil\n");
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        let output = command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments);
+        let output = output.current_dir(folder.path()).env("HOME", folder.path()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let mark = format!("touch {}/command-started; cat", folder.path().display());
+    for key in ["core.fsmonitor", "core.sshCommand", "filter.evil.smudge", "filter.evil.clean", "core.pager"] {
+        git(&["config", key, &mark]);
+    }
+    let arguments =
+        ["ab", "hello.gram", "-c", "cases.jsonl", "--arm", "now", "--arm", "old=git:HEAD", "--store", "none"];
+    let output = run_as_user(&folder, &arguments, &[]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_nothing_started(&folder, "a revision");
+}
+
+/// Files of a project that are links to endless devices, and pipes that nobody writes to.
+#[test]
+fn files_without_an_end_are_not_read() {
+    let table: &[(&str, &str, &[&str])] = &[
+        (".env", "", &["call", "sayHello"]),
+        ("patter.lock", "", &["run", "hello.gram", "I am Ada", "--locked", "--store", "none"]),
+        ("patter.lock", "", &["lock", "--check"]),
+        ("org/o.gram", "[org]\ntools = ['org/o.gram']\n", &["tools"]),
+        (".gitignore", "", &["check"]),
+        ("sub/.ignore", "", &["check"]),
+    ];
+    for (name, config, arguments) in table {
+        for is_pipe in [false, true] {
+            let folder = Folder::new();
+            folder.write("patter.toml", config);
+            folder.write("hello.gram", AGENT);
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            if is_pipe {
+                rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+            } else {
+                std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            }
+            let output = run_as_user(&folder, arguments, &[]);
+            let printed = stderr(&output);
+            assert!(printed.contains("it is a device, a pipe or a socket, not a file"), "{name} {is_pipe}: {printed}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::{Definition, DefinitionKind};
 use crate::project::config::Config;
 use crate::project::environment::{Environment, VariableSource};
-use crate::project::load::CONFIG;
+use crate::project::load::{CONFIG, strip_dot};
 use crate::store::StoreLocation;
 use crate::tool::command::{INHERITED_VARIABLES, named_files, names_in};
 use crate::tool::mcp::ServerConfig;
@@ -18,7 +18,7 @@ use patter_core::name::FullName;
 use patter_core::provider::Provider;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The variables that decide which server or certificate a request relies on.
 const NETWORK_VARIABLES: [&str; 7] =
@@ -88,9 +88,11 @@ pub(in crate::project) fn server_definitions<'s>(
     policy: &SandboxPolicy,
 ) -> Vec<Definition> {
     let definition = |(name, server): (&str, &ServerConfig)| {
-        let oauth = server.oauth.clone().unwrap_or_default();
-        let client = [oauth.client_id, oauth.client_secret, oauth.client_metadata_url, oauth.redirect_uri];
-        let values = server.env.values().chain(server.headers.values()).chain(client.iter().flatten());
+        let login = server.oauth.iter().flat_map(|oauth| {
+            // A login sends them to a server that the MCP server names.
+            [&oauth.client_id, &oauth.client_secret, &oauth.client_metadata_url, &oauth.redirect_uri]
+        });
+        let values = server.env.values().chain(server.headers.values()).chain(login.flatten());
         let texts: Vec<_> = server.command.iter().chain(&server.args).chain(&server.url).chain(values).collect();
         let used: BTreeSet<_> = texts.iter().flat_map(|text| variables_in(text)).collect();
         // Invalid settings are reported before the server is started.
@@ -124,6 +126,10 @@ pub(in crate::project) fn server_definitions<'s>(
             "headers": server.headers,
             "values": file_values(decisive, environment),
         });
+        if let (Some(fields), Some(oauth)) = (content.as_object_mut(), &server.oauth) {
+            let login = [&oauth.client_id, &oauth.client_secret, &oauth.client_metadata_url, &oauth.redirect_uri];
+            fields.insert("oauth".to_owned(), json!([login, oauth.scopes]));
+        }
         // What a server may do beyond its tools needs trust too.
         if let (Some(fields), true) = (content.as_object_mut(), server.elicitation || server.sampling) {
             fields.insert("questions".to_owned(), json!([server.elicitation, server.sampling]));
@@ -164,11 +170,16 @@ pub(in crate::project) fn config_definitions(
     let network = config.http.allow.iter();
     found.extend(network.map(|address| Definition::new(DefinitionKind::Network, address, "", address)));
     let store = in_file("PATTER_STORE").or_else(|| config.store.url.clone().filter(|_| !is_users("PATTER_STORE")));
-    found.extend(store.and_then(|url| store_definition(root, &url)));
+    // The folder of a project's sessions may be a link to somewhere else.
+    let is_default = store.is_none() && !is_users("PATTER_STORE") && root.join(CONFIG).is_file();
+    let default = || is_default.then(|| strip_dot(root.join(".patter/sessions.db")).display().to_string());
+    found.extend(store.or_else(default).and_then(|url| store_definition(root, &url)));
     for folder in config.fs.roots.iter().flatten() {
         let path = root.join(folder);
-        let full = path.canonicalize().unwrap_or(path);
-        if !root.canonicalize().is_ok_and(|root| full.starts_with(root)) {
+        let leaves = folder.components().any(|step| step == Component::ParentDir);
+        // A folder that does not exist yet cannot be resolved.
+        let (full, leaves) = path.canonicalize().map_or((path, leaves), |full| (full, false));
+        if leaves || !root.canonicalize().is_ok_and(|root| full.starts_with(root)) {
             let name = folder.display().to_string();
             let detail = if folder.is_absolute() { String::new() } else { full.display().to_string() };
             found.push(Definition::new(DefinitionKind::Folder, name, detail, &full));
@@ -178,7 +189,8 @@ pub(in crate::project) fn config_definitions(
         let calls: Vec<_> = hook.calls().map(|(stage, calls)| format!("{} {calls}", stage.name())).collect();
         let words = show_words(hook.run.iter().map(String::as_str));
         let detail = format!("{words}{}", spaced(&with_variables(hook.env.iter().map(String::as_str))));
-        let content = json!({"calls": calls, "run": hook.run, "env": hook.env});
+        let values = file_values(hook.env.iter().map(String::as_str), environment);
+        let content = json!({"calls": calls, "run": hook.run, "env": hook.env, "values": values});
         found.push(Definition::new(DefinitionKind::Hook, calls.join(", "), detail, &content));
     }
     let writable = config.fs.writable.iter();
@@ -226,20 +238,6 @@ pub(in crate::project) fn guarded_files<'s>(
     found
 }
 
-/// Returns the files that hooks run, so that tools do not write them, whether they exist or not.
-pub(in crate::project) fn hook_files(root: &Path, config: &Config, environment: &Environment) -> Vec<PathBuf> {
-    let path = environment.get("PATH").unwrap_or_default();
-    config.hooks.iter().flat_map(|hook| run_files(&hook.run, &[root], &path)).collect()
-}
-
-/// Returns the cases in the gram files of a project.
-fn project_cases(project: &Project) -> Vec<Case> {
-    let is_case = |kind| matches!(kind, DeclarationKind::Cases | DeclarationKind::Case);
-    let declared = project.declarations().iter().filter(|declaration| is_case(declaration.kind));
-    let files: BTreeSet<_> = declared.map(|declaration| declaration.file).collect();
-    let files = files.into_iter().filter_map(|file| project.files().get(file));
-    files.flat_map(|file| case::read(&file.path, CaseFormat::Gram, &file.tree.to_bytes()).0).collect()
-}
 /// Returns the scripts whose names depend on arguments, such as `scripts/{name}.sh`, as patterns in a folder.
 pub(in crate::project) fn guarded_patterns(root: &Path, project: &Project) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
@@ -258,6 +256,20 @@ pub(in crate::project) fn guarded_patterns(root: &Path, project: &Project) -> Ve
     found
 }
 
+/// Returns the files that hooks run, so that tools do not write them, whether they exist or not.
+pub(in crate::project) fn hook_files(root: &Path, config: &Config, environment: &Environment) -> Vec<PathBuf> {
+    let path = environment.get("PATH").unwrap_or_default();
+    config.hooks.iter().flat_map(|hook| run_files(&hook.run, &[root], &path)).collect()
+}
+
+/// Returns the cases in the gram files of a project.
+fn project_cases(project: &Project) -> Vec<Case> {
+    let is_case = |kind| matches!(kind, DeclarationKind::Cases | DeclarationKind::Case);
+    let declared = project.declarations().iter().filter(|declaration| is_case(declaration.kind));
+    let files: BTreeSet<_> = declared.map(|declaration| declaration.file).collect();
+    let files = files.into_iter().filter_map(|file| project.files().get(file));
+    files.flat_map(|file| case::read(&file.path, CaseFormat::Gram, &file.tree.to_bytes()).0).collect()
+}
 
 /// Returns the files that the words of a command name: those that exist, those that look like files and do not exist yet,
 /// and the program.
@@ -275,6 +287,12 @@ fn run_files(words: &[String], folders: &[&Path], path: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Returns whether a word has the ending of a script.
+fn is_script(word: &str) -> bool {
+    let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
 enum DeclaredTool {
     Command(Box<CommandSpec>),
     Http(Box<HttpSpec>),
@@ -289,12 +307,6 @@ fn declared(project: &Project) -> Vec<(String, DeclaredTool)> {
             DeclarationKind::Toolbox => {
                 found.extend(pattern.elements().filter_map(|tool| declared_tool(project, &declaration.name, tool)));
             }
-/// Returns whether a word has the ending of a script.
-fn is_script(word: &str) -> bool {
-    let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
-}
-
             DeclarationKind::Implementation => found.extend(declared_tool(project, "", pattern)),
             _ => {}
         }
@@ -340,7 +352,7 @@ fn store_definition(root: &Path, url: &str) -> Option<Definition> {
         let root = root.canonicalize().ok()?;
         let full = std::path::absolute(path).ok()?;
         let above = full.ancestors().find_map(|above| above.canonicalize().ok())?;
-        let leaves = path.components().any(|step| step == std::path::Component::ParentDir);
+        let leaves = path.components().any(|step| step == Component::ParentDir);
         if above.starts_with(root) && !leaves {
             return None;
         }
