@@ -35,6 +35,7 @@ impl Span {
     }
 
     /// Returns the part of `source` that the span covers, or `""` if it is out of bounds or splits a character.
+    #[inline]
     pub fn slice(self, source: &str) -> &str {
         source.get(self.range()).unwrap_or_default()
     }

@@ -4,8 +4,15 @@ use crate::tree::Flags;
 use std::borrow::Cow;
 
 /// Returns the text within quotes, with escapes resolved. Text without quotes is returned unchanged.
+#[inline]
 pub(crate) fn unquote(text: &str, flags: Flags) -> Cow<'_, str> {
-    let Some(quote @ ('"' | '\'' | '`')) = text.chars().next() else { return Cow::Borrowed(text) };
+    match text.as_bytes().first() {
+        Some(quote @ (b'"' | b'\'' | b'`')) => unquote_with(text, char::from(*quote), flags),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+fn unquote_with(text: &str, quote: char, flags: Flags) -> Cow<'_, str> {
     let inner = text.strip_prefix(quote).unwrap_or(text);
     let inner = match flags.contains(Flags::UNCLOSED) {
         true => inner,

@@ -5,7 +5,7 @@
 //! Punctuation and white space are not nodes: they are the bytes between nodes. Comments are in a separate list.
 
 use crate::Span;
-use crate::span::{LineIndex, Lines};
+use crate::span::{LineIndex, Lines, offset};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -111,6 +111,13 @@ pub(crate) struct RawNode {
     pub(crate) next: u32,
 }
 
+impl RawNode {
+    #[inline]
+    pub(crate) const fn span(&self) -> Span {
+        Span::new(self.start, self.end)
+    }
+}
+
 /// Properties of a node that would be expensive to recompute from its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);
@@ -170,6 +177,7 @@ impl Tree {
     /// Returns the text that was parsed.
     ///
     /// Bytes that were not UTF-8 appear as U+001A here; [`Tree::to_bytes`] restores them.
+    #[inline]
     pub fn source(&self) -> &str {
         &self.inner.source
     }
@@ -196,6 +204,7 @@ impl Tree {
     }
 
     /// Returns the root of the tree, a [`Kind::File`].
+    #[inline]
     pub fn root(&self) -> Syntax<'_> {
         Syntax { tree: self, id: 0 }
     }
@@ -215,6 +224,18 @@ impl Tree {
         ((id.0 as usize) < self.inner.nodes.len()).then_some(Syntax { tree: self, id: id.0 })
     }
 
+    /// Returns the flat list of nodes.
+    #[inline]
+    pub(crate) fn nodes(&self) -> &[RawNode] {
+        &self.inner.nodes
+    }
+
+    /// Returns the node at an index of [`Tree::nodes`].
+    #[inline]
+    pub(crate) fn syntax(&self, index: usize) -> Syntax<'_> {
+        Syntax { tree: self, id: offset(index) }
+    }
+
     pub(crate) fn comment_spans(&self) -> &[Span] {
         &self.inner.comments
     }
@@ -223,6 +244,7 @@ impl Tree {
         &self.inner.invalid_bytes
     }
 
+    #[inline]
     fn raw(&self, id: u32) -> RawNode {
         const MISSING: RawNode = RawNode { kind: Kind::Error, flags: Flags(0), start: 0, end: 0, next: u32::MAX };
         self.inner.nodes.get(id as usize).copied().unwrap_or(MISSING)
@@ -271,37 +293,44 @@ pub struct Syntax<'t> {
 
 impl<'t> Syntax<'t> {
     /// Returns the tree this node belongs to.
+    #[inline]
     pub fn tree(self) -> &'t Tree {
         self.tree
     }
 
     /// Returns the id, for [`Tree::get`].
+    #[inline]
     pub fn id(self) -> SyntaxId {
         SyntaxId(self.id)
     }
 
     /// Returns the kind of the node.
+    #[inline]
     pub fn kind(self) -> Kind {
         self.tree.raw(self.id).kind
     }
 
     /// Returns the span of the node.
+    #[inline]
     pub fn span(self) -> Span {
         let raw = self.tree.raw(self.id);
         Span::new(raw.start, raw.end)
     }
 
     /// Returns the source text of the node.
+    #[inline]
     pub fn text(self) -> &'t str {
         self.span().slice(self.tree.source())
     }
 
     /// Iterates over the direct children, in order.
+    #[inline]
     pub fn children(self) -> Children<'t> {
         Children { tree: self.tree, next: self.id + 1, end: self.tree.raw(self.id).next }
     }
 
     /// Returns the first direct child of a kind.
+    #[inline]
     pub fn child(self, kind: Kind) -> Option<Syntax<'t>> {
         self.children().find(|child| child.kind() == kind)
     }
@@ -344,6 +373,7 @@ pub struct Children<'t> {
 impl<'t> Iterator for Children<'t> {
     type Item = Syntax<'t>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.end {
             return None;

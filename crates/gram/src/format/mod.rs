@@ -8,10 +8,8 @@ mod flat;
 mod tokens;
 
 use crate::{Diagnostic, Kind, Span, Syntax, Tree, parse};
-use flat::{Measurements, Output, write_flat};
-use tokens::{
-    bar, colon, comment_owners, has_brackets, inside_brackets, owns_comments, strokes, write_name_and_labels,
-};
+use flat::Measurements;
+use tokens::{bar, colon, comment_owners, has_brackets, inside_brackets, owns_comments, strokes};
 
 /// The maximum line width, in characters.
 pub const LINE_WIDTH: usize = 100;
@@ -43,7 +41,8 @@ fn format_tree(tree: &Tree) -> String {
         line_start: 0,
         line_break,
     };
-    let list = List { items: tree.root().children(), inside: tree.root().span(), separator: "" };
+    let has_comments = !tree.comment_spans().is_empty();
+    let list = List { items: tree.root().children(), inside: tree.root().span(), separator: "", has_comments };
     writer.items(list, 0, Placement::SameLine);
     if !writer.out.is_empty() {
         writer.out.push_str(line_break);
@@ -53,10 +52,15 @@ fn format_tree(tree: &Tree) -> String {
 
 /// Returns the line break to write: the first one in the layout of the source.
 pub(crate) fn line_break(tree: &Tree) -> &'static str {
-    let fences =
-        tree.root().descendants().filter(|part| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range));
-    let mut verbatim: Vec<_> = fences.map(Syntax::span).chain(tree.comment_spans().iter().copied()).collect();
-    verbatim.sort();
+    let mut comments = tree.comment_spans().iter().copied().peekable();
+    let is_verbatim = |part: &Syntax<'_>| matches!(part.kind(), Kind::Fence | Kind::Tagged | Kind::Range);
+    let mut fences = tree.root().descendants().filter(is_verbatim).map(Syntax::span).peekable();
+    // Both are in order, and usually the first line break comes before any of them.
+    let verbatim = std::iter::from_fn(|| match (comments.peek(), fences.peek()) {
+        (Some(comment), Some(fence)) if comment < fence => comments.next(),
+        (_, Some(_)) => fences.next(),
+        (_, None) => comments.next(),
+    });
     let mut at = 0;
     for span in verbatim {
         let layout = Span::new(at, span.start).slice(tree.source());
@@ -78,6 +82,8 @@ struct List<I> {
     inside: Span,
     /// The separator between two items.
     separator: &'static str,
+    /// Whether there are any comments inside, between the items or in them.
+    has_comments: bool,
 }
 
 /// Where to write the first item of a list.
@@ -107,11 +113,13 @@ impl<'t> Writer<'t> {
         let mut placement = first;
         let mut items = list.items.peekable();
         while let Some(item) = items.next() {
-            let before = self.comments_in(Span::new(previous_end, item.span().start));
-            for comment in before.iter().chain(&self.stray_comments(item)) {
-                self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
-                self.comment(*comment);
-                previous_end = comment.end.max(previous_end);
+            if list.has_comments {
+                let before = self.comments_in(Span::new(previous_end, item.span().start));
+                for comment in before.iter().chain(&self.stray_comments(item)) {
+                    self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
+                    self.comment(*comment);
+                    previous_end = comment.end.max(previous_end);
+                }
             }
             self.new_line(&mut placement, indent, Span::new(previous_end, item.span().start));
             let next = items.peek();
@@ -119,28 +127,32 @@ impl<'t> Writer<'t> {
             self.item(item, indent, separator.len());
             self.out.push_str(separator);
             previous_end = item.span().end;
-            let until = next.map_or(list.inside.end, |next| next.span().start);
-            for comment in self.trailing_comments(previous_end, until) {
-                self.out.push(' ');
-                self.comment(comment);
-                previous_end = comment.end;
+            if list.has_comments {
+                let until = next.map_or(list.inside.end, |next| next.span().start);
+                for comment in self.trailing_comments(previous_end, until) {
+                    self.out.push(' ');
+                    self.comment(comment);
+                    previous_end = comment.end;
+                }
             }
         }
-        for comment in self.comments_in(Span::new(previous_end, list.inside.end)).to_vec() {
-            self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
-            self.comment(comment);
-            previous_end = comment.end;
+        if list.has_comments {
+            for comment in self.comments_in(Span::new(previous_end, list.inside.end)) {
+                self.new_line(&mut placement, indent, Span::new(previous_end, comment.start));
+                self.comment(*comment);
+                previous_end = comment.end;
+            }
         }
     }
 
     /// Starts a line, after an empty one if the source has one in this gap between two items.
     fn new_line(&mut self, placement: &mut Placement, indent: usize, gap: Span) {
-        let is_first = self.out.is_empty() || self.out.ends_with(['{', '[', '|']);
+        let is_first = matches!(self.out.as_bytes().last(), None | Some(b'{' | b'[' | b'|'));
         match *placement {
             Placement::SameLine => *placement = Placement::NewLine,
             Placement::NewLine => {
-                let breaks = gap.slice(self.tree.source()).bytes().filter(|byte| *byte == b'\n').count();
-                if breaks > 1 && !is_first {
+                let gap = self.tree.source().as_bytes().get(gap.range()).unwrap_or_default();
+                if !is_first && gap.iter().filter(|byte| **byte == b'\n').nth(1).is_some() {
                     self.out.push_str(self.line_break);
                 }
                 self.out.push_str(self.line_break);
@@ -174,11 +186,12 @@ impl<'t> Writer<'t> {
     // Comments.
 
     fn comments_in(&self, span: Span) -> &'t [Span] {
+        let comments = self.tree.comment_spans();
+        let gap = self.tree.source().as_bytes().get(span.range()).unwrap_or_default();
         // Most gaps are a few bytes without a comment.
-        if !span.slice(self.tree.source()).as_bytes().contains(&b'/') {
+        if comments.is_empty() || !gap.contains(&b'/') {
             return &[];
         }
-        let comments = self.tree.comment_spans();
         let first = comments.partition_point(|comment| comment.start < span.start);
         let count = comments.get(first..).unwrap_or_default().partition_point(|comment| comment.end <= span.end);
         comments.get(first..first + count).unwrap_or_default()
@@ -237,7 +250,6 @@ impl<'t> Writer<'t> {
                         Kind::Key => {
                             self.out.push_str(part.text());
                             self.out.push_str(colon(item));
-                            self.out.push(' ');
                         }
                         _ => self.item(part, indent, suffix),
                     }
@@ -246,7 +258,8 @@ impl<'t> Writer<'t> {
             Kind::Record | Kind::Map => self.braces(item, indent),
             Kind::Array => {
                 let inside = inside_brackets(item.span());
-                let list = List { items: item.children(), inside, separator: "," };
+                let has_comments = self.measurements.has_comment(item);
+                let list = List { items: item.children(), inside, separator: ",", has_comments };
                 self.out.push('[');
                 self.items(list, indent + INDENT, Placement::NewLine);
                 self.close(']', indent);
@@ -274,9 +287,10 @@ impl<'t> Writer<'t> {
                 }
                 self.out.push(')');
             }
+            Kind::Fence => self.verbatim(item.text()),
             _ => {
                 let start = self.out.len();
-                write_flat(item, &mut self.out);
+                self.measurements.write(item, &mut self.out);
                 if self.out.get(start..).is_some_and(|flat| flat.contains('\n')) {
                     self.out.truncate(start);
                     self.verbatim(item.text());
@@ -292,7 +306,9 @@ impl<'t> Writer<'t> {
     }
 
     fn braces(&mut self, record: Syntax<'t>, indent: usize) {
-        let list = List { items: record.children(), inside: inside_brackets(record.span()), separator: "," };
+        let inside = inside_brackets(record.span());
+        let has_comments = self.measurements.has_comment(record);
+        let list = List { items: record.children(), inside, separator: ",", has_comments };
         self.out.push('{');
         self.items(list, indent + INDENT, Placement::NewLine);
         self.close('}', indent);
@@ -300,14 +316,21 @@ impl<'t> Writer<'t> {
 
     /// Writes name, labels and record.
     fn subject(&mut self, item: Syntax<'t>, indent: usize, suffix: usize) {
-        let has_name_or_label = write_name_and_labels(item, &mut Output(&mut self.out));
-        if let Some(record) = item.child(Kind::Record) {
-            if has_name_or_label {
-                self.out.push(' ');
+        let mut is_first = true;
+        for part in item.children() {
+            match part.kind() {
+                Kind::Identifier | Kind::Label => self.measurements.write(part, &mut self.out),
+                Kind::Record => {
+                    if !is_first {
+                        self.out.push(' ');
+                    }
+                    if !self.try_flat(part, suffix) {
+                        self.braces(part, indent);
+                    }
+                }
+                _ => break,
             }
-            if !self.try_flat(record, suffix) {
-                self.braces(record, indent);
-            }
+            is_first = false;
         }
     }
 
@@ -322,7 +345,8 @@ impl<'t> Writer<'t> {
         self.out.push_str(if self.out.len() > before { " |" } else { "|" });
         let inside = Span::new(bar.end, item.span().end - 1);
         let items = item.children().filter(|child| child.kind().is_pattern());
-        self.items(List { items, inside, separator: "," }, indent + INDENT, Placement::NewLine);
+        let has_comments = self.measurements.has_comment(item);
+        self.items(List { items, inside, separator: ",", has_comments }, indent + INDENT, Placement::NewLine);
         self.close(']', indent);
     }
 
@@ -334,25 +358,39 @@ impl<'t> Writer<'t> {
         self.new_line(&mut placement, indent, Span::at(0));
         self.item(first, indent, 0);
         let mut previous_end = first.span().end;
+        let has_comments = self.measurements.has_comment(path);
         while let (Some(arrow), Some(node)) = (parts.next(), parts.next()) {
-            for comment in self.trailing_comments(previous_end, arrow.span().start) {
-                self.out.push(' ');
-                self.comment(comment);
-                previous_end = comment.end;
-            }
-            let between = self.comments_in(Span::new(previous_end, arrow.span().start));
-            let gap = self.comments_in(Span::new(arrow.span().end, node.span().start));
-            let stray_comments =
-                self.stray_comments(arrow).into_iter().chain(gap.iter().copied()).chain(self.stray_comments(node));
-            let comments: Vec<_> = between.iter().copied().chain(stray_comments).collect();
-            for comment in comments {
-                self.new_line(&mut placement, indent + INDENT, Span::at(0));
-                self.comment(comment);
+            if has_comments {
+                self.comments_before_arrow(arrow, node, previous_end, &mut placement, indent + INDENT);
             }
             self.new_line(&mut placement, indent + INDENT, Span::at(0));
             self.arrow(arrow, indent + INDENT);
             self.item(node, indent + INDENT, suffix);
             previous_end = node.span().end;
+        }
+    }
+
+    /// Writes the comments before an arrow, and those inside it and the next node that no list writes.
+    fn comments_before_arrow(
+        &mut self,
+        arrow: Syntax<'t>,
+        node: Syntax<'t>,
+        mut previous_end: u32,
+        placement: &mut Placement,
+        indent: usize,
+    ) {
+        for comment in self.trailing_comments(previous_end, arrow.span().start) {
+            self.out.push(' ');
+            self.comment(comment);
+            previous_end = comment.end;
+        }
+        let between = self.comments_in(Span::new(previous_end, arrow.span().start));
+        let gap = self.comments_in(Span::new(arrow.span().end, node.span().start));
+        let stray_comments =
+            self.stray_comments(arrow).into_iter().chain(gap.iter().copied()).chain(self.stray_comments(node));
+        for comment in between.iter().copied().chain(stray_comments) {
+            self.new_line(placement, indent, Span::at(0));
+            self.comment(comment);
         }
     }
 
@@ -398,12 +436,19 @@ impl<'t> Writer<'t> {
     /// Writes an item on the current line if it fits with `suffix` more characters; otherwise writes nothing.
     fn try_flat(&mut self, item: Syntax<'t>, suffix: usize) -> bool {
         let Some(width) = self.measurements.width(item) else { return false };
-        let column = self.out.get(self.line_start..).map_or(0, |line| line.chars().count());
-        if column + width + suffix > LINE_WIDTH || item.kind() == Kind::Annotated || self.has_own_lines(item) {
+        let room = LINE_WIDTH.checked_sub(width + suffix);
+        if !room.is_some_and(|room| self.is_within(room)) || item.kind() == Kind::Annotated || self.has_own_lines(item)
+        {
             return false;
         }
-        write_flat(item, &mut self.out);
+        self.measurements.write(item, &mut self.out);
         true
+    }
+
+    /// Returns whether the current line has at most so many characters.
+    fn is_within(&self, characters: usize) -> bool {
+        let bytes = self.out.len() - self.line_start;
+        bytes <= characters || self.out.get(self.line_start..).is_some_and(|line| line.chars().count() <= characters)
     }
 
     /// Returns whether comments inside an item are written by a list inside it, on lines of their own.

@@ -1,31 +1,16 @@
 //! Tokens that are not nodes of the tree: colons, bars, strokes.
 
-use super::flat::Sink;
-use crate::pattern::label_text;
 use crate::{Kind, Span, Syntax, Tree};
 
-/// Writes the name and labels, without spaces. Returns whether there are any.
-pub(super) fn write_name_and_labels<'t>(item: Syntax<'t>, sink: &mut impl Sink<'t>) -> bool {
-    let mut is_empty = true;
-    for part in item.children() {
-        match part.kind() {
-            Kind::Identifier => sink.text(part.text()),
-            Kind::Label => {
-                sink.text(if part.text().starts_with("::") { "::" } else { ":" });
-                sink.text(label_text(part));
-            }
-            _ => break,
-        }
-        is_empty = false;
-    }
-    !is_empty
-}
-
-/// Returns the colon of a property as written: `:` or `::`.
+/// Returns the colon of a property as written, `:` or `::`, and the space after it.
 pub(super) fn colon(property: Syntax<'_>) -> &'static str {
     let key_end = property.child(Kind::Key).map_or(property.span().start, |key| key.span().end);
-    let rest = skip_trivia(property.tree(), key_end);
-    if rest.starts_with("::") { "::" } else { ":" }
+    let source = property.tree().source();
+    let rest = match source.get(key_end as usize..) {
+        Some(rest) if rest.starts_with(':') => rest,
+        _ => skip_trivia(property.tree(), key_end),
+    };
+    if rest.starts_with("::") { ":: " } else { ": " }
 }
 
 /// Returns the halves of an arrow, before and after its subject.

@@ -14,6 +14,9 @@ impl Parser<'_> {
     }
 
     pub(super) fn at_unicode_arrow(&self) -> bool {
+        if self.peek().is_ascii() {
+            return false;
+        }
         let first = self.source.get(self.pos..).and_then(|rest| rest.chars().next());
         matches!(first, Some('→' | '←' | '↔' | '⇒' | '⇐' | '⇔' | '–' | '—'))
     }

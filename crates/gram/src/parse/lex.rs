@@ -50,10 +50,12 @@ fn has_class(byte: u8, class: u8) -> bool {
     CLASS.get(byte as usize).is_some_and(|classes| classes & class != 0)
 }
 
+#[inline]
 pub(super) fn is_name_start(byte: u8) -> bool {
     has_class(byte, NAME_START)
 }
 
+#[inline]
 pub(super) fn is_digit(byte: u8) -> bool {
     has_class(byte, DIGIT)
 }
@@ -70,11 +72,13 @@ impl<'s> Parser<'s> {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn at_end(&self) -> bool {
         self.pos >= self.bytes.len()
     }
 
     /// Returns the bytes from `at` on.
+    #[inline]
     pub(super) fn rest(&self, at: usize) -> &'s [u8] {
         self.bytes.get(at..).unwrap_or_default()
     }
@@ -97,11 +101,10 @@ impl<'s> Parser<'s> {
     #[inline]
     pub(super) fn trivia(&mut self) {
         loop {
-            let byte = self.peek();
-            if has_class(byte, SPACE) {
-                self.pos += 1;
-            } else if byte != b'/' || !self.comment() {
-                return;
+            match self.peek() {
+                b' ' | b'\t'..=b'\r' => self.pos += 1,
+                b'/' if self.comment() => {}
+                _ => return,
             }
         }
     }

@@ -272,6 +272,7 @@ impl<'s> Parser<'s> {
 
     // Diagnostics.
 
+    #[inline]
     fn span(&self, start: usize, end: usize) -> Span {
         Span::new(offset(start), offset(end))
     }
@@ -315,10 +316,17 @@ impl<'s> Parser<'s> {
     // Brackets.
 
     /// Returns whether the next bracket is nested too deeply. If so, reports it and skips the whole group.
+    #[inline]
     fn skip_if_too_deep(&mut self) -> bool {
-        if self.open_brackets.len() < MAX_DEPTH {
-            return false;
+        let is_too_deep = self.open_brackets.len() >= MAX_DEPTH;
+        if is_too_deep {
+            self.skip_too_deep();
         }
+        is_too_deep
+    }
+
+    #[cold]
+    fn skip_too_deep(&mut self) {
         let at = self.pos;
         let message = format!("brackets nest deeper than {MAX_DEPTH} levels");
         self.report(
@@ -327,7 +335,6 @@ impl<'s> Parser<'s> {
         );
         self.skip_group(SkipLimit::ClosingBracket);
         self.junk_node(at, self.pos);
-        true
     }
 
     /// Consumes an opening bracket.
@@ -338,12 +345,18 @@ impl<'s> Parser<'s> {
     }
 
     /// Leaves the innermost bracket: consumes its closer, or reports that it is missing.
+    #[inline]
     fn leave(&mut self, id: usize) {
-        let Some(OpenBracket { at, closer }) = self.open_brackets.pop() else { return };
-        if self.peek() == closer {
+        let Some(open) = self.open_brackets.pop() else { return };
+        if self.peek() == open.closer {
             self.bump(1);
             return self.finish(id, self.pos);
         }
+        self.leave_unclosed(id, open);
+    }
+
+    #[cold]
+    fn leave_unclosed(&mut self, id: usize, OpenBracket { at, closer }: OpenBracket) {
         self.set_flag(id, Flags::UNCLOSED);
         self.finish(id, self.token_end);
         if self.unterminated_end == Some(self.token_end) {

@@ -5,7 +5,7 @@ use super::separator::{AfterItem, UnexpectedToken};
 use super::value::ValuePosition;
 use super::{Parser, SkipLimit};
 use crate::tree::{Flags, RawNode};
-use crate::{Diagnostic, Dialect, Kind, Span, code, text};
+use crate::{Diagnostic, Dialect, Kind, code, text};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ impl<'s> Parser<'s> {
         let position = if kind == Kind::Map { ValuePosition::Map } else { ValuePosition::Property };
         let value_start = self.pos;
         if !self.value(position) {
-            let name = self.nodes.get(id + 1).map_or("", |key| raw_span(key).slice(self.source));
+            let name = self.nodes.get(id + 1).map_or("", |key| key.span().slice(self.source));
             let message = format!("missing value for {}", quote_source(name));
             let at = self.span(self.token_end, self.token_end);
             let error =
@@ -240,31 +240,36 @@ impl<'s> Parser<'s> {
             }
             at = property.next as usize;
         }
-        let mut seen = HashMap::new();
-        for (index, key) in keys.iter().enumerate() {
-            let name = self.key_name(key);
-            let first = if keys.len() <= FEW {
-                keys.iter().take(index).find(|first| self.key_name(first) == name)
-            } else {
-                let first = *seen.entry(name.clone()).or_insert(key);
-                (first.start != key.start).then_some(first)
-            };
-            if let Some(first) = first {
-                let message = format!("duplicate key {}", quote_source(&name));
-                let warning = Diagnostic::warning(code::DUPLICATE_KEY, raw_span(key), message)
-                    .with_related(raw_span(first), "first used here")
-                    .with_hint("remove one of them");
-                self.diagnostics.push(warning);
+        if keys.len() <= FEW {
+            for (index, key) in keys.iter().enumerate() {
+                let name = self.key_name(key);
+                if let Some(first) = keys.iter().take(index).find(|first| self.key_name(first) == name) {
+                    self.duplicate_key(first, key);
+                }
+            }
+        } else {
+            let mut seen = HashMap::with_capacity(keys.len());
+            for key in &keys {
+                let first = *seen.entry(self.key_name(key)).or_insert(key);
+                if first.start != key.start {
+                    self.duplicate_key(first, key);
+                }
             }
         }
         self.keys = keys;
     }
 
-    fn key_name(&self, key: &RawNode) -> Cow<'s, str> {
-        text::unquote(raw_span(key).slice(self.source), key.flags)
+    #[cold]
+    fn duplicate_key(&mut self, first: &RawNode, key: &RawNode) {
+        let message = format!("duplicate key {}", quote_source(&self.key_name(key)));
+        let warning = Diagnostic::warning(code::DUPLICATE_KEY, key.span(), message)
+            .with_related(first.span(), "first used here")
+            .with_hint("remove one of them");
+        self.diagnostics.push(warning);
     }
-}
 
-fn raw_span(raw: &RawNode) -> Span {
-    Span::new(raw.start, raw.end)
+    #[inline]
+    fn key_name(&self, key: &RawNode) -> Cow<'s, str> {
+        text::unquote(key.span().slice(self.source), key.flags)
+    }
 }

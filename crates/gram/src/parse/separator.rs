@@ -96,7 +96,15 @@ impl Parser<'_> {
     }
 
     /// Consumes and reports commas where an item should be.
+    #[inline]
     pub(super) fn extra_commas(&mut self, items: &'static str) {
+        if self.peek() == b',' {
+            self.skip_commas(items);
+        }
+    }
+
+    #[cold]
+    fn skip_commas(&mut self, items: &'static str) {
         while self.peek() == b',' {
             let start = self.pos;
             self.bump(1);
