@@ -1,5 +1,6 @@
 //! Keys and tokens in text, which should be in environment variables instead.
 
+use memchr::memmem;
 use regex::Regex;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -66,6 +67,9 @@ static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// assert_eq!(find_secrets("Set $OPENAI_API_KEY to sk-your-key-goes-here."), []);
 /// ```
 pub fn find_secrets(text: &str) -> Vec<Secret> {
+    if !may_contain_secret(text) {
+        return Vec::new();
+    }
     let Some(pattern) = &*PATTERN else { return Vec::new() };
     let secrets = pattern.captures_iter(text).filter_map(|captures| {
         let (form, found) = FORMS.iter().zip(captures.iter().skip(1)).find_map(|(form, group)| Some((form, group?)))?;
@@ -76,6 +80,45 @@ pub fn find_secrets(text: &str) -> Vec<Secret> {
         is_secret.then_some(Secret { range: found.range(), description: form.description })
     });
     secrets.collect()
+}
+
+/// Returns whether a text contains the start of any form. Most do not, and then the expression is not even compiled, which
+/// takes longer than all else that a check of a small file does.
+fn may_contain_secret(text: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "sk-",
+        "AKIA",
+        "ASIA",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "AIza",
+        "xox",
+        "xapp-",
+        "hooks.slack.com",
+        "hf_",
+        "gsk_",
+        "xai-",
+        "sk_live_",
+        "rk_live_",
+    ];
+    let bytes = text.as_bytes();
+    let starts_word = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        !before.is_some_and(|before| before.is_ascii_alphanumeric() || *before == b'_')
+    };
+    // Whether letters are upper or lower case does not matter in `aws_secret_key`, and there is another small `s`.
+    let is_aws = |w: usize| {
+        let Some(at) = w.checked_sub(1).filter(|at| matches!(bytes.get(*at), Some(b'a' | b'A'))) else { return false };
+        starts_word(at) && bytes.get(w + 1).is_some_and(|after| matches!(after, b's' | b'S') || !after.is_ascii())
+    };
+    memmem::find(bytes, b"-----BEGIN ").is_some()
+        || STARTS.iter().any(|start| memmem::find_iter(bytes, start.as_bytes()).any(starts_word))
+        || memchr::memchr2_iter(b'w', b'W', bytes).any(is_aws)
 }
 
 /// Replaces keys and tokens in a text with asterisks, except for their first characters. Positions and lines stay the
@@ -168,6 +211,16 @@ mod tests {
                     "{masked}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn most_texts_are_not_searched() {
+        for text in ["", "Use `task-list` and ask-again, say AKIN, law and always.", "aw", "W", "a_sk-1"] {
+            assert!(!may_contain_secret(text), "{text}");
+        }
+        for text in ["sk-", "a.sk-", "ésk-", "AWS", "x aw\u{17f}_", "-----BEGIN RSA"] {
+            assert!(may_contain_secret(text), "{text}");
         }
     }
 
