@@ -44,9 +44,10 @@ impl<'p> Checker<'p> {
         }
         self.scope.enter(pattern);
         self.check_elements(pattern);
-        self.check_toolkit_conflicts(pattern);
-        self.check_instruction(pattern, &agent);
-        self.check_provider_schemas(pattern, &agent);
+        let members = self.project.members_in(&self.scope, pattern);
+        self.check_toolkit_conflicts(pattern, &members);
+        self.check_instruction(pattern, &agent, &members);
+        self.check_provider_schemas(&agent, &members);
         self.scope.leave();
     }
 

@@ -4,7 +4,7 @@
 use super::{Checker, describe_declaration};
 use crate::declare::{Agent, DeclarationKind, Member, head_span};
 use crate::name::FullName;
-use crate::permission::{Decision, Rule};
+use crate::permission::{Decision, Rule, ToolPattern};
 use crate::rule;
 use patter_gram::{Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
@@ -14,16 +14,16 @@ impl<'p> Checker<'p> {
     pub(super) fn check_callables(&mut self, pattern: Pattern<'p>) {
         // An agent with a syntax error may have swallowed what follows it.
         let Some(agent) = Agent::cast(pattern).filter(|_| !self.is_broken(pattern.span())) else { return };
-        self.check_tool_count(pattern, &agent);
-        self.check_descriptions(pattern);
+        let members = self.project.members_in(&self.scope, pattern);
+        self.check_tool_count(pattern, &agent, members.len());
+        self.check_descriptions(&members);
         self.check_denied(pattern, &agent);
     }
 
     /// Reports an agent with more tools than the provider of its model accepts.
-    fn check_tool_count(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+    fn check_tool_count(&mut self, pattern: Pattern<'p>, agent: &Agent, count: usize) {
         let Some(Ok(model)) = agent.model() else { return };
         let Some(max) = model.provider.profile().max_tools() else { return };
-        let count = self.project.members_in(&self.scope, pattern).len();
         if count > max {
             let agent = describe_declaration("agent", pattern);
             let provider = model.provider.name();
@@ -35,9 +35,9 @@ impl<'p> Checker<'p> {
 
     /// Reports delegates without a description, and elements with the same description: the model sees nothing else but
     /// their names when it chooses.
-    fn check_descriptions(&mut self, agent: Pattern<'p>) {
-        let mut first: HashMap<String, Member<'p>> = HashMap::new();
-        for member in self.project.members_in(&self.scope, agent) {
+    fn check_descriptions(&mut self, members: &[Member<'p>]) {
+        let mut first: HashMap<String, &Member<'p>> = HashMap::new();
+        for member in members {
             let element = member.pattern;
             let Some((file, declared)) = self.declared_element(element) else { continue };
             let description = declared.get("description").and_then(Syntax::read_text).unwrap_or_default();
@@ -84,17 +84,16 @@ impl<'p> Checker<'p> {
     fn check_denied(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let (own, _) = agent.rules("");
         let is_denying = |rule: &&Rule| rule.decision == Decision::Deny && rule.conditions.is_empty();
-        let own: Vec<_> = own.iter().filter(is_denying).collect();
-        let shared: Vec<_> = self.options.rules.iter().filter(is_denying).collect();
-        if own.is_empty() && shared.is_empty() {
+        let own = RulesByTool::new(own.iter().filter(is_denying).collect());
+        let shared = RulesByTool::new(self.options.rules.iter().filter(is_denying).collect());
+        if own.rules.is_empty() && shared.rules.is_empty() {
             return;
         }
         for element in pattern.elements() {
             let Some(name) = element.name() else { continue };
             let names = self.full_names(element, &name);
-            let denies = |rule: &&&Rule| !names.is_empty() && names.iter().all(|name| rule.matches_tool(name));
-            let own = own.iter().find(denies);
-            let Some(denying) = own.or_else(|| shared.iter().find(denies)) else { continue };
+            let own = own.find(&names);
+            let Some(denying) = own.or_else(|| shared.find(&names)) else { continue };
             let span = element.identifier().map_or(element.span(), Syntax::span);
             let message = match own {
                 Some(rule) => format!("the agent has `{name}`, but its own rule `{rule}` denies every call"),
@@ -131,5 +130,37 @@ impl<'p> Checker<'p> {
             PatternKind::Reference => self.resolve(element),
             _ => Some((self.file, element)),
         }
+    }
+}
+
+/// Rules, indexed by the tool that they are about, so that not every rule is compared with every tool.
+struct RulesByTool<'r> {
+    rules: Vec<&'r Rule>,
+    /// The indices of the rules about one tool, by its name.
+    by_name: HashMap<&'r str, Vec<usize>>,
+    /// The indices of the rules about several tools.
+    others: Vec<usize>,
+}
+
+impl<'r> RulesByTool<'r> {
+    fn new(rules: Vec<&'r Rule>) -> Self {
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        let mut others = Vec::new();
+        for (index, rule) in rules.iter().enumerate() {
+            match &rule.tools {
+                ToolPattern::One(name) => by_name.entry(name.as_str()).or_default().push(index),
+                _ => others.push(index),
+            }
+        }
+        Self { rules, by_name, others }
+    }
+
+    /// Returns the first rule that matches all of the tools.
+    fn find(&self, tools: &[FullName]) -> Option<&'r Rule> {
+        let first = tools.first()?;
+        let named = [first.as_str(), first.tool_name()].into_iter().filter_map(|name| self.by_name.get(name)).flatten();
+        let candidates = named.chain(&self.others).filter_map(|index| Some((index, *self.rules.get(*index)?)));
+        let matching = candidates.filter(|(_, rule)| tools.iter().all(|tool| rule.matches_tool(tool)));
+        matching.min_by_key(|(index, _)| **index).map(|(_, rule)| rule)
     }
 }

@@ -1,7 +1,7 @@
 //! Checks that providers support the schemas of tools.
 
 use super::Checker;
-use crate::declare::{Agent, ToolSpec};
+use crate::declare::{Agent, Member, ToolSpec};
 use crate::provider::Provider;
 use crate::rule;
 use crate::types::dialect::{Fidelity, SchemaDialect, adapt};
@@ -12,10 +12,10 @@ use std::borrow::Cow;
 
 impl<'p> Checker<'p> {
     /// Reports tools whose schema the provider of the agent's model does not fully support.
-    pub(super) fn check_provider_schemas(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+    pub(super) fn check_provider_schemas(&mut self, agent: &Agent, members: &[Member<'p>]) {
         let Some(Ok(model)) = agent.model() else { return };
         let Some(dialect) = model.provider.profile().dialect else { return };
-        for member in self.project.members_in(&self.scope, pattern) {
+        for member in members {
             let element = member.pattern;
             let (file, tool, span) = match element.kind() {
                 PatternKind::Reference => match self.resolve(element) {

@@ -169,13 +169,7 @@ impl<'p> Checker<'p> {
     /// Returns the name that an undefined reference of an agent is most likely a misspelling of. Agents that lead back to
     /// this one are not meant.
     pub(super) fn suggest(&self, agent: Pattern<'p>, name: &str) -> Option<&'p str> {
-        /// Keeps the check linear: each suggestion compares a name with all others.
-        const MAX_SUGGESTIONS: usize = 300;
-        if !self.project.resolve(&self.scope, name).is_empty() || self.is_in_library(name) {
-            return None;
-        }
-        self.suggestions.set(self.suggestions.get() + 1);
-        if self.suggestions.get() > MAX_SUGGESTIONS {
+        if !self.project.resolve(&self.scope, name).is_empty() || self.is_in_library(name) || !self.may_suggest() {
             return None;
         }
         let own = agent.name().unwrap_or_default();
@@ -191,6 +185,14 @@ impl<'p> Checker<'p> {
             excluded.push(found);
         }
         None
+    }
+
+    /// Returns whether to look for a similar name once more.
+    pub(super) fn may_suggest(&self) -> bool {
+        /// Keeps the check linear: each suggestion compares a name with all others.
+        const MAX_SUGGESTIONS: usize = 300;
+        self.suggestions.set(self.suggestions.get() + 1);
+        self.suggestions.get() <= MAX_SUGGESTIONS
     }
 
     /// Returns whether two agents are the same, or the first delegates to the second, directly or through others.

@@ -8,7 +8,7 @@ use crate::provider::Provider;
 use crate::rule;
 use crate::text::with_article;
 use crate::types::signature::{Field, Presence, TypeReader};
-use patter_gram::{Diagnostic, Pattern, PatternKind, Span, Syntax};
+use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
 use std::collections::HashMap;
 
 /// The properties of a declared tool.
@@ -229,7 +229,7 @@ impl<'p> Checker<'p> {
     /// Reports parameters that have the same name but different types across the project.
     pub(super) fn check_parameter_types(&mut self) {
         let project = self.project;
-        let mut first: HashMap<String, FirstUse> = HashMap::new();
+        let mut first: HashMap<String, FirstUse<'p>> = HashMap::new();
         for (file, source) in project.files().iter().enumerate() {
             self.file = file;
             for tool in source
@@ -242,22 +242,23 @@ impl<'p> Checker<'p> {
         }
     }
 
-    fn check_parameters(&mut self, tool: Pattern<'p>, first: &mut HashMap<String, FirstUse>) {
+    fn check_parameters(&mut self, tool: Pattern<'p>, first: &mut HashMap<String, FirstUse<'p>>) {
         let Some(path) = tool.elements().next().filter(|path| path.kind() == PatternKind::Path) else { return };
         let Some(signature) = self.signatures.remove(&(self.file, path.syntax().id())) else { return };
-        for parameter in &signature.parameters {
+        let span = |path: Pattern<'p>, name: &str| find_node(path, name).map_or(path.span(), Pattern::span);
+        for parameter in signature.parameters {
             let ty = parameter.ty.to_string();
-            let span = find_node(path, &parameter.name).map_or(path.span(), Pattern::span);
-            let Some(earlier) = first.get(&parameter.name) else {
-                first.insert(parameter.name.clone(), FirstUse { ty, file: self.file, span });
+            let name = parameter.name;
+            let Some(earlier) = first.get(&name) else {
+                first.insert(name, FirstUse { ty, file: self.file, path });
                 continue;
             };
             if earlier.ty != ty {
-                let location = self.project.location(earlier.file, earlier.span);
+                let location = self.project.location(earlier.file, span(earlier.path, &name));
                 let here = with_article(&ty);
                 let there = with_article(&earlier.ty);
-                let message = format!("`{}` is {here} here, but {there} in {location}", parameter.name);
-                let found = rule::INCONSISTENT_TYPE.at(span, message);
+                let message = format!("`{name}` is {here} here, but {there} in {location}");
+                let found = rule::INCONSISTENT_TYPE.at(span(path, &name), message);
                 self.report(
                     found.with_hint("models work better if a name always has the same meaning; rename one of them"),
                 );
@@ -267,10 +268,10 @@ impl<'p> Checker<'p> {
 }
 
 /// The first use of a parameter name.
-struct FirstUse {
+struct FirstUse<'p> {
     ty: String,
     file: usize,
-    span: Span,
+    path: Pattern<'p>,
 }
 
 /// Returns the node with a name, which may be in `paramName`.

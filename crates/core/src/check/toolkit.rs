@@ -73,9 +73,12 @@ impl<'p> Checker<'p> {
     }
 
     /// Reports tools with the same name that an agent has because of its toolkits.
-    pub(super) fn check_toolkit_conflicts(&mut self, agent: Pattern<'p>) {
-        let mut names: HashMap<String, Member<'p>> = HashMap::new();
-        for member in self.project.members_in(&self.scope, agent) {
+    pub(super) fn check_toolkit_conflicts(&mut self, agent: Pattern<'p>, members: &[Member<'p>]) {
+        if members.iter().all(|member| member.toolkit.is_none()) {
+            return;
+        }
+        let mut names: HashMap<String, &Member<'p>> = HashMap::new();
+        for member in members {
             let Some(name) = member.pattern.name() else { continue };
             let Some(first) = names.get(name.as_ref()) else {
                 names.insert(name.into_owned(), member);

@@ -138,6 +138,12 @@ impl Agent {
         (rules.into_iter().map(|(rule, _)| rule).collect(), errors)
     }
 
+    /// Returns whether it has permission rules, valid or not.
+    pub(crate) fn has_rules(&self) -> bool {
+        let decisions = [Decision::Allow, Decision::Ask, Decision::Deny];
+        self.pattern().is_some_and(|pattern| decisions.iter().any(|decision| pattern.get(decision.name()).is_some()))
+    }
+
     /// Parses the permission rules like [`Agent::rules`], each with its span.
     pub(crate) fn rules_with_spans(&self, origin: &str) -> (Vec<(Rule, Span)>, Vec<Diagnostic>) {
         let mut rules = Vec::new();
@@ -197,6 +203,17 @@ impl Agent {
 }
 
 impl Element {
+    /// Returns whether a pattern can be called as an element of an agent.
+    pub(crate) fn can_cast(pattern: Pattern<'_>) -> bool {
+        match pattern.kind() {
+            PatternKind::Reference => pattern.identifier().is_some(),
+            _ => matches!(
+                DeclarationKind::from_pattern(pattern),
+                Some(DeclarationKind::Agent | DeclarationKind::Tool | DeclarationKind::Implementation)
+            ),
+        }
+    }
+
     /// Views a pattern as an element of an agent, if it can be called.
     pub fn cast(pattern: Pattern<'_>) -> Option<Self> {
         match (pattern.kind(), DeclarationKind::from_pattern(pattern)) {

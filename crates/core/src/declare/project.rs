@@ -6,6 +6,7 @@ use crate::text::nearest;
 use crate::types::signature::{Record, Records, TypeReader};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Dialect, Pattern, Span, Tree, parse_bytes};
+use std::collections::HashMap;
 use thiserror::Error;
 
 /// Files that are read together, so that each can use the declarations of the others.
@@ -29,6 +30,8 @@ pub struct Project {
     in_toolboxes: IndexMap<String, Vec<Declaration>>,
     records: Records,
     record_findings: Vec<Finding>,
+    /// The indices of the files, by where the source of their tree is in memory.
+    by_source: HashMap<usize, usize>,
 }
 
 /// An error when selecting an agent in a file.
@@ -104,6 +107,14 @@ pub struct File {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl File {
+    /// Parses a file in a dialect.
+    pub fn read(path: impl Into<String>, content: impl AsRef<[u8]>, dialect: Dialect) -> Self {
+        let (tree, diagnostics) = parse_bytes(content.as_ref(), dialect);
+        Self { path: path.into(), tree, diagnostics }
+    }
+}
+
 /// A declaration at the top level of a file, or in a toolbox.
 #[derive(Debug, Clone)]
 pub struct Declaration {
@@ -138,17 +149,20 @@ impl Project {
         files: impl IntoIterator<Item = (N, B)>,
         dialect: Dialect,
     ) -> Self {
-        let files = files.into_iter().map(|(path, content)| {
-            let (tree, diagnostics) = parse_bytes(content.as_ref(), dialect);
-            File { path: path.into(), tree, diagnostics }
-        });
+        Self::from_files(files.into_iter().map(|(path, content)| File::read(path, content, dialect)).collect())
+    }
+
+    /// Creates a project from files that have been parsed.
+    pub fn from_files(files: Vec<File>) -> Self {
+        let by_source = files.iter().enumerate().map(|(index, file)| (address(&file.tree), index)).collect();
         let mut project = Self {
-            files: files.collect(),
+            files,
             declarations: Vec::new(),
             callable: IndexMap::new(),
             in_toolboxes: IndexMap::new(),
             records: Records::default(),
             record_findings: Vec::new(),
+            by_source,
         };
         project.index();
         project.read_records();
@@ -202,6 +216,11 @@ impl Project {
     /// Returns the path of the file that contains an agent.
     pub fn agent_path(&self, agent: &Agent) -> Option<&str> {
         self.files.get(self.agent_file(agent)?).map(|file| file.path.as_str())
+    }
+
+    /// Returns the index of the file that a pattern is part of.
+    pub(crate) fn file_of(&self, pattern: Pattern<'_>) -> Option<usize> {
+        self.by_source.get(&address(pattern.syntax().tree())).copied()
     }
 
     /// Formats a location for people: `file:line:column`.
@@ -333,6 +352,11 @@ impl Project {
         self.records = records;
         self.record_findings = findings;
     }
+}
+
+/// Returns where the source of a tree is in memory, which all clones of the tree share.
+fn address(tree: &Tree) -> usize {
+    tree.source().as_ptr().addr()
 }
 
 fn read_record(pattern: Pattern<'_>, is_record: &dyn Fn(&str) -> bool) -> (Record, Vec<Diagnostic>) {

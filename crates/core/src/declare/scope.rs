@@ -139,12 +139,6 @@ impl Project {
         found.collect()
     }
 
-    /// Returns the index of the file that a pattern is part of.
-    pub(crate) fn file_of(&self, pattern: Pattern<'_>) -> Option<usize> {
-        let source = pattern.syntax().tree().source();
-        self.files().iter().position(|file| std::ptr::eq(file.tree.source(), source))
-    }
-
     /// Formats the location of a candidate for people: `file:line:column`.
     pub fn location_of(&self, candidate: &Candidate<'_>) -> String {
         match candidate.file {

@@ -3,6 +3,7 @@
 use super::project::{Declaration, Project};
 use super::scope::Scope;
 use super::{Agent, DeclarationKind, Element, OwnedPattern};
+use indexmap::IndexSet;
 use patter_gram::{Pattern, PatternKind};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -85,19 +86,18 @@ impl Project {
     pub(crate) fn members_in<'p>(&'p self, scope: &Scope<'p>, agent: Pattern<'p>) -> Vec<Member<'p>> {
         let mut members: Vec<Member<'p>> = Vec::new();
         let mut by_name: HashMap<Cow<'p, str>, usize> = HashMap::new();
-        for element in agent.elements().filter(|element| Element::cast(*element).is_some()) {
+        for element in agent.elements().filter(|element| Element::can_cast(*element)) {
             let found = match element.kind() {
                 PatternKind::Reference => self.resolve(scope, &element.name().unwrap_or_default()),
                 _ => Vec::new(),
             };
-            let added = match found.as_slice() {
-                [one] if one.kind == DeclarationKind::Toolkit => {
-                    let tools = self.tools_of(one.pattern).into_iter();
-                    tools.map(|pattern| Member { pattern, toolkit: Some(element) }).collect()
-                }
-                _ => vec![Member { pattern: element, toolkit: None }],
+            let tools = match found.as_slice() {
+                [one] if one.kind == DeclarationKind::Toolkit => Some(self.tools_of(one.pattern)),
+                _ => None,
             };
-            for member in added {
+            let own = Some(Member { pattern: element, toolkit: None }).filter(|_| tools.is_none());
+            let tools = tools.into_iter().flatten().map(|pattern| Member { pattern, toolkit: Some(element) });
+            for member in own.into_iter().chain(tools) {
                 let name = member.pattern.name().unwrap_or_default();
                 let earlier = by_name.get(&name).and_then(|index| members.get(*index));
                 // Only toolkits may overlap: a tool that the agent itself has twice is a mistake.
@@ -128,7 +128,7 @@ impl Project {
             }
             match self.included_toolkit(pattern) {
                 Some(inner) => open.push(inner),
-                None if Element::cast(pattern).is_some() => tools.push(pattern),
+                None if Element::can_cast(pattern) => tools.push(pattern),
                 None => {}
             }
         }
@@ -170,12 +170,8 @@ impl Project {
 
     /// Returns the names of the tools of a toolkit, and of the toolkits that it includes.
     pub fn toolkit_tools(&self, toolkit: &Toolkit) -> Vec<String> {
-        let mut names = Vec::new();
-        for name in toolkit.pattern().into_iter().flat_map(|pattern| self.tools_of(pattern)).filter_map(Pattern::name) {
-            if !names.iter().any(|other| *other == name) {
-                names.push(name.into_owned());
-            }
-        }
-        names
+        let tools = toolkit.pattern().into_iter().flat_map(|pattern| self.tools_of(pattern));
+        let names: IndexSet<_> = tools.filter_map(Pattern::name).map(Cow::into_owned).collect();
+        names.into_iter().collect()
     }
 }

@@ -136,11 +136,13 @@ impl Toolkits {
 
 /// Returns a finding for each permission rule of any agent in a project that is about nothing.
 pub fn find_unused_rules<T: HasDefinition>(project: &Project, library: &Library<T>) -> Vec<Finding> {
-    let known = KnownTools::new(project, library);
+    // Most projects have no rules in their agents, and reading all signatures takes time.
+    let mut known = None;
     let mut findings = Vec::new();
     for (file, source) in project.files().iter().enumerate() {
-        for agent in source.tree.walk().filter_map(Agent::cast) {
-            findings.extend(unused_rules(&agent, &known).map(|diagnostic| Finding { file, diagnostic }));
+        for agent in source.tree.walk().filter_map(Agent::cast).filter(Agent::has_rules) {
+            let known = known.get_or_insert_with(|| KnownTools::new(project, library));
+            findings.extend(unused_rules(&agent, known).map(|diagnostic| Finding { file, diagnostic }));
         }
     }
     findings
@@ -161,7 +163,7 @@ pub(crate) fn first_unused_rule<T: HasDefinition>(
         if !seen.insert((path.clone(), agent.span())) {
             continue;
         }
-        if !agent.rules("").0.is_empty() {
+        if agent.has_rules() {
             let known = known.get_or_insert_with(|| KnownTools::new(project, library));
             // The agent need not be part of the project.
             agent.pattern().into_iter().for_each(|pattern| known.add_declared(project, pattern, ""));
