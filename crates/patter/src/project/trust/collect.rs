@@ -126,6 +126,7 @@ pub(in crate::project) fn server_definitions<'s>(
             "headers": server.headers,
             "values": file_values(decisive, environment),
         });
+        // A login is made as this client, with these scopes, and the answer goes to its address.
         if let (Some(fields), Some(oauth)) = (content.as_object_mut(), &server.oauth) {
             let login = [&oauth.client_id, &oauth.client_secret, &oauth.client_metadata_url, &oauth.redirect_uri];
             fields.insert("oauth".to_owned(), json!([login, oauth.scopes]));
@@ -133,10 +134,6 @@ pub(in crate::project) fn server_definitions<'s>(
         // What a server may do beyond its tools needs trust too.
         if let (Some(fields), true) = (content.as_object_mut(), server.elicitation || server.sampling) {
             fields.insert("questions".to_owned(), json!([server.elicitation, server.sampling]));
-        }
-        // A login is made as this client, with these scopes, and the answer goes to its address.
-        if let (Some(fields), true) = (content.as_object_mut(), server.oauth.is_some()) {
-            fields.insert("oauth".to_owned(), json!([client, oauth.scopes]));
         }
         if let (Some(fields), false) = (content.as_object_mut(), server.roots.is_empty()) {
             fields.insert("roots".to_owned(), json!(server.roots));
