@@ -279,7 +279,7 @@ fn sessions_with_servers_are_deleted() {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let sender = sender.clone();
-            std::thread::spawn(move || respond(stream.unwrap(), &sender));
+            std::thread::spawn(move || respond(&stream.unwrap(), &sender));
         }
     });
     let folder = Folder::new();
@@ -291,8 +291,8 @@ fn sessions_with_servers_are_deleted() {
 }
 
 /// Responds to a request of a client of MCP, and passes on its method and session.
-fn respond(stream: TcpStream, requests: &mpsc::Sender<String>) {
-    let mut reader = BufReader::new(&stream);
+fn respond(mut stream: &TcpStream, requests: &mpsc::Sender<String>) {
+    let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|count| count > 0) {}
     let header = |name: &str| {
@@ -320,7 +320,7 @@ fn respond(stream: TcpStream, requests: &mpsc::Sender<String>) {
     };
     let length = body.len();
     let head = "content-type: application/json\r\nmcp-session-id: s1\r\nconnection: close";
-    write!(&stream, "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    write!(stream, "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
 }
 
 /// Opening the session first must not stop the servers of the run that resumes.

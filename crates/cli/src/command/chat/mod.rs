@@ -355,5 +355,5 @@ impl Conversation {
 
 /// Returns whether a run that was stopped ends with a part of an answer.
 fn has_partial_answer(run: &Run) -> bool {
-    matches!(run.new_messages().last(), Some(Message::Assistant { calls, .. }) if calls.is_empty())
+    matches!(run.new_messages().next_back(), Some(Message::Assistant { calls, .. }) if calls.is_empty())
 }

@@ -142,34 +142,31 @@ async fn list(
 }
 
 fn resources_page(params: PaginatedRequestParams) -> (ClientRequest, fn(ServerResult) -> Option<Page>) {
-    let mut request = ListResourcesRequest::default();
-    request.params = Some(params);
+    let request = ListResourcesRequest { params: Some(params), ..ListResourcesRequest::default() };
     (ClientRequest::ListResourcesRequest(request), |result| match result {
-        ServerResult::ListResourcesResult(page) => Some((shown(page.resources), page.next_cursor)),
+        ServerResult::ListResourcesResult(page) => Some((shown(&page.resources), page.next_cursor)),
         _ => None,
     })
 }
 
 fn templates_page(params: PaginatedRequestParams) -> (ClientRequest, fn(ServerResult) -> Option<Page>) {
-    let mut request = ListResourceTemplatesRequest::default();
-    request.params = Some(params);
+    let request = ListResourceTemplatesRequest { params: Some(params), ..ListResourceTemplatesRequest::default() };
     (ClientRequest::ListResourceTemplatesRequest(request), |result| match result {
-        ServerResult::ListResourceTemplatesResult(page) => Some((shown(page.resource_templates), page.next_cursor)),
+        ServerResult::ListResourceTemplatesResult(page) => Some((shown(&page.resource_templates), page.next_cursor)),
         _ => None,
     })
 }
 
 fn prompts_page(params: PaginatedRequestParams) -> (ClientRequest, fn(ServerResult) -> Option<Page>) {
-    let mut request = ListPromptsRequest::default();
-    request.params = Some(params);
+    let request = ListPromptsRequest { params: Some(params), ..ListPromptsRequest::default() };
     (ClientRequest::ListPromptsRequest(request), |result| match result {
-        ServerResult::ListPromptsResult(page) => Some((shown(page.prompts), page.next_cursor)),
+        ServerResult::ListPromptsResult(page) => Some((shown(&page.prompts), page.next_cursor)),
         _ => None,
     })
 }
 
 /// Returns the properties of items that models read.
-fn shown<T: Serialize>(items: Vec<T>) -> Vec<Json> {
+fn shown<T: Serialize>(items: &[T]) -> Vec<Json> {
     let values = items.iter().map(|item| serde_json::to_value(item).unwrap_or_default());
     let shown = values.map(|mut value| {
         if let Json::Object(entries) = &mut value {
