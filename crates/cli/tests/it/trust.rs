@@ -531,6 +531,7 @@ fn files_without_an_end_are_not_read() {
         ("patter.lock", "", &["run", "hello.gram", "I am Ada", "--locked", "--store", "none"]),
         ("patter.lock", "", &["lock", "--check"]),
         ("org/o.gram", "[org]\ntools = ['org/o.gram']\n", &["tools"]),
+        ("servers.json", "mcp-servers = 'servers.json'\n", &["tools"]),
         (".gitignore", "", &["check"]),
         ("sub/.ignore", "", &["check"]),
     ];

@@ -5,6 +5,7 @@ use super::config_error::{ConfigError, ConfigWarning, ServerConfigError};
 use super::settings::{
     HttpProtocol, HttpTransport, ServerSandbox, ServerSettings, ToolFilter, Transport, VariableExpander,
 };
+use crate::file::read_settings;
 use crate::tool::DEFAULT_TIMEOUT;
 use crate::tool::sandbox::{Sandbox, SandboxLevel, SandboxPolicy};
 use indexmap::IndexMap;
@@ -253,8 +254,7 @@ impl fmt::Debug for ServerConfig {
 
 /// Reads a JSON file with `mcpServers`, as other programs write it.
 pub fn read_servers(file: &Path) -> Result<(IndexMap<String, ServerConfig>, Vec<ConfigWarning>), ConfigError> {
-    let text =
-        std::fs::read_to_string(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
+    let text = read_settings(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
     parse_servers(&text, file)
 }
 
