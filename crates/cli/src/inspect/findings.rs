@@ -10,6 +10,7 @@ use patter::permission::Rule;
 use patter::project::{Config, Environment, Finding, LoadedProject, Project, Tools, find_root};
 use patter::rule;
 use patter::tool::Tool;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Reads a file as the first of its project. Errors in it are mentioned on stderr.
@@ -69,9 +70,10 @@ impl KnownTools {
 
 /// Adds the declarations that nothing implements, in place of the weaker finding that they are not declared.
 pub(crate) fn add_unbound(findings: &mut Vec<Finding>, unbound: Vec<Finding>) {
+    let places: HashSet<_> = unbound.iter().map(|other| (other.file, other.diagnostic.span)).collect();
     findings.retain(|finding| {
-        let is_same = |other: &Finding| other.file == finding.file && other.diagnostic.span == finding.diagnostic.span;
-        finding.diagnostic.code != rule::UNDEFINED_REFERENCE.code || !unbound.iter().any(is_same)
+        finding.diagnostic.code != rule::UNDEFINED_REFERENCE.code
+            || !places.contains(&(finding.file, finding.diagnostic.span))
     });
     findings.extend(unbound);
     findings.sort_by_key(|finding| (finding.file, finding.diagnostic.span.start));

@@ -78,6 +78,9 @@ pub(crate) fn refuse_unused(root: Option<&Path>, unused: &[UnusedRule]) -> Resul
 /// Describes the hooks that never run, because they are for calls that cannot happen. Like a misspelt rule, such a hook
 /// would protect nothing.
 pub(crate) fn unused_hooks(root: Option<&Path>, config: &Config, library: &Library<Tool>) -> Vec<CommandError> {
+    if config.hooks.is_empty() {
+        return Vec::new();
+    }
     // Hooks run for tools, and not for agents that are called.
     let nothing = Project::read::<&str, &str>([]);
     let known = KnownTools::new(&nothing, library);

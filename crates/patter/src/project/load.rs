@@ -2,13 +2,15 @@
 
 use crate::file::{not_a_file, read_project_file, read_source};
 use ignore::{DirEntry, WalkBuilder};
-use patter_core::declare::project::Project;
+use patter_core::declare::project::{File, Project};
 use patter_core::gram::Dialect;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use thiserror::Error;
 
 /// The name of the configuration file, which marks the root of a project.
@@ -85,7 +87,7 @@ impl LoadedProject {
         let mut named = Vec::new();
         for path in paths {
             let before = unreadable.len();
-            let found = gram_files(path, &mut unreadable);
+            let found = find_files(path, &mut unreadable);
             // A folder that cannot be searched may contain files.
             if found.is_empty() && path.is_dir() && unreadable.len() == before {
                 return Err(LoadError::Empty(path.clone()));
@@ -93,29 +95,107 @@ impl LoadedProject {
             named.extend(found);
         }
         // A file may be given twice, also through links; it is read once.
-        let mut known = BTreeSet::new();
-        let mut is_new = |path: &PathBuf| path.canonicalize().map_or(true, |path| known.insert(path));
-        named.retain(&mut is_new);
-        let mut files = named.clone();
-        let _ = excluded.iter().filter(|path| is_new(path)).count();
-        if let Some(root) = root {
-            files.extend(gram_files(root, &mut unreadable).into_iter().filter(is_new));
+        let mut known = KnownFiles::default();
+        named.retain(|file| known.is_new(file));
+        for path in excluded {
+            known.is_new(&FoundFile::new(path.clone()));
         }
-        let mut contents = Vec::new();
+        named.iter_mut().for_each(|file| file.is_named = true);
+        let mut files = named;
+        // A folder that was searched need not be searched again as the root.
+        if let Some(root) = root.filter(|root| !paths.iter().any(|path| path == root)) {
+            files.extend(find_files(root, &mut unreadable).into_iter().filter(|file| known.is_new(file)));
+        }
+        let mut contents = Vec::with_capacity(files.len());
         let mut selected = BTreeSet::new();
-        for (index, path) in files.iter().enumerate() {
-            let is_named = index < named.len();
-            match if is_named { read_source(path) } else { read_project_file(path) } {
-                Ok(bytes) => {
-                    if is_named {
+        for (file, result) in files.iter().zip(read_files(&files, dialect)) {
+            match result {
+                Ok(parsed) => {
+                    if file.is_named {
                         selected.insert(contents.len());
                     }
-                    contents.push((path.display().to_string(), bytes));
+                    contents.push(parsed);
                 }
-                Err(error) => unreadable.push((path.clone(), error)),
+                Err(error) => unreadable.push((file.path.clone(), error)),
             }
         }
-        Ok(Self { project: Project::read_dialect(contents, dialect), selected, unreadable })
+        Ok(Self { project: Project::from_files(contents), selected, unreadable })
+    }
+}
+
+/// Reads and parses files, on several threads if there are many.
+fn read_files(files: &[FoundFile], dialect: Dialect) -> Vec<io::Result<File>> {
+    /// The number of files that a thread takes at once.
+    const BATCH: usize = 32;
+    /// More threads than this would wait for each other.
+    const MAX_THREADS: usize = 8;
+    let read = |file: &FoundFile| {
+        let bytes = if file.is_named { read_source(&file.path) } else { read_project_file(&file.path) }?;
+        Ok(File::read(file.path.display().to_string(), bytes, dialect))
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let threads = threads.min(files.len() / BATCH);
+    if threads < 2 {
+        return files.iter().map(read).collect();
+    }
+    let batches = Mutex::new(files.chunks(BATCH).enumerate());
+    let work = || {
+        let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let mut done = Vec::new();
+        while let Some((index, batch)) = next() {
+            done.push((index, batch.iter().map(read).collect::<Vec<_>>()));
+        }
+        done
+    };
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().flat_map(|(_, batch)| batch).collect()
+}
+
+/// A file to read.
+struct FoundFile {
+    path: PathBuf,
+    /// Whether it was found in a folder, where it is not a link.
+    is_in_folder: bool,
+    /// Whether it, or a folder around it, was asked for. The others are only read because they are part of the project.
+    is_named: bool,
+}
+
+impl FoundFile {
+    fn new(path: PathBuf) -> Self {
+        Self { path, is_in_folder: false, is_named: false }
+    }
+}
+
+/// The files found so far, to recognise those that are given twice.
+#[derive(Default)]
+struct KnownFiles {
+    files: HashSet<PathBuf>,
+    /// The real paths of folders. Most files have one in common, and resolving a path takes several calls to the system.
+    folders: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl KnownFiles {
+    /// Adds a file. Returns whether it was not known.
+    fn is_new(&mut self, file: &FoundFile) -> bool {
+        self.real_path(file).is_none_or(|path| self.files.insert(path))
+    }
+
+    fn real_path(&mut self, file: &FoundFile) -> Option<PathBuf> {
+        let (true, Some(folder), Some(name)) = (file.is_in_folder, file.path.parent(), file.path.file_name()) else {
+            return file.path.canonicalize().ok();
+        };
+        if let Some(folder) = self.folders.get(folder) {
+            return folder.as_ref().map(|folder| folder.join(name));
+        }
+        let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let real = shown.canonicalize().ok();
+        let path = real.as_ref().map(|folder| folder.join(name));
+        self.folders.insert(folder.to_owned(), real);
+        path
     }
 }
 
@@ -124,8 +204,12 @@ impl LoadedProject {
 /// Hidden files, files that `.gitignore` excludes and special files such as pipes are skipped. Folders that cannot be
 /// searched are added to `unreadable`.
 pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Vec<PathBuf> {
+    find_files(path, unreadable).into_iter().map(|file| file.path).collect()
+}
+
+fn find_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Vec<FoundFile> {
     if !path.is_dir() {
-        return vec![path.to_owned()];
+        return vec![FoundFile::new(path.to_owned())];
     }
     let found = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if let Some(problem) = found.ancestors().find_map(bad_ignore_file) {
@@ -146,8 +230,11 @@ pub fn gram_files(path: &Path, unreadable: &mut Vec<(PathBuf, io::Error)>) -> Ve
     walk.require_git(false).sort_by_file_name(OsStr::cmp).filter_entry(is_readable);
     for entry in walk.build() {
         match entry {
-            Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) && entry.path().is_file() => {
-                files.push(strip_dot(entry.into_path()));
+            Ok(entry) if entry.path().extension() == Some(OsStr::new("gram")) => {
+                let is_in_folder = entry.file_type().is_some_and(|kind| kind.is_file());
+                if is_in_folder || entry.path().is_file() {
+                    files.push(FoundFile { is_in_folder, ..FoundFile::new(strip_dot(entry.into_path())) });
+                }
             }
             Ok(_) => {}
             Err(error) => {
@@ -198,4 +285,48 @@ fn error_path(error: &ignore::Error) -> Option<&Path> {
 /// Removes the leading `./` from a path.
 pub(super) fn strip_dot(path: PathBuf) -> PathBuf {
     path.strip_prefix(".").map(Path::to_owned).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn names(loaded: &LoadedProject) -> Vec<&str> {
+        let files = loaded.project.files().iter();
+        files.map(|file| file.path.rsplit(['/', '\\']).next().unwrap_or(&file.path)).collect()
+    }
+
+    #[test]
+    fn many_files_are_read_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let expected: Vec<_> = (100..300).map(|index| format!("{index}.gram")).collect();
+        for (index, name) in expected.iter().enumerate() {
+            fs::write(folder.path().join(name), format!("[a{index}:Agent]")).unwrap();
+        }
+        let path = folder.path().to_owned();
+        let loaded = LoadedProject::read(std::slice::from_ref(&path), Some(&path), Dialect::Patter).unwrap();
+        assert_eq!(names(&loaded), expected);
+        assert_eq!(loaded.selected, (0..200).collect());
+        let agents: Vec<_> = loaded.project.declarations().iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(agents.first().zip(agents.last()), Some((&"a0", &"a199")));
+    }
+
+    #[test]
+    fn a_file_is_read_once_however_it_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        fs::write(at("a.gram"), "[a:Agent]").unwrap();
+        fs::write(at("inner/b.gram"), "[b:Agent]").unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(at("a.gram"), at("inner/link.gram")).unwrap();
+            std::os::unix::fs::symlink(at("inner"), at("linked")).unwrap();
+        }
+        let paths = [at("inner/../a.gram"), at("inner"), at("linked"), at("inner/b.gram")];
+        let paths: Vec<_> = paths.into_iter().filter(|path| path.exists()).collect();
+        let loaded = LoadedProject::read(&paths, Some(folder.path()), Dialect::Patter).unwrap();
+        assert_eq!(names(&loaded), ["a.gram", "b.gram"]);
+    }
 }

@@ -215,8 +215,12 @@ fn check_rules(
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<CommandError>, CommandError> {
     add_unbound(findings, find_unused_rules(project, library));
-    let known = library::KnownTools::new(project, library);
     let rules = config.permissions.rules().unwrap_or_default();
+    // Collecting the tools reads all signatures, which is not needed without rules.
+    let known = match rules.is_empty() {
+        true => library::KnownTools::default(),
+        false => library::KnownTools::new(project, library),
+    };
     let unused = rules.iter().filter_map(|rule| known.unused(rule));
     let mut problems: Vec<_> = unused.map(|unused| unused_error(root, &unused)).collect();
     problems.extend(unused_hooks(root, config, library));
@@ -229,11 +233,25 @@ fn summary(loaded: &LoadedProject, tables: &CaseTables, findings: &[Finding], pr
     if loaded.selected.is_empty() && tables.files == 0 {
         return "nothing was checked".to_owned();
     }
+    let files = loaded.project.files().iter().enumerate().filter(|(index, _)| loaded.selected.contains(index));
+    // Declarations inside of others count too.
+    let kinds = files.flat_map(|(_, file)| file.tree.walk()).filter_map(DeclarationKind::from_pattern);
+    let mut agents = 0;
+    let mut tools = 0;
+    let mut cases = tables.cases;
+    for kind in kinds {
+        match kind {
+            DeclarationKind::Agent => agents += 1,
+            DeclarationKind::Tool => tools += 1,
+            DeclarationKind::Case => cases += 1,
+            _ => {}
+        }
+    }
     let checked = [
         nonzero(loaded.selected.len() + tables.files, "file"),
-        nonzero(count_declared(loaded, DeclarationKind::Agent), "agent"),
-        nonzero(count_declared(loaded, DeclarationKind::Tool), "tool"),
-        nonzero(count_declared(loaded, DeclarationKind::Case) + tables.cases, "case"),
+        nonzero(agents, "agent"),
+        nonzero(tools, "tool"),
+        nonzero(cases, "case"),
     ];
     let checked = checked.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let errors = findings.iter().filter(|finding| finding.diagnostic.is_error()).count();
@@ -242,11 +260,4 @@ fn summary(loaded: &LoadedProject, tables: &CaseTables, findings: &[Finding], pr
     let found = found.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let found = if found.is_empty() { "no problems found".to_owned() } else { found };
     format!("checked {checked}: {found}")
-}
-
-/// Counts declarations in the selected files, including those inside of others.
-fn count_declared(loaded: &LoadedProject, declares: DeclarationKind) -> usize {
-    let files = loaded.project.files().iter().enumerate().filter(|(index, _)| loaded.selected.contains(index));
-    let patterns = files.flat_map(|(_, file)| file.tree.walk());
-    patterns.filter(|pattern| DeclarationKind::from_pattern(*pattern) == Some(declares)).count()
 }
