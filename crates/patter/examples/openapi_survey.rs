@@ -4,7 +4,8 @@
 //! cargo run -p patter --example openapi_survey -- [--warnings] [--list] FOLDER…
 //! ```
 //!
-//! Documents without an absolute server address are imported with `--server`, as a user would, and counted separately.
+//! Documents are JSON or YAML, of any supported version. Those without an absolute server address are imported with
+//! `--server`, as a user would, and counted separately. The text of each toolbox is checked as `patter check` does.
 //! `--warnings` also counts warnings about operations that are imported; `--list` names the documents with problems.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a survey")]
 
@@ -15,11 +16,14 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The address for documents without one.
 const SERVER: &str = "https://api.example.com";
 /// The size of the stack of a worker, as that of the main thread.
 const STACK: usize = 8 * 1024 * 1024;
+/// How many of the slowest documents are listed.
+const SLOWEST: usize = 5;
 
 #[derive(Default)]
 struct Survey {
@@ -28,6 +32,10 @@ struct Survey {
     with_server: usize,
     operations: usize,
     tools: usize,
+    /// The documents whose toolboxes have no findings.
+    clean: usize,
+    /// How long reading, importing and checking each document took.
+    times: Vec<(Duration, String)>,
     /// How often each problem occurs, with one of the documents.
     problems: BTreeMap<(&'static str, String), (usize, String)>,
     is_listed: bool,
@@ -49,13 +57,22 @@ impl Survey {
         self.with_server += other.with_server;
         self.operations += other.operations;
         self.tools += other.tools;
+        self.clean += other.clean;
+        self.times.extend(other.times);
         for (problem, (times, document)) in other.problems {
             self.problems.entry(problem).or_insert((0, document)).0 += times;
         }
     }
 
     fn visit(&mut self, path: &Path) {
-        let document_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Most documents are called `openapi.yaml`, in a folder that says of what.
+        let document_name = path.display().to_string();
+        let start = Instant::now();
+        self.survey(path, &document_name);
+        self.times.push((start.elapsed(), document_name));
+    }
+
+    fn survey(&mut self, path: &Path, document_name: &str) {
         self.documents += 1;
         let document = match std::fs::read(path).map_err(|error| error.to_string()) {
             Ok(bytes) => read(&bytes).map_err(|error| error.to_string()),
@@ -63,7 +80,7 @@ impl Survey {
         };
         let document = match document {
             Ok(document) => document,
-            Err(error) => return self.add("unreadable", &error, &document_name, 1),
+            Err(error) => return self.add("unreadable", &error, document_name, 1),
         };
         let operations = count_operations(&document);
         self.operations += operations;
@@ -78,21 +95,23 @@ impl Survey {
         }
         match result {
             Err(error) => {
-                self.add("not imported", &error.to_string(), &document_name, 1);
+                self.add("not imported", &error.to_string(), document_name, 1);
                 if let OpenApiError::NoTools { warnings } = &error {
-                    self.add_warnings(warnings, &document_name);
+                    self.add_warnings(warnings, document_name);
                 } else {
-                    self.add("skipped", &error.to_string(), &document_name, operations);
+                    self.add("skipped", &error.to_string(), document_name, operations);
                 }
             }
             Ok(imported) => {
                 self.imported += 1;
                 self.tools += imported.tools;
-                self.add_warnings(&imported.warnings, &document_name);
+                self.add_warnings(&imported.warnings, document_name);
                 let project = Project::read([("toolbox.gram", imported.text.as_str())]);
-                for finding in check(&project, &Options::default()) {
+                let findings = check(&project, &Options::default());
+                self.clean += usize::from(findings.is_empty());
+                for finding in findings {
                     let diagnostic = &finding.diagnostic;
-                    self.add("finding", &format!("{} {}", diagnostic.code, diagnostic.message), &document_name, 1);
+                    self.add("finding", &format!("{} {}", diagnostic.code, diagnostic.message), document_name, 1);
                 }
             }
         }
@@ -171,8 +190,15 @@ fn main() {
     workers.into_iter().filter_map(|worker| worker.join().ok()).for_each(|part| survey.merge(part));
     println!("documents   {:>7}", survey.documents);
     println!("imported    {:>7}, {} of them with --server", survey.imported, survey.with_server);
+    println!("clean       {:>7}", survey.clean);
     println!("operations  {:>7}", survey.operations);
     println!("tools       {:>7}", survey.tools);
+    let total: Duration = survey.times.iter().map(|(time, _)| time).sum();
+    println!("time        {total:>7.1?}");
+    survey.times.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    for (time, document) in survey.times.iter().take(SLOWEST) {
+        println!("{time:>9.1?}  {document}");
+    }
     let mut problems: Vec<_> = survey.problems.into_iter().collect();
     problems.sort_by_key(|((kind, _), (times, _))| (*kind, std::cmp::Reverse(*times)));
     for ((kind, problem), (times, document)) in problems {

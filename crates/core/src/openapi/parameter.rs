@@ -3,7 +3,7 @@
 use super::document::{MAX_DESCRIPTION, text_property};
 use super::http::{is_header, is_json, is_reserved_header, media_type};
 use super::importer::Importer;
-use super::naming::symbol;
+use super::naming::{symbol, truncate};
 use super::operation::Operation;
 use super::schema::SchemaPosition;
 use super::security::Credentials;
@@ -12,6 +12,9 @@ use crate::declare::http::Style;
 use crate::types::keyword::free_name;
 use indexmap::IndexMap;
 use serde_json::{Map, Value as Json, json};
+
+/// The maximum length of the name of a parameter, which providers limit.
+const MAX_PARAMETER_NAME: usize = 64;
 
 /// The part of a request that a parameter is sent in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,12 +71,15 @@ impl Parameter {
 impl Parameters {
     /// Adds a parameter, and returns its name in the tool.
     pub(super) fn add(&mut self, parameter: Parameter) -> String {
-        let wanted = symbol(&parameter.wire);
+        let symbol = symbol(&parameter.wire);
+        let wanted = truncate(&symbol, MAX_PARAMETER_NAME);
         let is_free = |name: &str| !self.list.contains_key(name);
-        let name = if is_free(&wanted) {
-            wanted
+        let name = if is_free(wanted) {
+            wanted.to_owned()
         } else {
-            free_name(&format!("{wanted}_{}", parameter.location.name()), is_free)
+            // The location and a number need room.
+            let short = truncate(wanted, MAX_PARAMETER_NAME.saturating_sub(12));
+            free_name(&format!("{short}_{}", parameter.location.name()), is_free)
         };
         self.list.insert(name.clone(), parameter);
         name

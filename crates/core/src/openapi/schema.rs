@@ -16,6 +16,7 @@ use merge::MergedObject;
 pub(super) use merge::is_set;
 use serde_json::{Map, Value as Json, json};
 use simple::schema_of;
+use std::collections::HashSet;
 
 /// The maximum nesting depth of schemas, including references.
 const MAX_DEPTH: usize = 14;
@@ -39,6 +40,7 @@ pub(super) struct Schemas<'d> {
     document: &'d Json,
     /// The names of record types by their pointers; `None` for other schemas.
     record_names: IndexMap<String, Option<String>>,
+    used_names: HashSet<String>,
     parts: usize,
     nested_parts: usize,
 }
@@ -52,7 +54,7 @@ struct SchemaPath {
 
 impl<'d> Schemas<'d> {
     pub(super) fn new(document: &'d Json) -> Self {
-        Self { document, record_names: IndexMap::new(), parts: 0, nested_parts: 0 }
+        Self { document, record_names: IndexMap::new(), used_names: HashSet::new(), parts: 0, nested_parts: 0 }
     }
 
     /// Converts a schema to a plain one.
@@ -257,8 +259,9 @@ impl<'d> Schemas<'d> {
         let name = component.filter(|_| is_record).map(|component| {
             let wanted = unescape_token(component);
             let wanted = if is_type_name(&wanted) { wanted } else { format!("{}Record", wanted.trim()) };
-            free_name(&wanted, |name| !self.record_names.values().flatten().any(|other| other == name))
+            free_name(&wanted, |name| !self.used_names.contains(name))
         });
+        self.used_names.extend(name.clone());
         self.record_names.insert(target.to_owned(), name.clone());
         name
     }
@@ -307,7 +310,7 @@ pub(super) fn referenced_records<'r>(
 ) -> Vec<(&'r str, &'r Record)> {
     let mut open = Vec::new();
     types.for_each(|ty| crate::types::schema::collect_record_names(ty, &mut open));
-    let mut used = std::collections::HashSet::new();
+    let mut used = HashSet::new();
     while let Some(name) = open.pop() {
         if used.insert(name)
             && let Some(record) = records.get(name)

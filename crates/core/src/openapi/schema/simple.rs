@@ -24,9 +24,11 @@ pub(super) fn is_nullable(map: &Map<String, Json>) -> bool {
         || (!map.contains_key("type") && list("enum").any(Json::is_null))
 }
 
-/// Extends a schema to allow `null`.
+/// Extends a schema to allow `null`, unless it does already, as a reference to a schema with `null` may.
 pub(super) fn with_null(mut schema: Map<String, Json>) -> Map<String, Json> {
     match schema.get("type").cloned() {
+        Some(Json::Array(names)) if names.iter().any(|name| name == "null") => return schema,
+        Some(Json::String(name)) if name == "null" => return schema,
         Some(Json::Array(mut names)) => {
             names.push("null".into());
             schema.insert("type".to_owned(), Json::Array(names));
