@@ -112,6 +112,7 @@ rules! {
     BAD_FULL_NAME = "P110" Error "a name with too many parts";
     NO_SANDBOX = "P125" Error "a setting of a sandbox without a sandbox";
     OTHER_NOTATION = "P135" Error "a file in another notation";
+    UNRESTRICTED_TOOL = "P140" Warning "a tool that gets around a rule";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

@@ -4,8 +4,9 @@ use crate::error::CommandError;
 use crate::file::{Input, check_readable, unreadable};
 use crate::ui;
 use patter::check::{Options, check};
+use patter::declare::Effect;
 use patter::gram::Dialect;
-use patter::library::Library;
+use patter::library::{Entry, Layer, Library};
 use patter::permission::Rule;
 use patter::project::{Config, Environment, Finding, LoadedProject, Project, Tools, find_root};
 use patter::rule;
@@ -38,6 +39,8 @@ pub(crate) struct KnownTools {
     names: Vec<String>,
     /// The full names of the tools that the project must not override.
     sealed: Vec<String>,
+    /// The full names of the built-in tools that change something. What those of a toolbox of the project change may differ.
+    writing: Vec<String>,
     rules: Vec<Rule>,
     library: Library<Tool>,
 }
@@ -52,7 +55,10 @@ impl KnownTools {
         let names = names.chain(tools.servers().map(|server| format!("{server}/*"))).collect();
         let sealed = tools.sealed_names().map(|name| name.as_str().to_owned()).collect();
         // Layers that cannot be merged are found by `sealed`.
-        Self { names, sealed, rules, library: tools.library().unwrap_or_default() }
+        let library = tools.library().unwrap_or_default();
+        let is_writing = |entry: &&Entry<Tool>| entry.layer == Layer::Internal && entry.value.effect == Effect::Writes;
+        let writing = library.entries().filter(is_writing).map(|entry| entry.name.to_string()).collect();
+        Self { names, sealed, writing, rules, library }
     }
 
     /// Returns the tools that need no server.
@@ -64,7 +70,8 @@ impl KnownTools {
     pub(crate) fn check(&self, project: &Project, pedantic: bool) -> Vec<Finding> {
         let library: Vec<_> = self.names.iter().map(String::as_str).collect();
         let sealed: Vec<_> = self.sealed.iter().map(String::as_str).collect();
-        check(project, &Options { library: &library, sealed: &sealed, rules: &self.rules, pedantic })
+        let writing: Vec<_> = self.writing.iter().map(String::as_str).collect();
+        check(project, &Options { library: &library, sealed: &sealed, writing: &writing, rules: &self.rules, pedantic })
     }
 }
 

@@ -203,3 +203,31 @@ fn hooks_refuse_calls_and_are_shown() {
     let expected = "the hook `./missing` cannot run, so it refuses all calls: the program `./missing` does not exist";
     assert!(output.contains(expected), "{output}");
 }
+
+#[test]
+fn a_rule_about_one_tool_that_writes_leaves_no_other_open_unnoticed() {
+    let folder = Folder::new();
+    folder.write(
+        "a.gram",
+        "[a:Agent { instruction: 'Use `editFile`.', model: 'demo' } | `fs/editFile`, `fs/readFile`]\n",
+    );
+    for (rules, is_reported) in [
+        ("deny = ['fs/writeFile']", true),
+        ("deny = ['writeFile']", true),
+        ("ask = [\"fs/writeFile when path matches '*.md'\"]", true),
+        ("allow = ['fs/*']\ndeny = ['fs/writeFile']", true),
+        ("deny = ['fs/readFile']", false),
+        ("deny = ['fs/*']", false),
+        ("ask = ['fs/*']\ndeny = ['fs/writeFile']", false),
+        ("deny = ['fs/writeFile']\nask = ['editFile']", false),
+        ("allow = ['fs/editFile']\ndeny = ['fs/writeFile']", false),
+    ] {
+        folder.write("patter.toml", format!("[permissions]\n{rules}\n"));
+        let output = folder.run(&["check", "a.gram"]);
+        assert_eq!(output.contains("does not apply to `fs/editFile`"), is_reported, "{rules}\n{output}");
+    }
+    folder.write("patter.toml", "[permissions]\ndeny = ['fs/writeFile']\n");
+    let output = folder.run(&["check", "a.gram"]);
+    assert!(output.contains("`deny fs/writeFile` does not apply to `fs/editFile`"), "{output}");
+    assert!(output.contains("add `deny fs/editFile`, or `allow fs/editFile` if that is intended"), "{output}");
+}

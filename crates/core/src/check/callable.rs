@@ -3,6 +3,7 @@
 
 use super::{Checker, describe_declaration};
 use crate::declare::{Agent, DeclarationKind, Member, head_span};
+use crate::library::{Library, Toolkits};
 use crate::name::FullName;
 use crate::permission::{Decision, Rule, ToolPattern};
 use crate::rule;
@@ -18,6 +19,7 @@ impl<'p> Checker<'p> {
         self.check_tool_count(pattern, &agent, members.len());
         self.check_descriptions(&members);
         self.check_denied(pattern, &agent);
+        self.check_unrestricted(pattern, &agent);
     }
 
     /// Reports an agent with more tools than the provider of its model accepts.
@@ -104,6 +106,39 @@ impl<'p> Checker<'p> {
                 found = found.with_related(property.syntax().span(), "denied here");
             }
             self.report(found.with_hint("remove the tool or the rule, or deny only some calls with `when`"));
+        }
+    }
+
+    /// Reports tools that change the same things as one that a rule restricts, and that no rule names. A rule about all
+    /// tools of a toolbox applies to both, and a rule that allows the other tool says that this is intended.
+    fn check_unrestricted(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+        let (own, _) = agent.rules("");
+        let toolkits = Toolkits::new(self.project, &Library::<()>::default());
+        let rules: Vec<_> = own.iter().chain(self.options.rules).map(|rule| toolkits.expand(rule.clone())).collect();
+        let names = |rule: &Rule| matches!(rule.tools, ToolPattern::One(_) | ToolPattern::Toolkit { .. });
+        let restricting: Vec<_> = rules.iter().filter(|rule| rule.decision > Decision::Allow && names(rule)).collect();
+        let writing: Vec<_> = self.options.writing.iter().filter_map(|name| FullName::parse(name).ok()).collect();
+        if restricting.is_empty() || writing.is_empty() {
+            return;
+        }
+        for member in self.project.members_in(&self.scope, pattern) {
+            let Some(name) = member.pattern.name() else { continue };
+            let found = self.full_names(member.pattern, &name);
+            let Some(open) = writing.iter().find(|tool| found.contains(tool)) else { continue };
+            let is_covered = |rule: &&Rule| rule.matches_tool(open) && (names(rule) || rule.decision > Decision::Allow);
+            if rules.iter().any(|rule| is_covered(&rule)) {
+                continue;
+            }
+            let restricted = writing.iter().filter(|tool| *tool != open && tool.namespace() == open.namespace());
+            let restricted = restricted.flat_map(|tool| restricting.iter().map(move |rule| (tool, rule)));
+            let Some((tool, rule)) = restricted.into_iter().find(|(tool, rule)| rule.matches_tool(tool)) else {
+                continue;
+            };
+            let element = member.element();
+            let span = element.identifier().map_or(element.span(), Syntax::span);
+            let message = format!("`{rule}` does not apply to `{open}`, which changes the same things as `{tool}`");
+            let hint = format!("add `{} {open}`, or `allow {open}` if that is intended", rule.decision.name());
+            self.report(rule::UNRESTRICTED_TOOL.at(span, message).with_hint(hint));
         }
     }
 

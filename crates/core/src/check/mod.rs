@@ -37,6 +37,8 @@ pub struct Options<'o> {
     pub library: &'o [&'o str],
     /// The full names of the tools that the project must not override.
     pub sealed: &'o [&'o str],
+    /// The full names of the tools in the library that change something, where those of a toolbox change the same things.
+    pub writing: &'o [&'o str],
     /// The permission rules that apply to all agents, besides their own.
     pub rules: &'o [permission::Rule],
     /// Whether to report also what many projects do without.

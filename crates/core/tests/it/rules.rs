@@ -43,7 +43,9 @@ fn rules_with_examples() -> impl Iterator<Item = (&'static Rule, Page)> {
 fn findings(rule: &Rule, text: &str) -> Vec<Finding> {
     let dialect = if rule.code == "G034" { Dialect::Portable } else { Dialect::Patter };
     let project = Project::read_dialect([("example.gram", text)], dialect);
-    let options = Options { sealed: &["mail/send"], pedantic: rule.code == "P066", ..Options::default() };
+    let files: &[&str] = if rule.code == "P140" { &["fs/writeFile", "fs/editFile"] } else { &[] };
+    let pedantic = rule.code == "P066";
+    let options = Options { library: files, sealed: &["mail/send"], writing: files, pedantic, ..Options::default() };
     let mut findings = check(&project, &options);
     let library = library(&[("sayHello", "(personName::Text)==>(::Text)")]);
     match rule.code {
