@@ -7,11 +7,9 @@
 #[path = "../../core/benches/toolbox/mod.rs"]
 mod toolbox;
 
-use patter::library::Layer;
 use patter::permission::{Permissions, Rule};
-use patter::project::{Environment, Project};
-use patter::tool::standard::standard_library;
-use patter::tool::{CallRequest, Executor, ToolResources, build_declared, merge};
+use patter::project::{Config, Environment, Project, Tools};
+use patter::tool::{CallRequest, Executor};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,12 +32,11 @@ fn main() {
         };
         let project = Project::read([("toolbox.gram", &text)]);
         let read = lap();
-        let resources = ToolResources::new(".", Environment::default());
-        let (declared, findings) = build_declared(&project, &resources);
-        assert!(findings.is_empty());
+        let config = Config::default();
+        let tools_of_project = Tools::read(&project, None, &config, &Environment::default()).unwrap();
+        assert!(tools_of_project.problems().is_empty());
         let built = lap();
-        let layers = [(Layer::Internal, standard_library(&resources)), (Layer::Project, declared)];
-        let library = Arc::new(merge(layers).unwrap());
+        let library = Arc::new(tools_of_project.library().unwrap());
         let merged = lap();
         let permissions = Permissions::default().with_all([Rule::parse("allow sayHello", "bench").unwrap()]);
         let executor = Executor::new(library, permissions);

@@ -3,7 +3,7 @@
 use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::experiment::read_cases;
-use crate::file::check_readable;
+use crate::file::{Input, check_readable, unreadable};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
 use crate::setup::{definition_line, shown_folder};
 use crate::ui;
@@ -15,6 +15,7 @@ use patter::project::{
     check_definitions, find_root_of,
 };
 use serde_json::{Value as Json, json};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Trust a project: let it run its commands, start its servers and send keys to the addresses it names
@@ -63,7 +64,13 @@ impl Command for Trust {
         if self.folders {
             return self.list_folders(&store);
         }
-        let root = self.paths.first().and_then(|path| find_root_of(path));
+        // A folder that is gone may still be trusted; it is not part of the current project.
+        let missing = self.paths.iter().find(|path| !path.exists());
+        let root = match missing {
+            Some(path) if !self.revoke => return Err(missing_path(path)),
+            Some(path) => Some(path.clone()),
+            None => self.paths.first().and_then(|path| find_root_of(path)),
+        };
         let folder = root.as_deref().unwrap_or(Path::new("."));
         if self.revoke {
             let was_trusted = store.revoke(folder)?;
@@ -77,6 +84,14 @@ impl Command for Trust {
             store.read(folder)?
         };
         self.show(root.as_deref(), &record, &definitions)
+    }
+}
+
+fn missing_path(path: &Path) -> CommandError {
+    let error = unreadable(&Input::Path(path.to_owned()), &ErrorKind::NotFound.into());
+    match error.hint() {
+        Some(_) => error,
+        None => error.with_hint("name the folder of a project, or leave it out for the project of the current folder"),
     }
 }
 

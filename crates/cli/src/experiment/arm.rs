@@ -162,7 +162,7 @@ impl Bench<'_> {
             None => arm,
         };
         // The address of a model is part of what it is.
-        let arm = arm.with_setup(format!("{:?}", place.config.models));
+        let arm = arm.with_setup(place.config.models.to_string());
         Ok((arm, checkout))
     }
 

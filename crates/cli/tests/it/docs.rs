@@ -57,7 +57,10 @@ fn type_commands(folder: &Folder, text: &str) -> Vec<Mismatch> {
             .current_dir(folder.path())
             .env("PATH", &path)
             .env("PATTER_TRUST", "1")
+            // Sessions and logins of the person who runs the tests are neither used nor added to.
+            .env("HOME", folder.path())
             .env("XDG_STATE_HOME", folder.path().join("state"))
+            .env_remove("PATTER_STORE")
             .output()
             .unwrap();
         let found = String::from_utf8(output.stdout).unwrap();

@@ -355,6 +355,44 @@ fn checks_of_cases_and_arms_need_trust() {
 }
 
 #[test]
+fn a_path_that_does_not_exist_is_neither_trusted_nor_the_current_project() {
+    let folder = foreign();
+    let missing = run_as_user(&folder, &["trust", "/nope"], &[]);
+    assert_eq!(
+        (code(&missing), stderr(&missing).as_str()),
+        (
+            1,
+            "error: cannot read `/nope`: no such file\n\
+             \x20 help: name the folder of a project, or leave it out for the project of the current folder\n"
+        )
+    );
+    assert!(stderr(&run_as_user(&folder, &["trust", "hello.grm"], &[])).contains("help: did you mean `hello.gram`?"));
+    assert_eq!(code(&run_as_user(&folder, &["trust"], &[])), 0);
+    let revoked = run_as_user(&folder, &["trust", "--revoke", "/nope"], &[]);
+    assert!(stderr(&revoked).contains("was not trusted"), "{}", stderr(&revoked));
+    assert_eq!(code(&run_as_user(&folder, &["trust", "--list"], &[])), 0);
+    // A folder that is gone can still be revoked.
+    let other = foreign();
+    let path = other.path().display().to_string();
+    assert_eq!(code(&run_as_user(&folder, &["trust", &path], &[])), 0);
+    drop(other);
+    let revoked = run_as_user(&folder, &["trust", "--revoke", &path], &[]);
+    assert!(stderr(&revoked).contains("is no longer trusted"), "{}", stderr(&revoked));
+}
+
+#[test]
+fn a_login_that_is_added_to_a_server_needs_trust() {
+    let folder = foreign();
+    let server = "[mcp.files]\nurl = 'https://mcp.example.com'\n";
+    folder.write("patter.toml", server);
+    assert_eq!(code(&run_as_user(&folder, &["trust"], &[])), 0);
+    folder.write("patter.toml", format!("{server}oauth = {{ client-id = 'a', client-secret = '${{SHOP_SECRET}}' }}\n"));
+    let listed = run_as_user(&folder, &["trust", "--list"], &[]);
+    assert_eq!(code(&listed), 1);
+    assert!(stdout(&listed).contains("with SHOP_SECRET  (changed)"), "{}", stdout(&listed));
+}
+
+#[test]
 fn a_person_is_asked_once() {
     let folder = foreign();
     let state = folder.path().join("state").display().to_string();

@@ -139,7 +139,7 @@ impl SandboxConfig {
     /// Returns the policy for tools.
     pub fn policy(&self) -> SandboxPolicy {
         let Self { default: level, network, writable, readable, required } = self.clone();
-        SandboxPolicy { default: Sandbox { level, network, writable, readable }, required, ceiling: None }
+        SandboxPolicy { default: Sandbox { level, network, writable, readable }, required }
     }
 }
 
@@ -283,8 +283,21 @@ fn explain_message(message: &str) -> (String, Option<String>) {
         };
         return (format!("unknown setting `{name}`"), Some(hint));
     }
+    if let Some((value, rest)) = message.strip_prefix("unknown variant `").and_then(|rest| rest.split_once('`')) {
+        let known: Vec<_> = rest.split('`').skip(1).step_by(2).collect();
+        let values = format!("possible values: {}", known.join(", "));
+        let hint = match nearest(value, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`? {values}"),
+            None => values,
+        };
+        return (format!("unknown value `{value}`"), Some(hint));
+    }
     if let Some(name) = message.strip_prefix("missing field ") {
         return (format!("the setting {name} is missing"), Some(format!("add {name}")));
+    }
+    // The parser's words for a value that is one of a few names.
+    if message == "wanted string or table" {
+        return ("expected text in quotes".to_owned(), None);
     }
     (explain_type(message).unwrap_or_else(|| message.to_owned()), None)
 }

@@ -11,7 +11,7 @@ use patter_core::compile::{CompileError, CompiledAgent, Drift, LOCK_FILE, Lock, 
 use patter_core::library::Library;
 use patter_core::text::mask_secrets;
 use patter_core::types::definition::hash;
-use serde_json::json;
+use serde_json::Value as Json;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use thiserror::Error;
@@ -161,7 +161,6 @@ fn locked_server(name: &str, server: &ServerConfig, file: &Path, root: &Path) ->
     let words: Vec<_> = command.iter().chain(args).cloned().collect();
     let folder = cwd.as_ref().map(|cwd| file.parent().unwrap_or(root).join(cwd));
     let files = named_files(&words, &[folder.as_deref().unwrap_or(Path::new(".")), root]);
-    let written = json!({"command": command, "args": args, "env": env, "cwd": cwd, "url": url, "headers": headers});
     LockedServer {
         name: name.to_owned(),
         command: words.iter().map(|word| mask_secrets(word).into_owned()).collect(),
@@ -172,8 +171,7 @@ fn locked_server(name: &str, server: &ServerConfig, file: &Path, root: &Path) ->
         environment: env.keys().cloned().collect(),
         headers: headers.keys().cloned().collect(),
         files: locked_files(&files, root),
-        // Other settings, such as a sandbox, are part of its description.
-        declaration: hash(format!("{written}\n{server:?}").as_bytes()),
+        declaration: hash(Json::Object(server.decisive_settings()).to_string().as_bytes()),
     }
 }
 

@@ -81,6 +81,23 @@ impl ModelsConfig {
     }
 }
 
+/// Formats the settings in a stable form, as one line for each setting.
+impl fmt::Display for ModelsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (provider, ProviderConfig { api, base_url, timeout }) in &self.sections {
+            let settings = [
+                ("api", api.map(|wire| wire.name().to_owned())),
+                ("base-url", base_url.clone()),
+                ("timeout", timeout.map(|timeout| timeout.as_secs_f64().to_string())),
+            ];
+            for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+                writeln!(f, "{}.{name} = {value}", provider.name())?;
+            }
+        }
+        Ok(())
+    }
+}
+
 // Written by hand because a section is checked against its provider, and errors should name the line of the section.
 impl<'de> Deserialize<'de> for ModelsConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -16,7 +16,7 @@ use crate::tool::standard::{
     fs::{Guard, Root},
     standard_library,
 };
-use crate::tool::{Hook, Tool, ToolResources, Workspace, WorkspaceError, build_declared, merge};
+use crate::tool::{DeclaredTools, Hook, Tool, ToolResources, Workspace, WorkspaceError, merge};
 use indexmap::IndexSet;
 use patter_core::declare::Agent;
 use patter_core::declare::project::{Finding, Project};
@@ -156,11 +156,13 @@ impl Tools {
     ) -> Result<Self, ToolsError> {
         let root = root.unwrap_or(Path::new("."));
         let shared = config.org.as_ref().map(|org| read_org(root, org)).transpose()?;
-        let guard = guard(root, config, environment, [Some(project), shared.as_ref()], &self.servers);
-        let resources = tool_resources(root, config, environment, guard)?;
-        let layers = vec![(Layer::Internal, standard_library(&resources))];
+        let mut resources = tool_resources(root, config, environment)?;
+        let shared = shared.map(|shared| (DeclaredTools::build(&shared, &resources), shared));
+        let own = DeclaredTools::build(project, &resources);
+        let declared = shared.iter().map(|(declared, shared)| (shared, declared)).chain([(project, &own)]);
+        resources.guard = guard(root, config, environment, declared, &self.servers);
         let mut tools = Self {
-            layers,
+            layers: vec![(Layer::Internal, standard_library(&resources))],
             added: self.added.clone(),
             hooks: config.hooks.iter().flat_map(|hook| hook.hooks(root, environment)).collect(),
             added_hooks: self.added_hooks.clone(),
@@ -172,15 +174,15 @@ impl Tools {
         };
         let servers = tools.servers.configs().map(|(name, server, _)| (name, server));
         tools.definitions.extend(server_definitions(servers, environment, &resources.sandbox));
-        if let Some(shared) = &shared {
-            let workspace = tools.build(shared, &resources);
+        if let Some((declared, shared)) = shared {
+            let workspace = tools.note(&shared, declared, &resources);
             let workspace = match config.org.as_ref().and_then(|org| org.name.as_deref()) {
                 Some(name) => workspace.with_org(name)?,
                 None => workspace,
             };
             tools.layers.push((Layer::Org, workspace));
         }
-        let own = tools.build(project, &resources);
+        let own = tools.note(project, own, &resources);
         tools.layers.push((Layer::Project, own));
         Ok(tools)
     }
@@ -322,10 +324,10 @@ impl Tools {
         Ok(library.with_missing_servers(missing.map(str::to_owned)).with_servers(servers))
     }
 
-    /// Builds the declared tools, and notes the problems.
-    fn build(&mut self, project: &Project, resources: &ToolResources) -> Workspace {
-        let (workspace, findings) = build_declared(project, resources);
-        let defined = project_definitions(project, &resources.environment, &resources.sandbox);
+    /// Notes what the declared tools define, and the problems. Returns the tools.
+    fn note(&mut self, project: &Project, declared: DeclaredTools, resources: &ToolResources) -> Workspace {
+        let DeclaredTools { workspace, findings, specs } = declared;
+        let defined = project_definitions(project, &specs, &resources.environment, &resources.sandbox);
         let new = defined.into_iter().filter(|definition| !self.definitions.contains(definition));
         let new: Vec<_> = new.collect();
         self.definitions.extend(new);
@@ -357,13 +359,13 @@ fn guard<'p>(
     root: &Path,
     config: &Config,
     environment: &Environment,
-    projects: impl IntoIterator<Item = Option<&'p Project>>,
+    projects: impl IntoIterator<Item = (&'p Project, &'p DeclaredTools)>,
     servers: &ServerSet,
 ) -> Guard {
     let mut guard = Guard::new(root).with_writable(config.fs.writable.iter().map(String::as_str));
-    for project in projects.into_iter().flatten() {
-        guard = guard.with_files(guarded_files(root, project, servers.configs(), environment));
-        guard = guard.with_patterns(guarded_patterns(root, project));
+    for (project, declared) in projects {
+        guard = guard.with_files(guarded_files(root, project, &declared.specs, servers.configs(), environment));
+        guard = guard.with_patterns(guarded_patterns(root, &declared.specs));
     }
     let store = TrustStore::of_user().map(|store| store.folder().to_owned());
     guard
@@ -372,15 +374,10 @@ fn guard<'p>(
         .with_folders(store.into_iter().chain(state_folder()))
 }
 
-fn tool_resources(
-    root: &Path,
-    config: &Config,
-    environment: &Environment,
-    guard: Guard,
-) -> Result<ToolResources, ToolsError> {
+fn tool_resources(root: &Path, config: &Config, environment: &Environment) -> Result<ToolResources, ToolsError> {
     let policy = NetworkPolicy::from_allow_list(config.http.allow.iter().map(String::as_str))?;
     let client = HttpClient::new(policy, |name| environment.get(name));
-    let mut resources = ToolResources { client, guard, ..ToolResources::new(root, environment.clone()) };
+    let mut resources = ToolResources { client, ..ToolResources::new(root, environment.clone()) };
     if let Some(roots) = &config.fs.roots {
         let named = roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
         resources.fs_roots = named.collect();

@@ -10,8 +10,10 @@ use crate::project::Environment;
 use patter_core::declare::project::{Finding, Project};
 use patter_core::declare::{CommandSpec, DeclarationKind, HttpSpec, ToolSpec};
 use patter_core::gram::{Diagnostic, Pattern, Syntax};
+use patter_core::name::FullName;
 use patter_core::rule;
 use patter_core::types::definition::DefinitionError;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,37 +59,67 @@ impl ToolResources {
 /// assert_eq!((name.as_str(), &*tool.source), ("text/words", "tools.gram:1:17"));
 /// ```
 pub fn build_declared(project: &Project, resources: &ToolResources) -> (Workspace, Vec<Finding>) {
-    let records = Arc::new(project.records().clone());
-    let environment = resources.environment.clone();
-    let variables: VariableLookup = Arc::new(move |name: &str| environment.get(name));
-    let mut builder = ToolBuilder { project, resources, records, variables, findings: Vec::new() };
-    let mut workspace = Workspace::default();
-    for declaration in project.declarations() {
-        let Some(pattern) = project.pattern(declaration) else { continue };
-        let (namespace, patterns) = match declaration.kind {
-            DeclarationKind::Toolbox => (declaration.name.as_str(), pattern.elements().collect()),
-            DeclarationKind::Implementation => ("", vec![pattern]),
-            DeclarationKind::Agent
-            | DeclarationKind::Tool
-            | DeclarationKind::Toolkit
-            | DeclarationKind::Record
-            | DeclarationKind::Cases
-            | DeclarationKind::Case => continue,
-        };
-        for pattern in patterns {
-            let Some(tool) = builder.build(declaration.file, pattern) else { continue };
-            let single = Workspace::builder().toolbox(namespace, |toolbox| toolbox.tool(tool)).build();
-            match single {
-                Ok(single) => workspace = workspace.with_workspace(single),
-                Err(error) => {
-                    let span = pattern.identifier().map_or(pattern.span(), Syntax::span);
-                    let diagnostic = rule::BAD_FULL_NAME.at(span, error.to_string());
-                    builder.findings.push(Finding { file: declaration.file, diagnostic });
+    let DeclaredTools { workspace, findings, .. } = DeclaredTools::build(project, resources);
+    (workspace, findings)
+}
+
+/// The HTTP and command tools that a project declares, with what they do.
+pub(crate) struct DeclaredTools {
+    pub(crate) workspace: Workspace,
+    /// The invalid declarations.
+    pub(crate) findings: Vec<Finding>,
+    /// What the valid declarations do, by the full names of the tools.
+    pub(crate) specs: Vec<(String, DeclaredSpec)>,
+}
+
+/// What a declared tool does, as far as trust depends on it. A toolbox may have thousands of requests, so of these only that
+/// is kept.
+pub(crate) enum DeclaredSpec {
+    Command(Box<CommandSpec>),
+    Request {
+        /// The server, as it is written.
+        origin: String,
+        /// The names of the variables that it receives.
+        variables: BTreeSet<String>,
+    },
+}
+
+impl DeclaredTools {
+    /// Builds the tools. Each declaration is read once.
+    pub(crate) fn build(project: &Project, resources: &ToolResources) -> Self {
+        let records = Arc::new(project.records().clone());
+        let environment = resources.environment.clone();
+        let variables: VariableLookup = Arc::new(move |name: &str| environment.get(name));
+        let mut builder =
+            ToolBuilder { project, resources, records, variables, findings: Vec::new(), specs: Vec::new() };
+        let mut workspace = Workspace::default();
+        for declaration in project.declarations() {
+            let Some(pattern) = project.pattern(declaration) else { continue };
+            let (namespace, patterns) = match declaration.kind {
+                DeclarationKind::Toolbox => (declaration.name.as_str(), pattern.elements().collect()),
+                DeclarationKind::Implementation => ("", vec![pattern]),
+                DeclarationKind::Agent
+                | DeclarationKind::Tool
+                | DeclarationKind::Toolkit
+                | DeclarationKind::Record
+                | DeclarationKind::Cases
+                | DeclarationKind::Case => continue,
+            };
+            for pattern in patterns {
+                let Some(tool) = builder.build(declaration.file, namespace, pattern) else { continue };
+                let single = Workspace::builder().toolbox(namespace, |toolbox| toolbox.tool(tool)).build();
+                match single {
+                    Ok(single) => workspace = workspace.with_workspace(single),
+                    Err(error) => {
+                        let span = pattern.identifier().map_or(pattern.span(), Syntax::span);
+                        let diagnostic = rule::BAD_FULL_NAME.at(span, error.to_string());
+                        builder.findings.push(Finding { file: declaration.file, diagnostic });
+                    }
                 }
             }
         }
+        Self { workspace, findings: builder.findings, specs: builder.specs }
     }
-    (workspace, builder.findings)
 }
 
 struct ToolBuilder<'b> {
@@ -97,15 +129,16 @@ struct ToolBuilder<'b> {
     /// The variables, shared by all tools.
     variables: VariableLookup,
     findings: Vec<Finding>,
+    specs: Vec<(String, DeclaredSpec)>,
 }
 
 impl ToolBuilder<'_> {
     /// Builds a tool, or notes why it cannot be built.
-    fn build(&mut self, file: usize, pattern: Pattern<'_>) -> Option<Tool> {
+    fn build(&mut self, file: usize, namespace: &str, pattern: Pattern<'_>) -> Option<Tool> {
         if DeclarationKind::from_pattern(pattern) != Some(DeclarationKind::Implementation) {
             return None;
         }
-        match self.try_build(pattern) {
+        match self.try_build(namespace, pattern) {
             Ok(tool) => {
                 let source = self.project.location(file, pattern.span());
                 Some(tool?.source(source).revision_from(pattern.syntax().text()))
@@ -117,7 +150,7 @@ impl ToolBuilder<'_> {
         }
     }
 
-    fn try_build(&self, pattern: Pattern<'_>) -> Result<Option<Tool>, Vec<Diagnostic>> {
+    fn try_build(&mut self, namespace: &str, pattern: Pattern<'_>) -> Result<Option<Tool>, Vec<Diagnostic>> {
         let Some(spec) = ToolSpec::cast(pattern) else { return Ok(None) };
         let definition = match spec.definition(&self.records) {
             Ok(definition) => definition,
@@ -125,12 +158,18 @@ impl ToolBuilder<'_> {
             // `patter check` reports a missing name or description.
             Err(_) => return spec.signature(&self.records).map(|_| None).map_err(|error| error.diagnostics),
         };
+        // A tool without a valid full name is reported later, and does not run.
+        let name = FullName::join(namespace, &definition.name).ok();
+        let note = |spec| self.specs.extend(name.map(|name| (name.to_string(), spec)));
         let variables = Arc::clone(&self.variables);
         Ok(Some(if pattern.has_label("Command") {
             let command = CommandSpec::read(pattern, &definition.signature)?;
+            note(DeclaredSpec::Command(Box::new(command.clone())));
             command_tool_in(definition, command, &self.resources.root, variables, self.resources.sandbox.clone())
         } else {
             let request = HttpSpec::read(pattern, &definition.signature)?;
+            let used = request.variables().into_iter().map(str::to_owned).collect();
+            note(DeclaredSpec::Request { origin: request.url.origin.to_string(), variables: used });
             http_tool(definition, request, &self.resources.client, variables)
         }))
     }

@@ -26,6 +26,7 @@ pub(crate) mod process;
 pub(crate) mod redact;
 
 pub use context::{Access, Progress, SharedState, ToolContext, VariableLookup};
+pub(crate) use declared::{DeclaredSpec, DeclaredTools};
 pub use declared::{ToolResources, build_declared};
 pub use error::{CallError, Denial};
 pub use event::{CallOutcome, ToolEvent, ToolEventKind};

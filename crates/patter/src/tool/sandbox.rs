@@ -17,19 +17,12 @@ pub struct SandboxPolicy {
     pub default: Sandbox,
     /// Whether a process is not started if the system cannot enforce its sandbox.
     pub required: bool,
-    /// The most that any process may do, whatever it declares: for projects of others, which the user has not reviewed.
-    pub ceiling: Option<Sandbox>,
 }
 
 impl SandboxPolicy {
     /// Returns the sandbox of a process, given what it declares.
     pub fn sandbox(&self, declared: Option<&Sandbox>) -> Sandbox {
-        let sandbox = declared.unwrap_or(&self.default);
-        match &self.ceiling {
-            // What a stranger writes about their own command cannot give it more.
-            Some(ceiling) if !sandbox.gained_over(ceiling).is_empty() => ceiling.clone(),
-            _ => sandbox.clone(),
-        }
+        declared.unwrap_or(&self.default).clone()
     }
 
     /// Returns a warning about what the system does not enforce of a sandbox, or an error if the process must not be
@@ -65,15 +58,5 @@ mod tests {
         policy.required = true;
         assert!(policy.judge(lacking).is_err());
         assert_eq!(policy.check(&Sandbox::default()), Ok(None));
-    }
-
-    #[test]
-    fn a_ceiling_cannot_be_passed_by_a_declaration() {
-        let strict = Sandbox::strict();
-        let policy = SandboxPolicy { ceiling: Some(strict.clone()), ..SandboxPolicy::default() };
-        let loose = Sandbox { level: SandboxLevel::Workspace, ..strict.clone() };
-        assert_eq!(policy.sandbox(None), strict);
-        assert_eq!(policy.sandbox(Some(&loose)), strict);
-        assert_eq!(policy.sandbox(Some(&strict)), strict);
     }
 }

@@ -87,7 +87,18 @@ fn the_environment_overrides_the_file() {
 
 #[test]
 fn invalid_settings_are_rejected() {
-    let table: [(&str, &[&str]); 8] = [
+    let table: [(&str, &[&str]); 13] = [
+        (
+            "[sandbox]\ndefault = 'loose'",
+            &["line 2, column 11", "unknown value `loose`; possible values: read-only, workspace, none"],
+        ),
+        (
+            "[sandbox]\ndefault = 'readonly'",
+            &["unknown value `readonly`; did you mean `read-only`? possible values: read-only, workspace, none"],
+        ),
+        ("[mcp.a]\ncommand = 'a'\nsandbox = 'worspace'", &["line 3", "did you mean `workspace`?"]),
+        ("[mcp.a]\nurl = 'https://a'\ntransport = 'stdio'", &["line 3", "unknown value `stdio`", "values: http, sse"]),
+        ("[sandbox]\ndefault = true", &["line 2", "expected text in quotes"]),
         ("[models.OpenAI]\napi = 'cht'", &["line 2", "unknown API `cht`; use one of chat, functions, responses"]),
         (
             "[models.OpenAI]\napi = 'gemini'",

@@ -5,16 +5,16 @@ use crate::project::config::Config;
 use crate::project::environment::{Environment, VariableSource};
 use crate::project::load::{CONFIG, strip_dot};
 use crate::store::StoreLocation;
+use crate::tool::DeclaredSpec;
 use crate::tool::command::{INHERITED_VARIABLES, named_files, names_in};
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxPolicy};
 use indexmap::IndexMap;
 use patter_core::case::{self, Case, CaseFormat, Check};
+use patter_core::declare::command::EnvValue;
 use patter_core::declare::project::Project;
 use patter_core::declare::template::{Part, Template};
-use patter_core::declare::{CommandSpec, DeclarationKind, HttpSpec, ToolSpec};
-use patter_core::gram::Pattern;
-use patter_core::name::FullName;
+use patter_core::declare::{CommandSpec, DeclarationKind};
 use patter_core::provider::Provider;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,21 +34,21 @@ const SCRIPTS: [&str; 22] = [
 /// Returns the commands and HTTP tools that gram files declare. Invalid declarations are left out, as nothing runs them.
 pub(in crate::project) fn project_definitions(
     project: &Project,
+    specs: &[(String, DeclaredSpec)],
     environment: &Environment,
     policy: &SandboxPolicy,
 ) -> Vec<Definition> {
     let mut found = Vec::new();
     // A toolbox may have hundreds of tools for one server.
     let mut requests: IndexMap<String, BTreeSet<String>> = IndexMap::new();
-    for (name, tool) in declared(project) {
-        match tool {
-            DeclaredTool::Command(command) => {
+    for (name, spec) in specs {
+        match spec {
+            DeclaredSpec::Command(command) => {
                 let sandbox = policy.sandbox(command.sandbox.as_ref());
-                found.push(command_definition(&name, &command, environment, &sandbox));
+                found.push(command_definition(name, command, environment, &sandbox));
             }
-            DeclaredTool::Http(request) => {
-                let variables = requests.entry(show_address(&request.url.origin, environment)).or_default();
-                variables.extend(request.variables().into_iter().map(str::to_owned));
+            DeclaredSpec::Request { origin, variables } => {
+                requests.entry(show_address(origin, environment)).or_default().extend(variables.iter().cloned());
             }
         }
     }
@@ -206,6 +206,7 @@ pub(in crate::project) fn config_definitions(
 pub(in crate::project) fn guarded_files<'s>(
     root: &Path,
     project: &Project,
+    specs: &[(String, DeclaredSpec)],
     servers: impl IntoIterator<Item = (&'s str, &'s ServerConfig, &'s Path)>,
     environment: &Environment,
 ) -> Vec<PathBuf> {
@@ -213,8 +214,8 @@ pub(in crate::project) fn guarded_files<'s>(
     // A person may name a file that does not end with `.gram`.
     let mut found: Vec<_> = project.files().iter().map(|file| PathBuf::from(&file.path)).collect();
     let mut add = |words: &[String], folders: &[&Path]| found.extend(run_files(words, folders, &path));
-    for (_, tool) in declared(project) {
-        let DeclaredTool::Command(command) = tool else { continue };
+    for (_, spec) in specs {
+        let DeclaredSpec::Command(command) = spec else { continue };
         let words: Vec<_> = command.run.iter().filter_map(literal).collect();
         let folder = command.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
         add(&words, &[&folder, root]);
@@ -236,10 +237,10 @@ pub(in crate::project) fn guarded_files<'s>(
 }
 
 /// Returns the scripts whose names depend on arguments, such as `scripts/{name}.sh`, as patterns in a folder.
-pub(in crate::project) fn guarded_patterns(root: &Path, project: &Project) -> Vec<(PathBuf, String)> {
+pub(in crate::project) fn guarded_patterns(root: &Path, specs: &[(String, DeclaredSpec)]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    for (_, tool) in declared(project) {
-        let DeclaredTool::Command(command) = tool else { continue };
+    for (_, spec) in specs {
+        let DeclaredSpec::Command(command) = spec else { continue };
         let folder = command.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
         for template in command.run.iter().filter(|template| literal(template).is_none()) {
             let part = |part: &Part| if let Part::Text(text) = part { text.clone() } else { "*".to_owned() };
@@ -290,39 +291,6 @@ fn is_script(word: &str) -> bool {
     ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
-enum DeclaredTool {
-    Command(Box<CommandSpec>),
-    Http(Box<HttpSpec>),
-}
-
-/// Returns the valid implementations that a project declares, with their full names.
-fn declared(project: &Project) -> Vec<(String, DeclaredTool)> {
-    let mut found = Vec::new();
-    for declaration in project.declarations() {
-        let Some(pattern) = project.pattern(declaration) else { continue };
-        match declaration.kind {
-            DeclarationKind::Toolbox => {
-                found.extend(pattern.elements().filter_map(|tool| declared_tool(project, &declaration.name, tool)));
-            }
-            DeclarationKind::Implementation => found.extend(declared_tool(project, "", pattern)),
-            _ => {}
-        }
-    }
-    found
-}
-
-fn declared_tool(project: &Project, namespace: &str, pattern: Pattern<'_>) -> Option<(String, DeclaredTool)> {
-    let spec = ToolSpec::cast(pattern)?;
-    let signature = spec.signature(project.records()).ok()?;
-    let name = FullName::join(namespace, &spec.name()?).ok()?.to_string();
-    let tool = if pattern.has_label("Command") {
-        DeclaredTool::Command(Box::new(CommandSpec::read(pattern, &signature).ok()?))
-    } else {
-        DeclaredTool::Http(Box::new(HttpSpec::read(pattern, &signature).ok()?))
-    };
-    Some((name, tool))
-}
-
 fn command_definition(name: &str, command: &CommandSpec, environment: &Environment, sandbox: &Sandbox) -> Definition {
     let words: Vec<_> = command.run.iter().map(Template::to_string).collect();
     let used: BTreeSet<_> = command.variables().into_iter().collect();
@@ -330,7 +298,7 @@ fn command_definition(name: &str, command: &CommandSpec, environment: &Environme
     let shown = show_words(words.iter().map(String::as_str));
     let with = with_variables(used.iter().copied());
     let detail = format!("{shown}{folder}{}{}", spaced(&with), show_sandbox(sandbox));
-    let env: BTreeMap<_, _> = command.env.iter().map(|(name, value)| (name, format!("{value:?}"))).collect();
+    let env: BTreeMap<_, _> = command.env.iter().map(|(name, value)| (name, env_text(value))).collect();
     let content = json!({
         "run": words,
         "stdin": command.stdin.as_ref().map(Template::to_string),
@@ -340,6 +308,14 @@ fn command_definition(name: &str, command: &CommandSpec, environment: &Environme
         "values": file_values(used, environment),
     });
     Definition::new(DefinitionKind::Command, name, detail, &content)
+}
+
+/// Returns the template of a variable; `None` if it is inherited.
+fn env_text(value: &EnvValue) -> Option<String> {
+    match value {
+        EnvValue::Inherited => None,
+        EnvValue::Text(template) => Some(template.to_string()),
+    }
 }
 
 /// Returns a store outside of the project.
@@ -364,8 +340,8 @@ fn file_values<'v>(names: impl IntoIterator<Item = &'v str>, environment: &Envir
 }
 
 /// Returns the address of a server, with variables that the project sets itself filled in.
-fn show_address(origin: &Template, environment: &Environment) -> String {
-    without_user(&expand_file_variables(&origin.to_string(), environment))
+fn show_address(origin: &str, environment: &Environment) -> String {
+    without_user(&expand_file_variables(origin, environment))
 }
 
 fn expand_file_variables(text: &str, environment: &Environment) -> String {

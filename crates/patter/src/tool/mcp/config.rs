@@ -14,7 +14,7 @@ use patter_core::text::parse_duration;
 use reqwest::Url;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -128,6 +128,64 @@ impl ServerConfig {
             writable: self.writable.clone(),
             readable: self.readable.clone(),
         }))
+    }
+
+    /// Returns the settings that decide what the server does, in a stable form, for its identity. It contains only what
+    /// differs from the default, so that servers stay the same when there are new settings.
+    pub(crate) fn decisive_settings(&self) -> Map<String, Json> {
+        // All fields are named, so that a new one is not forgotten here.
+        let Self {
+            command,
+            args,
+            env,
+            cwd,
+            sandbox,
+            network,
+            writable,
+            readable,
+            url,
+            headers,
+            oauth,
+            timeout,
+            start_timeout,
+            transport,
+            only,
+            except,
+            elicitation,
+            sampling,
+            roots,
+            resources,
+            prompts,
+            disabled,
+        } = self;
+        let choice = |choice: &Option<bool>| json!(choice.map(|choice| choice.to_string()));
+        let milliseconds = |time: &Option<Duration>| json!(time.map(|time| time.as_millis().to_string()));
+        let all = [
+            ("args", json!(args)),
+            ("command", json!(command)),
+            ("cwd", json!(cwd.as_ref().map(|cwd| cwd.display().to_string()))),
+            ("disabled", json!(disabled)),
+            ("elicitation", json!(elicitation)),
+            ("env", json!(env)),
+            ("except", json!(except)),
+            ("headers", json!(headers)),
+            ("network", json!(network)),
+            ("oauth", Json::Object(oauth.as_ref().map(OauthConfig::decisive_settings).unwrap_or_default())),
+            // An empty list means no tools.
+            ("only", json!(only.as_ref().map(|only| json!({ "tools": only })))),
+            ("prompts", choice(prompts)),
+            ("readable", json!(readable)),
+            ("resources", choice(resources)),
+            ("roots", json!(roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>())),
+            ("sampling", json!(sampling)),
+            ("sandbox", json!(sandbox.map(SandboxLevel::name))),
+            ("start-timeout", milliseconds(start_timeout)),
+            ("timeout", milliseconds(timeout)),
+            ("transport", json!(transport.map(HttpProtocol::name))),
+            ("url", json!(url)),
+            ("writable", json!(writable)),
+        ];
+        without_defaults(all)
     }
 
     fn validate(
@@ -252,6 +310,17 @@ impl fmt::Debug for ServerConfig {
     }
 }
 
+/// Returns settings without those that are empty, false or missing, which are the defaults.
+pub(super) fn without_defaults<const N: usize>(settings: [(&str, Json); N]) -> Map<String, Json> {
+    let is_set = |value: &Json| match value {
+        Json::Null | Json::Bool(false) => false,
+        Json::Array(items) => !items.is_empty(),
+        Json::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    settings.into_iter().filter(|(_, value)| is_set(value)).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 /// Reads a JSON file with `mcpServers`, as other programs write it.
 pub fn read_servers(file: &Path) -> Result<(IndexMap<String, ServerConfig>, Vec<ConfigWarning>), ConfigError> {
     let text = read_settings(file).map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
@@ -330,5 +399,70 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
             Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| invalid(Unexpected::Float(seconds)))
         }
         DurationForm::Text(text) => parse_duration(&text).map(Some).ok_or_else(|| invalid(Unexpected::Str(&text))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Json {
+        let config: ServerConfig = toml::from_str(text).unwrap();
+        Json::Object(config.decisive_settings())
+    }
+
+    #[test]
+    fn defaults_do_not_decide_what_a_server_does() {
+        assert_eq!(settings(""), json!({}));
+        let explicit = "command = 'a'\nargs = []\nenv = {}\nnetwork = false\nwritable = []\nreadable = []\nheaders = {}\n\
+                        oauth = {}\nexcept = []\nelicitation = false\nsampling = false\ndisabled = false\n";
+        assert_eq!(settings(explicit), json!({ "command": "a" }));
+        // Locks contain a hash of this text.
+        assert_eq!(
+            settings("url = 'https://a.example'\ntimeout = 5\nonly = []\nsandbox = 'none'").to_string(),
+            r#"{"only":{"tools":[]},"sandbox":"none","timeout":"5000","url":"https://a.example"}"#
+        );
+    }
+
+    #[test]
+    fn every_setting_decides_what_a_server_does() {
+        let all = [
+            "command = 'a'",
+            "args = ['a']",
+            "env = { A = 'a' }",
+            "env = { A = 'b' }",
+            "cwd = 'a'",
+            "sandbox = 'none'",
+            "sandbox = 'read-only'",
+            "network = true",
+            "writable = ['a']",
+            "readable = ['a']",
+            "url = 'a'",
+            "headers = { A = 'a' }",
+            "oauth = { client-id = 'a' }",
+            "oauth = { client-metadata-url = 'a' }",
+            "oauth = { redirect-uri = 'a' }",
+            "oauth = { scopes = ['a'] }",
+            "timeout = 1",
+            "start-timeout = 1",
+            "transport = 'http'",
+            "transport = 'sse'",
+            "only = []",
+            "only = ['a']",
+            "except = ['a']",
+            "elicitation = true",
+            "sampling = true",
+            "roots = ['a']",
+            "resources = true",
+            "resources = false",
+            "prompts = true",
+            "prompts = false",
+            "disabled = true",
+        ];
+        let found: std::collections::BTreeSet<_> = all.iter().map(|text| settings(text).to_string()).collect();
+        assert_eq!(found.len(), all.len(), "{found:#?}");
+        assert!(!found.contains("{}"), "{found:#?}");
+        // A secret may change at any time.
+        assert_eq!(settings("oauth = { client-secret = 'a' }"), json!({}));
     }
 }

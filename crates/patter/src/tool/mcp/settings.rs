@@ -83,6 +83,16 @@ pub enum HttpProtocol {
     Sse,
 }
 
+impl HttpProtocol {
+    /// Returns the name, as it is written in settings.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            HttpProtocol::Http => "http",
+            HttpProtocol::Sse => "sse",
+        }
+    }
+}
+
 /// The tools of a server that are used: those that `only` names, or all, except those that `except` names.
 #[derive(Clone, Default)]
 pub(super) struct ToolFilter {

@@ -1,10 +1,12 @@
 //! The settings of logins: the section `[mcp.NAME.oauth]`.
 
+use super::super::config::without_defaults;
 use super::super::config_error::ServerConfigError;
 use super::super::settings::VariableExpander;
 use super::web::{endpoint, is_loopback};
 use reqwest::Url;
 use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
 use std::fmt;
 
 /// How to log in at an MCP server with a URL, where its defaults do not suffice.
@@ -57,6 +59,17 @@ pub(in super::super) struct OauthSettings {
 }
 
 impl OauthConfig {
+    /// Returns the settings that decide how to log in, in a stable form. The secret does not: it may change at any time.
+    pub(in super::super) fn decisive_settings(&self) -> Map<String, Json> {
+        let Self { client_id, client_secret: _, client_metadata_url, redirect_uri, scopes } = self;
+        without_defaults([
+            ("client-id", json!(client_id)),
+            ("client-metadata-url", json!(client_metadata_url)),
+            ("redirect-uri", json!(redirect_uri)),
+            ("scopes", json!(scopes)),
+        ])
+    }
+
     /// Validates the configuration and expands variables.
     pub(in super::super) fn settings(
         &self,
