@@ -56,8 +56,11 @@ fn main() {
     }
 }
 
+/// Generates a file.
+type Generate = fn() -> String;
+
 /// The files, by name.
-const FILES: [(&str, fn() -> String); 3] =
+const FILES: [(&str, Generate); 3] =
     [("dense declarations", dense), ("dense, not formatted", unformatted), ("long prompts", prompts)];
 
 /// Returns the median MB/s of several functions that process so many bytes, which run in turns as often as the budget
