@@ -10,6 +10,9 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The number of nodes that aliases may add to a document, so that a short one cannot expand without limit.
 const MAX_ALIAS_NODES: usize = 1_000_000;
 
+/// The number of values in a YAML document. The largest published ones have a tenth of it.
+const MAX_NODES: usize = 5_000_000;
+
 /// An error for bytes that are not a document.
 ///
 /// ```
@@ -52,6 +55,14 @@ pub fn read(bytes: &[u8]) -> Result<Json, ReadError> {
     options.strict_booleans = true;
     options.with_snippet = false;
     options.alias_limits.max_total_replayed_events = MAX_ALIAS_NODES;
+    if let Some(budget) = &mut options.budget {
+        // Documents are larger than the files of settings that the defaults are made for.
+        budget.max_nodes = MAX_NODES;
+        budget.max_events = 2 * MAX_NODES;
+    }
+    // Descriptions copied from elsewhere contain control characters, which YAML does not allow.
+    let is_control = |c: char| ('\u{80}'..='\u{9f}').contains(&c) && c != '\u{85}';
+    let text = if text.contains(is_control) { &text.replace(is_control, " ") } else { text };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let message = error.to_string();
         ReadError::Malformed(message.lines().next().unwrap_or_default().to_owned())

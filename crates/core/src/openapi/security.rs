@@ -53,10 +53,16 @@ impl Credentials {
         }
     }
 
-    /// Adds a header, unless it is there: requests have one `Authorization`, even if several schemes ask for it.
-    fn add_header(&mut self, name: &str, value: String) {
-        if !self.contains("header", name) {
-            self.headers.push((name.to_owned(), value));
+    /// Adds a credential, unless one of that name is there: requests have one `Authorization`, even if several schemes ask
+    /// for it.
+    fn add(&mut self, location: &str, name: &str, value: String) {
+        if self.contains(location, name) {
+            return;
+        }
+        match location {
+            "query" => self.query.push((name.to_owned(), value)),
+            "cookie" => self.cookies.push((name.to_owned(), value)),
+            _ => self.headers.push((name.to_owned(), value)),
         }
     }
 }
@@ -121,12 +127,12 @@ impl<'d> Security<'d> {
             let variable = scheme.variable_at(server);
             let secret = format!("${{{variable}}}");
             match scheme.kind {
-                SchemeKind::Header(name) => found.add_header(name, secret),
-                SchemeKind::Cookie(name) => found.cookies.push((name.to_owned(), secret)),
-                SchemeKind::Query(name) => found.query.push((name.to_owned(), secret)),
-                SchemeKind::Basic => found.add_header("Authorization", format!("Basic {secret}")),
+                SchemeKind::Header(name) => found.add("header", name, secret),
+                SchemeKind::Cookie(name) => found.add("cookie", name, secret),
+                SchemeKind::Query(name) => found.add("query", name, secret),
+                SchemeKind::Basic => found.add("header", "Authorization", format!("Basic {secret}")),
                 SchemeKind::Bearer | SchemeKind::Delegated => {
-                    found.add_header("Authorization", format!("Bearer {secret}"));
+                    found.add("header", "Authorization", format!("Bearer {secret}"));
                 }
                 SchemeKind::Unknown => {}
             }

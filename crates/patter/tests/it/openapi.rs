@@ -298,3 +298,12 @@ async fn imported_tools_send_requests() {
         assert_eq!(result, expected, "{name}");
     }
 }
+
+#[test]
+fn reads_large_yaml_and_yaml_with_control_characters() {
+    let items: String = (0..260_000).map(|_| "- a\n").collect();
+    let document = read(format!("openapi: 3.1.0\nx-items:\n{items}").as_bytes()).unwrap();
+    assert_eq!(document["x-items"].as_array().map(Vec::len), Some(260_000));
+    let document = read("openapi: 3.1.0\ninfo: {title: \"a\u{80}b\u{9f}\"}\n".as_bytes()).unwrap();
+    assert_eq!(document["info"]["title"], "a b ");
+}

@@ -40,6 +40,13 @@ fn several_schemes_share_one_authorization_header() {
     let (tool, warnings) = only_tool(&document);
     assert!(tool.contains("headers: { Authorization: \"Bearer ${SHOP_TOKEN}\" }"), "{tool}");
     assert_eq!(warnings, ["document: set `SHOP_TOKEN` to a token obtained by OAuth"]);
+    // The same holds for keys elsewhere.
+    for location in ["query", "cookie", "header"] {
+        let key = json!({ "type": "apiKey", "in": location, "name": "api_key" });
+        document["components"]["securitySchemes"] = json!({ "a": key, "b": key });
+        let (tool, _) = only_tool(&document);
+        assert_eq!(tool.matches("api_key:").count(), 1, "{tool}");
+    }
     // A token and a password cannot share it; the first scheme is used.
     document["components"]["securitySchemes"] = json!({ "a": { "type": "http", "scheme": "basic" }, "b": oauth });
     let (tool, _) = only_tool(&document);
