@@ -296,7 +296,7 @@ fn a_project_sets_the_default() {
     assert_eq!(project.call("free", write).0, "through\n");
     project.folder.write("project/patter.toml", "[sandbox]\ndefault = \"readonly\"\n");
     let (_, stderr) = project.call("free", write);
-    assert!(stderr.contains("`read-only`, `workspace`, `none`"), "{stderr}");
+    assert!(stderr.contains("did you mean `read-only`? possible values: read-only, workspace, none"), "{stderr}");
 }
 
 /// A server that tries to write before it answers.
