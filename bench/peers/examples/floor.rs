@@ -190,14 +190,21 @@ struct StreamOptions {
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 enum Message {
-    System { content: &'static str },
-    User { content: &'static str },
+    System {
+        content: &'static str,
+    },
+    User {
+        content: &'static str,
+    },
     Assistant {
         content: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall>,
     },
-    Tool { tool_call_id: String, content: String },
+    Tool {
+        tool_call_id: String,
+        content: String,
+    },
 }
 
 #[derive(Deserialize)]

@@ -32,8 +32,7 @@ pub struct Options {
 impl Options {
     /// Parses the arguments of the process.
     pub fn from_args() -> Result<Self, TurnError> {
-        let mut options =
-            Self {
+        let mut options = Self {
             base_url: String::new(),
             turns: 1000,
             concurrency: 1,
