@@ -39,6 +39,11 @@ impl Command for LockCommand {
         let project = &setup.loaded.project;
         if self.check {
             drift(project, root, &setup.toolset)?;
+            let (_, failures) = bind_all(project, root, &setup.toolset);
+            if !failures.is_empty() {
+                let failures = failures.iter().map(CommandError::from);
+                return Err(CommandError::failure("agents lack tools that are locked").with_details(failures));
+            }
             ui::status(&format!("{LOCK_FILE} is up to date"))?;
             return Ok(Outcome::from_findings(!setup.toolset.missing_servers.is_empty()));
         }

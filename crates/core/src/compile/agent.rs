@@ -487,7 +487,8 @@ fn reject_unknown<'k>(
     Err(format!("`{tool}` has no parameter `{unknown}`{near}"))
 }
 
-fn describe_delegate(agent: &Agent) -> String {
+/// Returns the description of an agent that another one calls, for the model of the caller.
+pub(super) fn describe_delegate(agent: &Agent) -> String {
     let description = agent.description().filter(|text| !text.trim().is_empty());
     description.map_or_else(|| format!("Asks the agent {}", agent.name().unwrap_or_default()), Cow::into_owned)
 }

@@ -7,6 +7,7 @@
 //! Nothing in it depends on the machine or on the folder of the project. Texts are recorded as they are, so that a change
 //! can be read: in a review of the file, and when a run is refused.
 
+use super::agent::describe_delegate;
 use super::drift::{self, Drift};
 use crate::declare::Agent;
 use crate::declare::project::Project;
@@ -206,7 +207,10 @@ impl Lock {
     /// Adds an agent with what it is bound to.
     pub fn add(&mut self, agent: &Agent, project: &Project, bindings: &[Binding], library: &Library<impl LibraryTool>) {
         let calls = bindings.iter().map(|binding| match &binding.target {
-            Target::Agent { agent } => format!("{}: agent {}", binding.name, agent.path()),
+            // The model of the caller reads the description.
+            Target::Agent { agent } => {
+                format!("{}: agent {}: {}", binding.name, agent.path(), describe_delegate(agent))
+            }
             Target::Tool { name, .. } => format!("{}: tool {name}", binding.name),
         });
         let rules = agent.rules("its file").0;

@@ -80,9 +80,12 @@ pub enum RunInput {
         outcome: ToolOutcome,
         /// Its duration in milliseconds.
         duration_ms: u64,
-        /// The tokens it used, if it called an agent.
+        /// The tokens it used, if it called an agent or the model of this one.
         #[serde(default, skip_serializing_if = "is_zero")]
         usage: Usage,
+        /// How often it called the model of this agent.
+        #[serde(default, skip_serializing_if = "is_none")]
+        model_calls: u32,
         /// The time in milliseconds.
         at: u64,
     },
@@ -154,10 +157,11 @@ impl Run {
             RunInput::ReplyInterrupted { text } => self.reply_interrupted(text),
             RunInput::ModelFailed { failure, at } => self.model_failed(failure, at),
             RunInput::CallStarted { call_id } => self.call_started(&call_id),
-            RunInput::CallFinished { call_id, outcome, duration_ms, usage, at } => {
+            RunInput::CallFinished { call_id, outcome, duration_ms, usage, model_calls, at } => {
                 // The usage is added first: finishing the last call may end the run by its token limit.
                 self.open_call(&call_id)?;
                 self.add_usage(usage);
+                self.add_model_calls(model_calls);
                 self.call_finished(&call_id, outcome, duration_ms, at)
             }
             RunInput::CallApproved { call_id } => self.approve(&call_id),
@@ -168,6 +172,11 @@ impl Run {
             RunInput::Resumed { at } => self.resume(at),
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(calls: &u32) -> bool {
+    *calls == 0
 }
 
 fn is_zero(usage: &Usage) -> bool {

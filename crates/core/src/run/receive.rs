@@ -108,6 +108,11 @@ impl Run {
         self.usage += usage;
     }
 
+    /// Adds calls of the model that a tool made on behalf of this run. They count towards its limit.
+    pub fn add_model_calls(&mut self, calls: u32) {
+        self.model_calls = self.model_calls.saturating_add(calls);
+    }
+
     /// Ends the run and marks open calls as cancelled.
     pub(super) fn end(&mut self, outcome: RunOutcome) {
         if let State::Tools(slots) = std::mem::replace(&mut self.state, State::Done(outcome)) {

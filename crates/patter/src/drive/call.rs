@@ -3,7 +3,7 @@
 use super::clock::now_ms;
 use super::driver::{Driver, Start};
 use super::event::{RunEventKind, emit};
-use super::host::{RunHost, SampledTotal, UsedBefore};
+use super::host::{RunHost, Sampled, SampledTotal, UsedBefore};
 use crate::tool::{Approval, CallError, CallHost, CallRequest, CancellationToken, Executor, ToolEvent, ToolEventKind};
 use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::{ToolOutcome, Usage};
@@ -40,6 +40,8 @@ pub(super) struct CallResult {
     pub(super) outcome: ToolOutcome,
     pub(super) duration: Duration,
     pub(super) usage: Usage,
+    /// How often it called the model of the agent.
+    pub(super) model_calls: u32,
 }
 
 /// Decides whether a call is allowed.
@@ -63,22 +65,28 @@ impl CallTask {
     pub(super) async fn run(self) -> CallResult {
         let start = Instant::now();
         let _guard = self.cancellation.clone().drop_guard();
-        let (outcome, usage) = match &self.call.target {
-            CallTarget::Tool { name, .. } => self.call_tool(name.as_str()).await,
-            CallTarget::Agent { name } => self.call_agent(name).await,
+        let (outcome, usage, model_calls) = match &self.call.target {
+            CallTarget::Tool { name, .. } => {
+                let (outcome, Sampled { usage, model_calls }) = self.call_tool(name.as_str()).await;
+                (outcome, usage, model_calls)
+            }
+            CallTarget::Agent { name } => {
+                let (outcome, usage) = self.call_agent(name).await;
+                (outcome, usage, 0)
+            }
         };
-        CallResult { id: self.call.id, outcome, duration: start.elapsed(), usage }
+        CallResult { id: self.call.id, outcome, duration: start.elapsed(), usage, model_calls }
     }
 
-    /// Calls a tool. Returns the usage of what it asked the model of the agent.
-    async fn call_tool(&self, name: &str) -> (ToolOutcome, Usage) {
-        let sampled = Arc::new(Mutex::new(Usage::default()));
+    /// Calls a tool. Returns what it asked of the model of the agent.
+    async fn call_tool(&self, name: &str) -> (ToolOutcome, Sampled) {
+        let sampled = Arc::new(Mutex::new(Sampled::default()));
         let outcome = self.tool_outcome(name, &sampled).await;
-        let usage = *sampled.lock().unwrap_or_else(PoisonError::into_inner);
-        (outcome, usage)
+        let sampled = *sampled.lock().unwrap_or_else(PoisonError::into_inner);
+        (outcome, sampled)
     }
 
-    async fn tool_outcome(&self, name: &str, sampled: &Arc<Mutex<Usage>>) -> ToolOutcome {
+    async fn tool_outcome(&self, name: &str, sampled: &Arc<Mutex<Sampled>>) -> ToolOutcome {
         let mut arguments = self.call.arguments.clone();
         if let Some(schema) = self.compiled.strict_schema(&self.call.tool) {
             remove_optional_nulls(&mut arguments, schema);

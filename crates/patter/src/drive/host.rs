@@ -16,7 +16,7 @@ pub(super) struct RunHost {
     /// What the tools of the run have sampled.
     pub(super) sampled: SampledTotal,
     /// What this call has sampled.
-    pub(super) own: Arc<Mutex<Usage>>,
+    pub(super) own: Arc<Mutex<Sampled>>,
     pub(super) cancellation: CancellationToken,
 }
 
@@ -28,7 +28,14 @@ pub(super) struct UsedBefore {
     pub(super) tokens: u64,
 }
 
-/// The model calls and tokens that the tools of a run asked for.
+/// What a call asked of the model.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sampled {
+    pub(super) model_calls: u32,
+    pub(super) usage: Usage,
+}
+
+/// The model calls and tokens that the calls in progress of a run asked for.
 #[derive(Clone, Default)]
 pub(super) struct SampledTotal(Arc<Mutex<(u32, u64)>>);
 
@@ -37,6 +44,13 @@ impl SampledTotal {
         let mut total = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *total = (total.0.saturating_add(calls), total.1.saturating_add(tokens));
         *total
+    }
+
+    /// Removes what a call asked for, once the run counts it.
+    pub(super) fn remove(&self, sampled: Sampled) {
+        let tokens = sampled.usage.input_tokens.saturating_add(sampled.usage.output_tokens);
+        let mut total = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *total = (total.0.saturating_sub(sampled.model_calls), total.1.saturating_sub(tokens));
     }
 }
 
@@ -57,6 +71,7 @@ impl Respondent for RunHost {
             let UsedBefore { limits, model_calls, tokens: before } = &self.used;
             let (calls, tokens) = self.sampled.add(1, 0);
             if model_calls.saturating_add(calls) > limits.max_model_calls {
+                self.sampled.remove(Sampled { model_calls: 1, ..Sampled::default() });
                 return Err(format!("the run may call its model at most {} times", limits.max_model_calls));
             }
             if limits.max_tokens.is_some_and(|limit| before.saturating_add(tokens) >= limit) {
@@ -68,6 +83,7 @@ impl Respondent for RunHost {
                 stop: request.stop,
                 ..Settings::default()
             };
+            self.own.lock().unwrap_or_else(PoisonError::into_inner).model_calls += 1;
             let model = (self.driver.models)(self.compiled.model()).map_err(|error| error.to_string())?;
             // Neither the instruction nor the conversation nor the tools of the agent: they are not the server's.
             let request = Request {
@@ -80,7 +96,7 @@ impl Respondent for RunHost {
             };
             let reply = model.call(&request, None, &self.cancellation).await.map_err(|error| error.to_string())?;
             self.sampled.add(0, reply.usage.input_tokens.saturating_add(reply.usage.output_tokens));
-            *self.own.lock().unwrap_or_else(PoisonError::into_inner) += reply.usage;
+            self.own.lock().unwrap_or_else(PoisonError::into_inner).usage += reply.usage;
             let model = self.compiled.model().to_string();
             Ok(SampledReply { text: reply.text, model, finish: reply.finish, usage: reply.usage })
         })

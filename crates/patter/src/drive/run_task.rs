@@ -6,7 +6,7 @@ use super::clock::{milliseconds, now_ms};
 use super::driver::{Driver, Start};
 use super::event::{RunEventKind, emit};
 use super::event_log::EventLog;
-use super::host::{SampledTotal, UsedBefore};
+use super::host::{Sampled, SampledTotal, UsedBefore};
 use super::journal::JournalError;
 use super::pieces::ReplyPieces;
 use crate::model::{DeltaSink, ModelError};
@@ -224,6 +224,7 @@ impl<'d> RunTask<'d> {
                     outcome: ToolOutcome::Error { message },
                     duration: Duration::ZERO,
                     usage: Usage::default(),
+                    model_calls: 0,
                 }),
                 Err(interruption) => {
                     self.interrupt(interruption);
@@ -433,9 +434,12 @@ impl<'d> RunTask<'d> {
     }
 
     fn finish_call(&mut self, result: CallResult) {
-        let CallResult { id: call_id, outcome, duration, usage } = result;
+        let CallResult { id: call_id, outcome, duration, usage, model_calls } = result;
+        if model_calls > 0 {
+            self.sampled.remove(Sampled { model_calls, usage });
+        }
         let duration_ms = milliseconds(duration);
-        self.apply(RunInput::CallFinished { call_id, outcome, duration_ms, usage, at: now_ms() });
+        self.apply(RunInput::CallFinished { call_id, outcome, duration_ms, usage, model_calls, at: now_ms() });
     }
 
     /// Asks for approval of one call at a time, so that an answer cannot be mistaken for that to another call.

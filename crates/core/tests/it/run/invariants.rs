@@ -139,7 +139,14 @@ impl RandomInput {
             RandomInput::Finishes(pick, outcome) => {
                 let call_id = pick.id(run);
                 let outcome = outcome.clone();
-                RunInput::CallFinished { call_id, outcome, duration_ms: at, usage: Usage::default(), at }
+                RunInput::CallFinished {
+                    call_id,
+                    outcome,
+                    duration_ms: at,
+                    usage: Usage::default(),
+                    model_calls: 0,
+                    at,
+                }
             }
             RandomInput::Approves(pick) => RunInput::CallApproved { call_id: pick.id(run) },
             RandomInput::Refuses(pick) => RunInput::CallRefused { call_id: pick.id(run), reason: "no".into(), at },

@@ -38,7 +38,14 @@ fn the_json_of_entries_is_stable() {
         (RunInput::ModelFailed { failure, at: 1 }, "model_failed"),
         (RunInput::CallStarted { call_id: call_id() }, "started"),
         (
-            RunInput::CallFinished { call_id: call_id(), outcome, duration_ms: 1, usage: Usage::default(), at: 1 },
+            RunInput::CallFinished {
+                call_id: call_id(),
+                outcome,
+                duration_ms: 1,
+                usage: Usage::default(),
+                model_calls: 0,
+                at: 1,
+            },
             "finished",
         ),
         (RunInput::CallApproved { call_id: call_id() }, "approved"),

@@ -244,6 +244,7 @@ fn session_is_a_pattern_that_people_can_read() {
         outcome,
         duration_ms: 3,
         usage: Usage::default(),
+        model_calls: 0,
         at,
     };
     let inputs = [

@@ -170,7 +170,8 @@ fn replays_continue_when_tools_appear_or_disappear() {
     let outcome = conversation::ToolOutcome::Value { value: json!("Hello!") };
     let call_id = "a".to_owned();
     let usage = Usage::default();
-    let done = RunInput::CallFinished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, at: 10 };
+    let done =
+        RunInput::CallFinished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, model_calls: 0, at: 10 };
     let ends = RunInput::ModelReplied { reply: reply("Done", &[], FinishReason::Stop), rulings: vec![], at: 15 };
     let check = |then: &RunSpec, now: &RunSpec, input: &[RunInput], expected: &[&str]| {
         let recorded = Now::new(then.clone());
@@ -211,6 +212,7 @@ fn edits_of_limits_tools_and_answer_schemas_are_reported() {
         outcome: conversation::ToolOutcome::Value { value: json!("Hello!") },
         duration_ms: 1,
         usage: Usage::default(),
+        model_calls: 0,
         at: 10,
     };
     let hello = [replies_with("", &[("a", "sayHello", "{}")]), done("a"), replies_with("Done", &[])];

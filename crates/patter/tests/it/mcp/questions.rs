@@ -5,7 +5,7 @@ use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
 use patter::library::Layer;
 use patter::model::{Model, ScriptedModel};
 use patter::project::Project;
-use patter::run::{Limits, PendingCall, Run};
+use patter::run::{FailureKind, Limits, PendingCall, Run, RunOutcome};
 use patter::tool::mcp::McpServer;
 use patter::tool::{
     Answer, BoxFuture, CallHost, CancellationToken, Question, QuestionKind, Respondent, SharedState, ToolContext,
@@ -184,6 +184,7 @@ async fn a_server_asks_the_model_of_the_agent() {
     assert!(results[0].contains("a towel") && results[0].contains("gpt-4o-mini"), "{results:?}");
     // The tokens count as those of the run.
     assert_eq!((run.usage().input_tokens, run.usage().output_tokens), (40, 4));
+    assert_eq!(run.model_calls(), 3);
     let question = agreeing.questions.lock().unwrap()[0].clone();
     assert_eq!(question.kind, QuestionKind::Sampling { max_tokens: 50 });
     assert!(question.message.contains("You are a helpful test server.") && question.message.contains("a riddle"));
@@ -194,6 +195,10 @@ async fn a_server_asks_the_model_of_the_agent() {
     // The run has used up its model calls or its tokens.
     let (_, results) = sampled(&server, |limits| limits.max_model_calls = 1, script.clone(), agreeing.clone()).await;
     assert!(results[0].contains("the run may call its model at most 1 times"), "{results:?}");
+    // What the server asked is one of the calls, so there is none left for the answer.
+    let (run, _) = sampled(&server, |limits| limits.max_model_calls = 2, script.clone(), agreeing.clone()).await;
+    assert_eq!(run.model_calls(), 2);
+    assert!(matches!(run.outcome(), Some(RunOutcome::Failed(failure)) if failure.kind == FailureKind::ModelCalls));
     let (_, results) = sampled(&server, |limits| limits.max_tokens = Some(11), script, agreeing).await;
     assert!(results[0].contains("the run has used up its tokens"), "{results:?}");
 
