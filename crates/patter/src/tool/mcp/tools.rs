@@ -10,12 +10,13 @@ use crate::tool::command::named_files;
 use crate::tool::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use patter_core::library::ToolFacts;
 use patter_core::name::{FullName, FullNameError};
-use patter_core::text::truncate;
+use patter_core::text::{format_duration, truncate};
 use patter_core::types::signature::{ConvertedSignature, SchemaError, Signature};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::Value as Json;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use thiserror::Error;
 
 /// The tools of an MCP server, with warnings.
@@ -101,7 +102,16 @@ impl McpServer {
         let mut result = ServerTools { tools: Vec::new(), warnings };
         let mut all: HashSet<_> = listed.iter().map(|tool| tool.name.to_string()).collect();
         let mut names = HashSet::new();
+        let start = Instant::now();
+        let limit = self.settings().start_timeout;
         for listed in listed.iter().filter(|listed| filter.allows(&listed.name)) {
+            // A schema can be made to take long to read, so others get their turn, and the time is limited.
+            tokio::task::yield_now().await;
+            if start.elapsed() > limit {
+                let limit = format_duration(limit);
+                let message = format!("reading the tools of the MCP server `{}` took longer than {limit}", self.name());
+                return Err(ToolFailure::new(message).with_detail("raise `start-timeout` if you trust the server"));
+            }
             let tool = truncate(&listed.name, MAX_MESSAGE_CHARS);
             let name = accepted_name(&listed.name);
             let is_same = name == *listed.name;

@@ -9,7 +9,7 @@ use patter::library::Layer;
 use patter::permission::{Permissions, Rule};
 use patter::tool::mcp::McpServer;
 use patter::tool::{CallError, CallRequest, Executor, Tool, ToolContext, Workspace, merge};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -208,4 +208,27 @@ async fn filters_tools() {
             unused.iter().map(|pattern| format!("`{pattern}` in `only` or `except` names no tool")).collect();
         assert_eq!(warnings, unused, "{settings}");
     }
+}
+
+#[tokio::test]
+async fn reading_schemas_takes_limited_time() {
+    let folder = tempfile::tempdir().unwrap();
+    // Each reference is read by itself, so that a short schema becomes a large one.
+    let property = |level: usize| json!({"$ref": format!("#/$defs/d{}", level + 1)});
+    let properties =
+        |level: usize| (0..10).map(|number| (format!("p{number}"), property(level))).collect::<Map<_, _>>();
+    let level = |level: usize| (format!("d{level}"), json!({"type": "object", "properties": properties(level)}));
+    let mut definitions: Map<_, _> = (0..30).map(level).collect();
+    definitions.insert("d30".to_owned(), json!({"type": "string"}));
+    let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions});
+    let tools: Vec<_> = (0..20).map(|number| json!({"name": format!("t{number}"), "inputSchema": schema})).collect();
+    std::fs::write(folder.path().join("list"), json!({"tools": tools}).to_string()).unwrap();
+    let script = r#"while read -r line; do case "$line" in
+        *'"initialize"'*) echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}';;
+        *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":1,"result":%s}\n' "$(cat list)";;
+    esac; done"#;
+    let settings = json!({"command": "sh", "args": ["-c", script], "cwd": folder.path(), "start-timeout": "3s"});
+    let server = server(&toml::to_string(&settings).unwrap());
+    let Err(failure) = server.tools().await else { panic!("the schemas were read") };
+    assert!(failure.message().contains("took longer than 3"), "{failure:?}");
 }
