@@ -12,6 +12,7 @@ use patter_core::diff::{Change, diff};
 use patter_core::gram::Dialect;
 use patter_core::library::{Library, MergeError};
 use patter_core::types::definition::hash;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -236,18 +237,19 @@ impl LiveProject {
             return Ok(None);
         }
         let project = load(&self.paths)?;
-        let hash = content_hash(&project);
+        let tools = snapshot.tools.reread(&project, self.root(), &self.config, &self.environment)?;
+        let library = tools.library().map_err(LiveProjectError::Merge)?;
+        let hash = content_hash(&project, &library);
         if hash == snapshot.content_hash || snapshot.declined.as_ref() == Some(&hash) {
             snapshot.stamps = stamps;
             return Ok(None);
         }
-        let tools = snapshot.tools.reread(&project, self.root(), &self.config, &self.environment)?;
-        let library = tools.library().map_err(LiveProjectError::Merge)?;
         let known = snapshot.tools.definitions();
         let new = tools.definitions().iter().filter(|definition| !known.contains(definition));
         let definitions = new.cloned().collect();
         let before = snapshot.driver.project();
-        let files = changed_files(before, &project);
+        let mut files = changed_files(before, &project);
+        files.extend(changed_scripts(snapshot.driver.library(), &library));
         let changes = diff(before, &project);
         let snapshot = Snapshot::new(project, tools, library.into(), &self.models);
         Ok(Some(ProjectChanges { files, changes, definitions, snapshot }))
@@ -299,8 +301,10 @@ impl LiveProject {
 impl Snapshot {
     fn new(project: Project, tools: Tools, library: Arc<Library<Tool>>, models: &ModelResolver) -> Self {
         let with_stamp = |path: &str| (PathBuf::from(path), stamp(Path::new(path)));
-        let stamps = project.files().iter().map(|file| with_stamp(&file.path)).collect();
-        let content_hash = content_hash(&project);
+        let scripts = scripts(&library);
+        let scripts = scripts.keys().map(|path| (path.clone(), stamp(path)));
+        let stamps = project.files().iter().map(|file| with_stamp(&file.path)).chain(scripts).collect();
+        let content_hash = content_hash(&project, &library);
         let driver = Driver::new(Arc::new(project), library, Arc::clone(models));
         Self { stamps, content_hash, tools, driver, declined: None }
     }
@@ -370,8 +374,27 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-fn content_hash(project: &Project) -> String {
+/// Returns the scripts that tools run, with the hash of each when it was read.
+fn scripts(library: &Library<Tool>) -> BTreeMap<PathBuf, String> {
+    library.entries().flat_map(|entry| entry.value.implementation.scripts()).collect()
+}
+
+fn changed_scripts(before: &Library<Tool>, after: &Library<Tool>) -> Vec<(String, FileChange)> {
+    let (before, after) = (scripts(before), scripts(after));
+    let change = |(path, hash): (&PathBuf, &String)| match before.get(path) {
+        Some(known) if known == hash => None,
+        Some(_) => Some((path.display().to_string(), FileChange::Changed)),
+        None => Some((path.display().to_string(), FileChange::Added)),
+    };
+    after.iter().filter_map(change).collect()
+}
+
+/// Returns the hash of the files of a project and of the scripts that its tools run.
+fn content_hash(project: &Project, library: &Library<Tool>) -> String {
     let mut all = Vec::new();
+    for (path, hash) in scripts(library) {
+        all.extend_from_slice(format!("{}\0{hash}\0", path.display()).as_bytes());
+    }
     for file in project.files() {
         all.extend_from_slice(file.path.as_bytes());
         all.push(0);

@@ -382,6 +382,7 @@ fn tool_resources(root: &Path, config: &Config, environment: &Environment) -> Re
         let named = roots.iter().map(|path| Root::new(path.display().to_string(), root.join(path)));
         resources.fs_roots = named.collect();
     }
+    resources.guard = resources.guard.with_writable(config.fs.writable.iter().map(String::as_str));
     resources.sandbox = config.sandbox.policy();
     Ok(resources)
 }

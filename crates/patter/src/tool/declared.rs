@@ -165,7 +165,8 @@ impl ToolBuilder<'_> {
         Ok(Some(if pattern.has_label("Command") {
             let command = CommandSpec::read(pattern, &definition.signature)?;
             note(DeclaredSpec::Command(Box::new(command.clone())));
-            command_tool_in(definition, command, &self.resources.root, variables, self.resources.sandbox.clone())
+            let ToolResources { root, guard, sandbox, .. } = &self.resources;
+            command_tool_in(definition, command, root, variables, sandbox.clone(), |path| guard.allows_changes(path))
         } else {
             let request = HttpSpec::read(pattern, &definition.signature)?;
             let used = request.variables().into_iter().map(str::to_owned).collect();

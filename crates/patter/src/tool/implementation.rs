@@ -39,6 +39,12 @@ pub trait Implementation: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Returns the scripts that calls run, each with the hash of its content when the tool was created. A call fails if one
+    /// has changed since.
+    fn scripts(&self) -> Vec<(PathBuf, String)> {
+        Vec::new()
+    }
+
     /// Returns what a call does, as far as that is known before. The effect is that of the [`Tool`].
     fn facts(&self) -> ToolFacts {
         ToolFacts::default()

@@ -24,6 +24,7 @@ mod html;
 pub(crate) mod kept;
 pub(crate) mod process;
 pub(crate) mod redact;
+pub(crate) mod scripts;
 
 pub use context::{Access, Progress, SharedState, ToolContext, VariableLookup};
 pub(crate) use declared::{DeclaredSpec, DeclaredTools};

@@ -9,6 +9,7 @@ use crate::tool::DeclaredSpec;
 use crate::tool::command::{INHERITED_VARIABLES, named_files, names_in};
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxPolicy};
+use crate::tool::scripts::is_script;
 use indexmap::IndexMap;
 use patter_core::case::{self, Case, CaseFormat, Check};
 use patter_core::declare::command::EnvValue;
@@ -25,12 +26,6 @@ const NETWORK_VARIABLES: [&str; 7] =
     ["SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"];
 /// The inherited variables that only concern language and time.
 const LOCALE_VARIABLES: [&str; 3] = ["LANG", "LC_ALL", "TZ"];
-/// The endings of files that a program may run.
-const SCRIPTS: [&str; 22] = [
-    "awk", "bash", "bat", "cjs", "exs", "fish", "jar", "jl", "js", "jsx", "lua", "mjs", "php", "pl", "ps1", "py", "r",
-    "rb", "sh", "ts", "tsx", "zsh",
-];
-
 /// Returns the commands and HTTP tools that gram files declare. Invalid declarations are left out, as nothing runs them.
 pub(in crate::project) fn project_definitions(
     project: &Project,
@@ -283,12 +278,6 @@ fn run_files(words: &[String], folders: &[&Path], path: &str) -> Vec<PathBuf> {
         found.extend(places.find(|place| place.is_file()));
     }
     found
-}
-
-/// Returns whether a word has the ending of a script.
-fn is_script(word: &str) -> bool {
-    let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| SCRIPTS.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
 fn command_definition(name: &str, command: &CommandSpec, environment: &Environment, sandbox: &Sandbox) -> Definition {

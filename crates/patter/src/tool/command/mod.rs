@@ -10,6 +10,7 @@ use super::kept::MAX_KEPT_BYTES;
 use super::process::{Confinement, Places, ProcessCommand, ProcessOutcome, RunningProcess, StdinSource};
 use super::redact::Redactor;
 use super::sandbox::{Sandbox, SandboxPolicy};
+use super::scripts::Scripts;
 use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind, VariableLookup};
 use crate::os_error;
 use patter_core::declare::CommandSpec;
@@ -46,22 +47,25 @@ pub use patter_core::declare::command::INHERITED_VARIABLES;
 /// # }
 /// ```
 pub fn command_tool(definition: Definition, spec: CommandSpec, root: &Path, variables: VariableLookup) -> Tool {
-    command_tool_in(definition, spec, root, variables, SandboxPolicy::default())
+    command_tool_in(definition, spec, root, variables, SandboxPolicy::default(), |_| false)
 }
 
-/// Creates a tool that runs a command in a sandbox: its own, or the default of a policy.
+/// Creates a tool that runs a command in a sandbox: its own, or the default of a policy. It runs scripts of the project only
+/// as they are now, except those that may change.
 pub fn command_tool_in(
     definition: Definition,
     spec: CommandSpec,
     root: &Path,
     variables: VariableLookup,
     policy: SandboxPolicy,
+    may_change: impl Fn(&Path) -> bool,
 ) -> Tool {
     let conduct = spec.options.clone();
     let folder = spec.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
     let sandbox = policy.sandbox(spec.sandbox.as_ref());
+    let scripts = Scripts::read(&literal_words(&spec), &[&folder, root], root).without(may_change);
     let implementation =
-        CommandTool { spec, root: root.to_owned(), folder, variables, sandbox: sandbox.clone(), policy };
+        CommandTool { spec, root: root.to_owned(), folder, variables, sandbox: sandbox.clone(), policy, scripts };
     let tool = Tool::new(definition, ToolKind::Command, implementation).with_conduct(&conduct, Effect::Writes);
     tool.sandboxed(sandbox)
 }
@@ -73,11 +77,13 @@ struct CommandTool {
     variables: VariableLookup,
     sandbox: Sandbox,
     policy: SandboxPolicy,
+    scripts: Scripts,
 }
 
 impl Implementation for CommandTool {
     fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<Json, ToolFailure>> {
         Box::pin(async move {
+            self.scripts.check()?;
             let arguments = match arguments {
                 Json::Object(arguments) => arguments,
                 _ => Map::new(),
@@ -95,12 +101,11 @@ impl Implementation for CommandTool {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let literal = |template: &Template| match template.parts() {
-            [Part::Text(text)] => Some(text.clone()),
-            _ => None,
-        };
-        let words: Vec<_> = self.spec.run.iter().filter_map(literal).collect();
-        named_files(&words, &[&self.folder, &self.root])
+        named_files(&literal_words(&self.spec), &[&self.folder, &self.root])
+    }
+
+    fn scripts(&self) -> Vec<(PathBuf, String)> {
+        self.scripts.hashes()
     }
 
     fn facts(&self) -> ToolFacts {
@@ -111,6 +116,15 @@ impl Implementation for CommandTool {
             ..ToolFacts::default()
         }
     }
+}
+
+/// Returns the words of a command that do not depend on arguments.
+fn literal_words(spec: &CommandSpec) -> Vec<String> {
+    let literal = |template: &Template| match template.parts() {
+        [Part::Text(text)] => Some(text.clone()),
+        _ => None,
+    };
+    spec.run.iter().filter_map(literal).collect()
 }
 
 /// Returns the files that words of a command name, each in the first of the folders that has it. A word may be a whole

@@ -5,6 +5,7 @@ use crate::os_error;
 use crate::tool::command::INHERITED_VARIABLES;
 use crate::tool::process::{ProcessCommand, ProcessOutcome, ProcessOutput, RunningProcess, StdinSource};
 use crate::tool::redact::Redactor;
+use crate::tool::scripts::Scripts;
 use crate::tool::{BoxFuture, ToolFailure, VariableLookup};
 use patter_core::text::truncate;
 use serde::Deserialize;
@@ -30,6 +31,7 @@ pub struct CommandHook {
     /// The names of the variables that it receives besides those that all commands receive.
     passed: Vec<String>,
     variables: VariableLookup,
+    scripts: Scripts,
 }
 
 /// An answer on stdout.
@@ -57,7 +59,8 @@ impl CommandHook {
     ) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         let root = root.into();
-        Some(Self { program: program.clone(), arguments: arguments.to_vec(), root, passed, variables })
+        let scripts = Scripts::read(words, &[&root], &root);
+        Some(Self { program: program.clone(), arguments: arguments.to_vec(), root, passed, variables, scripts })
     }
 
     /// Returns the path of the program, if it names one.
@@ -68,6 +71,7 @@ impl CommandHook {
     }
 
     async fn decide(&self, call: &HookCall, redactor: &Redactor) -> Result<HookVerdict, ToolFailure> {
+        self.scripts.check()?;
         let program = self.program_path().unwrap_or_else(|| PathBuf::from(&self.program));
         let names = INHERITED_VARIABLES.iter().copied().chain(self.passed.iter().map(String::as_str));
         let command = ProcessCommand::new(&program)

@@ -132,6 +132,11 @@ impl Guard {
         }
     }
 
+    /// Returns whether the project lets tools write a file that they otherwise could not.
+    pub(crate) fn allows_changes(&self, path: &Path) -> bool {
+        self.is_writable(&resolve(path))
+    }
+
     fn is_writable(&self, full: &Path) -> bool {
         let project = resolve(&self.project);
         let Some(inside) = full.strip_prefix(&project).ok().and_then(Path::to_str) else { return false };
