@@ -68,9 +68,15 @@ struct OutputLimitExceeded;
 impl RunningProcess {
     /// Starts a command. [`RunningProcess::run`] reads its stdout and stderr.
     pub(crate) async fn spawn(command: &ProcessCommand) -> io::Result<Self> {
-        let StartedProcess { leader, group, stdin, stdout, stderr } =
-            ProcessGroup::spawn(command, GroupKind::Call).await?;
-        Ok(Self { leader: Some(leader), group, stdin, stdout, stderr, on_drop: OnDrop::Terminate })
+        let command = command.clone();
+        // In a task of its own: if nobody waits for it any more, a process that has just started is terminated like any
+        // other, and not killed half way.
+        let start = tokio::spawn(async move {
+            let StartedProcess { leader, group, stdin, stdout, stderr } =
+                ProcessGroup::spawn(&command, GroupKind::Call).await?;
+            Ok(Self { leader: Some(leader), group, stdin, stdout, stderr, on_drop: OnDrop::Terminate })
+        });
+        start.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     /// Writes stdin, reads the output and waits for the end, concurrently. Stdout may have at most `max_stdout` bytes;
