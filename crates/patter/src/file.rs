@@ -1,5 +1,6 @@
 //! Reading files that others may have prepared: nothing waits for a pipe or reads without end.
 
+use patter_core::types::definition::hash;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -26,6 +27,11 @@ pub fn read_project_file(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_settings(path: &Path) -> io::Result<String> {
     let bytes = read_up_to(open_file(path)?, MAX_SETTINGS)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Returns a hash of the content of a file. Its path does not matter: a revision is checked out to another folder each time.
+pub(crate) fn file_hash(path: &Path) -> String {
+    read_project_file(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
 }
 
 fn open_file(path: &Path) -> io::Result<File> {

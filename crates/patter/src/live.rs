@@ -239,7 +239,8 @@ impl LiveProject {
         let project = load(&self.paths)?;
         let tools = snapshot.tools.reread(&project, self.root(), &self.config, &self.environment)?;
         let library = tools.library().map_err(LiveProjectError::Merge)?;
-        let hash = content_hash(&project, &library);
+        let scripts_now = scripts(&library);
+        let hash = content_hash(&project, &scripts_now);
         if hash == snapshot.content_hash || snapshot.declined.as_ref() == Some(&hash) {
             snapshot.stamps = stamps;
             return Ok(None);
@@ -249,7 +250,7 @@ impl LiveProject {
         let definitions = new.cloned().collect();
         let before = snapshot.driver.project();
         let mut files = changed_files(before, &project);
-        files.extend(changed_scripts(snapshot.driver.library(), &library));
+        files.extend(changed_scripts(&scripts(snapshot.driver.library()), &scripts_now));
         let changes = diff(before, &project);
         let snapshot = Snapshot::new(project, tools, library.into(), &self.models);
         Ok(Some(ProjectChanges { files, changes, definitions, snapshot }))
@@ -302,9 +303,9 @@ impl Snapshot {
     fn new(project: Project, tools: Tools, library: Arc<Library<Tool>>, models: &ModelResolver) -> Self {
         let with_stamp = |path: &str| (PathBuf::from(path), stamp(Path::new(path)));
         let scripts = scripts(&library);
-        let scripts = scripts.keys().map(|path| (path.clone(), stamp(path)));
-        let stamps = project.files().iter().map(|file| with_stamp(&file.path)).chain(scripts).collect();
-        let content_hash = content_hash(&project, &library);
+        let script_stamps = scripts.keys().map(|path| (path.clone(), stamp(path)));
+        let stamps = project.files().iter().map(|file| with_stamp(&file.path)).chain(script_stamps).collect();
+        let content_hash = content_hash(&project, &scripts);
         let driver = Driver::new(Arc::new(project), library, Arc::clone(models));
         Self { stamps, content_hash, tools, driver, declined: None }
     }
@@ -379,8 +380,7 @@ fn scripts(library: &Library<Tool>) -> BTreeMap<PathBuf, String> {
     library.entries().flat_map(|entry| entry.value.implementation.scripts()).collect()
 }
 
-fn changed_scripts(before: &Library<Tool>, after: &Library<Tool>) -> Vec<(String, FileChange)> {
-    let (before, after) = (scripts(before), scripts(after));
+fn changed_scripts(before: &BTreeMap<PathBuf, String>, after: &BTreeMap<PathBuf, String>) -> Vec<(String, FileChange)> {
     let change = |(path, hash): (&PathBuf, &String)| match before.get(path) {
         Some(known) if known == hash => None,
         Some(_) => Some((path.display().to_string(), FileChange::Changed)),
@@ -390,9 +390,9 @@ fn changed_scripts(before: &Library<Tool>, after: &Library<Tool>) -> Vec<(String
 }
 
 /// Returns the hash of the files of a project and of the scripts that its tools run.
-fn content_hash(project: &Project, library: &Library<Tool>) -> String {
+fn content_hash(project: &Project, scripts: &BTreeMap<PathBuf, String>) -> String {
     let mut all = Vec::new();
-    for (path, hash) in scripts(library) {
+    for (path, hash) in scripts {
         all.extend_from_slice(format!("{}\0{hash}\0", path.display()).as_bytes());
     }
     for file in project.files() {

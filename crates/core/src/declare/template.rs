@@ -124,6 +124,14 @@ impl Template {
         })
     }
 
+    /// Returns the text, if it has neither parameters nor variables.
+    pub fn literal(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns the parameter that makes up the whole template, if there is one: `{tags}` is the value itself, not its text.
     pub fn sole_parameter(&self) -> Option<&str> {
         match self.parts.as_slice() {

@@ -178,7 +178,7 @@ impl Shared {
         self.chunks.get(chunk)?.get()?.get(offset)
     }
 
-    /// Sets a message. Returns it if there is another one.
+    /// Sets a message. If its place has a different one, returns the message.
     fn set(&self, index: usize, message: Message) -> Option<Message> {
         let (chunk, offset) = place(index);
         let slots = || (0..FIRST_CHUNK << chunk).map(|_| OnceLock::new()).collect();

@@ -111,7 +111,7 @@ fn may_contain_secret(text: &str) -> bool {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
         !before.is_some_and(|before| before.is_ascii_alphanumeric() || *before == b'_')
     };
-    // Whether letters are upper or lower case does not matter in `aws_secret_key`, and there is another small `s`.
+    // Upper and lower case are the same in `aws_secret_key`, and its `s` may also be `ſ`.
     let is_aws = |w: usize| {
         let Some(at) = w.checked_sub(1).filter(|at| matches!(bytes.get(*at), Some(b'a' | b'A'))) else { return false };
         starts_word(at) && bytes.get(w + 1).is_some_and(|after| matches!(after, b's' | b'S') || !after.is_ascii())

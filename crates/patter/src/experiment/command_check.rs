@@ -2,7 +2,7 @@
 
 use super::arm::TrialRun;
 use super::judge::Judgement;
-use super::setup::file_hash;
+use crate::file::file_hash;
 use crate::os_error::describe;
 use crate::project::Environment;
 use crate::tool::command::{INHERITED_VARIABLES, named_files};

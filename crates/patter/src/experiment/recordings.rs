@@ -1,7 +1,7 @@
 //! Recordings of trials: answering from them, and writing them.
 
-use super::setup::file_hash;
 use crate::drive::{Journal, JournalError, now_ms};
+use crate::file::file_hash;
 use crate::model::{Model, ModelResolver, ReplayMode, ReplayModel};
 use crate::os_error::describe;
 use crate::session::{LogEntry, Recording, create_private};

@@ -1,13 +1,13 @@
 //! What decides what an agent does, beyond its own text and the declarations of its tools.
 
 use crate::drive::Driver;
-use crate::file::read_project_file;
+use crate::file::file_hash;
 use patter_core::compile::CompiledAgent;
 use patter_core::provider::{Backend, BuiltIn, ModelRef};
 use patter_core::run::CallTarget;
 use patter_core::types::definition::hash;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Returns a hash of the rules, of the agents that an agent calls, and of the scripts that its tools and models run. An
 /// experiment must not mix runs that differ in one of them.
@@ -34,11 +34,6 @@ pub(super) fn setup_hash(driver: &Driver, compiled: &CompiledAgent, others: &[St
         }
     }
     hash(parts.join("\n").as_bytes())
-}
-
-/// Returns a hash of the content of a file. Its path does not matter: a revision is checked out to another folder each time.
-pub(super) fn file_hash(path: &Path) -> String {
-    read_project_file(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
 }
 
 /// Returns the file of a scripted model.

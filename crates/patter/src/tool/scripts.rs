@@ -2,8 +2,7 @@
 
 use super::ToolFailure;
 use super::command::named_files;
-use crate::file::read_project_file;
-use patter_core::types::definition::hash;
+use crate::file::file_hash;
 use std::path::{Path, PathBuf};
 
 /// The endings of scripts.
@@ -14,7 +13,7 @@ const ENDINGS: [&str; 22] = [
 
 /// The scripts of a command, each with its hash.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Scripts(Vec<(PathBuf, Option<String>)>);
+pub(crate) struct Scripts(Vec<(PathBuf, String)>);
 
 impl Scripts {
     /// Reads the scripts that the words of a command name, as far as they belong to the project. Other files that it names
@@ -26,7 +25,7 @@ impl Scripts {
         let is_run = |path: &PathBuf| programs.contains(path) || path.to_str().is_some_and(is_script);
         let is_inside = |path: &PathBuf| path.canonicalize().is_ok_and(|full| full.starts_with(&root));
         let files = named_files(words, folders).into_iter().filter(|path| is_run(path) && is_inside(path));
-        Self(files.map(|path| (path.clone(), content_hash(&path))).collect())
+        Self(files.map(|path| (path.clone(), file_hash(&path))).collect())
     }
 
     /// Leaves out scripts that may change.
@@ -37,12 +36,12 @@ impl Scripts {
 
     /// Returns the paths of the scripts, with the hash of each.
     pub(crate) fn hashes(&self) -> Vec<(PathBuf, String)> {
-        self.0.iter().map(|(path, hash)| (path.clone(), hash.clone().unwrap_or_default())).collect()
+        self.0.clone()
     }
 
     /// Fails if a script is not as it was.
     pub(crate) fn check(&self) -> Result<(), ToolFailure> {
-        let Some((path, _)) = self.0.iter().find(|(path, hash)| content_hash(path) != *hash) else { return Ok(()) };
+        let Some((path, _)) = self.0.iter().find(|(path, hash)| file_hash(path) != *hash) else { return Ok(()) };
         let path = path.display();
         Err(ToolFailure::new(format!("the script `{path}` changed since the project was read, so it does not run"))
             .with_detail("`chat` asks about it before the next message; otherwise, start again to use it"))
@@ -53,8 +52,4 @@ impl Scripts {
 pub(crate) fn is_script(name: &str) -> bool {
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
-}
-
-fn content_hash(path: &Path) -> Option<String> {
-    read_project_file(path).ok().map(|content| hash(&content))
 }

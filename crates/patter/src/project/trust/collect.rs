@@ -6,7 +6,7 @@ use crate::project::environment::{Environment, VariableSource};
 use crate::project::load::{CONFIG, strip_dot};
 use crate::store::StoreLocation;
 use crate::tool::DeclaredSpec;
-use crate::tool::command::{INHERITED_VARIABLES, named_files, names_in};
+use crate::tool::command::{INHERITED_VARIABLES, literal_words, named_files, names_in};
 use crate::tool::mcp::ServerConfig;
 use crate::tool::sandbox::{Sandbox, SandboxPolicy};
 use crate::tool::scripts::is_script;
@@ -211,7 +211,7 @@ pub(in crate::project) fn guarded_files<'s>(
     let mut add = |words: &[String], folders: &[&Path]| found.extend(run_files(words, folders, &path));
     for (_, spec) in specs {
         let DeclaredSpec::Command(command) = spec else { continue };
-        let words: Vec<_> = command.run.iter().filter_map(literal).collect();
+        let words = literal_words(command);
         let folder = command.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
         add(&words, &[&folder, root]);
     }
@@ -237,7 +237,7 @@ pub(in crate::project) fn guarded_patterns(root: &Path, specs: &[(String, Declar
     for (_, spec) in specs {
         let DeclaredSpec::Command(command) = spec else { continue };
         let folder = command.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
-        for template in command.run.iter().filter(|template| literal(template).is_none()) {
+        for template in command.run.iter().filter(|template| template.literal().is_none()) {
             let part = |part: &Part| if let Part::Text(text) = part { text.clone() } else { "*".to_owned() };
             let pattern: String = template.parts().iter().map(part).collect();
             let words = names_in(&pattern).filter(|word| word.contains('*') && is_script(word));
@@ -376,11 +376,4 @@ fn show_sandbox(sandbox: &Sandbox) -> String {
 
 fn spaced(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" {text}") }
-}
-
-fn literal(template: &Template) -> Option<String> {
-    match template.parts() {
-        [Part::Text(text)] => Some(text.clone()),
-        _ => None,
-    }
 }

@@ -15,7 +15,7 @@ use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, To
 use crate::os_error;
 use patter_core::declare::CommandSpec;
 use patter_core::declare::command::CommandLine;
-use patter_core::declare::template::{Part, Template};
+use patter_core::declare::template::Template;
 use patter_core::library::ToolFacts;
 use serde_json::{Map, Value as Json};
 use std::io::ErrorKind;
@@ -119,12 +119,8 @@ impl Implementation for CommandTool {
 }
 
 /// Returns the words of a command that do not depend on arguments.
-fn literal_words(spec: &CommandSpec) -> Vec<String> {
-    let literal = |template: &Template| match template.parts() {
-        [Part::Text(text)] => Some(text.clone()),
-        _ => None,
-    };
-    spec.run.iter().filter_map(literal).collect()
+pub(crate) fn literal_words(spec: &CommandSpec) -> Vec<String> {
+    spec.run.iter().filter_map(Template::literal).map(str::to_owned).collect()
 }
 
 /// Returns the files that words of a command name, each in the first of the folders that has it. A word may be a whole
