@@ -176,9 +176,10 @@ impl From<SessionError> for CommandError {
                 .with_hint("continue it with `patter resume`, or drop it with `patter resume --abandon`"),
             error @ SessionError::NoUnfinishedRun => Self::new(kind, error.to_string())
                 .with_hint("continue the conversation with `patter run FILE PROMPT --session ID`"),
-            error @ (SessionError::AgentNotFound(_) | SessionError::NoMessage { .. }) => {
-                Self::new(kind, error.to_string())
-            }
+            error @ (SessionError::AgentNotFound(_)
+            | SessionError::ClientTool(_)
+            | SessionError::NotWaiting(_)
+            | SessionError::NoMessage { .. }) => Self::new(kind, error.to_string()),
         }
     }
 }

@@ -125,8 +125,7 @@ fn parse(text: &str, origin: &str) -> Result<Option<StoreLocation>, CommandError
 /// Returns the last session with an unfinished run.
 pub(super) async fn find_unfinished(store: &dyn Store) -> Result<SessionId, StoreError> {
     let sessions = store.list(RECENT_SESSIONS).await?;
-    let is_open =
-        |summary: &store::SessionSummary| summary.state == store::SessionState::Running && !summary.is_experiment();
+    let is_open = |summary: &store::SessionSummary| summary.state.is_open() && !summary.is_experiment();
     let open = sessions.into_iter().find(is_open);
     open.map(|summary| summary.id).ok_or_else(|| StoreError::Unusable {
         message: "no session has an unfinished run".to_owned(),

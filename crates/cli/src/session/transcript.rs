@@ -24,6 +24,7 @@ pub(crate) fn summary_json(session: &SessionSummary) -> Json {
 pub(crate) fn state(session: &SessionSummary) -> &'static str {
     match session.state {
         SessionState::Running => "open",
+        SessionState::Waiting => "waiting",
         SessionState::Idle => "idle",
     }
 }

@@ -71,6 +71,17 @@ use thiserror::Error;
 #[derive(Debug, Clone)]
 pub struct CompiledAgent {
     parts: Arc<Parts>,
+    /// What a client adds for one run.
+    pub(super) extension: Option<Arc<Extension>>,
+}
+
+/// The parts of an agent that a client extends for one run.
+#[derive(Debug)]
+pub(super) struct Extension {
+    pub(super) instruction: String,
+    pub(super) offered: Vec<OfferedTool>,
+    pub(super) frame: Arc<RequestTemplate>,
+    pub(super) spec: RunSpec,
 }
 
 #[derive(Debug)]
@@ -254,7 +265,8 @@ impl CompiledAgent {
             ..defaults
         };
         let text = declaration_text(agent, project);
-        let spec = RunSpec { agent: name, hash: hash(text.as_bytes()), tools, limits, returns: returns.clone() };
+        let spec =
+            RunSpec { agent: name, hash: hash(text.as_bytes()), tools, limits, returns: returns.clone(), client: None };
         let settings = agent.settings();
         let request = Request {
             model: &model,
@@ -281,7 +293,7 @@ impl CompiledAgent {
             lock_hash: lock.hash(),
             lock,
         };
-        Ok(Self { parts: Arc::new(parts) })
+        Ok(Self { parts: Arc::new(parts), extension: None })
     }
 
     /// Returns the name of the agent, or its path if it is declared inside another: `boss/helper`.
@@ -311,7 +323,7 @@ impl CompiledAgent {
 
     /// Returns the instruction for the model.
     pub fn instruction(&self) -> &str {
-        &self.parts.instruction
+        self.extension.as_ref().map_or(&self.parts.instruction, |extension| &extension.instruction)
     }
 
     /// Returns the settings of the model.
@@ -321,7 +333,7 @@ impl CompiledAgent {
 
     /// Returns the tools as the model sees them.
     pub fn offered_tools(&self) -> &[OfferedTool] {
-        &self.parts.offered
+        self.extension.as_ref().map_or(&self.parts.offered, |extension| &extension.offered)
     }
 
     /// Returns the schema of a structured answer.
@@ -343,7 +355,7 @@ impl CompiledAgent {
 
     /// Returns everything of a request but the conversation, to be logged.
     pub fn frame(&self) -> &Arc<RequestTemplate> {
-        &self.parts.frame
+        self.extension.as_ref().map_or(&self.parts.frame, |extension| &extension.frame)
     }
 
     /// Returns the properties of the agent that a protocol cannot express, so that they are not sent. A structured answer
@@ -374,7 +386,7 @@ impl CompiledAgent {
 
     /// Returns what a run needs to know about the agent.
     pub fn spec(&self) -> &RunSpec {
-        &self.parts.spec
+        self.extension.as_ref().map_or(&self.parts.spec, |extension| &extension.spec)
     }
 
     /// Returns the declared schema of a tool's arguments if the provider got a stricter one, in which `null` stands for an
@@ -411,6 +423,7 @@ impl CompiledAgent {
             run::CallTarget::Tool { name, .. } => Some(name.clone()),
             // Rules are about the name that the agent calls, wherever the other agent is declared.
             run::CallTarget::Agent { .. } => FullName::parse(&callable.name).ok(),
+            run::CallTarget::Client => None,
         });
         let rules = self.parts.rules.iter().cloned().chain(others).map(|rule| self.parts.toolkits.expand(rule));
         Permissions::for_declared(tools).with_all(rules)
@@ -494,7 +507,7 @@ pub(super) fn describe_delegate(agent: &Agent) -> String {
 }
 
 /// Returns a schema as the provider of a model accepts it, and the one that the provider can enforce.
-fn provider_schemas(schema: &Json, model: &ModelRef) -> (Json, Option<Json>) {
+pub(super) fn provider_schemas(schema: &Json, model: &ModelRef) -> (Json, Option<Json>) {
     let Some(dialect) = model.provider.profile().dialect else { return (schema.clone(), None) };
     let adapted = adapt(schema, dialect);
     match dialect {

@@ -6,7 +6,9 @@
 mod drift;
 mod lock;
 mod agent;
+mod client;
 
 pub use agent::{CompileError, CompiledAgent, select_agent};
+pub use client::ClientToolError;
 pub use drift::{Drift, DriftKind};
 pub use lock::{LOCK_FILE, Lock, LockError, LockedAgent, LockedFile, LockedServer, LockedTool};

@@ -29,6 +29,12 @@ pub enum Step<'r> {
         /// The calls, in order.
         calls: Vec<ApprovalRequest<'r>>,
     },
+    /// Nothing can be done here: wait until the client reports [`Run::call_finished`](super::Run::call_finished) for calls of
+    /// its own tools.
+    AwaitClient {
+        /// The calls, in order.
+        calls: Vec<&'r PendingCall>,
+    },
     /// The run has ended.
     Done(&'r RunOutcome),
 }
@@ -108,6 +114,16 @@ impl Slot {
             Slot::Open(call) => Some(call),
             Slot::AwaitingApproval { .. } | Slot::Closed { .. } => None,
         }
+    }
+
+    /// Returns the call if it is open and made here, not by the client.
+    pub(super) fn own_call(&self) -> Option<&PendingCall> {
+        self.open().filter(|call| call.target != CallTarget::Client)
+    }
+
+    /// Returns the call if the client makes it.
+    pub(super) fn client_call(&self) -> Option<&PendingCall> {
+        self.open().filter(|call| call.target == CallTarget::Client)
     }
 
     pub(super) fn approval_request(&self) -> Option<ApprovalRequest<'_>> {

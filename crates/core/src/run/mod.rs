@@ -35,7 +35,7 @@ pub use end::{FailureKind, RunError, RunFailure, RunOutcome, StartError};
 pub use input::{RunInput, RunStart};
 pub use response::{Invocation, InvocationResult, Response};
 pub use save::RunLoadError;
-pub use spec::{CallTarget, Callable, Limits, RunSpec};
+pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, Limits, RunSpec};
 
 use crate::message::conversation::{Conversation, Message, Messages, Usage};
 use crate::types::signature::Signature;
@@ -156,25 +156,45 @@ impl Run {
     /// Returns what to do next. Only the inputs of the run change the answer, not asking for it.
     ///
     /// While one call waits for approval, the others run: calls that have not started come first, then approvals, then
-    /// the started calls that have no result yet.
+    /// the started calls that have no result yet, then those that the client makes.
     pub fn step(&self) -> Step<'_> {
         let slots = match &self.state {
             State::Model => return Step::CallModel { messages: &self.conversation },
             State::Done(outcome) => return Step::Done(outcome),
             State::Tools(slots) => slots,
         };
-        let calls: Vec<_> = slots.iter().filter_map(Slot::open).collect();
-        let approvals: Vec<_> = slots.iter().filter_map(Slot::approval_request).collect();
-        if approvals.is_empty() || calls.iter().any(|call| !call.started) {
-            Step::CallTools { calls }
-        } else {
-            Step::AskApproval { calls: approvals }
+        let calls: Vec<_> = slots.iter().filter_map(Slot::own_call).collect();
+        if calls.iter().any(|call| !call.started) {
+            return Step::CallTools { calls };
         }
+        let approvals: Vec<_> = self.approval_requests().collect();
+        if !approvals.is_empty() {
+            return Step::AskApproval { calls: approvals };
+        }
+        match calls.is_empty() {
+            true => Step::AwaitClient { calls: self.client_calls().collect() },
+            false => Step::CallTools { calls },
+        }
+    }
+
+    /// Iterates over the calls that wait for approval.
+    pub fn approval_requests(&self) -> impl Iterator<Item = ApprovalRequest<'_>> {
+        self.slots().iter().filter_map(Slot::approval_request)
+    }
+
+    /// Iterates over the calls that the client makes and has not reported a result for.
+    pub fn client_calls(&self) -> impl Iterator<Item = &PendingCall> {
+        self.slots().iter().filter_map(Slot::client_call)
     }
 
     /// Iterates over the calls that started and have no result yet. After loading a run, none of them is in progress.
     pub fn started_calls(&self) -> impl Iterator<Item = &PendingCall> {
-        self.slots().iter().filter_map(Slot::open).filter(|call| call.started)
+        self.slots().iter().filter_map(Slot::own_call).filter(|call| call.started)
+    }
+
+    /// Iterates over the calls that can be made here and have not started.
+    pub fn unstarted_calls(&self) -> impl Iterator<Item = &PendingCall> {
+        self.slots().iter().filter_map(Slot::own_call).filter(|call| !call.started)
     }
 
     /// Iterates over the ids of the last reply's calls that have a result, while others are still open.

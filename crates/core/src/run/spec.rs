@@ -28,6 +28,32 @@ pub struct RunSpec {
     /// The JSON Schema of the answer, if answers are structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Json>,
+    /// What the client that started the run adds to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientAdditions>,
+}
+
+/// What a client adds to an agent for one run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientAdditions {
+    /// Tools that the client executes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ClientTool>,
+    /// Text that follows the instruction of the agent. It never replaces it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+}
+
+/// A tool that a client executes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientTool {
+    /// The name, as providers accept it.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// The schema of the arguments.
+    pub schema: Json,
 }
 
 /// A tool or agent that an agent may call.
@@ -56,6 +82,8 @@ pub enum CallTarget {
         /// The name of the agent.
         name: String,
     },
+    /// The client that started the run: it has tools of its own, and reports their results.
+    Client,
 }
 
 /// The limits of a run.

@@ -5,8 +5,10 @@
 
 pub mod replay;
 mod pattern;
+mod waiting;
 
 pub use pattern::session_pattern;
+pub use waiting::{WaitingCall, WaitingFor};
 
 use crate::message::conversation::{Conversation, Message, Usage};
 use crate::message::request::{Delta, RequestTemplate};

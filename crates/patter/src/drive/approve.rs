@@ -47,6 +47,9 @@ pub enum ApprovalAnswer {
     Approve,
     /// The call may not be made; the model reads the reason.
     Refuse(String),
+    /// Nobody answers now. Other calls of the run end, and then the run is suspended: it returns without an outcome, and
+    /// asks again when it resumes.
+    Later,
 }
 
 /// An approver for unattended runs: it refuses every call.

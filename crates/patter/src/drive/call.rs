@@ -2,10 +2,11 @@
 
 use super::clock::now_ms;
 use super::driver::{Driver, Start};
-use super::event::{RunEventKind, emit};
 use super::host::{RunHost, Sampled, SampledTotal, UsedBefore};
+use super::listener::emit;
 use crate::tool::{Approval, CallError, CallHost, CallRequest, CancellationToken, Executor, ToolEvent, ToolEventKind};
 use patter_core::compile::CompiledAgent;
+use patter_core::event::RunEventKind;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
@@ -21,8 +22,6 @@ pub(super) struct CallTask {
     pub(super) driver: Driver,
     pub(super) compiled: CompiledAgent,
     pub(super) executor: Executor,
-    /// The depth of the calling run.
-    pub(super) depth: u32,
     /// The path of the calling run.
     pub(super) path: RunPath,
     /// The calling run at the time of the call, if the call is to an agent.
@@ -44,6 +43,21 @@ pub(super) struct CallResult {
     pub(super) model_calls: u32,
 }
 
+impl CallResult {
+    /// Returns the result of a call that was interrupted and is not repeated.
+    pub(super) fn not_repeated(id: String, message: String) -> Self {
+        let outcome = ToolOutcome::Error { message };
+        Self { id, outcome, duration: Duration::ZERO, usage: Usage::default(), model_calls: 0 }
+    }
+}
+
+/// How a call ended.
+pub(super) enum CallEnd {
+    Finished(CallResult),
+    /// It is of an agent whose run is suspended. The call stays open.
+    Suspended,
+}
+
 /// Decides whether a call is allowed.
 pub(super) fn ruling(executor: &Executor, call: &PendingCall) -> Ruling {
     match &call.target {
@@ -57,12 +71,14 @@ pub(super) fn ruling(executor: &Executor, call: &PendingCall) -> Ruling {
             Ok(name) => executor.verdict_for_agent(&name, &call.arguments).into(),
             Err(error) => Ruling { decision: Decision::Deny, because: error.to_string() },
         },
+        // The client decides about its own tools.
+        CallTarget::Client => Ruling { decision: Decision::Allow, because: String::new() },
     }
 }
 
 impl CallTask {
     /// Makes the call. Dropping the future cancels it.
-    pub(super) async fn run(self) -> CallResult {
+    pub(super) async fn run(self) -> CallEnd {
         let start = Instant::now();
         let _guard = self.cancellation.clone().drop_guard();
         let (outcome, usage, model_calls) = match &self.call.target {
@@ -71,11 +87,14 @@ impl CallTask {
                 (outcome, usage, model_calls)
             }
             CallTarget::Agent { name } => {
-                let (outcome, usage) = self.call_agent(name).await;
+                let Some((outcome, usage)) = self.call_agent(name).await else { return CallEnd::Suspended };
                 (outcome, usage, 0)
             }
+            // A run never asks to start these.
+            CallTarget::Client => (ToolOutcome::Cancelled, Usage::default(), 0),
         };
-        CallResult { id: self.call.id, outcome, duration: start.elapsed(), usage, model_calls }
+        let duration = start.elapsed();
+        CallEnd::Finished(CallResult { id: self.call.id, outcome, duration, usage, model_calls })
     }
 
     /// Calls a tool. Returns what it asked of the model of the agent.
@@ -127,7 +146,6 @@ impl CallTask {
             return self.executor.clone();
         }
         let agent = self.compiled.name().to_owned();
-        let depth = self.depth;
         let run = self.path.clone();
         let call_id = self.call.id.clone();
         self.executor.clone().with_listener(move |event: &ToolEvent<'_>| {
@@ -149,13 +167,14 @@ impl CallTask {
             }
             if let Some(listener) = &listener {
                 let kind = RunEventKind::ToolProgress { call_id: call_id.clone(), fraction, message };
-                emit(listener, &agent, depth, kind);
+                emit(listener, &agent, &run, kind);
             }
         })
     }
 
-    async fn call_agent(&self, name: &str) -> (ToolOutcome, Usage) {
-        let failed = |message: String| (ToolOutcome::Error { message }, Usage::default());
+    /// Calls an agent. Returns `None` if its run is suspended.
+    async fn call_agent(&self, name: &str) -> Option<(ToolOutcome, Usage)> {
+        let failed = |message: String| Some((ToolOutcome::Error { message }, Usage::default()));
         if let Err(message) = self.compiled.check_arguments(&self.call.tool, &mut self.call.arguments.clone()) {
             return failed(message);
         }
@@ -187,8 +206,9 @@ impl CallTask {
                 }),
             },
             Some(RunOutcome::Failed(failure)) => ToolOutcome::Error { message: failure.to_string() },
-            Some(RunOutcome::Cancelled) | None => ToolOutcome::Cancelled,
+            Some(RunOutcome::Cancelled) => ToolOutcome::Cancelled,
+            None => return None,
         };
-        (outcome, run.usage())
+        Some((outcome, run.usage()))
     }
 }

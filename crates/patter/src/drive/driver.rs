@@ -1,8 +1,8 @@
 //! The driver of a project's agents, and how it is configured.
 
 use super::approve::{Approver, RefusingApprover};
-use super::event::{Listener, RunEvent};
 use super::journal::Journal;
+use super::listener::Listener;
 use crate::model::ModelResolver;
 use crate::project::ProjectLock;
 use crate::tool::{SharedState, Tool};
@@ -10,6 +10,7 @@ use patter_core::compile::{CompileError, CompiledAgent};
 use patter_core::declare::Agent;
 use patter_core::declare::project::Project;
 use patter_core::declare::scope::AgentPath;
+use patter_core::event::RunEvent;
 use patter_core::library::{KnownTools, Library};
 use patter_core::permission::{Permissions, Rule, UnusedRule};
 use patter_core::provider::ModelRef;

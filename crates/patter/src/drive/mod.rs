@@ -1,8 +1,7 @@
 //! The driver, which performs the steps of runs and passes the results back to them. It is the only loop that awaits.
 
 mod clock;
-mod event;
-mod event_log;
+mod listener;
 mod tally;
 mod approve;
 mod journal;
@@ -17,7 +16,7 @@ pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 pub use clock::{milliseconds, now_ms};
 pub use compare::ReplayCompareError;
 pub use driver::{Driver, StreamedReplies};
-pub use event::{FailureReport, Listener, RunEvent, RunEventKind};
-pub(crate) use event_log::EventLog;
 pub use journal::{Journal, JournalError};
+pub use listener::Listener;
+pub use patter_core::event::{FailureReport, RunEvent, RunEventKind};
 pub use tally::Tally;

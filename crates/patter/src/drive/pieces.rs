@@ -1,9 +1,9 @@
 //! The pieces of a reply on their way to the listener and the recording.
 
 use super::driver::{Driver, StreamedReplies};
-use super::event::{RunEventKind, emit};
-use super::event_log::EventLog;
+use super::listener::emit;
 use crate::model::DeltaReceiver;
+use patter_core::event::{EventLog, RunEventKind};
 use patter_core::message::request::Delta;
 use patter_core::session::{LogEntry, RunPath};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,7 +66,7 @@ impl<'d> ReplyPieces<'d> {
 
     fn emit(&self, event: Option<RunEventKind>) {
         if let (Some(listener), Some(event)) = (&self.driver.listener, event) {
-            emit(listener, self.agent, self.depth, event);
+            emit(listener, self.agent, self.path, event);
         }
     }
 

@@ -1,24 +1,24 @@
 //! The loop that performs the steps of a run.
 
-use super::approve::ApprovalAnswer;
-use super::call::{CallResult, CallTask, ruling};
+use super::approve::{ApprovalAnswer, OUTCOME_UNKNOWN};
+use super::call::{CallEnd, CallResult, CallTask, ruling};
 use super::clock::{milliseconds, now_ms};
 use super::driver::{Driver, Start};
-use super::event::{RunEventKind, emit};
-use super::event_log::EventLog;
 use super::host::{Sampled, SampledTotal, UsedBefore};
 use super::journal::JournalError;
+use super::listener::emit;
 use super::pieces::ReplyPieces;
 use crate::model::{DeltaSink, ModelError};
 use crate::tool::{BoxFuture, CancellationToken, Executor};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use patter_core::compile::CompiledAgent;
-use patter_core::message::conversation::{ToolOutcome, Usage};
+use patter_core::event::{EventLog, RunEventKind};
 use patter_core::message::request::Reply;
 use patter_core::run::{CallTarget, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step};
 use patter_core::session::{LogEntry, RunPath};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,10 @@ struct RunTask<'d> {
     unsaved: Vec<LogEntry>,
     /// What tools have asked the model.
     sampled: SampledTotal,
+    /// The calls whose approval nobody decides now.
+    undecided: HashSet<String>,
+    /// Whether it called agents whose runs are suspended.
+    has_suspended_calls: bool,
 }
 
 /// The next step, without borrowing the run.
@@ -72,6 +76,8 @@ enum NextStep {
     /// The calls to start; those under way are awaited.
     CallTools(Vec<PendingCall>),
     Ask(PendingCall, String),
+    /// Everything that is left needs somebody who is not there: wait for the calls under way, then stop.
+    Suspend,
     Done,
 }
 
@@ -96,6 +102,8 @@ impl<'d> RunTask<'d> {
             event_log,
             unsaved: Vec::new(),
             sampled: SampledTotal::default(),
+            undecided: HashSet::new(),
+            has_suspended_calls: false,
         }
     }
 
@@ -113,7 +121,7 @@ impl<'d> RunTask<'d> {
         self.start(start);
         self.perform_steps().await;
         if let Some(listener) = self.driver.listener.as_ref().filter(|_| self.run.outcome().is_some()) {
-            emit(listener, self.compiled.name(), self.run.depth(), EventLog::finished(&self.run));
+            emit(listener, self.compiled.name(), &self.path, EventLog::finished(&self.run));
         }
         let usage = self.run.usage();
         tracing::debug!(
@@ -174,11 +182,14 @@ impl<'d> RunTask<'d> {
             match self.next_step() {
                 NextStep::Done => break,
                 NextStep::CallModel => self.call_model().await,
-                NextStep::CallTools(_) => {
+                NextStep::Suspend if running.is_empty() => break,
+                NextStep::CallTools(_) if running.is_empty() && self.has_suspended_calls => break,
+                // No call is under way, so waiting would never end.
+                NextStep::CallTools(_) if running.is_empty() => self.cancel(),
+                NextStep::CallTools(_) | NextStep::Suspend => {
                     match interruptible(self.cancellation, self.time_left(), running.next()).await {
-                        Ok(Some(result)) => self.finish_call(result),
-                        // No call is under way, so waiting would never end.
-                        Ok(None) => self.cancel(),
+                        Ok(Some(CallEnd::Finished(result))) => self.finish_call(result),
+                        Ok(Some(CallEnd::Suspended) | None) => self.has_suspended_calls = true,
                         Err(interruption) => self.interrupt(interruption),
                     }
                 }
@@ -219,13 +230,11 @@ impl<'d> RunTask<'d> {
                     self.announce_repeat(&call);
                     repeated.push(call);
                 }
-                Ok(ApprovalAnswer::Refuse(message)) => self.finish_call(CallResult {
-                    id: call.id,
-                    outcome: ToolOutcome::Error { message },
-                    duration: Duration::ZERO,
-                    usage: Usage::default(),
-                    model_calls: 0,
-                }),
+                Ok(ApprovalAnswer::Refuse(message)) => self.finish_call(CallResult::not_repeated(call.id, message)),
+                // Repeating a call cannot be decided later, because the run goes on.
+                Ok(ApprovalAnswer::Later) => {
+                    self.finish_call(CallResult::not_repeated(call.id, OUTCOME_UNKNOWN.to_owned()));
+                }
                 Err(interruption) => {
                     self.interrupt(interruption);
                     return Vec::new();
@@ -248,10 +257,13 @@ impl<'d> RunTask<'d> {
             Step::CallTools { calls } => {
                 NextStep::CallTools(calls.into_iter().filter(|call| !call.started).cloned().collect())
             }
-            Step::AskApproval { calls } => match calls.first() {
-                Some(question) => NextStep::Ask(question.call.clone(), question.because.to_owned()),
-                None => NextStep::Done,
-            },
+            Step::AskApproval { calls } => {
+                match calls.iter().find(|question| !self.undecided.contains(&question.call.id)) {
+                    Some(question) => NextStep::Ask(question.call.clone(), question.because.to_owned()),
+                    None => NextStep::Suspend,
+                }
+            }
+            Step::AwaitClient { .. } => NextStep::Suspend,
             Step::Done(_) => NextStep::Done,
         }
     }
@@ -413,7 +425,6 @@ impl<'d> RunTask<'d> {
             driver: self.driver.clone(),
             compiled: self.compiled.clone(),
             executor: self.executor.clone(),
-            depth: self.run.depth(),
             // Only the run of a called agent needs the run that called it.
             parent: matches!(call.target, CallTarget::Agent { .. }).then(|| self.run.clone()),
             path: self.path.clone(),
@@ -447,7 +458,7 @@ impl<'d> RunTask<'d> {
         &mut self,
         call: &PendingCall,
         because: &str,
-        running: &mut FuturesUnordered<impl Future<Output = CallResult>>,
+        running: &mut FuturesUnordered<impl Future<Output = CallEnd>>,
     ) {
         let driver = self.driver;
         let compiled = self.compiled;
@@ -464,7 +475,8 @@ impl<'d> RunTask<'d> {
             match interruptible(self.cancellation, self.time_left(), first).await {
                 Err(interruption) => return self.interrupt(interruption),
                 Ok(AskEvent::Answered(answer)) => break answer,
-                Ok(AskEvent::CallEnded(result)) => {
+                Ok(AskEvent::CallEnded(CallEnd::Suspended)) => self.has_suspended_calls = true,
+                Ok(AskEvent::CallEnded(CallEnd::Finished(result))) => {
                     self.finish_call(result);
                     if self.save().await.is_err() {
                         return;
@@ -475,6 +487,10 @@ impl<'d> RunTask<'d> {
         self.apply(match answer {
             ApprovalAnswer::Approve => RunInput::CallApproved { call_id },
             ApprovalAnswer::Refuse(reason) => RunInput::CallRefused { call_id, reason, at: now_ms() },
+            ApprovalAnswer::Later => {
+                self.undecided.insert(call_id);
+                return;
+            }
         });
     }
 
@@ -500,7 +516,7 @@ impl<'d> RunTask<'d> {
         let Some(listener) = &self.driver.listener else { return };
         let events = events(&mut self.event_log, &self.run).into_iter();
         for kind in events.filter(|kind| !matches!(kind, RunEventKind::Finished { .. })) {
-            emit(listener, self.compiled.name(), self.run.depth(), kind);
+            emit(listener, self.compiled.name(), &self.path, kind);
         }
     }
 }
@@ -508,7 +524,7 @@ impl<'d> RunTask<'d> {
 /// What happens first while an approval is pending.
 enum AskEvent {
     Answered(ApprovalAnswer),
-    CallEnded(CallResult),
+    CallEnded(CallEnd),
 }
 
 /// Why a wait ended early.

@@ -1,6 +1,6 @@
 //! The cost of runs, computed from their events.
 
-use super::event::{INTERRUPTED, RunEvent, RunEventKind};
+use patter_core::event::{INTERRUPTED, RunEvent, RunEventKind};
 use patter_core::message::conversation::Usage;
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Cost, Prices};
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// let tally = Tally::new(Prices::builtin());
 /// let usage = Usage { input_tokens: 1000, output_tokens: 10, ..Usage::default() };
 /// let kind = RunEventKind::Replied { model: "OpenAI/gpt-4o-mini".into(), usage, calls: 0, finish: "stop".into() };
-/// tally.record(&RunEvent { agent: "greeter".into(), depth: 0, kind });
+/// tally.record(&RunEvent::new("greeter", &vec![], kind));
 /// assert_eq!(tally.cost().unwrap().to_string(), "$0.000156");
 /// ```
 #[derive(Debug)]

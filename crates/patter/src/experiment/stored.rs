@@ -201,7 +201,7 @@ fn report(plan: Plan, began_ms: u64, mut trials: Vec<Trial>, state: SessionState
     let completion = match state {
         _ if trials.len() == plan.planned() => Completion::Complete,
         SessionState::Idle => Completion::StoppedEarly,
-        SessionState::Running => Completion::Interrupted,
+        SessionState::Running | SessionState::Waiting => Completion::Interrupted,
     };
     trials.sort_by_key(|trial| trial.order);
     let end = |trial: &Trial| trial.at_ms.saturating_add(trial.latency_ms);

@@ -151,8 +151,12 @@ impl SessionLog {
         let (documents, state) = {
             let mut entries = lock(&self.entries);
             let documents = entries.add(new).inspect_err(|error| lock(&self.failure).error = Some(error.clone()))?;
-            let is_open = entries.log.open_run().is_some();
-            (documents, if is_open { SessionState::Running } else { SessionState::Idle })
+            let state = match entries.log.open_run() {
+                None => SessionState::Idle,
+                Some(_) if entries.log.is_waiting() => SessionState::Waiting,
+                Some(_) => SessionState::Running,
+            };
+            (documents, state)
         };
         if matches!(*saved, SavedLog::None) {
             return Ok(());

@@ -1,27 +1,28 @@
 //! Sessions: conversations with an agent, turn by turn, optionally saved in a store and recorded to a file.
 
 mod entry;
+mod error;
 mod recording;
 mod log;
-mod playback;
 
-pub use patter_core::session::{AgentSelection, Log, LogEntry, LogError, RunPath, Turn, replay, session_pattern};
-pub use playback::Playback;
+pub use error::SessionError;
+pub use patter_core::event::Playback;
+pub use patter_core::session::{
+    AgentSelection, Log, LogEntry, LogError, RunPath, Turn, WaitingCall, WaitingFor, replay, session_pattern,
+};
 pub(crate) use recording::create_private;
 pub use recording::{Recorder, Recording, RecordingError};
 
 use crate::drive::{Driver, JournalError, now_ms};
-use crate::live::{LiveProject, LiveProjectError};
-use crate::model::ModelError;
-use crate::store::{SessionId, SessionIdError, Store, StoreError};
+use crate::live::LiveProject;
+use crate::store::{SessionId, Store};
 use crate::tool::CancellationToken;
 use log::{SessionLog, UnsavedSession};
-use patter_core::compile::{CompileError, CompiledAgent, select_agent};
-use patter_core::message::conversation::{Conversation, Message};
+use patter_core::compile::{ClientToolError, CompiledAgent, select_agent};
+use patter_core::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
-use patter_core::run::{Limits, Run, RunInput, StartError};
+use patter_core::run::{ClientAdditions, Limits, Run, RunInput, StartError};
 use std::sync::Arc;
-use thiserror::Error;
 
 /// Configures the driver of a session: its listener, approver, model and rules.
 type ConfigureDriver = Arc<dyn Fn(Driver) -> Driver + Send + Sync>;
@@ -56,71 +57,26 @@ pub struct Session {
     log: Arc<SessionLog>,
     /// The model to use instead of the configured one.
     model: Option<ModelRef>,
+    /// What the client adds to the agent in the next runs.
+    client: Option<ClientAdditions>,
     /// The current driver of the project, and the one configured from it.
     driver: Option<(Driver, Driver)>,
 }
 
-/// An error using a session.
-#[derive(Debug, Error)]
-pub enum SessionError {
-    /// The project cannot be read.
-    #[error(transparent)]
-    Project(#[from] LiveProjectError),
-    /// The agent is ambiguous or missing, or cannot be compiled.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    /// The model cannot be called.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The run cannot start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The last run has not ended.
-    #[error("the last run has not ended")]
-    UnfinishedRun,
-    /// The last run has ended.
-    #[error("there is nothing to resume: the last run has ended")]
-    NoUnfinishedRun,
-    /// The agent no longer exists.
-    #[error("the agent `{0}` no longer exists")]
-    AgentNotFound(String),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The log is damaged.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The session cannot be saved.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The conversation is shorter.
-    #[error("there is no message {number}: the conversation has {count}")]
-    NoMessage {
-        /// The requested message.
-        number: usize,
-        /// The number of messages.
-        count: usize,
-    },
+/// The answer to a call that waits for somebody.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallAnswer {
+    /// The call may be made.
+    Approve,
+    /// The call may not be made; the model reads the reason.
+    Refuse(String),
+    /// The client made the call.
+    Result(ToolOutcome),
 }
 
-impl From<SessionIdError> for SessionError {
-    fn from(error: SessionIdError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
-impl SessionError {
-    /// Returns the name of the kind of error: `ValidationError`, `ToolError`, `ConfigurationError` or `StoreError`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            SessionError::Start(error) => error.name(),
-            SessionError::Compile(_) | SessionError::AgentNotFound(_) => "ToolError",
-            SessionError::Project(_) | SessionError::Model(_) => "ConfigurationError",
-            SessionError::UnfinishedRun | SessionError::NoUnfinishedRun | SessionError::NoMessage { .. } => {
-                "ValidationError"
-            }
-            SessionError::Store(_) | SessionError::Log(_) | SessionError::Journal(_) => "StoreError",
-        }
+impl CallAnswer {
+    fn is_for_client(&self) -> bool {
+        matches!(self, CallAnswer::Result(_))
     }
 }
 
@@ -154,6 +110,7 @@ impl Session {
             configure_limits: Arc::new(|_| {}),
             log: Arc::new(log),
             model: None,
+            client: None,
             driver: None,
         }
     }
@@ -187,6 +144,11 @@ impl Session {
         self.driver = None;
     }
 
+    /// Sets what the client adds to the agent in runs that start from now on.
+    pub fn set_client(&mut self, client: Option<ClientAdditions>) {
+        self.client = client;
+    }
+
     /// Records everything from now on.
     pub fn record(&self, recorder: Recorder) {
         self.log.set_recorder(recorder.with_session(self.id().as_ref()));
@@ -204,6 +166,7 @@ impl Session {
             return Err(SessionError::UnfinishedRun);
         }
         let (driver, compiled) = self.prepare(None)?;
+        let compiled = extended(compiled, self.client.as_ref())?;
         // Fail before the session is created if the model cannot be reached.
         (self.project.models())(compiled.model())?;
         let mut spec = compiled.spec().clone();
@@ -225,6 +188,7 @@ impl Session {
         let open_run = self.log.read(|log| log.open_run().cloned());
         let run = open_run.ok_or(SessionError::NoUnfinishedRun)?;
         let (driver, compiled) = self.prepare(Some(&run.spec().agent))?;
+        let compiled = extended(compiled, run.spec().client.as_ref())?;
         (self.project.models())(compiled.model())?;
         let limited = cancellation.run_until_cancelled(self.limit(run)).await;
         let run = limited.unwrap_or_else(|| Err(JournalError::new("the run was stopped before it resumed").into()))?;
@@ -247,6 +211,31 @@ impl Session {
             .add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::LimitsChanged { limits } })
             .await?;
         Ok(self.log.read(|log| log.open_run().cloned()).unwrap_or(run))
+    }
+
+    /// Answers a call of the unfinished run that waits for somebody: see [`Log::waiting_calls`]. [`Session::resume`] continues
+    /// the run.
+    pub async fn answer(&mut self, run: &RunPath, call_id: &str, answer: CallAnswer) -> Result<(), SessionError> {
+        let expected = answer.is_for_client();
+        let is_waiting = self.log.read(|log| {
+            let calls = log.waiting_calls();
+            let call = calls.iter().find(|waiting| waiting.run == *run && waiting.call.id == call_id);
+            call.is_some_and(|waiting| (waiting.waiting_for == WaitingFor::Client) == expected)
+        });
+        if !is_waiting {
+            return Err(SessionError::NotWaiting(call_id.to_owned()));
+        }
+        let call_id = call_id.to_owned();
+        let at = now_ms();
+        let input = match answer {
+            CallAnswer::Approve => RunInput::CallApproved { call_id },
+            CallAnswer::Refuse(reason) => RunInput::CallRefused { call_id, reason, at },
+            CallAnswer::Result(outcome) => {
+                let usage = Usage::default();
+                RunInput::CallFinished { call_id, outcome, duration_ms: 0, usage, model_calls: 0, at }
+            }
+        };
+        Ok(self.log.add(LogEntry::InputReceived { run: run.clone(), input }).await?)
     }
 
     /// Ends the unfinished run: calls without a result are cancelled.
@@ -298,6 +287,7 @@ impl Session {
             configure_driver: Arc::clone(&self.configure_driver),
             configure_limits: Arc::clone(&self.configure_limits),
             model: self.model.clone(),
+            client: self.client.clone(),
             ..Self::with_log(Arc::clone(&self.project), fork)
         })
     }
@@ -358,4 +348,9 @@ impl Session {
         let compiled = driver.compile_named(&name).ok_or(SessionError::AgentNotFound(name))??;
         Ok((driver, compiled))
     }
+}
+
+/// Returns an agent with what a client adds.
+fn extended(compiled: CompiledAgent, client: Option<&ClientAdditions>) -> Result<CompiledAgent, ClientToolError> {
+    client.map_or(Ok(compiled.clone()), |client| compiled.with_client(client))
 }

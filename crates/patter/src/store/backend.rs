@@ -15,11 +15,26 @@ pub trait Store: Send + Sync {
     /// Claims a session, or fails with [`StoreError::Busy`] without waiting for its holder.
     fn claim<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>>;
 
-    /// Returns a consistent snapshot of a session with its entries.
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>>;
+    /// Returns a consistent snapshot of a session with its entries, from the one with this number on. The first entry has the
+    /// number 0.
+    fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>>;
+
+    /// Returns a consistent snapshot of a session with all its entries.
+    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
+        self.read_from(id, 0)
+    }
 
     /// Returns the most recently changed sessions, newest first.
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        self.list_in_state(None, limit)
+    }
+
+    /// Returns the most recently changed sessions that are in a state, newest first.
+    fn list_in_state(
+        &self,
+        state: Option<SessionState>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
     /// Returns the ids with a prefix, sorted.
     fn ids<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>>;

@@ -28,22 +28,24 @@ pub(super) fn session_ids(rows: &[String]) -> Result<Vec<SessionId>, StoreError>
     Ok(rows.iter().map(|id| SessionId::parse(id)).collect::<Result<_, _>>()?)
 }
 
-/// Converts rows to a session, and checks that no entry is missing.
-pub(super) fn stored_session(row: SummaryRow, rows: Vec<EntryRow>) -> Result<StoredSession, StoreError> {
+/// Converts rows to a session with its entries from a number on, and checks that none is missing.
+pub(super) fn stored_session(row: SummaryRow, first: u64, rows: Vec<EntryRow>) -> Result<StoredSession, StoreError> {
     let summary = summary(row)?;
     let mut entries = Vec::with_capacity(rows.len());
-    let missing = |number: usize| {
+    let missing = |number: u64| {
         let id = &summary.id;
         StoreError::Failed { message: format!("the log of session `{id}` is damaged: entry {number} is missing") }
     };
     for (number, entry) in rows {
-        if number != to_i64(entries.len() as u64) {
-            return Err(missing(entries.len()));
+        let next = first + entries.len() as u64;
+        if number != to_i64(next) {
+            return Err(missing(next));
         }
         entries.push(entry);
     }
-    if entries.len() as u64 != summary.entries {
-        return Err(missing(entries.len()));
+    let next = first + entries.len() as u64;
+    if next != summary.entries.max(first) {
+        return Err(missing(next));
     }
     Ok(StoredSession { summary, entries })
 }
@@ -52,12 +54,11 @@ fn summary(row: SummaryRow) -> Result<SessionSummary, StoreError> {
     let (id, agent, title, created_ms, changed_ms, entries, state, forked_from) = row;
     let damaged = || StoreError::Failed { message: format!("the record of session `{id}` is damaged") };
     let number = |number: i64| u64::try_from(number).map_err(|_| damaged());
-    let state = [SessionState::Idle, SessionState::Running].into_iter().find(|known| known.as_str() == state);
     Ok(SessionSummary {
         created_ms: number(created_ms)?,
         changed_ms: number(changed_ms)?,
         entries: number(entries)?,
-        state: state.ok_or_else(damaged)?,
+        state: SessionState::parse(&state).ok_or_else(damaged)?,
         forked_from: forked_from.as_deref().map(SessionId::parse).transpose()?,
         id: SessionId::parse(&id)?,
         agent,

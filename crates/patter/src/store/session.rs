@@ -78,14 +78,29 @@ pub enum SessionState {
     Idle,
     /// The last run has not ended. It is under way if the session is claimed, and was interrupted if not.
     Running,
+    /// The last run has not ended, and waits for somebody: for the approval of a call, or for a result of the client.
+    Waiting,
 }
 
 impl SessionState {
+    const ALL: [Self; 3] = [Self::Idle, Self::Running, Self::Waiting];
+
+    /// Returns the state that a database stores as this text.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Returns whether the last run has not ended.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Running | Self::Waiting)
+    }
+
     /// Returns the state as databases store it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Running => "running",
+            Self::Waiting => "waiting",
         }
     }
 }
@@ -157,7 +172,7 @@ impl SessionSummary {
 pub struct StoredSession {
     /// The metadata.
     pub summary: SessionSummary,
-    /// The entries, in order.
+    /// The entries that were read, in order.
     pub entries: Vec<String>,
 }
 

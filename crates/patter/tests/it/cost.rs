@@ -53,7 +53,7 @@ fn an_interrupted_reply_of_a_paid_model_has_an_unknown_cost() {
         let tally = Tally::new(Prices::builtin());
         let interrupted = RunEventKind::Incomplete { finish: "interrupted".to_owned(), message: String::new() };
         for kind in [RunEventKind::Started { model: model.to_owned(), bindings: String::new() }, interrupted] {
-            tally.record(&RunEvent { agent: "a".to_owned(), depth: 0, kind });
+            tally.record(&RunEvent::new("a", &vec![], kind));
         }
         assert_eq!(tally.cost().map(|cost| cost.to_string()).as_deref(), expected, "{model}");
     }

@@ -35,3 +35,4 @@ mod session;
 mod settings;
 mod standard;
 mod store;
+mod suspend;

@@ -233,12 +233,16 @@ impl Store for FaultyStore {
         self.inner.claim(id)
     }
 
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
-        self.inner.read(id)
+    fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
+        self.inner.read_from(id, first)
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
-        self.inner.list(limit)
+    fn list_in_state(
+        &self,
+        state: Option<SessionState>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        self.inner.list_in_state(state, limit)
     }
 
     fn ids<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>> {

@@ -440,6 +440,7 @@ impl RuledCall {
         let target = match &call.target {
             CallTarget::Tool { name, .. } => name.to_string(),
             CallTarget::Agent { name } => name.clone(),
+            CallTarget::Client => "the client".to_owned(),
         };
         Self { id: call.id.clone(), tool: call.tool.clone(), target, ruling: ruling.clone() }
     }

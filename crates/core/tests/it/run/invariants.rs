@@ -27,7 +27,17 @@ pub(super) struct Pick(usize);
 
 fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     let id = prop::sample::select(vec!["", "a", "a", "b", "a-2", "c"]);
-    let tool = prop::sample::select(vec!["sayHello", "mail/send", "askMe", "askMe", "denied", "editor", "sayHelo", ""]);
+    let tool = prop::sample::select(vec![
+        "sayHello",
+        "mail/send",
+        "askMe",
+        "askMe",
+        "denied",
+        "editor",
+        "pickColor",
+        "sayHelo",
+        "",
+    ]);
     let arguments =
         prop::sample::select(vec!["{}", "", r#"{"input": "x"}"#, r#"{"n": 0.1}"#, "[1", "nul", "[]", "{\"\u{0}"]);
     let call = (id, tool, arguments).prop_map(|(id, tool, arguments)| ToolCall {
@@ -91,7 +101,11 @@ pub(super) fn any_spec() -> impl Strategy<Value = RunSpec> {
             max_answer_retries,
         },
     );
-    (limits, prop::option::of(Just(returns))).prop_map(|(limits, returns)| RunSpec { limits, returns, ..spec() })
+    (limits, prop::option::of(Just(returns))).prop_map(|(limits, returns)| {
+        let mut spec = RunSpec { limits, returns, ..spec() };
+        spec.tools.push(Callable { name: "pickColor".into(), target: CallTarget::Client });
+        spec
+    })
 }
 
 impl Pick {
@@ -159,10 +173,13 @@ impl RandomInput {
     fn is_expected(&self, run: &Run) -> bool {
         let step = run.step();
         let open = |id: &str| matches!(&step, Step::CallTools { calls } if calls.iter().any(|call| call.id == id));
+        let is_client =
+            |id: &str| matches!(&step, Step::AwaitClient { calls } if calls.iter().any(|call| call.id == id));
         let awaits_approval = |id: &str| matches!(&step, Step::AskApproval { calls } if calls.iter().any(|request| request.call.id == id));
         match self {
             RandomInput::Reply(_) | RandomInput::Fails => matches!(step, Step::CallModel { .. }),
-            RandomInput::Starts(pick) | RandomInput::Finishes(pick, _) => open(&pick.id(run)),
+            RandomInput::Starts(pick) => open(&pick.id(run)),
+            RandomInput::Finishes(pick, _) => open(&pick.id(run)) || is_client(&pick.id(run)),
             RandomInput::Approves(pick) | RandomInput::Refuses(pick) => awaits_approval(&pick.id(run)),
             RandomInput::Cancel | RandomInput::Tick(_) => run.outcome().is_none(),
         }
@@ -182,7 +199,10 @@ fn assert_results_in_order(run: &Run) {
                 Some(Message::Tool { call_id, tool, .. }) => assert_eq!((call_id, tool), (&call.id, &call.tool)),
                 Some(_) => panic!("a call without a result: {:?}", transcript(messages)),
                 None => {
-                    let is_working = matches!(run.step(), Step::CallTools { .. } | Step::AskApproval { .. });
+                    let is_working = matches!(
+                        run.step(),
+                        Step::CallTools { .. } | Step::AskApproval { .. } | Step::AwaitClient { .. }
+                    );
                     assert!(index == 0 && is_working, "a call without a result: {:?}", transcript(messages));
                     return;
                 }
@@ -203,6 +223,7 @@ fn assert_invariants(run: &Run) {
         }
         Step::CallTools { calls } => assert!(!calls.is_empty()),
         Step::AskApproval { calls } => assert!(!calls.is_empty()),
+        Step::AwaitClient { calls } => assert!(!calls.is_empty()),
         Step::Done(_) => {}
     }
     let answered = run.new_messages().filter(|message| matches!(message, Message::Tool { .. })).count();
@@ -216,7 +237,7 @@ fn finish(mut run: Run) -> Run {
         let id = match run.step() {
             Step::Done(_) => return run,
             Step::CallModel { .. } => None,
-            Step::CallTools { calls } => Some((calls[0].id.clone(), true)),
+            Step::CallTools { calls } | Step::AwaitClient { calls } => Some((calls[0].id.clone(), true)),
             Step::AskApproval { calls } => Some((calls[0].call.id.clone(), false)),
         };
         match id {

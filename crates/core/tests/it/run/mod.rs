@@ -114,6 +114,9 @@ fn format_step(run: &Run) -> String {
         Step::AskApproval { calls } => {
             format!("ask {}", calls.iter().map(|request| request.call.id.as_str()).collect::<Vec<_>>().join(" "))
         }
+        Step::AwaitClient { calls } => {
+            format!("client {}", calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>().join(" "))
+        }
         Step::Done(RunOutcome::Answer { text, value: None, .. }) => format!("answer {text}"),
         Step::Done(RunOutcome::Answer { value: Some(value), .. }) => format!("answer {value}"),
         Step::Done(RunOutcome::Failed(failure)) => format!("{}: {failure}", failure.kind.name()),

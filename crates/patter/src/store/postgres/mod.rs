@@ -201,11 +201,12 @@ impl Store for PostgresStore {
         }))
     }
 
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
+    fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         Box::pin(with_timeout(async move {
             const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
             const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM patter.sessions WHERE id = $1");
-            const ENTRIES: &str = "SELECT number, entry FROM patter.entries WHERE session = $1 ORDER BY number";
+            const ENTRIES: &str =
+                "SELECT number, entry FROM patter.entries WHERE session = $1 AND number >= $2 ORDER BY number";
             let failed = |error: sqlx::Error| self.server.failed(&error);
             // One transaction, so that summary and entries are consistent.
             let mut transaction = self.pool.begin_with(SNAPSHOT).await.map_err(failed)?;
@@ -214,19 +215,24 @@ impl Store for PostgresStore {
                 drop(transaction);
                 return Err(not_found(self, id.as_str()).await);
             };
-            let rows = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).fetch_all(&mut *transaction);
-            stored_session(row, rows.await.map_err(failed)?)
+            let query = sqlx::query_as::<_, EntryRow>(ENTRIES).bind(id.as_str()).bind(to_i64(first));
+            stored_session(row, first, query.fetch_all(&mut *transaction).await.map_err(failed)?)
         }))
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+    fn list_in_state(
+        &self,
+        state: Option<SessionState>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(with_timeout(async move {
             const LIST: &str = concat!(
                 "SELECT ",
                 summary_columns!(),
-                " FROM patter.sessions ORDER BY changed_ms DESC, id DESC LIMIT $1"
+                " FROM patter.sessions WHERE $2::text IS NULL OR state = $2 ORDER BY changed_ms DESC, id DESC LIMIT $1"
             );
             let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(limit as u64));
+            let query = query.bind(state.map(SessionState::as_str));
             let rows = query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?;
             summaries(rows)
         }))

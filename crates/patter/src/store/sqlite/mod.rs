@@ -110,33 +110,43 @@ impl Store for SqliteStore {
         }))
     }
 
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
+    fn read_from<'a>(&'a self, id: &'a SessionId, first: u64) -> BoxFuture<'a, Result<StoredSession, StoreError>> {
         Box::pin(with_timeout(async move {
             const SUMMARY: &str = concat!("SELECT ", summary_columns!(), " FROM sessions WHERE id = ?1");
-            const ENTRIES: &str = "SELECT number, entry FROM entries WHERE session = ?1 ORDER BY number";
+            const ENTRIES: &str =
+                "SELECT number, entry FROM entries WHERE session = ?1 AND number >= ?2 ORDER BY number";
             let wanted = id.clone();
             let found = self.readers.read(move |connection| {
                 // One transaction, so that summary and entries are consistent. It ends when it is dropped.
                 let transaction = connection.unchecked_transaction()?;
                 let summary = transaction.query_row(SUMMARY, [wanted.as_str()], summary_row).optional()?;
                 let mut query = transaction.prepare_cached(ENTRIES)?;
-                let entries = query.query_map([wanted.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let from = (wanted.as_str(), to_i64(first));
+                let entries = query.query_map(from, |row| Ok((row.get(0)?, row.get(1)?)))?;
                 Ok(summary.zip(Some(entries.collect::<rusqlite::Result<Vec<_>>>()?)))
             });
             match found.await? {
-                Some((summary, entries)) => stored_session(summary, entries),
+                Some((summary, entries)) => stored_session(summary, first, entries),
                 None => Err(not_found(self, id.as_str()).await),
             }
         }))
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+    fn list_in_state(
+        &self,
+        state: Option<SessionState>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(with_timeout(async move {
-            const LIST: &str =
-                concat!("SELECT ", summary_columns!(), " FROM sessions ORDER BY changed_ms DESC, id DESC LIMIT ?1");
+            const LIST: &str = concat!(
+                "SELECT ",
+                summary_columns!(),
+                " FROM sessions WHERE ?2 IS NULL OR state = ?2 ORDER BY changed_ms DESC, id DESC LIMIT ?1"
+            );
             let rows = self.readers.read(move |connection| {
                 let mut query = connection.prepare_cached(LIST)?;
-                query.query_map([to_i64(limit as u64)], summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
+                let values = (to_i64(limit as u64), state.map(SessionState::as_str));
+                query.query_map(values, summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
             });
             summaries(rows.await?)
         }))

@@ -1,8 +1,8 @@
 //! Playback: the events of a log or a recording.
 
-use crate::drive::{EventLog, RunEvent, RunEventKind};
-use patter_core::run::Run;
-use patter_core::session::{Log, LogEntry, LogError, RunPath};
+use super::{EventLog, RunEvent, RunEventKind};
+use crate::run::Run;
+use crate::session::{Log, LogEntry, LogError, RunPath};
 use std::collections::HashMap;
 
 /// Plays the entries of a log or a recording: for each it returns the events that were emitted when it was made.
@@ -11,9 +11,9 @@ use std::collections::HashMap;
 /// progress, so each text is one event.
 ///
 /// ```
-/// use patter::drive::RunEventKind;
-/// use patter::run::{Run, RunInput, RunSpec};
-/// use patter::session::{LogEntry, Playback};
+/// use patter_core::event::{Playback, RunEventKind};
+/// use patter_core::run::{Run, RunInput, RunSpec};
+/// use patter_core::session::LogEntry;
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
 /// let began = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
@@ -109,7 +109,7 @@ impl Playback {
     ) -> Vec<RunEvent> {
         let run = find_run(&self.log, path);
         let Some((run, event_log)) = run.zip(self.event_logs.get_mut(path)) else { return Vec::new() };
-        let event = |kind| RunEvent { agent: run.spec().agent.clone(), depth: run.depth(), kind };
+        let event = |kind| RunEvent::new(&run.spec().agent, path, kind);
         kinds(event_log, run).into_iter().map(event).collect()
     }
 }

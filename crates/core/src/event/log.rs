@@ -1,15 +1,15 @@
 //! Derives the events of a run from its inputs, so that a live run and the playback of its recording emit the same.
 
-use super::event::{FailureReport, INTERRUPTED, RunEventKind};
-use patter_core::message::conversation::{Message, ToolCall};
-use patter_core::message::request::{Delta, FinishReason, Reply};
-use patter_core::run::{Run, RunInput, Step};
+use super::{FailureReport, INTERRUPTED, RunEventKind};
+use crate::message::conversation::{Message, ToolCall};
+use crate::message::request::{Delta, FinishReason, Reply};
+use crate::run::{Run, RunInput, Step};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The events emitted for one run so far.
 #[derive(Debug, Default)]
-pub(crate) struct EventLog {
+pub struct EventLog {
     model: String,
     bindings: String,
     /// How many messages of the conversation were searched for results without an event.
@@ -26,12 +26,13 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    pub(crate) fn new(model: &str, bindings: &str) -> Self {
+    /// Returns the events of a run with a model and a hash of its bindings, before any of them.
+    pub fn new(model: &str, bindings: &str) -> Self {
         Self { model: model.to_owned(), bindings: bindings.to_owned(), ..Self::default() }
     }
 
     /// Returns the events of a run that starts.
-    pub(crate) fn start(&mut self, run: &Run) -> Vec<RunEventKind> {
+    pub fn start(&mut self, run: &Run) -> Vec<RunEventKind> {
         self.seen_messages = run.conversation().len();
         self.finished_calls = run.finished_call_ids().map(str::to_owned).collect();
         let mut events = vec![RunEventKind::Started { model: self.model.clone(), bindings: self.bindings.clone() }];
@@ -40,7 +41,7 @@ impl EventLog {
     }
 
     /// Returns the event of a piece of a reply.
-    pub(crate) fn piece(&self, delta: Delta) -> Option<RunEventKind> {
+    pub fn piece(&self, delta: Delta) -> Option<RunEventKind> {
         match delta {
             Delta::Text { text } => {
                 self.has_text.store(true, Ordering::Relaxed);
@@ -53,7 +54,7 @@ impl EventLog {
     }
 
     /// Returns the events of an input that the run just received.
-    pub(crate) fn input(&mut self, run: &Run, input: &RunInput) -> Vec<RunEventKind> {
+    pub fn input(&mut self, run: &Run, input: &RunInput) -> Vec<RunEventKind> {
         let mut events = Vec::new();
         match input {
             RunInput::ModelReplied { reply, .. } => {
@@ -111,7 +112,7 @@ impl EventLog {
     }
 
     /// Returns the event of a run that has ended.
-    pub(crate) fn finished(run: &Run) -> RunEventKind {
+    pub fn finished(run: &Run) -> RunEventKind {
         let response = run.response();
         RunEventKind::Finished {
             error: FailureReport::from_run(run),
@@ -123,7 +124,7 @@ impl EventLog {
     }
 
     /// Returns the events of a run that failed for a reason outside of it.
-    pub(crate) fn failure(&mut self, run: &Run) -> Vec<RunEventKind> {
+    pub fn failure(&mut self, run: &Run) -> Vec<RunEventKind> {
         let mut events = Vec::new();
         self.advance(run, &mut events);
         events
@@ -165,7 +166,7 @@ impl EventLog {
                 self.is_finished = true;
                 events.push(Self::finished(run));
             }
-            Step::CallModel { .. } | Step::CallTools { .. } | Step::Done(_) => {}
+            Step::CallModel { .. } | Step::CallTools { .. } | Step::AwaitClient { .. } | Step::Done(_) => {}
         }
     }
 }

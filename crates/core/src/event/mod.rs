@@ -1,13 +1,17 @@
-//! The events of a run.
+//! The events of runs: what happened, for people and programs that watch. They are derived from the inputs of runs, so a
+//! live run and the playback of its log emit the same.
 
-use patter_core::message::conversation::{ToolOutcome, Usage};
-use patter_core::run::{Response, Run, RunOutcome};
+mod log;
+mod playback;
+
+pub use log::EventLog;
+pub use playback::Playback;
+
+use crate::message::conversation::{ToolOutcome, Usage};
+use crate::run::{Response, Run, RunOutcome};
+use crate::session::RunPath;
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::sync::Arc;
-
-/// Receives the events of runs.
-pub type Listener = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
 /// An event of a run. The terminal, JSON output and stores all show the same events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,6 +20,9 @@ pub struct RunEvent {
     pub agent: String,
     /// How deep the run is nested in calls of agents; 0 for the outermost run.
     pub depth: u32,
+    /// The calls of agents that lead to the run; empty for the outermost run.
+    #[serde(default, skip_serializing_if = "RunPath::is_empty")]
+    pub run: RunPath,
     /// The event.
     #[serde(flatten)]
     pub kind: RunEventKind,
@@ -132,7 +139,7 @@ pub enum RunEventKind {
 }
 
 /// The name of the reason why a reply ended that was not received to its end.
-pub(super) const INTERRUPTED: &str = "interrupted";
+pub const INTERRUPTED: &str = "interrupted";
 
 /// Why a run has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,6 +148,14 @@ pub struct FailureReport {
     pub kind: &'static str,
     /// The message.
     pub message: String,
+}
+
+impl RunEvent {
+    /// Returns an event of the run of an agent.
+    pub fn new(agent: &str, run: &RunPath, kind: RunEventKind) -> Self {
+        let depth = u32::try_from(run.len()).unwrap_or(u32::MAX);
+        Self { agent: agent.to_owned(), depth, run: run.clone(), kind }
+    }
 }
 
 impl FailureReport {
@@ -152,8 +167,4 @@ impl FailureReport {
             RunOutcome::Cancelled => Some(Self { kind: "Cancelled", message: "the run was stopped".to_owned() }),
         }
     }
-}
-
-pub(super) fn emit(listener: &Listener, agent: &str, depth: u32, kind: RunEventKind) {
-    listener(&RunEvent { agent: agent.to_owned(), depth, kind });
 }

@@ -1,0 +1,96 @@
+//! Calls of an open run that wait for somebody: for an approval, or for a result of the client.
+
+use super::{Log, RunPath};
+use crate::run::{CallTarget, PendingCall, Run};
+
+/// A call that waits for somebody.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingCall<'l> {
+    /// The path of the run that made the call.
+    pub run: RunPath,
+    /// The agent of that run.
+    pub agent: &'l str,
+    /// The call.
+    pub call: &'l PendingCall,
+    /// What it waits for.
+    pub waiting_for: WaitingFor<'l>,
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingFor<'l> {
+    /// An approval, for this reason.
+    Approval(&'l str),
+    /// The result of a tool that the client executes.
+    Client,
+}
+
+impl Log {
+    /// Returns the calls of the open run that wait for somebody, with those of the agents that it called.
+    ///
+    /// ```
+    /// use patter_core::message::conversation::{ToolCall, Usage};
+    /// use patter_core::message::request::{FinishReason, Reply};
+    /// use patter_core::run::{CallTarget, Callable, Run, RunInput, RunSpec};
+    /// use patter_core::session::{Log, LogEntry, WaitingFor};
+    ///
+    /// let tools = vec![Callable { name: "pickColor".into(), target: CallTarget::Client }];
+    /// let run = Run::start(RunSpec { tools, ..RunSpec::default() }, Vec::new(), "Paint!", 0).unwrap();
+    /// let mut log = Log::default();
+    /// let start = run.to_start();
+    /// log.apply(LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start }).unwrap();
+    /// let calls = vec![ToolCall { id: "1".into(), tool: "pickColor".into(), arguments: "{}".into() }];
+    /// let usage = Usage::default();
+    /// let reply = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage, opaque: None };
+    /// let rulings = vec![patter_core::run::Ruling {
+    ///     decision: patter_core::permission::Decision::Allow,
+    ///     because: String::new(),
+    /// }];
+    /// log.apply(LogEntry::InputReceived { run: vec![], input: RunInput::ModelReplied { reply, rulings, at: 1 } }).unwrap();
+    /// assert_eq!(log.waiting_calls()[0].waiting_for, WaitingFor::Client);
+    /// assert!(log.is_waiting());
+    /// ```
+    pub fn waiting_calls(&self) -> Vec<WaitingCall<'_>> {
+        let mut calls = Vec::new();
+        if let Some(run) = self.open_run() {
+            self.collect_waiting(&RunPath::new(), run, &mut calls);
+        }
+        calls
+    }
+
+    /// Returns whether the open run can do nothing until somebody approves a call or reports a result.
+    pub fn is_waiting(&self) -> bool {
+        self.open_run().is_some_and(|run| self.is_run_waiting(&RunPath::new(), run))
+    }
+
+    fn collect_waiting<'l>(&'l self, path: &RunPath, run: &'l Run, calls: &mut Vec<WaitingCall<'l>>) {
+        let agent = run.spec().agent.as_str();
+        let waiting = |call, waiting_for| WaitingCall { run: path.clone(), agent, call, waiting_for };
+        calls.extend(run.approval_requests().map(|asked| waiting(asked.call, WaitingFor::Approval(asked.because))));
+        calls.extend(run.client_calls().map(|call| waiting(call, WaitingFor::Client)));
+        for (path, child) in self.open_children(path, run) {
+            self.collect_waiting(&path, child, calls);
+        }
+    }
+
+    fn is_run_waiting(&self, path: &RunPath, run: &Run) -> bool {
+        let is_asking = run.approval_requests().next().is_some() || run.client_calls().next().is_some();
+        let mut started = run.started_calls();
+        let waits = |call: &PendingCall| {
+            let is_agent = matches!(call.target, CallTarget::Agent { .. });
+            let path: RunPath = path.iter().chain([&call.id]).cloned().collect();
+            is_agent && self.child_run(&path).is_some_and(|child| self.is_run_waiting(&path, child))
+        };
+        let has_started = run.started_calls().next().is_some();
+        (is_asking || has_started) && run.unstarted_calls().next().is_none() && started.all(waits)
+    }
+
+    /// Iterates over the unfinished runs of agents that a run called.
+    fn open_children<'l>(&'l self, path: &RunPath, run: &'l Run) -> impl Iterator<Item = (RunPath, &'l Run)> {
+        run.started_calls().filter_map(|call| {
+            let path: RunPath = path.iter().chain([&call.id]).cloned().collect();
+            let child = self.child_run(&path).filter(|child| child.outcome().is_none())?;
+            Some((path, child))
+        })
+    }
+}
