@@ -26,6 +26,7 @@ pub mod case;
 pub mod check;
 pub mod diff;
 pub mod compile;
+pub mod serve;
 pub mod stats;
 pub mod experiment;
 pub mod openapi;

@@ -1,7 +1,7 @@
 //! Stored sessions as documents.
 
 use patter::message::conversation::{Conversation, Message};
-use patter::session::{Log, LogEntry};
+use patter::session::Log;
 use patter::store::{SessionId, SessionState, SessionSummary};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -31,11 +31,7 @@ pub(crate) fn state(session: &SessionSummary) -> &'static str {
 
 /// Returns the log of a session that starts with the first messages of another.
 pub(crate) fn fork_log(log: &Log, from: &SessionId, messages: usize) -> Vec<String> {
-    let messages = log.conversation().range(0..messages).cloned().collect();
-    let forked = LogEntry::Forked { from: from.to_string(), messages };
-    let entries =
-        log.selection().map(|source| LogEntry::Opened { selection: source.clone() }).into_iter().chain([forked]);
-    entries.map(|entry| json!(entry).to_string()).collect()
+    log.fork(from.as_str(), messages).iter().map(|entry| json!(entry).to_string()).collect()
 }
 
 /// Returns a conversation as Markdown, with the first message as its title.

@@ -257,6 +257,13 @@ impl Log {
         Ok(())
     }
 
+    /// Returns the first entries of a session that starts with the first messages of this one.
+    pub fn fork(&self, from: &str, messages: usize) -> Vec<LogEntry> {
+        let messages = self.conversation().range(0..messages).cloned().collect();
+        let opened = self.selection.clone().map(|selection| LogEntry::Opened { selection });
+        opened.into_iter().chain([LogEntry::Forked { from: from.to_owned(), messages }]).collect()
+    }
+
     /// Returns the conversation, including that of the open run.
     pub fn conversation(&self) -> &Conversation {
         self.open_run.as_ref().or(self.last_run.as_ref()).map_or(&self.conversation, Run::conversation)

@@ -144,6 +144,11 @@ impl Session {
         self.driver = None;
     }
 
+    /// Starts the conversation of a new session with messages from elsewhere. They are saved with the first message.
+    pub fn import(&mut self, messages: Vec<Message>) -> Result<(), SessionError> {
+        Ok(self.log.add_pending(LogEntry::Forked { from: String::new(), messages })?)
+    }
+
     /// Sets what the client adds to the agent in runs that start from now on.
     pub fn set_client(&mut self, client: Option<ClientAdditions>) {
         self.client = client;

@@ -1,0 +1,200 @@
+//! `patter serve`: serves agents over HTTP.
+
+use super::Command;
+use crate::argument::{parse_duration, parse_model};
+use crate::error::{CommandError, CommandResult, Outcome};
+use crate::file::{Input, unreadable};
+use crate::session::StoreOption;
+use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources};
+use crate::ui::style::{ACCENT, BOLD, DIM};
+use crate::{ui, unsupported};
+use clap::{Args, ValueEnum};
+use patter::live::{LiveProject, ProjectPaths};
+use patter::project::ServerSelection;
+use patter::provider::ModelRef;
+use patter_serve::{ServeSettings, Server, SystemMessages, Token, TokenHash};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// Serve agents over HTTP, in the protocols that chat programs and SDKs speak
+///
+/// Each agent is a model of the OpenAI protocol: `POST /v1/chat/completions`, `GET /v1/models`. Calls that need an approval
+/// wait in the session store until somebody answers; nothing is approved by itself.
+///
+/// The server accepts requests from this machine only, and only such that are meant for it. To listen elsewhere, it needs a
+/// token.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter serve examples/hello.gram\n  \
+                        patter serve --listen 0.0.0.0:8484 --host agents.example.com --tokens tokens.toml\n  \
+                        curl http://127.0.0.1:8484/v1/models")]
+pub(crate) struct Serve {
+    /// Files and folders with agents; by default those of the project
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
+    listen: SocketAddr,
+
+    /// Token that clients present, and that may do everything; better: the variable `PATTER_SERVE_TOKEN`
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+
+    /// TOML file with tokens: [NAME] with hash = "sha256:…", and optionally scopes and agents
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+
+    /// Name under which clients reach the server, besides those of this machine; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+
+    /// Web page that may use the server, such as https://app.example.com; may be repeated
+    #[arg(long = "cors", value_name = "ORIGIN")]
+    origins: Vec<String>,
+
+    /// What becomes of the system messages of clients
+    #[arg(long, value_enum, default_value_t = SystemOption::Append)]
+    system: SystemOption,
+
+    /// Refuse a call if nobody approves it in this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "24h")]
+    approval_expiry: Duration,
+
+    /// Model to use instead of those of the agents: Provider/name, or demo
+    #[arg(long, value_name = "MODEL", value_parser = parse_model)]
+    model: Option<ModelRef>,
+
+    #[command(flatten)]
+    store: StoreOption,
+
+    #[command(flatten)]
+    rules: Rules,
+
+    #[command(flatten)]
+    lock: LockOption,
+
+    #[command(flatten)]
+    sources: ToolSources,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SystemOption {
+    /// They follow the instruction of the agent
+    Append,
+    /// They have no effect
+    Ignore,
+    /// Requests with one are refused
+    Refuse,
+}
+
+impl Command for Serve {
+    fn run(&self) -> CommandResult {
+        let settings = self.settings()?;
+        let setup =
+            Setup::read_locked(&self.paths, &self.sources, &ServerSelection::ForAgents, Intent::Call, &[], self.lock)?;
+        let rules = self.rules.checked(&setup)?;
+        let Setup { root, config, loaded, mut toolset } = setup;
+        let environment = toolset.environment.clone();
+        let paths: Vec<_> = self.paths.iter().chain(self.sources.files()).cloned().collect();
+        let places = ProjectPaths { paths, root: root.clone() };
+        let tools = std::mem::take(&mut toolset.tools);
+        let library = Arc::clone(&toolset.library);
+        let project = LiveProject::new(places, config.clone(), environment.clone(), loaded.project, tools, library);
+        let lock = toolset.lock.clone();
+        let model = self.model.clone();
+        let configure = move |driver: patter::drive::Driver| {
+            let mut driver = driver.with_rules(rules.clone());
+            if let Some(lock) = &lock {
+                driver = driver.with_lock(Arc::clone(lock));
+            }
+            match &model {
+                Some(model) => driver.with_model(model.clone()),
+                None => driver,
+            }
+        };
+        let driver = configure(project.driver());
+        let names: Vec<_> =
+            driver.project().agents().filter_map(|(_, agent)| Some(agent.name()?.into_owned())).collect();
+        if names.is_empty() {
+            let error = CommandError::usage("there are no agents to serve");
+            return Err(error.with_hint("name a file with agents: `patter serve FILE`"));
+        }
+        let mut agents = Vec::with_capacity(names.len());
+        for name in &names {
+            agents.extend(driver.compile_named(name).transpose()?);
+        }
+        unsupported::warn(&agents, &environment, &config.models)?;
+        let mut server = Server::new(Arc::new(project), settings).with_driver(configure);
+        let stop = toolset.stop.clone();
+        toolset.runtime.block_on(async {
+            let location = self.store.location(root.as_deref(), &config, &environment)?;
+            match &location {
+                Some(location) => server = server.with_store(patter::store::open(location).await?),
+                None => ui::warning("sessions are not stored: no call can wait for an approval")?,
+            }
+            let listener = TcpListener::bind(self.listen).await.map_err(|error| self.cannot_listen(&error))?;
+            let address = listener.local_addr()?;
+            ui::status(&format!("serving {} at {ACCENT}http://{address}{ACCENT:#}", ui::plural(names.len(), "agent")))?;
+            for name in &names {
+                ui::status(&format!("  {BOLD}{}{BOLD:#}", name))?;
+            }
+            ui::status(&format!("{DIM}stop with Ctrl-C{DIM:#}"))?;
+            server.serve(listener, stop).await?;
+            Ok(Outcome::Success)
+        })
+    }
+}
+
+impl Serve {
+    fn settings(&self) -> Result<ServeSettings, CommandError> {
+        let mut tokens = Vec::new();
+        // Not from `.env`: a project must not decide who may use the server.
+        let token = self.token.clone().or_else(|| std::env::var("PATTER_SERVE_TOKEN").ok());
+        if let Some(token) = token.map(|token| token.trim().to_owned()) {
+            const MIN_LENGTH: usize = 16;
+            if token.len() < MIN_LENGTH {
+                let error = CommandError::usage(format!("the token has fewer than {MIN_LENGTH} characters"));
+                return Err(error.with_hint("create one with `openssl rand -hex 32`"));
+            }
+            tokens.push(Token::new("token", TokenHash::of(&token)));
+        }
+        if let Some(path) = &self.tokens {
+            let input = Input::Path(path.clone());
+            let text = patter::file::read_settings(path).map_err(|error| unreadable(&input, &error))?;
+            let read = Token::read_all(&text);
+            tokens.extend(read.map_err(|error| {
+                CommandError::usage(format!("{}: {error}", path.display()))
+                    .with_hint("write [NAME] and hash = \"sha256:…\"; `printf %s TOKEN | sha256sum` computes it")
+            })?);
+        }
+        if tokens.is_empty() && !self.listen.ip().is_loopback() {
+            let error = CommandError::usage(format!("without a token, the server does not listen on {}", self.listen));
+            return Err(error.with_hint("set PATTER_SERVE_TOKEN, or name a file with --tokens"));
+        }
+        let mut hosts = self.hosts.clone();
+        if !self.listen.ip().is_unspecified() {
+            hosts.push(self.listen.to_string());
+        }
+        Ok(ServeSettings {
+            tokens,
+            hosts,
+            origins: self.origins.clone(),
+            system_messages: match self.system {
+                SystemOption::Append => SystemMessages::Append,
+                SystemOption::Ignore => SystemMessages::Ignore,
+                SystemOption::Refuse => SystemMessages::Refuse,
+            },
+            approval_expiry: self.approval_expiry,
+            ..ServeSettings::default()
+        })
+    }
+
+    fn cannot_listen(&self, error: &std::io::Error) -> CommandError {
+        let message = format!("cannot listen on {}: {}", self.listen, patter::os_error::describe(error));
+        CommandError::failure(message).with_hint("choose another address with --listen, such as 127.0.0.1:0")
+    }
+}

@@ -1,0 +1,13 @@
+//! The protocols that Patter serves: requests of clients to inputs of runs, and events of runs to responses.
+//!
+//! Each protocol is a translation without I/O, like the protocols of providers in [`wire`](crate::wire), and has no state of
+//! its own: what a client gets is a projection of the log of a session.
+
+mod error;
+mod read;
+mod turn;
+pub mod chat;
+pub mod native;
+
+pub use error::{ApiError, ApiErrorKind};
+pub use turn::{TurnEnd, TurnOutcome, Waiting};

@@ -1,0 +1,136 @@
+//! How a turn ended, as clients see it.
+
+use super::{ApiError, ApiErrorKind};
+use crate::message::conversation::Usage;
+use crate::message::request::FinishReason;
+use crate::run::{FailureKind, Run, RunFailure, RunOutcome};
+use crate::session::{Log, RunPath, WaitingCall, WaitingFor};
+use crate::types::definition::hash;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnEnd {
+    /// The outcome.
+    pub outcome: TurnOutcome,
+    /// The tokens used by all model calls of the turn, with those of called agents.
+    pub usage: Usage,
+}
+
+/// The outcome of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnOutcome {
+    /// The agent answered.
+    Answered {
+        /// The text.
+        text: String,
+        /// The value of a structured answer.
+        value: Option<Json>,
+        /// Why the model stopped.
+        finish: FinishReason,
+    },
+    /// The run failed.
+    Failed(RunFailure),
+    /// The run was cancelled.
+    Cancelled,
+    /// The run waits for somebody.
+    Waiting(Vec<Waiting>),
+}
+
+/// A call that waits for somebody.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waiting {
+    /// The calls of agents that lead to the run.
+    #[serde(skip_serializing_if = "RunPath::is_empty")]
+    pub run: RunPath,
+    /// The call.
+    pub call_id: String,
+    /// The agent that made it.
+    pub agent: String,
+    /// The tool, as the agent names it.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Json,
+    /// Why the call needs approval; `None` if the client executes the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// The hash of tool and arguments. An approval has to name it, so that it is about exactly this call.
+    pub hash: String,
+}
+
+impl TurnEnd {
+    /// Returns how the last turn of a session ended. `run` is the run as the driver returned it.
+    pub fn new(run: &Run, log: &Log) -> Self {
+        let outcome = match run.outcome() {
+            Some(RunOutcome::Answer { text, value, finish }) => {
+                TurnOutcome::Answered { text: text.clone(), value: value.clone(), finish: finish.clone() }
+            }
+            Some(RunOutcome::Failed(failure)) => TurnOutcome::Failed(failure.clone()),
+            Some(RunOutcome::Cancelled) => TurnOutcome::Cancelled,
+            None => TurnOutcome::Waiting(log.waiting_calls().iter().map(Waiting::new).collect()),
+        };
+        Self { outcome, usage: run.usage() }
+    }
+
+    /// Returns the error of a turn that failed or was cancelled.
+    pub fn error(&self) -> Option<ApiError> {
+        match &self.outcome {
+            TurnOutcome::Failed(failure) => {
+                let kind = match failure.kind {
+                    FailureKind::Model | FailureKind::Answer => ApiErrorKind::Model,
+                    FailureKind::Store => ApiErrorKind::Unavailable,
+                    FailureKind::Configuration => ApiErrorKind::Server,
+                    FailureKind::ModelCalls | FailureKind::ToolCalls | FailureKind::Tokens | FailureKind::Deadline => {
+                        ApiErrorKind::Run
+                    }
+                };
+                Some(ApiError::new(kind, failure.message.clone()))
+            }
+            TurnOutcome::Cancelled => Some(ApiError::new(ApiErrorKind::Run, "the run was cancelled")),
+            TurnOutcome::Answered { .. } | TurnOutcome::Waiting(_) => None,
+        }
+    }
+
+    /// Iterates over the calls that wait for the client.
+    pub fn client_calls(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting().iter().filter(|call| call.because.is_none())
+    }
+
+    /// Iterates over the calls that wait for approval.
+    pub fn approvals(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting().iter().filter(|call| call.because.is_some())
+    }
+
+    fn waiting(&self) -> &[Waiting] {
+        match &self.outcome {
+            TurnOutcome::Waiting(calls) => calls,
+            TurnOutcome::Answered { .. } | TurnOutcome::Failed(_) | TurnOutcome::Cancelled => &[],
+        }
+    }
+}
+
+impl Waiting {
+    /// Returns a call of a log that waits.
+    pub fn new(waiting: &WaitingCall<'_>) -> Self {
+        let because = match waiting.waiting_for {
+            WaitingFor::Approval(because) => Some(because.to_owned()),
+            WaitingFor::Client => None,
+        };
+        let call = waiting.call;
+        Self {
+            run: waiting.run.clone(),
+            call_id: call.id.clone(),
+            agent: waiting.agent.to_owned(),
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            because,
+            hash: hash(format!("{}\0{}", call.tool, call.arguments).as_bytes()),
+        }
+    }
+
+    /// Returns one line that says what waits for approval, for clients that only show text.
+    pub fn line(&self) -> String {
+        format!("waiting for approval of `{}` with {}", self.tool, self.arguments)
+    }
+}

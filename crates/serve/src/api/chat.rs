@@ -1,0 +1,236 @@
+//! Chat completions.
+
+use super::request::{Identity, lifetime, when_busy};
+use super::unknown_agent;
+use crate::guard::{Access, read_body, text_header};
+use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest};
+use crate::respond::{ErrorResponse, data, event_stream, json, keep_alive};
+use crate::settings::SystemMessages;
+use crate::token::Scope;
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use patter::drive::now_ms;
+use patter::session::CallAnswer;
+use patter::store::SessionId;
+use patter_core::message::conversation::ToolOutcome;
+use patter_core::serve::ApiError;
+use patter_core::serve::chat::{
+    ChatInput, ChatMeta, ChatRequest, ChatStream, ClientResult, completion, model_list, split_call_id,
+};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SESSION: HeaderName = HeaderName::from_static("x-patter-session");
+const EVENTS: HeaderName = HeaderName::from_static("x-patter-events");
+const IGNORED: HeaderName = HeaderName::from_static("x-patter-ignored");
+
+/// The query of a request.
+#[derive(Debug, Deserialize)]
+pub(super) struct ChatQuery {
+    #[serde(default)]
+    when_busy: Option<String>,
+}
+
+/// Lists the agents.
+pub(super) async fn models(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Read)?;
+    let agents = host.agents();
+    let reachable = agents.iter().filter(|(name, _)| access.may_reach(name));
+    Ok(json(&model_list(reachable.map(|(name, created)| (name.as_str(), *created)))))
+}
+
+/// Returns one agent.
+pub(super) async fn model(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(name): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Read)?;
+    let agents = host.agents();
+    let known = agents.iter().find(|(known, _)| *known == name && access.may_reach(known));
+    let (name, created) = known.ok_or_else(|| unknown_agent(&name))?;
+    let mut list = model_list([(name.as_str(), *created)]);
+    Ok(json(&list["data"][0].take()))
+}
+
+/// Runs an agent, and returns its answer at once or as a stream.
+pub(super) async fn complete(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Query(query): Query<ChatQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let body = read_body(&host, body).await?;
+    let mut request = ChatRequest::parse(&body)?;
+    if !access.may_reach(&request.model) {
+        return Err(unknown_agent(&request.model).into());
+    }
+    let compiled = host.compile(&request.model)?;
+    request.check_answer(compiled.returns())?;
+    apply_system_messages(&host, &mut request)?;
+    let identity = Identity::new(&access, "chat", &headers, &body);
+    let mut follower = match identity.join(&host).await? {
+        Some(follower) => follower,
+        None => {
+            let follower = start(&host, &identity, &request, &headers, &query).await?;
+            identity.remember(&host, &follower);
+            follower
+        }
+    };
+    let created = now_ms() / 1000;
+    let session = follower.turn().session.as_ref().map(ToString::to_string);
+    let id = format!("chatcmpl-{}", session.clone().unwrap_or_else(|| SessionId::new(now_ms()).to_string()));
+    let meta = ChatMeta { id, created, model: request.model.clone(), session };
+    let mut response = if request.stream {
+        let stream = ChatStream::new(meta.clone())
+            .with_usage(request.include_usage)
+            .with_structured_answer(compiled.returns().is_some())
+            .with_events(text_header(&headers, &EVENTS).is_some())
+            .with_thoughts(true);
+        stream_turn(follower, stream, host.settings.limits.keep_alive).await?
+    } else {
+        let (texts, end) = follower.collect().await;
+        let end = end.map_err(ErrorResponse::after_run)?;
+        if let Some(error) = end.error() {
+            return Err(ErrorResponse::after_run(error));
+        }
+        json(&completion(&meta, &texts, &end))
+    };
+    if let Some(session) = meta.session.and_then(|session| HeaderValue::from_str(&session).ok()) {
+        response.headers_mut().insert(SESSION, session);
+    }
+    if let Ok(ignored) = HeaderValue::from_str(&request.ignored.join(", "))
+        && !request.ignored.is_empty()
+    {
+        response.headers_mut().insert(IGNORED, ignored);
+    }
+    Ok(response)
+}
+
+/// Starts the turn of a request, or resumes the one that waits for the results that it has.
+async fn start(
+    host: &Arc<Host>,
+    identity: &Identity,
+    request: &ChatRequest,
+    headers: &HeaderMap,
+    query: &ChatQuery,
+) -> Result<Follower, ApiError> {
+    let lifetime = lifetime(headers)?.unwrap_or(Lifetime::Attached);
+    let input = match &request.input {
+        ChatInput::Text(text) => text.clone(),
+        ChatInput::Results(results) => {
+            let (session, answers) = answers(results)?;
+            return host.answer(&session, answers, lifetime).await;
+        }
+    };
+    let when_busy = when_busy(query.when_busy.as_deref())?;
+    let named = text_header(headers, &SESSION).or(request.session.as_deref());
+    let session = match named {
+        Some(id) => {
+            let parsed = SessionId::parse(id);
+            let id = parsed.map_err(|error| ApiError::invalid("session", format!("{error}; {}", error.hint())))?;
+            host.require_store()?;
+            SessionChoice::Named(id)
+        }
+        None if request.store => SessionChoice::New(identity.new_session()),
+        None => SessionChoice::Unsaved,
+    };
+    // A session has its own history.
+    let history = if named.is_some() { Vec::new() } else { request.history.clone() };
+    let has_client = !request.client.tools.is_empty() || !request.client.context.is_empty();
+    if !request.client.tools.is_empty() && (host.store.is_none() || session == SessionChoice::Unsaved) {
+        let message = "a run can wait for results only if its session is stored";
+        return Err(ApiError::invalid("tools", message));
+    }
+    let client = has_client.then(|| request.client.clone());
+    let agent = request.model.clone();
+    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy }).await
+}
+
+/// Returns the session that waits for results, with the answers for it.
+fn answers(results: &[ClientResult]) -> Result<(SessionId, Vec<Answer>), ApiError> {
+    let wrong = || ApiError::invalid("messages", "no run waits for these results");
+    let mut session = None;
+    let mut answers = Vec::with_capacity(results.len());
+    for result in results {
+        let (id, call_id) = split_call_id(&result.id).ok_or_else(wrong)?;
+        let id = SessionId::parse(id).map_err(|_| wrong())?;
+        if session.get_or_insert_with(|| id.clone()) != &id {
+            return Err(ApiError::invalid("messages", "the results are for different runs"));
+        }
+        let outcome = ToolOutcome::Value { value: Json::String(result.text.clone()) };
+        let answer = CallAnswer::Result(outcome);
+        answers.push(Answer { run: Vec::new(), call_id: call_id.to_owned(), hash: None, answer });
+    }
+    Ok((session.ok_or_else(wrong)?, answers))
+}
+
+fn apply_system_messages(host: &Host, request: &mut ChatRequest) -> Result<(), ApiError> {
+    match host.settings.system_messages {
+        SystemMessages::Append => {}
+        SystemMessages::Ignore => request.client.context.clear(),
+        SystemMessages::Refuse if request.client.context.is_empty() => {}
+        SystemMessages::Refuse => {
+            return Err(ApiError::invalid("messages", "this server accepts no system messages"));
+        }
+    }
+    Ok(())
+}
+
+/// Streams a turn. An error before it starts is an ordinary response.
+async fn stream_turn(
+    mut follower: Follower,
+    stream: ChatStream,
+    interval: Duration,
+) -> Result<Response, ErrorResponse> {
+    follower.first().await?;
+    let waiting = VecDeque::from([data(&stream.start())]);
+    let chunks = Chunks { follower, stream, waiting, interval };
+    Ok(event_stream(chunks.into_stream()).into_response())
+}
+
+/// The chunks of a stream.
+struct Chunks {
+    follower: Follower,
+    stream: ChatStream,
+    waiting: VecDeque<Bytes>,
+    interval: Duration,
+}
+
+impl Chunks {
+    fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+        futures_util::stream::unfold(self, |mut chunks| async move {
+            loop {
+                if let Some(chunk) = chunks.waiting.pop_front() {
+                    return Some((chunk, chunks));
+                }
+                match tokio::time::timeout(chunks.interval, chunks.follower.next()).await {
+                    Ok(Some(item)) => chunks.take(item),
+                    Ok(None) => return None,
+                    Err(_) => return Some((keep_alive(), chunks)),
+                }
+            }
+        })
+    }
+
+    fn take(&mut self, item: TurnItem) {
+        let chunks = match item {
+            TurnItem::Event(event) => self.stream.event(&event),
+            TurnItem::End(Ok(end)) => self.stream.end(&end),
+            TurnItem::End(Err(error)) => vec![ChatStream::error(&error)],
+        };
+        self.waiting.extend(chunks.iter().map(|chunk| data(chunk)));
+    }
+}

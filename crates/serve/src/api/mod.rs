@@ -1,0 +1,65 @@
+//! The routes, one module for each protocol.
+
+mod agents;
+mod chat;
+mod events;
+mod health;
+mod request;
+mod sessions;
+
+use crate::guard::guard;
+use crate::host::Host;
+use crate::respond::ErrorResponse;
+use axum::Router;
+use axum::http::Uri;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use patter_core::serve::{ApiError, ApiErrorKind};
+use std::sync::Arc;
+
+/// Returns all routes.
+pub(crate) fn router(host: &Arc<Host>) -> Router {
+    Router::new()
+        .route("/v1/models", get(chat::models))
+        .route("/v1/models/{name}", get(chat::model))
+        .route("/v1/chat/completions", post(chat::complete))
+        .route("/api/agents", get(agents::list))
+        .route("/api/agents/{name}", get(agents::read))
+        .route("/api/sessions", get(sessions::list).post(sessions::create))
+        .route("/api/sessions/{id}", get(sessions::read).delete(sessions::delete))
+        .route("/api/sessions/{id}/messages", post(sessions::message))
+        .route("/api/sessions/{id}/answers", post(sessions::answer))
+        .route("/api/sessions/{id}/resume", post(sessions::resume))
+        .route("/api/sessions/{id}/cancel", post(sessions::cancel))
+        .route("/api/sessions/{id}/fork", post(sessions::fork))
+        .route("/api/sessions/{id}/events", get(events::session_events))
+        .route("/api/approvals", get(sessions::approvals))
+        .route("/api/experiments", get(agents::experiments))
+        .route("/api/experiments/{id}", get(agents::experiment))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(Arc::clone(host), guard))
+        .with_state(Arc::clone(host))
+}
+
+/// Returns the error about an agent that does not exist, or that the sender may not reach.
+fn unknown_agent(name: &str) -> ApiError {
+    let message = format!("there is no agent `{name}`");
+    ApiError { kind: ApiErrorKind::UnknownModel, param: Some("model".to_owned()), message }
+}
+
+async fn not_found(uri: Uri) -> Response {
+    let message = format!("there is no `{}`; see /openapi.json", uri.path());
+    ErrorResponse::from(ApiError::new(ApiErrorKind::NotFound, message)).into_response()
+}
+
+async fn wrong_method(uri: Uri) -> Response {
+    let message = format!("`{}` does not support this method", uri.path());
+    let mut response = ErrorResponse::from(ApiError::new(ApiErrorKind::Invalid, message)).into_response();
+    *response.status_mut() = axum::http::StatusCode::METHOD_NOT_ALLOWED;
+    response
+}

@@ -1,0 +1,77 @@
+//! What the headers of requests say about turns.
+
+use crate::guard::{Access, text_header};
+use crate::host::{Follower, Host, Lifetime, RequestKey, WhenBusy};
+use axum::http::{HeaderMap, HeaderName};
+use patter::drive::now_ms;
+use patter::store::SessionId;
+use patter_core::serve::ApiError;
+use std::sync::Arc;
+
+const ON_DISCONNECT: HeaderName = HeaderName::from_static("x-patter-on-disconnect");
+const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Returns whether a turn goes on without its client, if the request says so.
+pub(super) fn lifetime(headers: &HeaderMap) -> Result<Option<Lifetime>, ApiError> {
+    match text_header(headers, &ON_DISCONNECT) {
+        None => Ok(None),
+        Some("cancel") => Ok(Some(Lifetime::Attached)),
+        Some("continue") => Ok(Some(Lifetime::Detached)),
+        Some(_) => Err(ApiError::invalid(ON_DISCONNECT.as_str(), "must be `cancel` or `continue`")),
+    }
+}
+
+/// Returns what becomes of a message to a session that is in use.
+pub(super) fn when_busy(text: Option<&str>) -> Result<WhenBusy, ApiError> {
+    match text {
+        None | Some("reject") => Ok(WhenBusy::Reject),
+        Some("enqueue") => Ok(WhenBusy::Enqueue),
+        Some(_) => Err(ApiError::invalid("when_busy", "must be `reject` or `enqueue`")),
+    }
+}
+
+/// What identifies a request, so that sending it again does not run tools twice.
+pub(super) struct Identity {
+    key: RequestKey,
+    /// Whether the request may have been sent before.
+    is_repeated: bool,
+}
+
+impl Identity {
+    pub(super) fn new(access: &Access, route: &str, headers: &HeaderMap, body: &[u8]) -> Self {
+        match text_header(headers, &IDEMPOTENCY_KEY) {
+            Some(key) => Self { key: RequestKey::named(access.name(), route, key), is_repeated: true },
+            None => {
+                let count = text_header(headers, &RETRY_COUNT).and_then(|count| count.parse::<u32>().ok());
+                let is_repeated = count.is_some_and(|count| count > 0);
+                Self { key: RequestKey::new(access.name(), route, body), is_repeated }
+            }
+        }
+    }
+
+    /// Returns the turn of the same request if it was sent before, from this server's memory or its store.
+    pub(super) async fn join(&self, host: &Arc<Host>) -> Result<Option<Follower>, ApiError> {
+        if !self.is_repeated {
+            return Ok(None);
+        }
+        if let Some(turn) = host.recent.get(&self.key) {
+            host.metrics.joined();
+            return Ok(Some(turn.follow()));
+        }
+        let Some(id) = host.find_request(&self.key).await else { return Ok(None) };
+        host.metrics.joined();
+        host.rejoin(&id).await.map(Some)
+    }
+
+    /// Remembers the turn of this request.
+    pub(super) fn remember(&self, host: &Host, follower: &Follower) {
+        host.recent.insert(self.key.clone(), Arc::clone(follower.turn()));
+    }
+
+    /// Returns a new session, which is found by this request after a restart.
+    pub(super) fn new_session(&self) -> SessionId {
+        let id = SessionId::new(now_ms());
+        SessionId::parse(&format!("{id}-{}", self.key.as_str())).unwrap_or(id)
+    }
+}

@@ -1,0 +1,323 @@
+//! Sessions: listing, reading, forking, deleting; messages, answers and the end of runs.
+
+use super::events::turn_events;
+use super::request::{Identity, lifetime, when_busy};
+use crate::guard::{Access, read_body};
+use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, waiting};
+use crate::respond::{ErrorResponse, json};
+use crate::token::Scope;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use patter::drive::now_ms;
+use patter::session::{CallAnswer, Log};
+use patter::store::{NewSession, SessionId, SessionState, SessionSummary};
+use patter_core::message::conversation::ToolOutcome;
+use patter_core::serve::native::{AnswerRequest, Decision, ForkRequest, MessageRequest, log_json, turn_json};
+use patter_core::serve::{ApiError, ApiErrorKind};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// How many sessions are listed at most.
+const MAX_LISTED: usize = 1000;
+
+/// The query of a list.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListQuery {
+    state: Option<String>,
+    limit: Option<usize>,
+}
+
+/// The query of a message.
+#[derive(Debug, Deserialize)]
+pub(super) struct MessageQuery {
+    when_busy: Option<String>,
+    /// Whether the response is the end of the turn.
+    #[serde(default)]
+    wait: bool,
+}
+
+/// Lists sessions, newest first.
+pub(super) async fn list(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Read)?;
+    let state = match query.state.as_deref() {
+        None => None,
+        Some("idle") => Some(SessionState::Idle),
+        Some("running") => Some(SessionState::Running),
+        Some("waiting") => Some(SessionState::Waiting),
+        Some(_) => return Err(ApiError::invalid("state", "must be `idle`, `running` or `waiting`").into()),
+    };
+    let limit = query.limit.unwrap_or(100).min(MAX_LISTED);
+    let sessions = host.require_store()?.list_in_state(state, limit).await;
+    let sessions = sessions.map_err(|error| api_error(&error.into()))?;
+    let shown = sessions.iter().filter(|session| !session.is_experiment() && access.may_reach(&session.agent));
+    Ok(json(&json!({"sessions": shown.map(|session| summary_json(&host, session)).collect::<Vec<_>>()})))
+}
+
+/// Returns a session with its conversation.
+pub(super) async fn read(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Read)?;
+    let (summary, log) = find(&host, &access, &id).await?;
+    let mut session = summary_json(&host, &summary);
+    if let (Some(session), Json::Object(log)) = (session.as_object_mut(), log_json(&log)) {
+        session.extend(log);
+    }
+    Ok(json(&session))
+}
+
+/// Deletes a session.
+pub(super) async fn delete(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Admin)?;
+    let (summary, _) = find(&host, &access, &id).await?;
+    host.require_store()?.remove(&summary.id).await.map_err(|error| api_error(&error.into()))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Creates a session that starts with messages of another.
+pub(super) async fn fork(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let request = ForkRequest::parse(&read_body(&host, body).await?)?;
+    let (summary, log) = find(&host, &access, &id).await?;
+    let new = match &request.session {
+        Some(id) => parse_id(id)?,
+        None => SessionId::new(now_ms()),
+    };
+    let count = log.conversation().len();
+    let messages = request.messages.unwrap_or(count);
+    if messages > count {
+        let message = format!("the conversation has {count} messages");
+        return Err(ApiError::invalid("messages", message).into());
+    }
+    let entries = log.fork(summary.id.as_str(), messages).iter().map(|entry| json!(entry).to_string()).collect();
+    let session = NewSession::new(new.clone(), &summary.agent, &summary.title).forked_from(summary.id.clone());
+    let session = session.with_entries(entries, SessionState::Idle);
+    host.require_store()?.create(session, now_ms()).await.map_err(|error| api_error(&error.into()))?;
+    let mut response = json(&json!({"id": new, "agent": summary.agent, "forked_from": summary.id}));
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// Starts a session with a message.
+pub(super) async fn create(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Query(query): Query<MessageQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let body = read_body(&host, body).await?;
+    let request = MessageRequest::parse(&body)?;
+    let agent = request.agent.ok_or_else(|| ApiError::invalid("agent", "is missing"))?;
+    if !access.may_reach(&agent) {
+        return Err(super::unknown_agent(&agent).into());
+    }
+    host.compile(&agent)?;
+    let identity = Identity::new(&access, "sessions", &headers, &body);
+    let follower = match identity.join(&host).await? {
+        Some(follower) => follower,
+        None => {
+            let session = match &request.session {
+                Some(id) => SessionChoice::New(parse_id(id)?),
+                None => SessionChoice::New(identity.new_session()),
+            };
+            let follower = say(&host, agent, session, request.message, &headers, &query).await?;
+            identity.remember(&host, &follower);
+            follower
+        }
+    };
+    respond(&host, follower, &headers, &query).await
+}
+
+/// Continues a session with a message.
+pub(super) async fn message(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+    Query(query): Query<MessageQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let body = read_body(&host, body).await?;
+    let request = MessageRequest::parse(&body)?;
+    let (summary, _) = find(&host, &access, &id).await?;
+    let agent = request.agent.unwrap_or(summary.agent);
+    if !access.may_reach(&agent) {
+        return Err(super::unknown_agent(&agent).into());
+    }
+    host.compile(&agent)?;
+    let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
+    let follower = match identity.join(&host).await? {
+        Some(follower) => follower,
+        None => {
+            let session = SessionChoice::Named(summary.id);
+            let follower = say(&host, agent, session, request.message, &headers, &query).await?;
+            identity.remember(&host, &follower);
+            follower
+        }
+    };
+    respond(&host, follower, &headers, &query).await
+}
+
+/// Answers a call that waits: approves or refuses it, or reports the result of a tool that the client executes.
+pub(super) async fn answer(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+    Query(query): Query<MessageQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    let request = AnswerRequest::parse(&read_body(&host, body).await?)?;
+    let answer = match request.decision {
+        Decision::Approve => CallAnswer::Approve,
+        Decision::Refuse(reason) => CallAnswer::Refuse(reason),
+        Decision::Result(value) => CallAnswer::Result(ToolOutcome::Value { value }),
+    };
+    access.require(if matches!(answer, CallAnswer::Result(_)) { Scope::Run } else { Scope::Approve })?;
+    let (summary, _) = find(&host, &access, &id).await?;
+    let answers = vec![Answer { run: request.run, call_id: request.call_id, hash: request.hash, answer }];
+    let follower = host.answer(&summary.id, answers, detached_by_default(&headers)?).await?;
+    respond(&host, follower, &headers, &query).await
+}
+
+/// Resumes the unfinished run of a session.
+pub(super) async fn resume(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+    Query(query): Query<MessageQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let (summary, _) = find(&host, &access, &id).await?;
+    let follower = host.resume(&summary.id, detached_by_default(&headers)?).await?;
+    respond(&host, follower, &headers, &query).await
+}
+
+/// Cancels the run of a session.
+pub(super) async fn cancel(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let (summary, _) = find(&host, &access, &id).await?;
+    host.cancel(&summary.id).await?;
+    Ok(json(&json!({"session": summary.id, "status": "cancelled"})))
+}
+
+/// Lists the calls of all sessions that wait for approval.
+pub(super) async fn approvals(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Read)?;
+    let store = host.require_store()?;
+    let listed = store.list_in_state(Some(SessionState::Waiting), MAX_LISTED).await;
+    let expiry_ms = patter::text::milliseconds(host.settings.approval_expiry);
+    let mut approvals = Vec::new();
+    for summary in listed.map_err(|error| api_error(&error.into()))? {
+        if !access.may_reach(&summary.agent) {
+            continue;
+        }
+        let Ok(stored) = store.read(&summary.id).await else { continue };
+        let Ok(log) = Log::read(&stored.entries) else { continue };
+        for call in waiting(&log).into_iter().filter(|call| call.because.is_some()) {
+            let mut call = json!(call);
+            call["session"] = json!(summary.id);
+            call["expires_ms"] = json!(summary.changed_ms.saturating_add(expiry_ms));
+            approvals.push(call);
+        }
+    }
+    Ok(json(&json!({ "approvals": approvals })))
+}
+
+async fn say(
+    host: &Arc<Host>,
+    agent: String,
+    session: SessionChoice,
+    input: String,
+    headers: &HeaderMap,
+    query: &MessageQuery,
+) -> Result<Follower, ApiError> {
+    host.require_store()?;
+    let when_busy = when_busy(query.when_busy.as_deref())?;
+    let lifetime = detached_by_default(headers)?;
+    let history = Vec::new();
+    host.start(TurnRequest { agent, session, history, client: None, input, lifetime, when_busy }).await
+}
+
+/// Returns whether a turn goes on without its client: it does, unless the client wants it otherwise.
+fn detached_by_default(headers: &HeaderMap) -> Result<Lifetime, ApiError> {
+    lifetime(headers).map(|lifetime| lifetime.unwrap_or(Lifetime::Detached))
+}
+
+/// Responds as the client wants it: with a stream of events, with the end of the turn, or at once.
+async fn respond(
+    host: &Host,
+    mut follower: Follower,
+    headers: &HeaderMap,
+    query: &MessageQuery,
+) -> Result<Response, ErrorResponse> {
+    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if accepts.contains("text/event-stream") {
+        return turn_events(follower, host.settings.limits.keep_alive).await;
+    }
+    let session = follower.turn().session.as_ref().map(ToString::to_string);
+    if query.wait {
+        let (_, end) = follower.collect().await;
+        let end = end.map_err(ErrorResponse::after_run)?;
+        return Ok(json(&turn_json(session.as_deref(), &end)));
+    }
+    // What keeps the turn from starting is reported here; everything else is in the log.
+    follower.first().await?;
+    let mut response = json(&json!({"session": session, "status": "running"}));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
+}
+
+/// Reads a session that the sender may see.
+pub(super) async fn find(host: &Host, access: &Access, id: &str) -> Result<(SessionSummary, Log), ApiError> {
+    let id = parse_id(id)?;
+    let missing = || ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"));
+    let stored = host.require_store()?.read(&id).await.map_err(|error| api_error(&error.into()))?;
+    if stored.summary.is_experiment() || !access.may_reach(&stored.summary.agent) {
+        return Err(missing());
+    }
+    let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+    Ok((stored.summary, log))
+}
+
+fn parse_id(id: &str) -> Result<SessionId, ApiError> {
+    SessionId::parse(id).map_err(|error| ApiError::invalid("session", format!("{error}; {}", error.hint())))
+}
+
+/// Returns the metadata of a session. A run that is unfinished without being under way here was interrupted, or another
+/// process has it.
+fn summary_json(host: &Host, summary: &SessionSummary) -> Json {
+    let mut session = json!(summary);
+    session["active"] = host.active_turn(&summary.id).is_some().into();
+    session
+}

@@ -1,0 +1,21 @@
+//! Errors of sessions, as clients receive them.
+
+use patter::session::SessionError;
+use patter::store::StoreError;
+use patter_core::serve::{ApiError, ApiErrorKind};
+
+/// Returns the error that a client receives.
+pub(crate) fn api_error(error: &SessionError) -> ApiError {
+    let kind = match error {
+        SessionError::Start(_) | SessionError::NoMessage { .. } => ApiErrorKind::Invalid,
+        SessionError::ClientTool(_) => return ApiError::invalid("tools", error.to_string()),
+        SessionError::UnfinishedRun | SessionError::NoUnfinishedRun | SessionError::NotWaiting(_) => ApiErrorKind::Busy,
+        SessionError::Store(StoreError::Busy { .. } | StoreError::Exists { .. }) => ApiErrorKind::Busy,
+        SessionError::Store(StoreError::NotFound { .. }) => ApiErrorKind::NotFound,
+        SessionError::Store(_) | SessionError::Journal(_) => ApiErrorKind::Unavailable,
+        SessionError::AgentNotFound(_) => ApiErrorKind::UnknownModel,
+        SessionError::Model(_) => ApiErrorKind::Model,
+        SessionError::Project(_) | SessionError::Compile(_) | SessionError::Log(_) => ApiErrorKind::Server,
+    };
+    ApiError::new(kind, error.to_string())
+}

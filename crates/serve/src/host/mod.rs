@@ -1,0 +1,487 @@
+//! The agents of a project, and the turns that run.
+
+mod error;
+mod joined;
+mod turn;
+
+pub(crate) use error::api_error;
+pub(crate) use joined::{RecentRequests, RequestKey};
+pub(crate) use turn::{Follower, Turn, TurnItem};
+
+use crate::metrics::Metrics;
+use crate::settings::ServeSettings;
+use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
+use patter::live::LiveProject;
+use patter::run::PendingCall;
+use patter::session::{AgentSelection, CallAnswer, Log, Session, SessionError};
+use patter::store::{SessionId, SessionState, Store, StoreError};
+use patter::tool::{BoxFuture, CancellationToken};
+use patter_core::compile::CompiledAgent;
+use patter_core::event::Playback;
+use patter_core::message::conversation::Message;
+use patter_core::run::ClientAdditions;
+use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd, Waiting};
+use patter_core::session::RunPath;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+/// Configures the driver of all runs: rules, lock and model.
+pub(crate) type ConfigureDriver = Arc<dyn Fn(Driver) -> Driver + Send + Sync>;
+
+/// How long a request waits for a turn of its session to end before the session counts as busy.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// How long a message waits in the queue of a busy session.
+const QUEUE_WAIT: Duration = Duration::from_secs(120);
+
+/// The agents of a project, and the turns that run.
+pub(crate) struct Host {
+    pub(crate) project: Arc<LiveProject>,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) settings: ServeSettings,
+    pub(crate) metrics: Metrics,
+    pub(crate) recent: RecentRequests,
+    /// Cancelled when the server stops taking requests.
+    pub(crate) draining: CancellationToken,
+    /// The files that sessions are resumed with.
+    files: Vec<String>,
+    configure: ConfigureDriver,
+    active: Mutex<HashMap<SessionId, Arc<Turn>>>,
+    tasks: TaskTracker,
+    permits: Arc<Semaphore>,
+    /// Cancelled when turns have to stop.
+    stop: CancellationToken,
+}
+
+/// A turn to be started.
+pub(crate) struct TurnRequest {
+    pub(crate) agent: String,
+    pub(crate) session: SessionChoice,
+    /// The conversation before it, in a new session.
+    pub(crate) history: Vec<Message>,
+    pub(crate) client: Option<ClientAdditions>,
+    pub(crate) input: String,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) when_busy: WhenBusy,
+}
+
+/// The session of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionChoice {
+    /// A new session that is not stored.
+    Unsaved,
+    /// A new session.
+    New(SessionId),
+    /// A session that may exist.
+    Named(SessionId),
+}
+
+/// Whether a turn needs a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// It is cancelled when its clients are gone.
+    Attached,
+    /// It goes on without a client.
+    Detached,
+}
+
+/// What becomes of a message to a session that is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum WhenBusy {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It waits for its turn.
+    Enqueue,
+}
+
+/// An answer to a call that waits.
+pub(crate) struct Answer {
+    pub(crate) run: RunPath,
+    pub(crate) call_id: String,
+    /// The hash of the call that the answer is about, if it is an approval.
+    pub(crate) hash: Option<String>,
+    pub(crate) answer: CallAnswer,
+}
+
+/// What a turn does.
+enum Work {
+    Say(String),
+    Resume,
+}
+
+/// Leaves all decisions to those who answer later.
+struct LaterApprover;
+
+impl Approver for LaterApprover {
+    fn ask<'a>(&'a self, _: &'a str, _: &'a PendingCall, _: &'a str) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Later })
+    }
+}
+
+impl Host {
+    pub(crate) fn new(
+        project: Arc<LiveProject>,
+        store: Option<Arc<dyn Store>>,
+        settings: ServeSettings,
+        configure: ConfigureDriver,
+    ) -> Self {
+        let files = project.driver().project().files().iter().map(|file| absolute(&file.path)).collect();
+        let permits = Arc::new(Semaphore::new(settings.limits.max_turns));
+        Self {
+            project,
+            store,
+            settings,
+            metrics: Metrics::default(),
+            recent: RecentRequests::default(),
+            draining: CancellationToken::new(),
+            files,
+            configure,
+            active: Mutex::default(),
+            tasks: TaskTracker::new(),
+            permits,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Returns the names of the agents, with the time of their files in seconds since 1970.
+    pub(crate) fn agents(&self) -> Vec<(String, u64)> {
+        let driver = self.project.driver();
+        let project = driver.project();
+        let agents = project.agents().filter_map(|(declaration, agent)| {
+            let path = project.files().get(declaration.file).map(|file| file.path.as_str()).unwrap_or_default();
+            Some((agent.name()?.into_owned(), modified(Path::new(path))))
+        });
+        agents.collect()
+    }
+
+    /// Compiles an agent.
+    pub(crate) fn compile(&self, agent: &str) -> Result<CompiledAgent, ApiError> {
+        let driver = (self.configure)(self.project.driver());
+        match driver.compile_named(agent) {
+            Some(compiled) => compiled.map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string())),
+            None => {
+                let message = format!("there is no agent `{agent}`");
+                Err(ApiError { kind: ApiErrorKind::UnknownModel, param: Some("model".to_owned()), message })
+            }
+        }
+    }
+
+    /// Starts a turn.
+    pub(crate) async fn start(self: &Arc<Self>, request: TurnRequest) -> Result<Follower, ApiError> {
+        let permit = self.permit()?;
+        let TurnRequest { agent, session, history, client, input, lifetime, when_busy } = request;
+        let mut session = match (session, &self.store) {
+            (SessionChoice::Unsaved, _) | (SessionChoice::New(_), None) => Session::new(Arc::clone(&self.project)),
+            (SessionChoice::New(id), Some(store)) => Session::create(Arc::clone(&self.project), Arc::clone(store), id),
+            (SessionChoice::Named(id), _) => match self.open_free(&id, when_busy).await {
+                Err(SessionError::Store(StoreError::NotFound { .. })) => {
+                    Session::create(Arc::clone(&self.project), self.require_store()?, id)
+                }
+                opened => opened.map_err(|error| api_error(&error))?,
+            },
+        };
+        if !history.is_empty() {
+            session.import(history).map_err(|error| api_error(&error))?;
+        }
+        session.set_client(client);
+        Ok(self.spawn(session, &agent, Work::Say(input), lifetime, permit).follow())
+    }
+
+    /// Answers calls of a session that waits, and resumes its run.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        id: &SessionId,
+        answers: Vec<Answer>,
+        lifetime: Lifetime,
+    ) -> Result<Follower, ApiError> {
+        let permit = self.permit()?;
+        self.wait_until_suspended(id).await?;
+        let mut session = self.open(id).await.map_err(|error| api_error(&error))?;
+        let waiting = session.read_log(waiting);
+        // All or nothing.
+        for answer in &answers {
+            let call = waiting.iter().find(|call| call.run == answer.run && call.call_id == answer.call_id);
+            let message = match call {
+                None => format!("no call `{}` waits in the session `{id}`", answer.call_id),
+                Some(call) if answer.hash.as_ref().is_some_and(|hash| *hash != call.hash) => {
+                    "the answer is about another call: `hash` does not match".to_owned()
+                }
+                Some(_) => continue,
+            };
+            return Err(ApiError::new(ApiErrorKind::Busy, message));
+        }
+        for Answer { run, call_id, answer, .. } in answers {
+            session.answer(&run, &call_id, answer).await.map_err(|error| api_error(&error))?;
+        }
+        let agent = session.read_log(open_agent);
+        Ok(self.spawn(session, &agent, Work::Resume, lifetime, permit).follow())
+    }
+
+    /// Resumes the unfinished run of a session, for example after a crash.
+    pub(crate) async fn resume(self: &Arc<Self>, id: &SessionId, lifetime: Lifetime) -> Result<Follower, ApiError> {
+        if let Some(turn) = self.active_turn(id) {
+            return Ok(turn.follow());
+        }
+        let permit = self.permit()?;
+        let session = self.open(id).await.map_err(|error| api_error(&error))?;
+        if session.read_log(|log| log.open_run().is_none()) {
+            return Err(api_error(&SessionError::NoUnfinishedRun));
+        }
+        let agent = session.read_log(open_agent);
+        Ok(self.spawn(session, &agent, Work::Resume, lifetime, permit).follow())
+    }
+
+    /// Returns the turn of a session that a request started before a restart: it goes on if it had not ended.
+    pub(crate) async fn rejoin(self: &Arc<Self>, id: &SessionId) -> Result<Follower, ApiError> {
+        match self.resume(id, Lifetime::Attached).await {
+            Err(error) if error.kind == ApiErrorKind::Busy => {}
+            resumed => return resumed,
+        }
+        let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
+        let turn = Turn::new(Some(id.clone()), CancellationToken::new(), None);
+        let mut playback = Playback::default();
+        for entry in &stored.entries {
+            let damaged = |error: &dyn std::fmt::Display| ApiError::new(ApiErrorKind::Server, error.to_string());
+            let entry = serde_json::from_str(entry).map_err(|error| damaged(&error))?;
+            playback.play(entry).map_err(|error| damaged(&error))?.iter().for_each(|event| turn.push(event));
+        }
+        let log = playback.log();
+        let Some(run) = log.last_run() else { return Err(api_error(&SessionError::UnfinishedRun)) };
+        turn.end(Ok(TurnEnd::new(run, log)));
+        Ok(Arc::new(turn).follow())
+    }
+
+    /// Cancels the run of a session, whether it is under way or waits.
+    pub(crate) async fn cancel(&self, id: &SessionId) -> Result<(), ApiError> {
+        if let Some(turn) = self.active_turn(id) {
+            turn.cancellation.cancel();
+            turn.ended().await;
+            return Ok(());
+        }
+        let mut session = self.open(id).await.map_err(|error| api_error(&error))?;
+        session.abandon().await.map_err(|error| api_error(&error))
+    }
+
+    /// Returns the turn of a session that is under way here.
+    pub(crate) fn active_turn(&self, id: &SessionId) -> Option<Arc<Turn>> {
+        self.active().get(id).cloned()
+    }
+
+    /// Finds the session of a request that was sent before a restart, by what its id ends with.
+    pub(crate) async fn find_request(&self, key: &RequestKey) -> Option<SessionId> {
+        const MINUTES: u64 = 10;
+        const MAX_IDS: usize = 10_000;
+        let store = self.store.as_ref()?;
+        for minute in 0..=MINUTES {
+            let at = now_ms().saturating_sub(minute * 60_000);
+            // An id starts with the time: `20261116-151203-`.
+            let prefix: String = SessionId::new(at).as_str().chars().take("20261116-1512".len()).collect();
+            let ids = store.ids(&prefix, MAX_IDS).await.ok()?;
+            if let Some(id) = ids.into_iter().find(|id| id.as_str().ends_with(key.as_str())) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Returns the store, or an error if sessions are not stored.
+    pub(crate) fn require_store(&self) -> Result<Arc<dyn Store>, ApiError> {
+        let message = "this server stores no sessions";
+        self.store.clone().ok_or_else(|| ApiError::new(ApiErrorKind::Invalid, message))
+    }
+
+    /// Stops: waits for the turns under way, and then suspends those that are left, so that they can be resumed.
+    pub(crate) async fn drain(&self) {
+        self.draining.cancel();
+        self.tasks.close();
+        let drained = tokio::time::timeout(self.settings.limits.drain_timeout, self.tasks.wait()).await;
+        if drained.is_err() {
+            tracing::warn!(turns = self.metrics.active(), "turns were suspended, because the server stops");
+            self.stop.cancel();
+            self.tasks.wait().await;
+        }
+    }
+
+    /// Refuses calls whose approval expired. Runs until the server stops.
+    pub(crate) async fn expire_approvals(self: Arc<Self>) {
+        const INTERVAL: Duration = Duration::from_secs(30);
+        const MAX_SESSIONS: usize = 1000;
+        let Some(store) = self.store.clone() else { return };
+        while self.draining.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
+            let waiting = store.list_in_state(Some(SessionState::Waiting), MAX_SESSIONS).await.unwrap_or_default();
+            let expiry = patter::text::milliseconds(self.settings.approval_expiry);
+            let is_expired = |changed_ms: u64| now_ms().saturating_sub(changed_ms) > expiry;
+            for summary in waiting.into_iter().filter(|summary| is_expired(summary.changed_ms)) {
+                if let Err(error) = self.refuse_expired(&summary.id).await {
+                    tracing::debug!(session = %summary.id, %error, "cannot refuse expired approvals");
+                }
+            }
+        }
+    }
+
+    async fn refuse_expired(self: &Arc<Self>, id: &SessionId) -> Result<(), ApiError> {
+        let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
+        let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+        let refuse = |call: Waiting| Answer {
+            answer: CallAnswer::Refuse("nobody approved the call in time".to_owned()),
+            hash: Some(call.hash),
+            run: call.run,
+            call_id: call.call_id,
+        };
+        let answers: Vec<_> = waiting(&log).into_iter().filter(|call| call.because.is_some()).map(refuse).collect();
+        if !answers.is_empty() {
+            self.answer(id, answers, Lifetime::Detached).await?;
+        }
+        Ok(())
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
+        let missing = || SessionError::Store(StoreError::NotFound { text: id.to_string(), nearest: None });
+        let store = self.store.clone().ok_or_else(missing)?;
+        Session::open(Arc::clone(&self.project), store, id).await
+    }
+
+    /// Opens a session, once it is free if the message may wait.
+    async fn open_free(&self, id: &SessionId, when_busy: WhenBusy) -> Result<Session, SessionError> {
+        const PAUSE: Duration = Duration::from_millis(50);
+        let deadline = tokio::time::Instant::now() + QUEUE_WAIT;
+        loop {
+            let is_last = when_busy == WhenBusy::Reject || tokio::time::Instant::now() > deadline;
+            match self.active_turn(id) {
+                // Another process may have it.
+                None => match self.open(id).await {
+                    Err(SessionError::Store(StoreError::Busy { .. })) if !is_last => tokio::time::sleep(PAUSE).await,
+                    opened => return opened,
+                },
+                Some(_) if is_last => {
+                    let holder = Some("another request".to_owned());
+                    return Err(StoreError::Busy { id: id.clone(), holder }.into());
+                }
+                Some(turn) => {
+                    let _ = tokio::time::timeout_at(deadline, turn.ended()).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until the run of a session waits: its other calls may still be under way.
+    async fn wait_until_suspended(&self, id: &SessionId) -> Result<(), ApiError> {
+        let Some(turn) = self.active_turn(id) else { return Ok(()) };
+        let waited = tokio::time::timeout(ANSWER_WAIT, turn.ended()).await;
+        waited.map_err(|_| ApiError::new(ApiErrorKind::Busy, format!("other calls of `{id}` are under way")))
+    }
+
+    fn permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        if self.draining.is_cancelled() {
+            return Err(ApiError::new(ApiErrorKind::Unavailable, "the server is stopping"));
+        }
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        permit.map_err(|_| ApiError::new(ApiErrorKind::TooMany, "too many turns are under way"))
+    }
+
+    fn spawn(
+        self: &Arc<Self>,
+        session: Session,
+        agent: &str,
+        work: Work,
+        lifetime: Lifetime,
+        permit: OwnedSemaphorePermit,
+    ) -> Arc<Turn> {
+        let grace = match lifetime {
+            Lifetime::Attached => Some(self.settings.limits.disconnect_grace),
+            Lifetime::Detached => None,
+        };
+        let turn = Arc::new(Turn::new(session.id(), CancellationToken::new(), grace));
+        if let Some(id) = session.id() {
+            self.active().insert(id, Arc::clone(&turn));
+        }
+        let configure = Arc::clone(&self.configure);
+        let listening = Arc::clone(&turn);
+        let source = AgentSelection { files: self.files.clone(), agent: Some(agent.to_owned()), model: None };
+        let session = session.with_source(source).with_driver(move |driver| {
+            let turn = Arc::clone(&listening);
+            configure(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
+        });
+        self.metrics.started();
+        let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), start: Instant::now() };
+        self.tasks.spawn(running.run(session, work, permit));
+        turn
+    }
+
+    fn active(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Turn>>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A turn that runs. However it ends, its clients learn about it.
+struct RunningTurn {
+    host: Arc<Host>,
+    turn: Arc<Turn>,
+    start: Instant,
+}
+
+impl RunningTurn {
+    async fn run(self, mut session: Session, work: Work, permit: OwnedSemaphorePermit) {
+        let turn = Arc::clone(&self.turn);
+        let stop = self.host.stop.clone();
+        let performed = async {
+            match &work {
+                Work::Say(text) => session.say(text, &turn.cancellation).await,
+                Work::Resume => session.resume(&turn.cancellation).await,
+            }
+        };
+        // A turn that is stopped with the server is unfinished, and can be resumed.
+        let end = match stop.run_until_cancelled(performed).await {
+            Some(Ok(run)) => Ok(session.read_log(|log| TurnEnd::new(&run, log))),
+            Some(Err(error)) => Err(api_error(&error)),
+            None => {
+                let _ = session.wait_until_saved().await;
+                Err(ApiError::new(ApiErrorKind::Unavailable, "the server stopped; the run can be resumed"))
+            }
+        };
+        // The next request may follow at once, so the session is free before this one ends.
+        drop(session);
+        self.finish(end);
+        drop(permit);
+    }
+
+    fn finish(&self, end: Result<TurnEnd, ApiError>) {
+        if let Some(id) = &self.turn.session {
+            self.host.active().remove(id);
+        }
+        self.host.metrics.ended(end.as_ref().ok(), self.start.elapsed());
+        self.turn.end(end);
+    }
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        if self.turn.ending().is_none() {
+            self.finish(Err(ApiError::new(ApiErrorKind::Server, "the turn broke off")));
+        }
+    }
+}
+
+/// Returns the calls that wait in a log.
+pub(crate) fn waiting(log: &Log) -> Vec<Waiting> {
+    log.waiting_calls().iter().map(Waiting::new).collect()
+}
+
+/// Returns the agent of the open run.
+fn open_agent(log: &Log) -> String {
+    log.open_run().map(|run| run.spec().agent.clone()).unwrap_or_default()
+}
+
+fn absolute(path: &str) -> String {
+    Path::new(path).canonicalize().map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+}
+
+fn modified(path: &Path) -> u64 {
+    let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
+    modified.ok().and_then(since).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,70 @@
+//! The server.
+
+use crate::api::router;
+use crate::host::Host;
+use crate::listen;
+use crate::settings::ServeSettings;
+use axum::Router;
+use patter::drive::Driver;
+use patter::live::LiveProject;
+use patter::store::Store;
+use patter::tool::CancellationToken;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use tokio::net::TcpListener;
+
+/// Serves the agents of a project.
+pub struct Server {
+    project: Arc<LiveProject>,
+    store: Option<Arc<dyn Store>>,
+    settings: ServeSettings,
+    configure: Arc<dyn Fn(Driver) -> Driver + Send + Sync>,
+    host: OnceLock<Arc<Host>>,
+}
+
+impl Server {
+    /// Returns a server of the agents of a project. Without a store, sessions cannot be continued, and no run can wait.
+    pub fn new(project: Arc<LiveProject>, settings: ServeSettings) -> Self {
+        Self { project, store: None, settings, configure: Arc::new(|driver| driver), host: OnceLock::new() }
+    }
+
+    /// Sets where sessions are stored.
+    #[must_use]
+    pub fn with_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Sets a function that configures the driver of all runs: rules, lock and model. Its listener and approver are those of
+    /// the server.
+    #[must_use]
+    pub fn with_driver(mut self, configure: impl Fn(Driver) -> Driver + Send + Sync + 'static) -> Self {
+        self.configure = Arc::new(configure);
+        self
+    }
+
+    /// Returns the routes, to be part of an application. They check requests as [`Server::serve`] does, except for the bounds
+    /// on connections, which are up to the application.
+    pub fn router(&self) -> Router {
+        router(self.host())
+    }
+
+    /// Accepts connections until `stop` is cancelled. Then the turns under way may end; those that take too long are suspended,
+    /// and can be resumed.
+    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
+        let host = Arc::clone(self.host());
+        let expiring = tokio::spawn(Arc::clone(&host).expire_approvals());
+        let limits = self.settings.limits;
+        let served = listen::serve(listener, self.router(), limits, stop, host.drain()).await;
+        expiring.abort();
+        served
+    }
+
+    fn host(&self) -> &Arc<Host> {
+        self.host.get_or_init(|| {
+            let store = self.store.clone();
+            let configure = Arc::clone(&self.configure);
+            Arc::new(Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure))
+        })
+    }
+}

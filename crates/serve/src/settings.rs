@@ -1,0 +1,87 @@
+//! The settings of a server.
+
+use crate::token::Token;
+use std::time::Duration;
+
+/// The settings of a server. By default it accepts requests from this machine, without a token.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    /// The tokens that clients present. Without any, every client may do everything, so a server without tokens must only
+    /// be reachable from this machine.
+    pub tokens: Vec<Token>,
+    /// The names under which clients reach the server, besides those of this machine: `agents.example.com`. A request for
+    /// another name is refused, because a web page may have sent it.
+    pub hosts: Vec<String>,
+    /// The web pages that may use the server: `https://app.example.com`. Requests of other pages are refused.
+    pub origins: Vec<String>,
+    /// What becomes of the system messages of clients.
+    pub system_messages: SystemMessages,
+    /// How long an approval can be given. After that the call is refused.
+    pub approval_expiry: Duration,
+    /// Bounds that keep the server alive.
+    pub limits: Limits,
+}
+
+/// What becomes of the system messages of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SystemMessages {
+    /// They follow the instruction of the agent.
+    #[default]
+    Append,
+    /// They have no effect.
+    Ignore,
+    /// A request that has one is refused.
+    Refuse,
+}
+
+/// Bounds that keep a server alive.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The largest body of a request, in bytes.
+    pub max_body: usize,
+    /// How many connections are open at a time.
+    pub max_connections: usize,
+    /// How many turns run at a time.
+    pub max_turns: usize,
+    /// How long a client may take to send the head of a request.
+    pub head_timeout: Duration,
+    /// How long a client may take to send the body.
+    pub body_timeout: Duration,
+    /// How long a client may take to receive something.
+    pub write_timeout: Duration,
+    /// How long a turn goes on without a client, which may reconnect.
+    pub disconnect_grace: Duration,
+    /// How long turns may go on when the server stops.
+    pub drain_timeout: Duration,
+    /// How often an idle stream shows that it is alive.
+    pub keep_alive: Duration,
+}
+
+impl Default for ServeSettings {
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            system_messages: SystemMessages::default(),
+            approval_expiry: Duration::from_secs(24 * 60 * 60),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body: 8 << 20,
+            max_connections: 4096,
+            max_turns: 2048,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
+            disconnect_grace: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
