@@ -55,6 +55,8 @@ pub struct Limits {
     pub drain_timeout: Duration,
     /// How often an idle stream shows that it is alive.
     pub keep_alive: Duration,
+    /// How often approvals that expired are looked for.
+    pub expiry_interval: Duration,
 }
 
 impl Default for ServeSettings {
@@ -82,6 +84,7 @@ impl Default for Limits {
             disconnect_grace: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
+            expiry_interval: Duration::from_secs(30),
         }
     }
 }

@@ -140,7 +140,7 @@ impl Command for Serve {
             let address = listener.local_addr()?;
             ui::status(&format!("serving {} at {ACCENT}http://{address}{ACCENT:#}", ui::plural(names.len(), "agent")))?;
             for name in &names {
-                ui::status(&format!("  {BOLD}{}{BOLD:#}", name))?;
+                ui::status(&format!("  {BOLD}{name}{BOLD:#}"))?;
             }
             ui::status(&format!("{DIM}stop with Ctrl-C{DIM:#}"))?;
             server.serve(listener, stop).await?;

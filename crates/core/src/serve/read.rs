@@ -1,4 +1,4 @@
-//! Reads the fields of a JSON request, and says which one is wrong.
+//! Reads the fields of a JSON request, and says which one is wrong; sets those of a response.
 
 use crate::serve::{ApiError, ApiErrorKind};
 use crate::text::nearest;
@@ -74,5 +74,12 @@ impl<'j> Fields<'j> {
 
     pub(in crate::serve) fn wrong(&self, name: &str, message: impl Into<String>) -> ApiError {
         ApiError::invalid(self.path(name), message)
+    }
+}
+
+/// Sets a member of an object.
+pub(in crate::serve) fn set(object: &mut Json, name: &str, value: impl Into<Json>) {
+    if let Json::Object(members) = object {
+        members.insert(name.to_owned(), value.into());
     }
 }

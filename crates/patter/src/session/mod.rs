@@ -357,5 +357,8 @@ impl Session {
 
 /// Returns an agent with what a client adds.
 fn extended(compiled: CompiledAgent, client: Option<&ClientAdditions>) -> Result<CompiledAgent, ClientToolError> {
-    client.map_or(Ok(compiled.clone()), |client| compiled.with_client(client))
+    match client {
+        Some(client) => compiled.with_client(client),
+        None => Ok(compiled),
+    }
 }

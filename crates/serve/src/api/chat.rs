@@ -19,7 +19,7 @@ use patter::store::SessionId;
 use patter_core::message::conversation::ToolOutcome;
 use patter_core::serve::ApiError;
 use patter_core::serve::chat::{
-    ChatInput, ChatMeta, ChatRequest, ChatStream, ClientResult, completion, model_list, split_call_id,
+    ChatInput, ChatMeta, ChatRequest, ChatStream, ClientResult, completion, model, model_list, split_call_id,
 };
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -50,7 +50,7 @@ pub(super) async fn models(
 }
 
 /// Returns one agent.
-pub(super) async fn model(
+pub(super) async fn read_model(
     State(host): State<Arc<Host>>,
     Extension(access): Extension<Access>,
     Path(name): Path<String>,
@@ -59,8 +59,7 @@ pub(super) async fn model(
     let agents = host.agents();
     let known = agents.iter().find(|(known, _)| *known == name && access.may_reach(known));
     let (name, created) = known.ok_or_else(|| unknown_agent(&name))?;
-    let mut list = model_list([(name.as_str(), *created)]);
-    Ok(json(&list["data"][0].take()))
+    Ok(json(&model(name, *created)))
 }
 
 /// Runs an agent, and returns its answer at once or as a stream.

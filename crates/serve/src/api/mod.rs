@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) fn router(host: &Arc<Host>) -> Router {
     Router::new()
         .route("/v1/models", get(chat::models))
-        .route("/v1/models/{name}", get(chat::model))
+        .route("/v1/models/{name}", get(chat::read_model))
         .route("/v1/chat/completions", post(chat::complete))
         .route("/api/agents", get(agents::list))
         .route("/api/agents/{name}", get(agents::read))

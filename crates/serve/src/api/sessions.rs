@@ -69,11 +69,7 @@ pub(super) async fn read(
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
     let (summary, log) = find(&host, &access, &id).await?;
-    let mut session = summary_json(&host, &summary);
-    if let (Some(session), Json::Object(log)) = (session.as_object_mut(), log_json(&log)) {
-        session.extend(log);
-    }
-    Ok(json(&session))
+    Ok(json(&with(summary_json(&host, &summary), log_json(&log))))
 }
 
 /// Deletes a session.
@@ -245,10 +241,8 @@ pub(super) async fn approvals(
         let Ok(stored) = store.read(&summary.id).await else { continue };
         let Ok(log) = Log::read(&stored.entries) else { continue };
         for call in waiting(&log).into_iter().filter(|call| call.because.is_some()) {
-            let mut call = json!(call);
-            call["session"] = json!(summary.id);
-            call["expires_ms"] = json!(summary.changed_ms.saturating_add(expiry_ms));
-            approvals.push(call);
+            let expires_ms = summary.changed_ms.saturating_add(expiry_ms);
+            approvals.push(with(json!(call), json!({"session": summary.id, "expires_ms": expires_ms})));
         }
     }
     Ok(json(&json!({ "approvals": approvals })))
@@ -317,7 +311,13 @@ fn parse_id(id: &str) -> Result<SessionId, ApiError> {
 /// Returns the metadata of a session. A run that is unfinished without being under way here was interrupted, or another
 /// process has it.
 fn summary_json(host: &Host, summary: &SessionSummary) -> Json {
-    let mut session = json!(summary);
-    session["active"] = host.active_turn(&summary.id).is_some().into();
-    session
+    with(json!(summary), json!({"active": host.active_turn(&summary.id).is_some()}))
+}
+
+/// Adds the members of an object to another.
+fn with(mut object: Json, more: Json) -> Json {
+    if let (Some(members), Json::Object(more)) = (object.as_object_mut(), more) {
+        members.extend(more);
+    }
+    object
 }

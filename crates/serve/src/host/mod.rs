@@ -308,10 +308,14 @@ impl Host {
 
     /// Refuses calls whose approval expired. Runs until the server stops.
     pub(crate) async fn expire_approvals(self: Arc<Self>) {
-        const INTERVAL: Duration = Duration::from_secs(30);
         const MAX_SESSIONS: usize = 1000;
         let Some(store) = self.store.clone() else { return };
-        while self.draining.run_until_cancelled(tokio::time::sleep(INTERVAL)).await.is_some() {
+        while self
+            .draining
+            .run_until_cancelled(tokio::time::sleep(self.settings.limits.expiry_interval))
+            .await
+            .is_some()
+        {
             let waiting = store.list_in_state(Some(SessionState::Waiting), MAX_SESSIONS).await.unwrap_or_default();
             let expiry = patter::text::milliseconds(self.settings.approval_expiry);
             let is_expired = |changed_ms: u64| now_ms().saturating_sub(changed_ms) > expiry;

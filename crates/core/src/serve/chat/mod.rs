@@ -8,5 +8,5 @@ mod response;
 mod stream;
 
 pub use request::{AnswerSchema, ChatInput, ChatRequest, ClientResult};
-pub use response::{ChatMeta, call_id, completion, model_list, split_call_id};
+pub use response::{ChatMeta, call_id, completion, model, model_list, split_call_id};
 pub use stream::ChatStream;

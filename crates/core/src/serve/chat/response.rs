@@ -2,6 +2,7 @@
 
 use crate::message::conversation::Usage;
 use crate::message::request::FinishReason;
+use crate::serve::read::set;
 use crate::serve::{TurnEnd, TurnOutcome, Waiting};
 use serde_json::{Value as Json, json};
 
@@ -20,8 +21,13 @@ pub struct ChatMeta {
 
 /// Returns the list of models: one for each agent, with the time of its file in seconds since 1970.
 pub fn model_list<'a>(agents: impl IntoIterator<Item = (&'a str, u64)>) -> Json {
-    let model = |(name, created)| json!({"id": name, "object": "model", "created": created, "owned_by": "patter"});
-    json!({"object": "list", "data": agents.into_iter().map(model).collect::<Vec<_>>()})
+    let models: Vec<_> = agents.into_iter().map(|(name, created)| model(name, created)).collect();
+    json!({"object": "list", "data": models})
+}
+
+/// Returns an agent as a model.
+pub fn model(name: &str, created: u64) -> Json {
+    json!({"id": name, "object": "model", "created": created, "owned_by": "patter"})
 }
 
 /// Returns the response to a request without streaming. `texts` are what the model said, reply by reply. A turn that failed
@@ -36,9 +42,9 @@ pub fn completion(meta: &ChatMeta, texts: &[String], end: &TurnEnd) -> Json {
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
     if !calls.is_empty() {
         if content.is_empty() {
-            message["content"] = Json::Null;
+            set(&mut message, "content", Json::Null);
         }
-        message["tool_calls"] = calls.into();
+        set(&mut message, "tool_calls", calls);
     }
     let mut response = json!({
         "id": meta.id,
@@ -49,7 +55,7 @@ pub fn completion(meta: &ChatMeta, texts: &[String], end: &TurnEnd) -> Json {
         "usage": usage(end.usage),
     });
     if let Some(patter) = extension(meta, end) {
-        response["patter"] = patter;
+        set(&mut response, "patter", patter);
     }
     response
 }
@@ -60,8 +66,8 @@ pub(super) fn extension(meta: &ChatMeta, end: &TurnEnd) -> Option<Json> {
     let approvals: Vec<&Waiting> = end.approvals().collect();
     let mut patter = json!({"session": session});
     if !approvals.is_empty() {
-        patter["status"] = "waiting".into();
-        patter["approvals"] = json!(approvals);
+        set(&mut patter, "status", "waiting");
+        set(&mut patter, "approvals", json!(approvals));
     }
     Some(patter)
 }

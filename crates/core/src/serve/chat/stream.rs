@@ -2,6 +2,7 @@
 
 use super::response::{ChatMeta, approval_text, extension, finish_reason, tool_calls, usage};
 use crate::event::{RunEvent, RunEventKind};
+use crate::serve::read::set;
 use crate::serve::{ApiError, TurnEnd, TurnOutcome};
 use serde_json::{Value as Json, json};
 
@@ -102,7 +103,7 @@ impl ChatStream {
         let is_piece = matches!(event.kind, RunEventKind::Text { .. } | RunEventKind::Thought { .. });
         if self.sends_events && (!is_piece || !event.run.is_empty()) {
             let mut chunk = self.chunk_json(&json!({}), None);
-            chunk["patter"] = json!(event);
+            set(&mut chunk, "patter", json!(event));
             chunks.push(chunk.to_string());
         }
         chunks
@@ -126,20 +127,20 @@ impl ChatStream {
         let calls = tool_calls(&self.meta, end);
         if !calls.is_empty() {
             let indexed = calls.into_iter().enumerate().map(|(index, mut call)| {
-                call["index"] = index.into();
+                set(&mut call, "index", index);
                 call
             });
             chunks.push(self.chunk(&json!({"tool_calls": indexed.collect::<Vec<_>>()}), None));
         }
         let mut last = self.chunk_json(&json!({}), Some(finish_reason(end)));
         if let Some(patter) = extension(&self.meta, end) {
-            last["patter"] = patter;
+            set(&mut last, "patter", patter);
         }
         chunks.push(last.to_string());
         if self.include_usage {
             let mut chunk = self.chunk_json(&json!({}), None);
-            chunk["choices"] = json!([]);
-            chunk["usage"] = usage(end.usage);
+            set(&mut chunk, "choices", json!([]));
+            set(&mut chunk, "usage", usage(end.usage));
             chunks.push(chunk.to_string());
         }
         chunks.push("[DONE]".to_owned());
@@ -170,7 +171,7 @@ impl ChatStream {
             "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}],
         });
         if self.include_usage {
-            chunk["usage"] = Json::Null;
+            set(&mut chunk, "usage", Json::Null);
         }
         chunk
     }

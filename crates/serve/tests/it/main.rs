@@ -1,0 +1,20 @@
+//! Tests of the server, over real connections.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::needless_pass_by_value,
+    missing_docs,
+    reason = "tests"
+)]
+
+mod approvals;
+mod attacks;
+mod chat;
+mod lab;
+mod retries;
+mod sessions;
+mod stopping;
