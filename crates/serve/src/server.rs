@@ -17,6 +17,8 @@ use tokio::net::TcpListener;
 pub struct Server {
     project: Arc<LiveProject>,
     store: Option<Arc<dyn Store>>,
+    /// The agents to serve; `None` for all.
+    agents: Option<Vec<String>>,
     settings: ServeSettings,
     configure: Arc<dyn Fn(Driver) -> Driver + Send + Sync>,
     host: OnceLock<Arc<Host>>,
@@ -25,7 +27,15 @@ pub struct Server {
 impl Server {
     /// Returns a server of the agents of a project. Without a store, sessions cannot be continued, and no run can wait.
     pub fn new(project: Arc<LiveProject>, settings: ServeSettings) -> Self {
-        Self { project, store: None, settings, configure: Arc::new(|driver| driver), host: OnceLock::new() }
+        let configure = Arc::new(|driver| driver);
+        Self { project, store: None, agents: None, settings, configure, host: OnceLock::new() }
+    }
+
+    /// Serves only some agents. The others can still be called by these.
+    #[must_use]
+    pub fn with_agents(mut self, agents: Vec<String>) -> Self {
+        self.agents = Some(agents);
+        self
     }
 
     /// Sets where sessions are stored.
@@ -64,7 +74,8 @@ impl Server {
         self.host.get_or_init(|| {
             let store = self.store.clone();
             let configure = Arc::clone(&self.configure);
-            Arc::new(Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure))
+            let host = Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure);
+            Arc::new(host.with_agents(self.agents.clone()))
         })
     }
 }

@@ -14,7 +14,7 @@ pub struct ServeSettings {
     pub hosts: Vec<String>,
     /// The web pages that may use the server: `https://app.example.com`. Requests of other pages are refused.
     pub origins: Vec<String>,
-    /// What becomes of the system messages of clients.
+    /// How the system messages of clients are handled.
     pub system_messages: SystemMessages,
     /// How long an approval can be given. After that the call is refused.
     pub approval_expiry: Duration,
@@ -22,7 +22,7 @@ pub struct ServeSettings {
     pub limits: Limits,
 }
 
-/// What becomes of the system messages of clients.
+/// How the system messages of clients are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SystemMessages {
     /// They follow the instruction of the agent.

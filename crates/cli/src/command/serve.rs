@@ -10,11 +10,11 @@ use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
 use patter::live::{LiveProject, ProjectPaths};
-use patter::project::ServerSelection;
+use patter::project::{Project, ServerSelection};
 use patter::provider::ModelRef;
 use patter_serve::{ServeSettings, Server, SystemMessages, Token, TokenHash};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -56,7 +56,7 @@ pub(crate) struct Serve {
     #[arg(long = "cors", value_name = "ORIGIN")]
     origins: Vec<String>,
 
-    /// What becomes of the system messages of clients
+    /// How to handle the system messages of clients
     #[arg(long, value_enum, default_value_t = SystemOption::Append)]
     system: SystemOption,
 
@@ -117,8 +117,7 @@ impl Command for Serve {
             }
         };
         let driver = configure(project.driver());
-        let names: Vec<_> =
-            driver.project().agents().filter_map(|(_, agent)| Some(agent.name()?.into_owned())).collect();
+        let names = self.agents(driver.project());
         if names.is_empty() {
             let error = CommandError::usage("there are no agents to serve");
             return Err(error.with_hint("name a file with agents: `patter serve FILE`"));
@@ -128,7 +127,7 @@ impl Command for Serve {
             agents.extend(driver.compile_named(name).transpose()?);
         }
         unsupported::warn(&agents, &environment, &config.models)?;
-        let mut server = Server::new(Arc::new(project), settings).with_driver(configure);
+        let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
         let stop = toolset.stop.clone();
         toolset.runtime.block_on(async {
             let location = self.store.location(root.as_deref(), &config, &environment)?;
@@ -150,6 +149,18 @@ impl Command for Serve {
 }
 
 impl Serve {
+    /// Returns the names of the agents to serve: those of the paths, or of the whole project.
+    fn agents(&self, project: &Project) -> Vec<String> {
+        let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let paths: Vec<_> = self.paths.iter().map(|path| full(path)).collect();
+        let is_served = |file: usize| {
+            let path = project.files().get(file).map(|file| full(Path::new(&file.path)));
+            paths.is_empty() || path.is_some_and(|path| paths.iter().any(|served| path.starts_with(served)))
+        };
+        let agents = project.agents().filter(|(declaration, _)| is_served(declaration.file));
+        agents.filter_map(|(_, agent)| Some(agent.name()?.into_owned())).collect()
+    }
+
     fn settings(&self) -> Result<ServeSettings, CommandError> {
         let mut tokens = Vec::new();
         // Not from `.env`: a project must not decide who may use the server.

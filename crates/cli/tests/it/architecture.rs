@@ -41,7 +41,7 @@ fn gram_and_core_depend_on_nothing_with_effects() {
 
 #[test]
 fn dependencies_between_crates_go_one_way() {
-    let order = ["patter-gram", "patter-core", "patter", "patter-cli"];
+    let order = ["patter-gram", "patter-core", "patter", "patter-serve", "patter-cli"];
     for (index, package) in order.iter().enumerate() {
         let found = dependencies(package);
         for above in &order[index + 1..] {
@@ -53,11 +53,12 @@ fn dependencies_between_crates_go_one_way() {
 }
 
 #[test]
-fn the_library_has_no_terminal() {
+fn the_library_has_no_terminal_and_no_server() {
     let found = dependencies("patter");
-    for terminal in ["clap", "anstream", "indicatif"] {
-        assert!(!found.contains(&terminal.to_owned()), "patter depends on {terminal}");
+    for other in ["clap", "anstream", "indicatif", "axum"] {
+        assert!(!found.contains(&other.to_owned()), "patter depends on {other}");
     }
+    assert!(!dependencies("patter-serve").contains(&"clap".to_owned()), "patter-serve has no command line");
 }
 
 /// Which room of core uses which, with a file that does.

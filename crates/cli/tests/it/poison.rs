@@ -182,6 +182,8 @@ fn walk() -> Vec<Step> {
         step(&["run", "a.gram", "hi", "--model", &poisoned("x/y")], REORDERING),
         step(&["run", "a.gram", "hi", "--ask", "office/*", "--yes", "--store", "none"], SHOWN),
         step(&["run", "a.gram", "hi", "--allow", &poisoned("x")], SHOWN),
+        step(&["serve", "a.gram", "--allow", &poisoned("x")], SHOWN),
+        step(&["serve", "a.gram", "--listen", "192.0.2.1:1", "--token", "0123456789abcdef"], "cannot listen"),
         step(&["run", &format!("a.gram#{POISON}"), "hi"], SHOWN),
         step(&["run", "sub/far.gram", "hi"], ""),
         step(&["resume", &poisoned("x")], SHOWN),

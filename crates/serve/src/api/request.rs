@@ -22,7 +22,7 @@ pub(super) fn lifetime(headers: &HeaderMap) -> Result<Option<Lifetime>, ApiError
     }
 }
 
-/// Returns what becomes of a message to a session that is in use.
+/// Returns how a message to a session that is in use is handled.
 pub(super) fn when_busy(text: Option<&str>) -> Result<WhenBusy, ApiError> {
     match text {
         None | Some("reject") => Ok(WhenBusy::Reject),

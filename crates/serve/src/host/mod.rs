@@ -46,6 +46,8 @@ pub(crate) struct Host {
     pub(crate) recent: RecentRequests,
     /// Cancelled when the server stops taking requests.
     pub(crate) draining: CancellationToken,
+    /// The agents to serve; `None` for all.
+    served: Option<Vec<String>>,
     /// The files that sessions are resumed with.
     files: Vec<String>,
     configure: ConfigureDriver,
@@ -88,7 +90,7 @@ pub(crate) enum Lifetime {
     Detached,
 }
 
-/// What becomes of a message to a session that is in use.
+/// How a message to a session that is in use is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum WhenBusy {
     /// It is refused.
@@ -138,6 +140,7 @@ impl Host {
             metrics: Metrics::default(),
             recent: RecentRequests::default(),
             draining: CancellationToken::new(),
+            served: None,
             files,
             configure,
             active: Mutex::default(),
@@ -145,6 +148,15 @@ impl Host {
             permits,
             stop: CancellationToken::new(),
         }
+    }
+
+    pub(crate) fn with_agents(mut self, agents: Option<Vec<String>>) -> Self {
+        self.served = agents;
+        self
+    }
+
+    fn serves(&self, agent: &str) -> bool {
+        self.served.as_ref().is_none_or(|served| served.iter().any(|known| known == agent))
     }
 
     /// Returns the names of the agents, with the time of their files in seconds since 1970.
@@ -155,13 +167,13 @@ impl Host {
             let path = project.files().get(declaration.file).map(|file| file.path.as_str()).unwrap_or_default();
             Some((agent.name()?.into_owned(), modified(Path::new(path))))
         });
-        agents.collect()
+        agents.filter(|(name, _)| self.serves(name)).collect()
     }
 
     /// Compiles an agent.
     pub(crate) fn compile(&self, agent: &str) -> Result<CompiledAgent, ApiError> {
         let driver = (self.configure)(self.project.driver());
-        match driver.compile_named(agent) {
+        match driver.compile_named(agent).filter(|_| self.serves(agent)) {
             Some(compiled) => compiled.map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string())),
             None => {
                 let message = format!("there is no agent `{agent}`");

@@ -70,7 +70,7 @@ impl RunningProcess {
     pub(crate) async fn spawn(command: &ProcessCommand) -> io::Result<Self> {
         let command = command.clone();
         // In a task of its own: if nobody waits for it any more, a process that has just started is terminated like any
-        // other, and not killed half way.
+        // other, and not killed while it starts.
         let start = tokio::spawn(async move {
             let StartedProcess { leader, group, stdin, stdout, stderr } =
                 ProcessGroup::spawn(&command, GroupKind::Call).await?;
