@@ -24,6 +24,7 @@ mod metrics;
 mod host;
 mod respond;
 mod guard;
+mod mcp;
 mod api;
 mod listen;
 mod server;

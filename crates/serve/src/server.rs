@@ -3,6 +3,7 @@
 use crate::api::router;
 use crate::host::Host;
 use crate::listen;
+use crate::mcp::McpService;
 use crate::settings::ServeSettings;
 use axum::Router;
 use patter::drive::Driver;
@@ -68,6 +69,19 @@ impl Server {
         let served = listen::serve(listener, self.router(), limits, stop, host.drain()).await;
         expiring.abort();
         served
+    }
+
+    /// Serves the agents as tools of an MCP server over stdin and stdout, until stdin ends or `stop` is cancelled. The client is
+    /// the user who started the program, so it may do everything.
+    pub async fn serve_mcp(self, stop: CancellationToken) -> io::Result<()> {
+        let host = Arc::clone(self.host());
+        let service = McpService::new(Arc::clone(&host));
+        let served = rmcp::serve_server(service, rmcp::transport::stdio());
+        let Some(served) = stop.run_until_cancelled(served).await else { return Ok(()) };
+        let running = served.map_err(io::Error::other)?;
+        let _ = stop.run_until_cancelled(running.waiting()).await;
+        host.drain().await;
+        Ok(())
     }
 
     fn host(&self) -> &Arc<Host> {

@@ -21,14 +21,16 @@ use tokio::net::TcpListener;
 
 /// Serve agents over HTTP, in the protocols that chat programs and SDKs speak
 ///
-/// Each agent is a model of the OpenAI protocol: `POST /v1/chat/completions`, `GET /v1/models`. Calls that need an approval
-/// wait in the session store until somebody answers; nothing is approved by itself.
+/// Each agent is a model of the OpenAI protocol (`POST /v1/chat/completions`, `GET /v1/models`), and a tool of an MCP server
+/// (`/mcp`, or --mcp over stdin and stdout). Calls that need an approval wait in the session store until somebody answers;
+/// nothing is approved by itself.
 ///
 /// The server accepts requests from this machine only, and only such that are meant for it. To listen elsewhere, it needs a
 /// token.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
                         patter serve examples/hello.gram\n  \
+                        patter serve examples/hello.gram --mcp\n  \
                         patter serve --listen 0.0.0.0:8484 --host agents.example.com --tokens tokens.toml\n  \
                         curl http://127.0.0.1:8484/v1/models")]
 pub(crate) struct Serve {
@@ -39,6 +41,10 @@ pub(crate) struct Serve {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
     listen: SocketAddr,
+
+    /// Serve the agents as tools of an MCP server over stdin and stdout, for editors and other agents
+    #[arg(long, conflicts_with_all = ["listen", "token", "tokens", "hosts", "origins"])]
+    mcp: bool,
 
     /// Token that clients present, and that may do everything; better: the variable `PATTER_SERVE_TOKEN`
     #[arg(long, value_name = "TOKEN")]
@@ -134,6 +140,10 @@ impl Command for Serve {
             match &location {
                 Some(location) => server = server.with_store(patter::store::open(location).await?),
                 None => ui::warning("sessions are not stored: no call can wait for an approval")?,
+            }
+            if self.mcp {
+                server.serve_mcp(stop).await?;
+                return Ok(Outcome::Success);
             }
             let listener = TcpListener::bind(self.listen).await.map_err(|error| self.cannot_listen(&error))?;
             let address = listener.local_addr()?;

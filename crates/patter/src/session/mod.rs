@@ -57,6 +57,8 @@ pub struct Session {
     log: Arc<SessionLog>,
     /// The model to use instead of the configured one.
     model: Option<ModelRef>,
+    /// The agent to talk to, wherever in the project it is declared.
+    agent: Option<String>,
     /// What the client adds to the agent in the next runs.
     client: Option<ClientAdditions>,
     /// The current driver of the project, and the one configured from it.
@@ -110,6 +112,7 @@ impl Session {
             configure_limits: Arc::new(|_| {}),
             log: Arc::new(log),
             model: None,
+            agent: None,
             client: None,
             driver: None,
         }
@@ -119,6 +122,13 @@ impl Session {
     #[must_use]
     pub fn with_source(mut self, source: AgentSelection) -> Self {
         self.source = source;
+        self
+    }
+
+    /// Sets the agent to talk to, wherever in the project it is declared. Otherwise it is one of the first file.
+    #[must_use]
+    pub fn with_agent(mut self, name: impl Into<String>) -> Self {
+        self.agent = Some(name.into());
         self
     }
 
@@ -292,6 +302,7 @@ impl Session {
             configure_driver: Arc::clone(&self.configure_driver),
             configure_limits: Arc::clone(&self.configure_limits),
             model: self.model.clone(),
+            agent: self.agent.clone(),
             client: self.client.clone(),
             ..Self::with_log(Arc::clone(&self.project), fork)
         })
@@ -343,7 +354,7 @@ impl Session {
                 driver
             }
         };
-        let name = match name {
+        let name = match name.or(self.agent.as_deref()) {
             Some(name) => name.to_owned(),
             None => {
                 let agent = select_agent(driver.project(), self.source.agent.as_deref())?;

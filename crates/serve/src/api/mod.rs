@@ -9,6 +9,7 @@ mod sessions;
 
 use crate::guard::guard;
 use crate::host::Host;
+use crate::mcp::McpService;
 use crate::respond::ErrorResponse;
 use axum::Router;
 use axum::http::Uri;
@@ -40,6 +41,7 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .route_service("/mcp", McpService::over_http(host))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(host), guard))

@@ -417,8 +417,7 @@ impl Host {
         }
         let configure = Arc::clone(&self.configure);
         let listening = Arc::clone(&turn);
-        let source = AgentSelection { files: self.files.clone(), agent: Some(agent.to_owned()), model: None };
-        let session = session.with_source(source).with_driver(move |driver| {
+        let session = session.with_source(self.selection(agent)).with_agent(agent).with_driver(move |driver| {
             let turn = Arc::clone(&listening);
             configure(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
         });
@@ -426,6 +425,18 @@ impl Host {
         let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), start: Instant::now() };
         self.tasks.spawn(running.run(session, work, permit));
         turn
+    }
+
+    /// Returns how an agent is found when its session is resumed elsewhere: its file comes first.
+    fn selection(&self, agent: &str) -> AgentSelection {
+        let driver = self.project.driver();
+        let project = driver.project();
+        let is_agent = |declared: &patter_core::declare::Agent| declared.name().is_some_and(|name| name == agent);
+        let declared = project.agents().find(|(_, declared)| is_agent(declared));
+        let own = declared.and_then(|(declaration, _)| self.files.get(declaration.file));
+        let others = self.files.iter().filter(|file| Some(*file) != own);
+        let files = own.into_iter().chain(others).cloned().collect();
+        AgentSelection { files, agent: Some(agent.to_owned()), model: None }
     }
 
     fn active(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Turn>>> {

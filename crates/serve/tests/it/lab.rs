@@ -26,6 +26,9 @@ const AGENTS: &str = "
 [Count:Object | (count::Integer)]
 ";
 
+/// An agent of another file.
+const OTHER: &str = "[other:Agent {instruction: 'Greet.', model: 'scripted/FOLDER/counter.json'}]";
+
 /// A server, and what its tools did.
 pub(crate) struct Lab {
     pub(crate) folder: tempfile::TempDir,
@@ -93,7 +96,10 @@ fn write_agents(folder: &Path) {
     for (name, script) in scripts {
         std::fs::write(folder.join(name), script.to_string()).unwrap();
     }
-    std::fs::write(folder.join("a.gram"), AGENTS.replace("FOLDER", &folder.display().to_string())).unwrap();
+    for (name, text) in [("a.gram", AGENTS), ("b.gram", OTHER)] {
+        std::fs::write(folder.join(name), text.replace("FOLDER", &folder.display().to_string())).unwrap();
+    }
+    std::fs::write(folder.join("patter.toml"), "").unwrap();
 }
 
 impl Lab {

@@ -15,6 +15,7 @@ mod approvals;
 mod attacks;
 mod chat;
 mod lab;
+mod mcp;
 mod retries;
 mod sessions;
 mod stopping;

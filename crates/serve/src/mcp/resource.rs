@@ -1,0 +1,96 @@
+//! Agents, sessions and experiments as resources, and instructions as prompts.
+
+use crate::guard::Access;
+use crate::host::Host;
+use patter::experiment::StoredTrials;
+use patter::session::Log;
+use patter::store::SessionId;
+use patter_core::serve::native::log_json;
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, Role,
+};
+use serde_json::json;
+
+const AGENTS: &str = "patter://agents/";
+const SESSIONS: &str = "patter://sessions/";
+const EXPERIMENTS: &str = "patter://experiments/";
+
+/// Returns the agents as resources: the files that declare them.
+pub(super) fn resources(host: &Host, access: &Access) -> Vec<Resource> {
+    let agents = host.agents().into_iter().filter(|(name, _)| access.may_reach(name));
+    let resource = |(name, _): (String, u64)| {
+        let mut resource = Resource::new(format!("{AGENTS}{name}.gram"), name.clone());
+        resource.description = Some(format!("The declaration of the agent {name}"));
+        resource.mime_type = Some("text/plain".to_owned());
+        resource
+    };
+    agents.map(resource).collect()
+}
+
+/// Returns how sessions and experiments are addressed.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = |prefix: &str, name: &str, description: &str| {
+        let mut template = ResourceTemplate::new(format!("{prefix}{{id}}"), name);
+        template.description = Some(description.to_owned());
+        template.mime_type = Some("application/json".to_owned());
+        template
+    };
+    vec![
+        template(SESSIONS, "session", "A conversation with an agent"),
+        template(EXPERIMENTS, "experiment", "The report of an experiment"),
+    ]
+}
+
+/// Reads a resource.
+pub(super) async fn read(host: &Host, access: &Access, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let missing = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({"uri": uri})));
+    let (text, kind) = if let Some(name) = uri.strip_prefix(AGENTS).and_then(|rest| rest.strip_suffix(".gram")) {
+        let compiled = host.compile(name).ok().filter(|_| access.may_reach(name)).ok_or_else(missing)?;
+        (compiled.declaration().to_string(), "text/plain")
+    } else if let Some(id) = uri.strip_prefix(SESSIONS) {
+        let id = SessionId::parse(id).map_err(|_| missing())?;
+        let store = host.store.as_ref().ok_or_else(missing)?;
+        let stored = store.read(&id).await.map_err(|_| missing())?;
+        let is_visible = !stored.summary.is_experiment() && access.may_reach(&stored.summary.agent);
+        let log = Log::read(&stored.entries).ok().filter(|_| is_visible).ok_or_else(missing)?;
+        (log_json(&log).to_string(), "application/json")
+    } else if let Some(id) = uri.strip_prefix(EXPERIMENTS) {
+        let id = SessionId::parse(id).map_err(|_| missing())?;
+        let store = host.require_store().map_err(|_| missing())?;
+        let report = StoredTrials::read(&*store, &id).await.map_err(|_| missing())?;
+        (json!(report).to_string(), "application/json")
+    } else {
+        return Err(missing());
+    };
+    let contents = ResourceContents::text(text, uri.to_owned()).with_mime_type(kind);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// Returns the instructions of agents as prompts.
+pub(super) fn prompts(host: &Host, access: &Access) -> Vec<Prompt> {
+    let agents = host.agents().into_iter().filter(|(name, _)| access.may_reach(name));
+    let prompt = |(name, _): (String, u64)| {
+        let mut message = PromptArgument::new("message");
+        message.description = Some("What to ask".to_owned());
+        message.required = Some(false);
+        let description = format!("The instruction of the agent {name}");
+        Prompt::new(name, Some(description), Some(vec![message]))
+    };
+    agents.map(prompt).collect()
+}
+
+/// Returns the instruction of an agent, followed by a message.
+pub(super) fn prompt(
+    host: &Host,
+    access: &Access,
+    request: &GetPromptRequestParams,
+) -> Result<GetPromptResult, ErrorData> {
+    let missing = || ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
+    let compiled = host.compile(&request.name).ok().filter(|_| access.may_reach(&request.name)).ok_or_else(missing)?;
+    let message = request.arguments.as_ref().and_then(|arguments| arguments.get("message"));
+    let message = message.and_then(|message| message.as_str()).map(|message| format!("\n\n{message}"));
+    let text = format!("{}{}", compiled.instruction(), message.unwrap_or_default());
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}
