@@ -113,12 +113,15 @@ impl<'p> Checker<'p> {
     /// tools of a toolbox applies to both, and a rule that allows the other tool says that this is intended.
     fn check_unrestricted(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let (own, _) = agent.rules("");
+        if (own.is_empty() && self.options.rules.is_empty()) || self.options.writing.is_empty() {
+            return;
+        }
         let toolkits = Toolkits::new(self.project, &Library::<()>::default());
         let rules: Vec<_> = own.iter().chain(self.options.rules).map(|rule| toolkits.expand(rule.clone())).collect();
         let names = |rule: &Rule| matches!(rule.tools, ToolPattern::One(_) | ToolPattern::Toolkit { .. });
         let restricting: Vec<_> = rules.iter().filter(|rule| rule.decision > Decision::Allow && names(rule)).collect();
         let writing: Vec<_> = self.options.writing.iter().filter_map(|name| FullName::parse(name).ok()).collect();
-        if restricting.is_empty() || writing.is_empty() {
+        if restricting.is_empty() {
             return;
         }
         for member in self.project.members_in(&self.scope, pattern) {

@@ -164,7 +164,7 @@ impl Project {
 
     /// Iterates over the toolkits, each with its declaration.
     pub fn toolkits(&self) -> impl Iterator<Item = (&Declaration, Toolkit)> {
-        let toolkits = self.declarations().iter();
+        let toolkits = self.declarations().iter().filter(|one| one.kind == DeclarationKind::Toolkit);
         toolkits.filter_map(|declaration| Some((declaration, Toolkit::cast(self.pattern(declaration)?)?)))
     }
 
