@@ -329,3 +329,29 @@ fn an_undeclared_record_type_allows_nothing() {
     assert!(!is_subtype((&ty, &Records::default()), (&ty, &Records::default())));
     assert!(ty.check(&json!({}), &Records::default()).is_err());
 }
+
+#[test]
+fn long_lists_of_values_take_linear_time() {
+    const COUNT: usize = 100_000;
+    let listed = |numbers: &mut dyn Iterator<Item = usize>| {
+        let mut ty = Type::new(Shape::Text);
+        ty.facets.allowed = Some(numbers.map(|number| json!(format!("value-{number}"))).collect());
+        ty
+    };
+    let records = Records::default();
+    let narrow = listed(&mut (0..COUNT));
+    let wide = listed(&mut (0..=COUNT).rev());
+    let start = std::time::Instant::now();
+    assert!(is_subtype((&narrow, &records), (&wide, &records)));
+    assert!(!is_subtype((&wide, &records), (&narrow, &records)));
+    let mut whole = Type::new(Shape::Integer);
+    whole.facets.allowed = Some((0..COUNT).rev().map(Json::from).collect());
+    let range = Signature::parse(&format!("(a::Int {{range: 0..{}}})==>(::Text)", COUNT - 1)).unwrap();
+    assert!(is_subtype((&range.parameters[0].ty, &records), (&whole, &records)));
+    let values: Vec<_> = (0..COUNT).map(|number| json!(format!("value-{number}"))).collect();
+    let schema = json!({"type": "object", "properties": {"a": {"enum": values, "pattern": "^value"}}});
+    let converted = Signature::from_schemas(&schema, None).unwrap();
+    assert_eq!(converted.signature.parameters[0].ty.facets.allowed.as_ref().unwrap().len(), COUNT);
+    // Comparing all of them with each other would take hours.
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+}

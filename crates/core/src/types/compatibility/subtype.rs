@@ -2,7 +2,8 @@
 
 use super::describe::describe;
 use crate::types::signature::{
-    Bounds, Facets, Field, PathStep, Presence, Records, Shape, Type, compare_numbers, json_eq,
+    Bounds, Facets, Field, PathStep, Presence, Records, SchemaCache, Shape, Type, ValueIndex, check_value,
+    compare_numbers,
 };
 use serde_json::{Number, Value as Json, json};
 use std::cmp::Ordering;
@@ -139,8 +140,11 @@ impl<'t> SubtypeCheck<'t> {
             return true;
         }
         if let Some(allowed) = &sub.facets.allowed {
-            let mut values = allowed.iter().filter(|value| sub.check(value, self.sub_records).is_ok());
-            return values.all(|value| sup.check(value, self.sup_records).is_ok());
+            let mut cache = SchemaCache::default();
+            cache.add(sub);
+            cache.add(sup);
+            let mut values = allowed.iter().filter(|value| check_value(sub, value, self.sub_records, &cache).is_ok());
+            return values.all(|value| check_value(sup, value, self.sup_records, &cache).is_ok());
         }
         self.shapes(path, sub, sup) && has_tighter_facets(sub, sup)
     }
@@ -237,12 +241,13 @@ fn has_tighter_facets(sub: &Type, sup: &Type) -> bool {
     let is_listed = match &sup.facets.allowed {
         None => true,
         Some(allowed) if sub.shape == Shape::Boolean => {
-            [json!(true), json!(false)].iter().all(|value| allowed.iter().any(|other| json_eq(other, value)))
+            [json!(true), json!(false)].iter().all(|value| allowed.contains(value))
         }
         // A range of whole numbers is a list of them, too.
         Some(allowed) if sub.shape == Shape::Integer => sub.facets.range.as_ref().is_some_and(|range| {
+            let index = ValueIndex::new(allowed);
             whole_numbers(range, allowed.len())
-                .is_some_and(|mut numbers| numbers.all(|number| allowed.iter().any(|other| json_eq(other, &number))))
+                .is_some_and(|mut numbers| numbers.all(|number| index.contains(allowed, &number)))
         }),
         Some(_) => false,
     };

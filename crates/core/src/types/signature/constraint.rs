@@ -2,7 +2,10 @@
 
 use super::compact::is_compact;
 use super::read::BUILT_IN;
+use super::schema_cache::SchemaCache;
+use super::validate::check_value;
 use super::value::{json_to_value, value_to_json};
+use super::value_index::ValueIndex;
 use super::{Bounds, Records, Shape, Type};
 use crate::types::keyword::is_annotation;
 use serde_json::{Map, Number, Value as Json};
@@ -95,7 +98,9 @@ fn remove_impossible(ty: &mut Type) -> Option<()> {
         return Some(());
     }
     let Some(listed) = ty.facets.allowed.take() else { return Some(()) };
-    let is_possible = |value: &Json| ty.check(value, &Records::default()).is_ok();
+    let mut cache = SchemaCache::default();
+    cache.add(ty);
+    let is_possible = |value: &Json| check_value(ty, value, &Records::default(), &cache).is_ok();
     let allowed: Vec<_> = listed.into_iter().filter(is_possible).collect();
     ty.facets.allowed = Some(allowed).filter(|allowed| !allowed.is_empty());
     ty.facets.allowed.as_ref().map(|_| ())
@@ -108,8 +113,11 @@ pub(super) fn add_allowed(ty: &mut Type, listed: &[Json], null: bool) -> Option<
     }
     ty.facets.nullable = listed.contains(&Json::Null) && (null || ty.shape == Shape::Any);
     let mut allowed: Vec<Json> = Vec::new();
+    let mut index = ValueIndex::default();
     for value in listed {
-        if !value.is_null() && ty.allows_shallow(value) && !allowed.contains(value) {
+        let is_new = || !index.candidates(&allowed, value).any(|other| other == value);
+        if !value.is_null() && ty.allows_shallow(value) && is_new() {
+            index.add(allowed.len(), value);
             allowed.push(value.clone());
         }
     }

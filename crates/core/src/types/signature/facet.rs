@@ -1,6 +1,8 @@
 //! Reading the facets of a type, and whether a value may be omitted.
 
 use super::read::{TypeReader, TypeRole};
+use super::schema_cache::SchemaCache;
+use super::validate::check_value;
 use super::value::{integer_number, value_to_json};
 use super::{Bounds, Presence, Records, Shape, Type};
 use crate::rule;
@@ -173,6 +175,8 @@ impl TypeReader<'_> {
         let mut allowed: Vec<Json> = Vec::new();
         let mut mismatch: Option<Diagnostic> = None;
         let mut listed = HashSet::new();
+        let mut cache = SchemaCache::default();
+        cache.add(ty);
         for (item, syntax) in items.iter().zip(value.into_iter().flat_map(Syntax::children)) {
             if contains_null(item) {
                 let found = rule::BAD_ENUM.at(syntax.span(), "`null` is not a value that can be listed");
@@ -182,7 +186,7 @@ impl TypeReader<'_> {
             let json = value_to_json(item).filter(|json| ty.allows_shallow(json));
             // Record types may not be known yet.
             let mismatches = json.as_ref().filter(|_| !ty.mentions_record());
-            let mismatches = mismatches.and_then(|json| ty.check(json, &Records::default()).err());
+            let mismatches = mismatches.and_then(|json| check_value(ty, json, &Records::default(), &cache).err());
             if let Some(reason) = mismatches.as_ref().and_then(|mismatches| mismatches.first()) {
                 mismatch = Some(match mismatch {
                     Some(first) => first.with_related(syntax.span(), "also this value"),

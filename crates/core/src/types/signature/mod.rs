@@ -9,6 +9,7 @@ mod compact;
 mod read;
 mod facet;
 mod print;
+mod value_index;
 mod schema_cache;
 mod validate;
 mod schema_error;
@@ -29,6 +30,7 @@ pub use schema_error::SchemaError;
 pub use validate::{Mismatch, PathStep};
 pub(crate) use validate::{check_arguments, check_value, compare_numbers, fill_defaults, json_eq};
 pub use value::{json_to_value, value_to_json};
+pub(crate) use value_index::ValueIndex;
 
 use indexmap::IndexMap;
 use serde_json::{Number, Value as Json};

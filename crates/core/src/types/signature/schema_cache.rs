@@ -1,14 +1,21 @@
-//! Compiled patterns and schemas.
+//! Compiled patterns and schemas, and indexed lists of values.
 
+use super::validate::json_eq;
+use super::value_index::ValueIndex;
 use super::{Field, Shape, Type};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 
-/// Compiled patterns and schemas of types, by their address: the owner of the cache must keep the types alive and
-/// unchanged. Patterns and schemas that are not in the cache are compiled on demand.
+/// The length of a list up to which it is searched instead of indexed.
+const MAX_SEARCHED: usize = 16;
+
+/// Compiled patterns and schemas of types, and their lists of allowed values, by address: the owner of the cache must keep
+/// the types alive and unchanged. What is not in the cache is compiled on demand.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaCache {
     by_address: HashMap<usize, Result<jsonschema::Validator, String>>,
+    /// Lists that are too long to search.
+    lists: HashMap<usize, ValueIndex>,
 }
 
 impl SchemaCache {
@@ -21,6 +28,9 @@ impl SchemaCache {
 
     /// Compiles the patterns and schemas of a type.
     pub(crate) fn add(&mut self, ty: &Type) {
+        if let Some(allowed) = ty.facets.allowed.as_ref().filter(|allowed| allowed.len() > MAX_SEARCHED) {
+            self.lists.insert(address(allowed), ValueIndex::new(allowed));
+        }
         if let Some(pattern) = &ty.facets.pattern {
             self.by_address.insert(address(pattern), compile(&json!({ "pattern": pattern })));
         }
@@ -31,6 +41,14 @@ impl SchemaCache {
             Shape::Array(item) => self.add(item),
             Shape::Object(fields) => self.add_fields(fields),
             Shape::Any | Shape::Text | Shape::Integer | Shape::Number | Shape::Boolean | Shape::Record(_) => {}
+        }
+    }
+
+    /// Returns whether a list contains a value.
+    pub(super) fn lists(&self, allowed: &Vec<Json>, value: &Json) -> bool {
+        match self.lists.get(&address(allowed)) {
+            Some(index) => index.contains(allowed, value),
+            None => allowed.iter().any(|allowed| json_eq(allowed, value)),
         }
     }
 

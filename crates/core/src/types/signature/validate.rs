@@ -242,7 +242,7 @@ impl<'c> ValueCheck<'c> {
     fn facets(&mut self, ty: &Type, value: &Json) {
         let Facets { allowed, range, pattern, description: _, format: _, nullable: _ } = &ty.facets;
         if let Some(allowed) = allowed
-            && !allowed.iter().any(|allowed| json_eq(allowed, value))
+            && !self.cache.lists(allowed, value)
         {
             let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
             self.mismatch(format!("one of {}", list.join(", ")), value);
