@@ -7,6 +7,7 @@ use super::failures::TransportFailures;
 use super::http::SessionClient;
 use super::listener::ServerListener;
 use super::process::{ServerProcess, StderrTail};
+use super::reconnect::{EventStreams, retry_policy};
 use super::settings::{HttpProtocol, HttpTransport, ServerSettings, Transport};
 use super::sse::SseTransport;
 use crate::http::host_and_port;
@@ -186,9 +187,15 @@ async fn connect(
     let rejected = if *protocol == Some(HttpProtocol::Sse) {
         None
     } else {
-        let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .custom_headers(headers.iter().cloned().collect());
-        let client = SessionClient { client: client.clone(), listener: listener.clone(), failures: failures.clone() };
+        config.retry_config = retry_policy();
+        let client = SessionClient {
+            client: client.clone(),
+            listener: listener.clone(),
+            failures: failures.clone(),
+            streams: EventStreams::default(),
+        };
         let client = AuthorizedClient { client, credentials: credentials.cloned() };
         let transport = StreamableHttpClientTransport::with_client(client, config);
         match serve_client(listener.clone(), transport).await {

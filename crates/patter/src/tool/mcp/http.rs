@@ -3,6 +3,7 @@
 use super::body::{MAX_RESPONSE_BYTES, events, read_body, too_large};
 use super::failures::{MAX_MESSAGE_BYTES, TransportError, TransportFailures};
 use super::listener::ServerListener;
+use super::reconnect::EventStreams;
 use crate::http::{HttpError, SystemResolver, tls};
 use futures_util::stream::BoxStream;
 use patter_core::text::truncate;
@@ -48,6 +49,7 @@ pub(super) struct SessionClient {
     pub(super) client: reqwest::Client,
     pub(super) listener: ServerListener,
     pub(super) failures: TransportFailures,
+    pub(super) streams: EventStreams,
 }
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -105,7 +107,7 @@ impl SessionClient {
         let session = header(&response, HeaderName::from_static("mcp-session-id"));
         if has_type(EVENT_STREAM_MIME_TYPE) {
             let events = events(response, Some(MAX_RESPONSE_BYTES), request, &self.failures);
-            return Ok(StreamableHttpPostResponse::Sse(events, session));
+            return Ok(StreamableHttpPostResponse::Sse(self.streams.pace(events), session));
         }
         // Some servers respond to a notification with an empty body or with text.
         if !has_type(JSON_MIME_TYPE) {
@@ -211,6 +213,9 @@ impl StreamableHttpClient for SessionClient {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
+        if !self.streams.may_open() {
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        }
         let mut builder = self.client.get(&*uri).header(ACCEPT, EVENT_STREAM_MIME_TYPE);
         if let Some(last_event) = last_event {
             builder = builder.header(HEADER_LAST_EVENT_ID, last_event);
@@ -225,7 +230,7 @@ impl StreamableHttpClient for SessionClient {
         } else if !content_type.as_deref().is_some_and(|actual| actual.starts_with(EVENT_STREAM_MIME_TYPE)) {
             Err(StreamableHttpError::UnexpectedContentType(content_type))
         } else {
-            Ok(events(response, None, None, &self.failures))
+            Ok(self.streams.pace(events(response, None, None, &self.failures)))
         }
     }
 }

@@ -20,6 +20,7 @@ mod tasks;
 mod process;
 mod http;
 mod sse;
+mod reconnect;
 mod body;
 mod failures;
 mod tools;

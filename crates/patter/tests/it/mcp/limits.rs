@@ -13,8 +13,10 @@ use serde_json::{Map, Value as Json, json};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A server that responds to calls with the result of a function, which gets the name of the tool and the id of the request.
+/// For a stream of events, the name is `GET`.
 async fn respond(respond: impl Fn(&str, &Json) -> Response + Clone + Send + Sync + 'static) -> (McpServer, Requests) {
     let requests = Requests::default();
     let log = requests.clone();
@@ -41,7 +43,7 @@ async fn respond(respond: impl Fn(&str, &Json) -> Response + Clone + Send + Sync
                 result(json!({"tools": names.map(tool)}))
             }
             Some("tools/call") => respond(message["params"]["name"].as_str().unwrap_or_default(), id),
-            _ if method == Method::GET => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+            _ if method == Method::GET => respond("GET", id),
             _ => StatusCode::ACCEPTED.into_response(),
         };
         std::future::ready(response)
@@ -93,7 +95,7 @@ async fn limits_the_size_of_a_response() {
                 (EVENTS, endless("", format!("data: {{\"x\": \"{}\"}}\n\n", "x".repeat(16_000)))).into_response()
             }
             "error" => (StatusCode::BAD_REQUEST, JSON, endless(&text, [b'x'; 8192])).into_response(),
-            _ => StatusCode::ACCEPTED.into_response(),
+            _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
         }
     })
     .await;
@@ -107,6 +109,24 @@ async fn limits_the_size_of_a_response() {
     drop(server);
     let is_deleted = || requests.lock().unwrap().iter().any(|request| request == "DELETE ").then_some(());
     super::until("the end of the session", is_deleted).await;
+}
+
+#[tokio::test]
+async fn limits_how_often_a_stream_is_opened() {
+    for end in ["", "broken"] {
+        let (server, requests) = respond(move |_, _| {
+            let event = Ok(Bytes::from("id: 1\nretry: 0\ndata:\n\n"));
+            let broken = (!end.is_empty()).then(|| Err(std::io::Error::other(end)));
+            let body = Body::from_stream(stream::iter([Some(event), broken].into_iter().flatten()));
+            ([("content-type", "text/event-stream")], body).into_response()
+        })
+        .await;
+        let call = tokio::time::timeout(Duration::from_secs(2), call(&server, "hang", json!({})));
+        assert!(call.await.is_err(), "the call ended");
+        let opened = requests.lock().unwrap().iter().filter(|request| *request == "GET ").count();
+        // Two streams, each four times a second.
+        assert!((4..=20).contains(&opened), "{end}: opened {opened} times");
+    }
 }
 
 #[tokio::test]
