@@ -85,7 +85,7 @@ pub(in crate::project) fn server_definitions<'s>(
     let definition = |(name, server): (&str, &ServerConfig)| {
         let login = server.oauth.iter().flat_map(|oauth| {
             // A login sends them to a server that the MCP server names.
-            [&oauth.client_id, &oauth.client_secret, &oauth.client_metadata_url, &oauth.redirect_uri]
+            [&oauth.client_id, &oauth.client_secret, &oauth.issuer, &oauth.client_metadata_url, &oauth.redirect_uri]
         });
         let values = server.env.values().chain(server.headers.values()).chain(login.flatten());
         let texts: Vec<_> = server.command.iter().chain(&server.args).chain(&server.url).chain(values).collect();
@@ -125,6 +125,7 @@ pub(in crate::project) fn server_definitions<'s>(
         if let (Some(fields), Some(oauth)) = (content.as_object_mut(), &server.oauth) {
             let login = [&oauth.client_id, &oauth.client_secret, &oauth.client_metadata_url, &oauth.redirect_uri];
             fields.insert("oauth".to_owned(), json!([login, oauth.scopes]));
+            fields.extend(oauth.issuer.as_ref().map(|issuer| ("issuer".to_owned(), json!(issuer))));
         }
         // What a server may do beyond its tools needs trust too.
         if let (Some(fields), true) = (content.as_object_mut(), server.elicitation || server.sampling) {

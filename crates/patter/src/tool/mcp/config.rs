@@ -440,6 +440,7 @@ mod tests {
             "url = 'a'",
             "headers = { A = 'a' }",
             "oauth = { client-id = 'a' }",
+            "oauth = { issuer = 'a' }",
             "oauth = { client-metadata-url = 'a' }",
             "oauth = { redirect-uri = 'a' }",
             "oauth = { scopes = ['a'] }",

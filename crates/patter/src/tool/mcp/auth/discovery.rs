@@ -2,6 +2,7 @@
 
 use super::challenge::{Challenge, split_scopes};
 use super::error::{LoginError, foreign};
+use super::settings::OauthSettings;
 use super::web::{Web, check_url, endpoint};
 use crate::http::Url;
 use serde_json::Value as Json;
@@ -36,7 +37,12 @@ pub(super) struct AuthorizationServer {
 }
 
 /// Finds the authorization server. `challenge` is what the server responded to a request without a token, if it denied it.
-pub(super) async fn discover(web: &Web, url: &Url, challenge: Option<&Challenge>) -> Result<Discovered, LoginError> {
+pub(super) async fn discover(
+    web: &Web,
+    url: &Url,
+    oauth: &OauthSettings,
+    challenge: Option<&Challenge>,
+) -> Result<Discovered, LoginError> {
     let metadata = resource_metadata(web, url, challenge).await?;
     let challenged = challenge.map(|challenge| challenge.scopes.clone()).unwrap_or_default();
     let Some(metadata) = metadata else {
@@ -49,6 +55,7 @@ pub(super) async fn discover(web: &Web, url: &Url, challenge: Option<&Challenge>
                 return Err(LoginError::new(message).with_hint("check the `url` of the server"));
             }
         };
+        oauth.check_issuer(&server.issuer, url)?;
         return Ok(Discovered { server, resource: server_id(url), scopes: challenged });
     };
     let resource = metadata.get("resource").and_then(Json::as_str).unwrap_or_default();
@@ -56,11 +63,13 @@ pub(super) async fn discover(web: &Web, url: &Url, challenge: Option<&Challenge>
         let message = format!("the server's metadata is about another resource, `{}`", foreign(resource));
         return Err(LoginError::new(message).with_hint("check the `url` of the server, or ask its operator"));
     }
-    let issuer = texts(&metadata, "authorization_servers").into_iter().next();
+    let issuers = texts(&metadata, "authorization_servers");
+    let issuer = issuers.iter().find(|issuer| oauth.is_configured(issuer)).or(issuers.first());
     let issuer = issuer.ok_or_else(|| LoginError::new("the server's metadata names no authorization server"))?;
-    let server = authorization_server(web, &issuer).await?;
+    oauth.check_issuer(issuer, url)?;
+    let server = authorization_server(web, issuer).await?;
     let server = server
-        .ok_or_else(|| LoginError::new(format!("the authorization server `{}` has no metadata", foreign(&issuer))))?;
+        .ok_or_else(|| LoginError::new(format!("the authorization server `{}` has no metadata", foreign(issuer))))?;
     let scopes = if challenged.is_empty() { texts(&metadata, "scopes_supported") } else { challenged };
     Ok(Discovered { server, resource: resource.to_owned(), scopes })
 }

@@ -81,7 +81,7 @@ impl McpServer {
         let url = login_url(settings)?;
         let web = Web::new(url, &settings.oauth.allowed, settings.timeout);
         let challenge = self.challenge(url).await?;
-        let discovered = discover(&web, url, challenge.as_ref()).await?;
+        let discovered = discover(&web, url, &settings.oauth, challenge.as_ref()).await?;
         let previous = settings.logins.load(url).ok().flatten();
         let scopes = wanted_scopes(settings, options, &discovered.scopes, &discovered.server, previous.as_ref());
         let callback = Callback::bind(settings.oauth.redirect_uri.as_ref()).await?;

@@ -2,7 +2,7 @@
 
 use super::error::LoginError;
 use crate::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use crate::http::{HttpClient, HttpRequest, Method, NetworkPolicy, StatusCode, Url, host_and_port};
+use crate::http::{HttpClient, HttpError, HttpRequest, Method, NetworkPolicy, StatusCode, Url, host_and_port};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use patter_core::text::format_duration;
@@ -115,13 +115,17 @@ impl Web {
         let url = request.url.clone();
         check_url(&url)?;
         let server = host_and_port(&url);
-        let failed = |error| LoginError::from_http(&format!("cannot log in at `{server}`"), &error);
-        let exchange = async {
-            let response = self.client.send(request).await.map_err(failed)?;
-            if response.url().origin() != url.origin() {
-                let other = host_and_port(response.url());
-                return Err(LoginError::new(format!("`{server}` redirects to another server, `{other}`")));
+        let failed = |error| match error {
+            HttpError::ExcludedRedirect { server: other } => {
+                LoginError::new(format!("`{server}` redirects to another server, `{other}`"))
             }
+            error => LoginError::from_http(&format!("cannot log in at `{server}`"), &error),
+        };
+        // Metadata and tokens count only from the server that was asked (RFC 9728, 3.3 and 7.7), so that another one is not
+        // even contacted. Within a server, redirects are followed as for any other request.
+        let stays = |next: &Url| next.origin() == url.origin();
+        let exchange = async {
+            let response = self.client.send_if(request, stays).await.map_err(failed)?;
             let status = response.status();
             Ok((status, response.read(MAX_BODY).await.map_err(failed)?))
         };

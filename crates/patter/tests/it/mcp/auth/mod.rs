@@ -270,7 +270,7 @@ async fn hostile_metadata_is_refused() {
                     .replaced
                     .insert("/.well-known/oauth-authorization-server", Replacement::Redirect(place));
             },
-            "`192.168.0.1` is a private address, which is blocked by default",
+            "redirects to another server, `192.168.0.1:443`",
         ),
         (
             "metadata without an end",
@@ -314,7 +314,46 @@ async fn redirects_to_another_server_are_refused() {
         let error = world.login("").await.unwrap_err().to_string();
         assert!(error.contains("redirects to another server") || error.contains("moved to"), "{path}: {error}");
     }
-    assert!(other.requests("/token").is_empty(), "the code was sent to another server");
+    assert!(other.seen().requests.is_empty(), "another server was contacted");
+}
+
+#[tokio::test]
+async fn redirects_within_a_server_are_followed() {
+    let world = World::start().await;
+    let path = "/.well-known/oauth-protected-resource/mcp";
+    let metadata = world.behaviour().resource.clone().unwrap();
+    world.behaviour().replaced.insert("/moved", Replacement::Json(200, metadata));
+    world.behaviour().replaced.insert(path, Replacement::Redirect(format!("{}/moved", world.base)));
+    world.login("").await.unwrap();
+    // But not for ever.
+    world.behaviour().replaced.insert(path, Replacement::Redirect(format!("{}{path}", world.base)));
+    let error = world.login("").await.unwrap_err().to_string();
+    assert!(error.ends_with("the server redirected more than 5 times"), "{error}");
+}
+
+/// A server must not be able to collect the secret of a client that is registered elsewhere.
+#[tokio::test]
+async fn a_client_secret_goes_only_to_its_authorization_server() {
+    const CLIENT: &str = "client-id = 'mine', client-secret = 'client-sesame'";
+    let world = World::start().await;
+    let evil = World::start().await;
+    world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!([evil.base]);
+    let error = world.login(&format!("oauth = {{{CLIENT}}}")).await.unwrap_err();
+    let named = &evil.base;
+    let expected = format!("the server names the authorization server `{named}`, which would get the client secret");
+    assert_eq!(error.to_string(), expected);
+    assert!(error.hint().unwrap().contains(&format!("set `issuer = \"{named}\"` under `oauth`")));
+    let error = world.login(&format!("oauth = {{{CLIENT}, issuer = '{}'}}", world.base)).await.unwrap_err();
+    let expected = format!("the server names the authorization server `{named}`, which is not the `issuer`");
+    assert_eq!(error.to_string(), expected);
+    assert!(evil.seen().requests.is_empty(), "the other server was contacted");
+
+    // The configured one is used even if it is not the first.
+    world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!([evil.base, world.base]);
+    world.login(&format!("oauth = {{{CLIENT}, issuer = '{}/'}}", world.base)).await.unwrap();
+    world.behaviour().resource.as_mut().unwrap()["authorization_servers"] = json!([world.base]);
+    world.login(&format!("oauth = {{{CLIENT}}}")).await.unwrap();
+    assert!(evil.seen().requests.is_empty(), "the other server was contacted");
 }
 
 #[tokio::test]
