@@ -91,6 +91,11 @@ pub(crate) fn log_event(event: &RunEvent) {
             info!(target: RUN, agent, tool, call_id, "calling a tool");
             debug!(target: RUN, call_id, %arguments, "arguments of the call");
         }
+        RunEventKind::Sampled { call_id, model, model_calls, usage } => {
+            let input = usage.input_tokens;
+            let output = usage.output_tokens;
+            info!(target: RUN, agent, call_id, model, model_calls, input_tokens = input, output_tokens = output, "the tool called the model");
+        }
         RunEventKind::ToolFinished { tool, call_id, outcome, duration_ms } => {
             info!(target: RUN, agent, tool, call_id, duration_ms, succeeded = outcome.is_value(), "tool finished");
         }

@@ -84,7 +84,16 @@ impl EventLog {
                     arguments: call.arguments.clone(),
                 }));
             }
-            RunInput::CallFinished { call_id, outcome, duration_ms, .. } => {
+            RunInput::CallFinished { call_id, outcome, duration_ms, usage, model_calls, .. } => {
+                // The replies to a called agent are events of its own run.
+                if *model_calls > 0 {
+                    events.push(RunEventKind::Sampled {
+                        call_id: call_id.clone(),
+                        model: self.model.clone(),
+                        model_calls: *model_calls,
+                        usage: *usage,
+                    });
+                }
                 let calls = run.conversation().iter().rev().flat_map(Message::calls);
                 let tool = calls.into_iter().find(|call: &&ToolCall| call.id == *call_id).map(|call| call.tool.clone());
                 events.push(RunEventKind::ToolFinished {

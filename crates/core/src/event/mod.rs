@@ -109,6 +109,17 @@ pub enum RunEventKind {
         /// What the tool is doing.
         message: String,
     },
+    /// A tool asked the model of the agent during a call that just ended.
+    Sampled {
+        /// The call.
+        call_id: String,
+        /// The model.
+        model: String,
+        /// The number of requests.
+        model_calls: u32,
+        /// The tokens used by all replies.
+        usage: Usage,
+    },
     /// A tool call ended.
     ToolFinished {
         /// The call.

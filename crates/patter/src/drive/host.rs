@@ -75,6 +75,7 @@ impl Respondent for RunHost {
                 return Err(format!("the run may call its model at most {} times", limits.max_model_calls));
             }
             if limits.max_tokens.is_some_and(|limit| before.saturating_add(tokens) >= limit) {
+                self.sampled.remove(Sampled { model_calls: 1, ..Sampled::default() });
                 return Err("the run has used up its tokens".to_owned());
             }
             let settings = Settings {

@@ -7,7 +7,8 @@ use patter_core::provider::price::{Bill, Cost, Prices};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The total cost of model replies, including those of agents that other agents call. A listener passes it the events.
+/// The total cost of model replies, including those to agents that other agents call and to tools. A listener passes it the
+/// events.
 ///
 /// ```
 /// use patter::drive::{RunEvent, RunEventKind, Tally};
@@ -41,7 +42,7 @@ impl Tally {
             RunEventKind::Started { model, .. } => {
                 lock(&self.models).insert(event.agent.clone(), model.clone());
             }
-            RunEventKind::Replied { model, usage, .. } => {
+            RunEventKind::Replied { model, usage, .. } | RunEventKind::Sampled { model, usage, .. } => {
                 lock(&self.bill).add(self.cost_of(model, *usage));
                 *lock(&self.usage) += *usage;
             }

@@ -1,10 +1,11 @@
 //! Questions that servers ask during a call: to the person, and to the model of the agent.
 
 use super::{installed, node};
-use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
+use patter::drive::{ApprovalAnswer, Approver, Driver, Tally, now_ms};
 use patter::library::Layer;
 use patter::model::{Model, ScriptedModel};
 use patter::project::Project;
+use patter::provider::price::Prices;
 use patter::run::{FailureKind, Limits, PendingCall, Run, RunOutcome};
 use patter::tool::mcp::McpServer;
 use patter::tool::{
@@ -154,12 +155,17 @@ async fn sampled(server: &McpServer, limit: fn(&mut Limits), replies: Json, pers
     let library = merge([(Layer::Project, workspace)]).unwrap();
     let project = Arc::new(Project::read([("a.gram", agent)]));
     let driver = Driver::new(project, library.into(), Arc::new(move |_| Ok(Arc::clone(&model))));
-    let driver = driver.with_approver(person);
+    let tally = Arc::new(Tally::new(Prices::builtin()));
+    let counted = Arc::clone(&tally);
+    let driver = driver.with_approver(person).with_listener(move |event| counted.record(event));
     let compiled = driver.compile(&driver.project().find_agent("asker").unwrap()).unwrap();
     let mut spec = compiled.spec().clone();
     limit(&mut spec.limits);
     let run = Run::start(spec, Vec::new(), "Go", now_ms()).unwrap();
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
+    // What the server asked costs as much as what the agent asked.
+    assert_eq!(tally.usage(), run.usage());
+    assert_eq!(tally.cost(), Prices::builtin().cost(&compiled.model(), run.usage()));
     let results = run.conversation().iter().filter_map(|message| match message {
         patter::message::conversation::Message::Tool { outcome, .. } => Some(outcome.text()),
         _ => None,
