@@ -1,6 +1,6 @@
 //! The processes of commands: none survives, none sees our environment, and each ends as it would without us.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, PATTER};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 use std::time::Duration;
@@ -222,4 +222,18 @@ fn the_supervisor_gets_no_variables() {
     let output = by_hand.arg("--supervise-command").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("cannot be started by hand"));
+}
+
+/// A shell or a CI runner may leave files open, which commands could read and write past every other limit.
+#[test]
+fn commands_get_no_open_files_of_the_caller() {
+    let folder = project();
+    folder.write("secret", "sesame-open-4711");
+    let script = json!({"script": "cat <&7 2>/dev/null; ls /proc/self/fd | sort -n | tr '\\n' ' '"}).to_string();
+    let mut shell = std::process::Command::new("sh");
+    shell.current_dir(folder.path()).env_clear().env("PATH", "/usr/bin:/bin").env("PATTER_TRUST", "1");
+    shell.args(["-c", "exec 7<secret 8>>secret; exec \"$0\" call t/sh --yes \"$1\"", PATTER, &script]);
+    let output = shell.output().unwrap();
+    // The last one is that of `ls` itself.
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0 1 2 3", "{output:?}");
 }

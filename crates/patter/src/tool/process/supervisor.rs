@@ -19,7 +19,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -54,6 +54,7 @@ struct Supervised {
 
 /// Runs a supervisor whose stdin is the socket to the program. Returns its exit code.
 pub(super) fn run() -> i32 {
+    close_inherited();
     super::launch::forbid_inspection();
     // Without a terminal, a command can neither read what the user types nor type for them.
     setsid().ok();
@@ -72,6 +73,18 @@ pub(super) fn run() -> i32 {
             let _ = writeln!(io::stderr(), "the supervisor of a command cannot be started by hand: {error}");
             2
         }
+    }
+}
+
+/// Closes the descriptors that whoever started the program left open, such as those of a shell or of a CI runner: they are
+/// not for commands. Nothing of ours is open yet but the standard streams.
+fn close_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let descriptors: Vec<RawFd> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in descriptors.into_iter().filter(|descriptor| *descriptor > 2) {
+        // The one that listed them is closed already.
+        let _ = nix::unistd::close(descriptor);
     }
 }
 
