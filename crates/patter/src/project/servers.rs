@@ -56,6 +56,8 @@ pub(super) struct ServerSet {
     servers: Vec<(String, Result<McpServer, ServerProblem>)>,
     /// The settings of the servers as written, with the file that has them.
     configs: Vec<(String, ServerConfig, PathBuf)>,
+    /// The settings of disabled servers: a person may enable them later.
+    disabled: Vec<(String, ServerConfig, PathBuf)>,
     /// The problem with the file that lists servers.
     file_problem: Option<ServerProblem>,
     /// Servers of that file with an unsupported transport, each with a warning.
@@ -71,7 +73,7 @@ impl ServerSet {
         if let Some(file) = &config.mcp_servers {
             all.extend(set.read_file(&strip_dot(root.join(file)), config));
         }
-        all.retain(|(_, server, _)| !server.disabled);
+        set.disabled = all.extract_if(.., |(_, server, _)| server.disabled).collect();
         if all.is_empty() {
             return set;
         }
@@ -121,6 +123,12 @@ impl ServerSet {
     /// Iterates over the settings of the servers as written, with their names and the files that have them.
     pub(super) fn configs(&self) -> impl Iterator<Item = (&str, &ServerConfig, &Path)> {
         self.configs.iter().map(|(name, server, file)| (name.as_str(), server, file.as_path()))
+    }
+
+    /// Iterates over the settings of all servers, including those that are disabled.
+    pub(super) fn all_configs(&self) -> impl Iterator<Item = (&str, &ServerConfig, &Path)> {
+        let disabled = self.disabled.iter().map(|(name, server, file)| (name.as_str(), server, file.as_path()));
+        self.configs().chain(disabled)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {

@@ -364,7 +364,7 @@ fn guard<'p>(
 ) -> Guard {
     let mut guard = Guard::new(root).with_writable(config.fs.writable.iter().map(String::as_str));
     for (project, declared) in projects {
-        guard = guard.with_files(guarded_files(root, project, &declared.specs, servers.configs(), environment));
+        guard = guard.with_files(guarded_files(root, project, &declared.specs, servers.all_configs(), environment));
         guard = guard.with_patterns(guarded_patterns(root, &declared.specs));
     }
     let store = TrustStore::of_user().map(|store| store.folder().to_owned());

@@ -1,8 +1,9 @@
 //! Tools declared in gram: HTTP requests and commands.
 
-use super::command::command_tool_in;
+use super::command::{command_scripts, command_tool_in};
 use super::http::http_tool;
 use super::sandbox::SandboxPolicy;
+use super::scripts::ScriptHashes;
 use super::standard::fs::{Guard, Root};
 use super::{Tool, VariableLookup, Workspace};
 use crate::http::{HttpClient, NetworkPolicy};
@@ -90,8 +91,15 @@ impl DeclaredTools {
         let records = Arc::new(project.records().clone());
         let environment = resources.environment.clone();
         let variables: VariableLookup = Arc::new(move |name: &str| environment.get(name));
-        let mut builder =
-            ToolBuilder { project, resources, records, variables, findings: Vec::new(), specs: Vec::new() };
+        let mut builder = ToolBuilder {
+            project,
+            resources,
+            records,
+            variables,
+            findings: Vec::new(),
+            specs: Vec::new(),
+            hashes: ScriptHashes::default(),
+        };
         let mut workspace = Workspace::default();
         for declaration in project.declarations() {
             let Some(pattern) = project.pattern(declaration) else { continue };
@@ -130,6 +138,7 @@ struct ToolBuilder<'b> {
     variables: VariableLookup,
     findings: Vec<Finding>,
     specs: Vec<(String, DeclaredSpec)>,
+    hashes: ScriptHashes,
 }
 
 impl ToolBuilder<'_> {
@@ -166,7 +175,8 @@ impl ToolBuilder<'_> {
             let command = CommandSpec::read(pattern, &definition.signature)?;
             note(DeclaredSpec::Command(Box::new(command.clone())));
             let ToolResources { root, guard, sandbox, .. } = &self.resources;
-            command_tool_in(definition, command, root, variables, sandbox.clone(), |path| guard.allows_changes(path))
+            let scripts = command_scripts(&command, root, &mut self.hashes).without(|path| guard.allows_changes(path));
+            command_tool_in(definition, command, root, variables, sandbox.clone(), scripts)
         } else {
             let request = HttpSpec::read(pattern, &definition.signature)?;
             let used = request.variables().into_iter().map(str::to_owned).collect();

@@ -283,7 +283,8 @@ fn defined(fixture: &Fixture, config: &str) -> Executor {
     real::write(project.join("server.js"), "1").unwrap();
     real::write(
         project.join("servers.json"),
-        "{\"mcpServers\": {\"s\": {\"command\": \"node\", \"args\": [\"server.js\"]}}}",
+        "{\"mcpServers\": {\"s\": {\"command\": \"node\", \"args\": [\"server.js\"]}, \
+         \"off\": {\"command\": \"node\", \"args\": [\"off.js\"], \"disabled\": true}}}",
     )
     .unwrap();
     let config = Config::parse(&format!("mcp-servers = 'servers.json'\n{config}")).unwrap();
@@ -297,7 +298,7 @@ fn defined(fixture: &Fixture, config: &str) -> Executor {
 #[tokio::test]
 async fn tools_cannot_write_what_defines_the_project() {
     let fixture = Fixture::new();
-    let executor = defined(&fixture, "");
+    let executor = defined(&fixture, "[mcp.asleep]\ncommand = './bin/asleep'\ndisabled = true");
     let project = &fixture.project;
     symlink("agents/a.gram", project.join("soft.txt")).unwrap();
     symlink("agents", project.join("folder")).unwrap();
@@ -316,6 +317,8 @@ async fn tools_cannot_write_what_defines_the_project() {
         "servers.json",
         "SERVERS.json",
         "server.js",
+        "off.js",
+        "bin/asleep",
         "scripts/check.sh",
         "bin/later",
         "missing.py",

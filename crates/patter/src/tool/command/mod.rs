@@ -10,7 +10,7 @@ use super::kept::MAX_KEPT_BYTES;
 use super::process::{Confinement, Places, ProcessCommand, ProcessOutcome, RunningProcess, StdinSource};
 use super::redact::Redactor;
 use super::sandbox::{Sandbox, SandboxPolicy};
-use super::scripts::Scripts;
+use super::scripts::{ScriptHashes, Scripts};
 use super::{BoxFuture, Definition, Effect, Implementation, Tool, ToolContext, ToolFailure, ToolKind, VariableLookup};
 use crate::os_error;
 use patter_core::declare::CommandSpec;
@@ -47,23 +47,32 @@ pub use patter_core::declare::command::INHERITED_VARIABLES;
 /// # }
 /// ```
 pub fn command_tool(definition: Definition, spec: CommandSpec, root: &Path, variables: VariableLookup) -> Tool {
-    command_tool_in(definition, spec, root, variables, SandboxPolicy::default(), |_| false)
+    let scripts = command_scripts(&spec, root, &mut ScriptHashes::default());
+    command_tool_in(definition, spec, root, variables, SandboxPolicy::default(), scripts)
 }
 
-/// Creates a tool that runs a command in a sandbox: its own, or the default of a policy. It runs scripts of the project only
-/// as they are now, except those that may change.
-pub fn command_tool_in(
+/// Reads the scripts of the project that a command runs.
+pub(crate) fn command_scripts(spec: &CommandSpec, root: &Path, hashes: &mut ScriptHashes) -> Scripts {
+    Scripts::read(&literal_words(spec), &[&working_folder(spec, root), root], root, hashes)
+}
+
+fn working_folder(spec: &CommandSpec, root: &Path) -> PathBuf {
+    spec.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder))
+}
+
+/// Creates a tool that runs a command in a sandbox: its own, or the default of a policy. It runs scripts only as they were
+/// read.
+pub(crate) fn command_tool_in(
     definition: Definition,
     spec: CommandSpec,
     root: &Path,
     variables: VariableLookup,
     policy: SandboxPolicy,
-    may_change: impl Fn(&Path) -> bool,
+    scripts: Scripts,
 ) -> Tool {
     let conduct = spec.options.clone();
-    let folder = spec.cwd.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
+    let folder = working_folder(&spec, root);
     let sandbox = policy.sandbox(spec.sandbox.as_ref());
-    let scripts = Scripts::read(&literal_words(&spec), &[&folder, root], root).without(may_change);
     let implementation =
         CommandTool { spec, root: root.to_owned(), folder, variables, sandbox: sandbox.clone(), policy, scripts };
     let tool = Tool::new(definition, ToolKind::Command, implementation).with_conduct(&conduct, Effect::Writes);

@@ -5,7 +5,7 @@ use crate::os_error;
 use crate::tool::command::INHERITED_VARIABLES;
 use crate::tool::process::{ProcessCommand, ProcessOutcome, ProcessOutput, RunningProcess, StdinSource};
 use crate::tool::redact::Redactor;
-use crate::tool::scripts::Scripts;
+use crate::tool::scripts::{ScriptHashes, Scripts};
 use crate::tool::{BoxFuture, ToolFailure, VariableLookup};
 use patter_core::text::truncate;
 use serde::Deserialize;
@@ -59,7 +59,7 @@ impl CommandHook {
     ) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         let root = root.into();
-        let scripts = Scripts::read(words, &[&root], &root);
+        let scripts = Scripts::read(words, &[&root], &root, &mut ScriptHashes::default());
         Some(Self { program: program.clone(), arguments: arguments.to_vec(), root, passed, variables, scripts })
     }
 
