@@ -18,7 +18,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     const supported = "io.modelcontextprotocol/tasks" in (params.capabilities.extensions ?? {});
     reply({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "tasks", version: supported ? "1" : "0" } });
   } else if (method === "tools/list") {
-    reply({ tools: ["done", "fails", "cancelled", "input", "endless"].map(tool) });
+    reply({ tools: ["done", "fails", "cancelled", "input", "other", "endless"].map(tool) });
   } else if (method === "tools/call") {
     reply({ resultType: "task", ...task(params.name, "working") });
   } else if (method === "tasks/cancel") {
@@ -31,6 +31,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
       fails: () => task("fails", "failed", { error: { code: -32603, message: "no luck" } }),
       cancelled: () => task("cancelled", "cancelled"),
       input: () => task("input", "input_required", { inputRequests: {} }),
+      other: () => task("done", "completed", { result: { content: [{ type: "text", text: "of another task" }] } }),
       endless: () => task("endless", "working"),
     };
     reply({ resultType: "complete", ...states[params.taskId]() });

@@ -54,6 +54,9 @@ pub(super) async fn result(
         report(connection, &task, context);
         sleep(pause(&task)).await;
         let state = peer.get_task(GetTaskParams::new(running.id.clone())).await?.task;
+        if state.task.task_id != running.id {
+            return Err(ServiceError::UnexpectedResponse);
+        }
         running.has_ended = state.status().is_terminal();
         match state.payload {
             TaskPayload::Completed { result } => {

@@ -30,6 +30,7 @@ async fn the_result_of_a_task_is_the_result_of_the_call() {
     for (name, expected) in [
         ("fails", "the MCP server `demo` returned an error: no luck"),
         ("cancelled", "the MCP server `demo` returned an error: the server cancelled the call"),
+        ("other", "the MCP server `demo` sent an invalid response"),
         ("input", "the MCP server `demo` returned an error: the call needs input that cannot be given"),
     ] {
         assert_eq!(call(&server, name, json!({})).await.unwrap_err().message(), expected);
