@@ -165,7 +165,7 @@ async fn sampled(server: &McpServer, limit: fn(&mut Limits), replies: Json, pers
     let run = driver.drive(&compiled, run, &CancellationToken::new()).await;
     // What the server asked costs as much as what the agent asked.
     assert_eq!(tally.usage(), run.usage());
-    assert_eq!(tally.cost(), Prices::builtin().cost(&compiled.model(), run.usage()));
+    assert_eq!(tally.cost(), Prices::builtin().cost(compiled.model(), run.usage()));
     let results = run.conversation().iter().filter_map(|message| match message {
         patter::message::conversation::Message::Tool { outcome, .. } => Some(outcome.text()),
         _ => None,
