@@ -246,7 +246,7 @@ impl CompiledAgent {
                 }
             };
             let (provider_schema, strict_schema) = provider_schemas(&schema, &model);
-            let strict_schema = strict_schema.map(Arc::new);
+            let strict_schema = strict_schema.map(Into::into);
             let tool = OfferedTool { name: wire, description, schema: provider_schema.into(), strict_schema };
             if tool.strict_schema.is_some() {
                 declared_schemas.insert(binding.name.clone(), schema);

@@ -2,5 +2,6 @@
 
 pub mod media;
 pub mod conversation;
+mod schema;
 pub mod request;
-mod shared;
+pub(crate) mod shared;

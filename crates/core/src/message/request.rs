@@ -1,11 +1,12 @@
 //! Requests to a model and its replies, independent of the provider.
 
+pub use super::schema::SharedSchema;
+
 use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, Usage};
 use crate::name::WireName;
 use crate::provider::ModelRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use std::sync::Arc;
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,10 +33,10 @@ pub struct OfferedTool {
     /// What it does.
     pub description: String,
     /// The schema of the arguments, as the provider accepts it. Computed once, because providers cache by its bytes.
-    pub schema: Arc<Json>,
+    pub schema: SharedSchema,
     /// The schema that the provider can enforce, if there is one. In it, all parameters are required, and null stands for
     /// those that are omitted.
-    pub strict_schema: Option<Arc<Json>>,
+    pub strict_schema: Option<SharedSchema>,
 }
 
 /// The part of a request that stays the same in a run: everything but the conversation. It can be serialized, so that
@@ -65,7 +66,7 @@ pub struct TemplateTool {
     /// What it does.
     pub description: String,
     /// The schema of the arguments, as the provider accepts it.
-    pub schema: Arc<Json>,
+    pub schema: SharedSchema,
     /// Whether the provider can enforce the schema.
     pub is_strict: bool,
 }
@@ -169,7 +170,7 @@ impl Request<'_> {
         let template_tool = |tool: &OfferedTool| TemplateTool {
             name: tool.name.to_string(),
             description: tool.description.clone(),
-            schema: Arc::clone(tool.strict_schema.as_ref().unwrap_or(&tool.schema)),
+            schema: tool.strict_schema.as_ref().unwrap_or(&tool.schema).clone(),
             is_strict: tool.strict_schema.is_some(),
         };
         RequestTemplate {

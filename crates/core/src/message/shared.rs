@@ -1,6 +1,7 @@
 //! A conversation whose copies share their messages.
 
 use super::conversation::{Message, ToolCall};
+use crate::provider::Wire;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
@@ -41,7 +42,8 @@ struct Shared {
 /// The JSON of messages as they were sent last.
 #[derive(Default)]
 struct Encoded {
-    format: String,
+    wire: Option<Wire>,
+    origin: String,
     /// The number of messages.
     len: usize,
     json: Vec<u8>,
@@ -130,33 +132,33 @@ impl Conversation {
         self.checked = last.unwrap_or(0);
     }
 
-    /// Appends the messages to the JSON of a request, separated by commas. What an earlier request in the same format
-    /// contained is copied from there. `write` appends one message.
-    pub(crate) fn encode(&self, format: &str, json: &mut Vec<u8>, write: impl Fn(&Message, &mut Vec<u8>)) {
-        let append = |messages: Messages<'_>, json: &mut Vec<u8>, mut is_first: bool| {
-            for message in messages {
-                if !is_first {
-                    json.push(b',');
-                }
-                is_first = false;
-                write(message, json);
-            }
-        };
-        if self.len < MIN_ENCODED {
-            return append(self.iter(), json, true);
+    /// Appends the first `len` messages to a list in the JSON of a request. What an earlier request over the same wire and to
+    /// the same origin contained is copied from there. `write` appends a part of the messages as items that are separated by
+    /// commas; where it is cut must not matter.
+    pub(crate) fn encode(
+        &self,
+        len: usize,
+        wire: Wire,
+        origin: &str,
+        json: &mut Vec<u8>,
+        write: impl Fn(&mut Vec<u8>, Messages<'_>),
+    ) {
+        let len = len.min(self.len);
+        if len < MIN_ENCODED {
+            return write(json, self.range(0..len));
         }
         let mut encoded = self.shared.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        if encoded.format != format {
-            *encoded = Encoded { format: format.to_owned(), ..Encoded::default() };
+        if encoded.wire != Some(wire) || encoded.origin != origin {
+            *encoded = Encoded { wire: Some(wire), origin: origin.to_owned(), ..Encoded::default() };
         }
         // Another copy may have more messages.
-        if encoded.len > self.len {
+        if encoded.len > len {
             drop(encoded);
-            return append(self.iter(), json, true);
+            return write(json, self.range(0..len));
         }
-        let Encoded { len, json: known, .. } = &mut *encoded;
-        append(self.since(*len), known, *len == 0);
-        *len = self.len;
+        let Encoded { len: known_len, json: known, .. } = &mut *encoded;
+        append_part(known, |json| write(json, self.range(*known_len..len)));
+        *known_len = len;
         json.extend_from_slice(known);
     }
 
@@ -199,6 +201,20 @@ impl Shared {
 
     fn lock_calls(&self) -> MutexGuard<'_, HashMap<Box<str>, usize>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Appends items to those of a list, which may be empty, as may be what is appended.
+pub(crate) fn append_part(list: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let end = list.len();
+    let is_first = list.last().is_none_or(|last| *last == b'[');
+    if !is_first {
+        list.push(b',');
+    }
+    let start = list.len();
+    write(list);
+    if list.len() == start {
+        list.truncate(end);
     }
 }
 

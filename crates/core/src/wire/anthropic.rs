@@ -1,13 +1,15 @@
 //! Anthropic Messages.
 
+use super::body::{Body, append, append_tool, append_values};
 use super::effort::{claude_conflicts, insert_claude};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
-use super::history::{arguments_object, opaque_data, wire_name};
-use super::json::{insert_some, non_empty, number, parse, text};
+use super::history::{arguments_object, last_turn, opaque_data, wire_name};
+use super::json::{insert_some, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
-use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
-use crate::message::request::{FinishReason, OfferedTool, Request};
+use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome};
+use crate::message::request::{FinishReason, Request};
+use crate::message::shared::append_part;
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -15,11 +17,15 @@ use std::collections::BTreeMap;
 /// The default limit on output tokens, because the provider requires one.
 const MAX_TOKENS: u64 = 4096;
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Map<String, Json> {
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Vec<u8> {
     let settings = request.settings;
-    let mut body = Map::new();
-    insert_some(&mut body, "model", Some(request.model.id.as_str()));
-    insert_claude(&mut body, &request.model.id, settings, MAX_TOKENS);
+    let mut body = Body::new();
+    body.push("model", &request.model.id);
+    let mut limits = Map::new();
+    insert_claude(&mut limits, &request.model.id, settings, MAX_TOKENS);
+    for (key, value) in &limits {
+        body.push(key, value);
+    }
     let conflicts = claude_conflicts(&request.model.id, settings);
     let is_sent = |name: &str| !conflicts.contains(&name);
     // The provider caches everything up to a hint, of which it accepts four. There is one after the tools, one after the
@@ -27,29 +33,43 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
     let hint = json!({ "type": "ephemeral" });
     let has_instruction = !request.instruction.trim().is_empty();
     let system = || json!([{ "type": "text", "text": request.instruction, "cache_control": hint }]);
-    insert_some(&mut body, "system", has_instruction.then(system));
-    let mut tools: Vec<Json> = request.tools.iter().map(tool).collect();
-    if let Some(last) = tools.last_mut().and_then(Json::as_object_mut) {
-        insert_some(last, "cache_control", Some(hint.clone()));
-    }
-    insert_some(&mut body, "tools", non_empty(tools.into_iter()));
-    let mut messages = messages(request.messages, &server.origin(&request.model.id));
-    // Writing to the cache costs extra, so a single question is not cached.
-    let is_likely_to_continue = !request.tools.is_empty() || messages.len() > 1;
-    if let Some(last) = messages.last_mut().filter(|_| is_likely_to_continue).and_then(last_block) {
-        insert_some(last, "cache_control", Some(hint));
-    }
-    insert_some(&mut body, "messages", Some(messages));
-    insert_some(&mut body, "temperature", settings.temperature.filter(|_| is_sent("temperature")));
-    insert_some(&mut body, "top_p", settings.top_p.filter(|_| is_sent("topP")));
-    insert_some(&mut body, "top_k", settings.top_k.filter(|_| is_sent("topK")));
-    insert_some(&mut body, "stop_sequences", non_empty(settings.stop.iter().map(String::as_str)));
-    insert_some(&mut body, "stream", (streaming == Streaming::On).then_some(true));
-    body
+    body.push_some("system", has_instruction.then(system));
+    body.push_tools("tools", request.tools, |json, tool| {
+        json.push(b'{');
+        append_tool(json, tool, "input_schema", &tool.schema);
+        if request.tools.last().is_some_and(|last| std::ptr::eq(last, tool)) {
+            json.extend_from_slice(br#","cache_control":"#);
+            append(json, &hint);
+        }
+        json.push(b'}');
+    });
+    body.push_list("messages", |json| append_messages(json, request, &server.origin(&request.model.id), &hint));
+    body.push_some("temperature", settings.temperature.filter(|_| is_sent("temperature")));
+    body.push_some("top_p", settings.top_p.filter(|_| is_sent("topP")));
+    body.push_some("top_k", settings.top_k.filter(|_| is_sent("topK")));
+    body.push_some("stop_sequences", (!settings.stop.is_empty()).then_some(&settings.stop));
+    body.push_some("stream", (streaming == Streaming::On).then_some(true));
+    body.finish()
 }
 
-fn tool(tool: &OfferedTool) -> Json {
-    json!({ "name": tool.name.as_str(), "description": tool.description, "input_schema": *tool.schema })
+/// Appends the messages of a request. All but the last one are the same in later requests.
+fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, origin: &str, hint: &Json) {
+    let sender = |message: &Message| {
+        let turn = Turn::new(message, origin);
+        (!turn.is_empty()).then_some(turn.role)
+    };
+    let stable = last_turn(request.messages, sender);
+    let start = json.len();
+    request.messages.encode(stable, Wire::Anthropic, origin, json, |json, part| {
+        append_values(json, messages(part, origin));
+    });
+    // Writing to the cache costs extra, so a single question is not cached.
+    let is_likely_to_continue = !request.tools.is_empty() || json.len() > start;
+    let mut rest = messages(request.messages.since(stable), origin);
+    if let Some(last) = rest.last_mut().filter(|_| is_likely_to_continue).and_then(last_block) {
+        insert_some(last, "cache_control", Some(hint.clone()));
+    }
+    append_part(json, |json| append_values(json, rest));
 }
 
 /// Consecutive messages with the same role, which are sent as one.
@@ -59,10 +79,9 @@ struct Turn {
     blocks: Vec<Json>,
 }
 
-fn messages(messages: &Conversation, origin: &str) -> Vec<Json> {
-    let mut turns: Vec<Turn> = Vec::new();
-    for message in messages {
-        let turn = match message {
+impl Turn {
+    fn new(message: &Message, origin: &str) -> Self {
+        match message {
             Message::User { text } => Turn { role: "user", results: Vec::new(), blocks: text_block(text) },
             Message::Assistant { text, calls, opaque } => {
                 let blocks = opaque_blocks(opaque.as_ref(), calls, origin)
@@ -77,7 +96,18 @@ fn messages(messages: &Conversation, origin: &str) -> Vec<Json> {
                 }
                 Turn { role: "user", results: vec![result], blocks: Vec::new() }
             }
-        };
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.blocks.is_empty()
+    }
+}
+
+fn messages(messages: Messages<'_>, origin: &str) -> Vec<Json> {
+    let mut turns: Vec<Turn> = Vec::new();
+    // The provider rejects empty messages.
+    for turn in messages.map(|message| Turn::new(message, origin)).filter(|turn| !turn.is_empty()) {
         match turns.last_mut().filter(|last| last.role == turn.role) {
             Some(last) => {
                 last.results.extend(turn.results);
@@ -85,8 +115,6 @@ fn messages(messages: &Conversation, origin: &str) -> Vec<Json> {
             }
             None => turns.push(turn),
         }
-        // The provider rejects empty messages.
-        turns.pop_if(|turn| turn.results.is_empty() && turn.blocks.is_empty());
     }
     let message = |turn: Turn| {
         let content: Vec<Json> = turn.results.into_iter().chain(turn.blocks).collect();

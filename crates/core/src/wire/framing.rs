@@ -2,6 +2,7 @@
 
 use super::error::WireError;
 use super::json::BYTE_ORDER_MARK;
+use memchr::{memchr, memchr2};
 
 /// The largest line or event, in bytes.
 const MAX_FRAME_BYTES: usize = 16 << 20;
@@ -63,8 +64,11 @@ impl FrameDecoder {
                 rest = after;
                 continue;
             }
-            let is_end = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && self.framing == Framing::Events);
-            let Some(at) = rest.iter().position(is_end) else {
+            let end = match self.framing {
+                Framing::Events => memchr2(b'\n', b'\r', rest),
+                Framing::Lines => memchr(b'\n', rest),
+            };
+            let Some(at) = end else {
                 return self.push_line(rest);
             };
             let (line, after) = rest.split_at(at);

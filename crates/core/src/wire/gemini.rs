@@ -1,14 +1,16 @@
 //! Gemini `generateContent`.
 
+use super::body::{Body, append_items, append_tool, append_values};
 use super::effort::{gemini_thinking, is_before_gemini_3};
 use super::error::WireError;
 use super::framing::Streaming;
-use super::history::{arguments_object, opaque_data, provider_id, value_without_images, wire_name};
+use super::history::{arguments_object, last_turn, opaque_data, provider_id, value_without_images, wire_name};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
-use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
+use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::message::media::{Image, without_data};
-use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
+use crate::message::request::{FinishReason, Request, Settings};
+use crate::message::shared::append_part;
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
 
@@ -31,17 +33,26 @@ pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
     path
 }
 
-pub(super) fn encode(request: &Request<'_>, server: &Server) -> Map<String, Json> {
-    let mut body = Map::new();
+pub(super) fn encode(request: &Request<'_>, server: &Server) -> Vec<u8> {
+    let mut body = Body::new();
     let instruction = request.instruction;
     let has_instruction = !instruction.trim().is_empty();
-    insert_some(&mut body, "systemInstruction", has_instruction.then(|| json!({ "parts": [{ "text": instruction }] })));
-    insert_some(&mut body, "contents", Some(contents(request, &server.origin(&request.model.id))));
-    let tools = non_empty(request.tools.iter().map(tool));
-    insert_some(&mut body, "tools", tools.map(|tools| json!([{ "functionDeclarations": tools }])));
+    body.push_some("systemInstruction", has_instruction.then(|| json!({ "parts": [{ "text": instruction }] })));
+    body.push_list("contents", |json| append_contents(json, request, &server.origin(&request.model.id)));
+    if !request.tools.is_empty() {
+        body.push_list("tools", |json| {
+            json.extend_from_slice(br#"{"functionDeclarations":["#);
+            append_items(json, request.tools, |json, tool| {
+                json.push(b'{');
+                append_tool(json, tool, "parametersJsonSchema", &tool.schema);
+                json.push(b'}');
+            });
+            json.extend_from_slice(b"]}");
+        });
+    }
     let config = generation_config(request);
-    insert_some(&mut body, "generationConfig", (!config.is_empty()).then_some(config));
-    body
+    body.push_some("generationConfig", (!config.is_empty()).then_some(config));
+    body.finish()
 }
 
 fn generation_config(request: &Request<'_>) -> Map<String, Json> {
@@ -66,10 +77,6 @@ pub(super) fn supports_answer_schema(request: &Request<'_>) -> bool {
     request.tools.is_empty() || !is_before_gemini_3(&request.model.id)
 }
 
-fn tool(tool: &OfferedTool) -> Json {
-    json!({ "name": tool.name.as_str(), "description": tool.description, "parametersJsonSchema": *tool.schema })
-}
-
 /// The sender of a message. Results are separate from the user because the provider matches them with the calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sender {
@@ -78,28 +85,48 @@ enum Sender {
     Tools,
 }
 
-fn contents(request: &Request<'_>, origin: &str) -> Vec<Json> {
-    // The provider rejects a call of another model, which has no signature, without this one.
-    let signature = (!is_before_gemini_3(&request.model.id)).then_some(FOREIGN_SIGNATURE);
+/// Appends the messages of a request. All but the last one are the same in later requests.
+fn append_contents(json: &mut Vec<u8>, request: &Request<'_>, origin: &str) {
+    let model_id = &request.model.id;
+    let sender = |message: &Message| {
+        let (sender, parts) = sender_and_parts(message, model_id, origin);
+        (!parts.is_empty()).then_some(sender)
+    };
+    let stable = last_turn(request.messages, sender);
+    // What a result looks like depends on the model, too.
+    let format = format!("{origin}:{model_id}");
+    request.messages.encode(stable, Wire::Gemini, &format, json, |json, part| {
+        append_values(json, contents(part, model_id, origin));
+    });
+    append_part(json, |json| append_values(json, contents(request.messages.since(stable), model_id, origin)));
+}
+
+fn sender_and_parts(message: &Message, model_id: &str, origin: &str) -> (Sender, Vec<Json>) {
+    match message {
+        Message::User { text } => (Sender::User, text_part(text)),
+        Message::Assistant { text, calls, opaque } => {
+            let parts = opaque_parts(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
+                let mut calls: Vec<Json> = calls.iter().map(function_call).collect();
+                // The provider rejects a call of another model, which has no signature, without this one. Only the first of
+                // parallel calls has one.
+                let signature = (!is_before_gemini_3(model_id)).then_some(FOREIGN_SIGNATURE);
+                if let Some(first) = calls.first_mut().and_then(Json::as_object_mut) {
+                    insert_some(first, "thoughtSignature", signature);
+                }
+                text_part(text).into_iter().chain(calls).collect()
+            });
+            (Sender::Model, parts)
+        }
+        Message::Tool { call_id, tool, outcome } => {
+            (Sender::Tools, vec![function_response(call_id, tool, outcome, model_id)])
+        }
+    }
+}
+
+fn contents(messages: Messages<'_>, model_id: &str, origin: &str) -> Vec<Json> {
     let mut turns: Vec<(Sender, Vec<Json>)> = Vec::new();
-    for message in request.messages {
-        let (sender, parts) = match message {
-            Message::User { text } => (Sender::User, text_part(text)),
-            Message::Assistant { text, calls, opaque } => {
-                let parts = opaque_parts(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
-                    let mut calls: Vec<Json> = calls.iter().map(function_call).collect();
-                    // Only the first of parallel calls has one.
-                    if let Some(first) = calls.first_mut().and_then(Json::as_object_mut) {
-                        insert_some(first, "thoughtSignature", signature);
-                    }
-                    text_part(text).into_iter().chain(calls).collect()
-                });
-                (Sender::Model, parts)
-            }
-            Message::Tool { call_id, tool, outcome } => {
-                (Sender::Tools, vec![function_response(call_id, tool, outcome, &request.model.id)])
-            }
-        };
+    for message in messages {
+        let (sender, parts) = sender_and_parts(message, model_id, origin);
         match turns.last_mut().filter(|(last, _)| *last == sender) {
             Some((_, last_parts)) => last_parts.extend(parts),
             // The provider rejects contents without parts.

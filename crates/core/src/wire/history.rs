@@ -1,6 +1,6 @@
 //! The parts of earlier messages that all wires encode in the same way.
 
-use crate::message::conversation::{Opaque, ToolCall, ToolOutcome};
+use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::media::without_data;
 use crate::name::WireName;
 use crate::provider::Wire;
@@ -72,6 +72,21 @@ pub(super) fn arguments_object(arguments: &str) -> Json {
         return json!({});
     }
     serde_json::from_str(arguments).ok().filter(Json::is_object).unwrap_or_else(|| json!({ RAW: arguments }))
+}
+
+/// Returns the index of the first message of the last turn, for wires that send consecutive messages of a sender as one. What
+/// precedes it stays the same when messages are added. `sender` returns the sender of a message, unless it is empty, so that
+/// it is left out.
+pub(super) fn last_turn<S: PartialEq>(messages: &Conversation, sender: impl Fn(&Message) -> Option<S>) -> usize {
+    let mut last = None;
+    for (index, message) in messages.iter().enumerate().rev() {
+        let sender = sender(message);
+        if sender.is_some() && last.is_some() && sender != last {
+            return index + 1;
+        }
+        last = last.or(sender);
+    }
+    0
 }
 
 /// Returns the opaque data of a message, if it came over the given wire from the given origin.

@@ -23,6 +23,11 @@ const HEADERS: [(&str, &str, &str); 6] = [
     ("output tokens", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
 ];
 
+/// Returns whether a header may be about a rate limit. Most responses have none, and need not be examined further.
+pub fn is_limit_header(name: &str) -> bool {
+    name.starts_with("x-ratelimit-") || name.starts_with("anthropic-ratelimit-")
+}
+
 /// Returns the limit that is used up according to the headers of a response; of several, the one that is reset last.
 /// Invalid values are ignored.
 ///

@@ -39,6 +39,7 @@
 
 mod error;
 mod json;
+mod body;
 mod borrowed_json;
 mod framing;
 mod history;
@@ -58,7 +59,7 @@ mod limit;
 pub use crate::provider::Wire;
 pub use error::WireError;
 pub use framing::Streaming;
-pub use limit::{ExhaustedLimit, exhausted_limit};
+pub use limit::{ExhaustedLimit, exhausted_limit, is_limit_header};
 pub use optional_nulls::remove_optional_nulls;
 pub use protocol::Codec;
 pub use retry::{RetryAdvice, ShouldRetry, parse_retry_after, retry_advice, retry_delay};

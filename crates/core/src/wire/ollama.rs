@@ -1,5 +1,6 @@
 //! Ollama chat.
 
+use super::body::{Body, append, append_tool, append_values};
 use super::effort::effort;
 use super::error::WireError;
 use super::framing::Streaming;
@@ -7,18 +8,22 @@ use super::history::{arguments_object, opaque_data, text_without_images, wire_na
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, ToolCall, Usage};
-use crate::message::request::{FinishReason, OfferedTool, Request, Settings};
+use crate::message::request::{FinishReason, Request, Settings};
+use crate::message::shared::append_part;
 use crate::provider::{Server, Wire};
 use serde_json::{Map, Value as Json, json};
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Map<String, Json> {
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Vec<u8> {
     let Settings { temperature, top_p, top_k, max_tokens, stop, seed, reasoning_effort: _ } = request.settings;
-    let mut body = Map::new();
-    insert_some(&mut body, "model", Some(request.model.id.as_str()));
-    insert_some(&mut body, "messages", Some(messages(request, &server.origin(&request.model.id))));
-    insert_some(&mut body, "tools", non_empty(request.tools.iter().map(tool)));
-    let schema = request.returns.filter(|_| supports_answer_schema(request));
-    insert_some(&mut body, "format", schema.cloned());
+    let mut body = Body::new();
+    body.push("model", &request.model.id);
+    body.push_list("messages", |json| append_messages(json, request, &server.origin(&request.model.id)));
+    body.push_tools("tools", request.tools, |json, tool| {
+        json.extend_from_slice(br#"{"type":"function","function":{"#);
+        append_tool(json, tool, "parameters", &tool.schema);
+        json.extend_from_slice(b"}}");
+    });
+    body.push_some("format", request.returns.filter(|_| supports_answer_schema(request)));
     let mut options = Map::new();
     insert_some(&mut options, "temperature", *temperature);
     insert_some(&mut options, "top_p", *top_p);
@@ -26,16 +31,16 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
     insert_some(&mut options, "num_predict", *max_tokens);
     insert_some(&mut options, "stop", non_empty(stop.iter().map(String::as_str)));
     insert_some(&mut options, "seed", *seed);
-    insert_some(&mut body, "options", (!options.is_empty()).then_some(options));
+    body.push_some("options", (!options.is_empty()).then_some(options));
     let think = effort(request.settings).map(|effort| match effort {
         "none" => json!(false),
         "minimal" => json!("low"),
         "xhigh" | "max" => json!("high"),
         effort => json!(effort),
     });
-    insert_some(&mut body, "think", think);
-    insert_some(&mut body, "stream", Some(streaming == Streaming::On));
-    body
+    body.push_some("think", think);
+    body.push("stream", &(streaming == Streaming::On));
+    body.finish()
 }
 
 /// Returns whether a request can contain the schema of the answer. Models cannot call tools with it.
@@ -43,15 +48,16 @@ pub(super) fn supports_answer_schema(request: &Request<'_>) -> bool {
     request.tools.is_empty()
 }
 
-fn tool(tool: &OfferedTool) -> Json {
-    let function = json!({ "name": tool.name.as_str(), "description": tool.description, "parameters": *tool.schema });
-    json!({ "type": "function", "function": function })
-}
-
-fn messages(request: &Request<'_>, origin: &str) -> Vec<Json> {
-    let has_instruction = !request.instruction.trim().is_empty();
-    let system = has_instruction.then(|| json!({ "role": "system", "content": request.instruction }));
-    system.into_iter().chain(request.messages.iter().map(|one| message(one, origin))).collect()
+fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, origin: &str) {
+    if !request.instruction.trim().is_empty() {
+        append(json, &json!({ "role": "system", "content": request.instruction }));
+    }
+    let messages = request.messages;
+    append_part(json, |json| {
+        messages.encode(messages.len(), Wire::Ollama, origin, json, |json, part| {
+            append_values(json, part.map(|one| message(one, origin)));
+        });
+    });
 }
 
 fn message(message: &Message, origin: &str) -> Json {

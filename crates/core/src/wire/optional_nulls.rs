@@ -19,7 +19,19 @@ use serde_json::{Map, Value as Json};
 /// assert_eq!(arguments, json!({ "city": "Paris", "note": null }));
 /// ```
 pub fn remove_optional_nulls(arguments: &mut Json, schema: &Json) {
-    remove_nulls(arguments, &[schema], schema);
+    if has_null(arguments) {
+        remove_nulls(arguments, &[schema], schema);
+    }
+}
+
+/// Returns whether a value contains a null. Few arguments do, and those without need no schema.
+fn has_null(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Array(items) => items.iter().any(has_null),
+        Json::Object(map) => map.values().any(has_null),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
 }
 
 /// Removes nulls from a value to which all of the schemas apply.

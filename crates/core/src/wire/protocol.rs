@@ -9,7 +9,6 @@ use super::stream::StreamDecoder;
 use super::{anthropic, chat, gemini, ollama, responses};
 use crate::message::request::{Reply, Request, Settings};
 use crate::provider::{ModelRef, Server, Wire};
-use serde::Serialize;
 
 impl Wire {
     /// Returns the path of requests, relative to the base URL.
@@ -186,10 +185,10 @@ impl Codec {
         match self.wire {
             Wire::Chat => chat::encode(request, streaming, chat::ToolStyle::Tools, server),
             Wire::ChatFunctions => chat::encode(request, streaming, chat::ToolStyle::Functions, server),
-            Wire::Responses => to_bytes(&responses::encode(request, streaming, server)),
-            Wire::Anthropic => to_bytes(&anthropic::encode(request, streaming, server)),
-            Wire::Gemini => to_bytes(&gemini::encode(request, server)),
-            Wire::Ollama => to_bytes(&ollama::encode(request, streaming, server)),
+            Wire::Responses => responses::encode(request, streaming, server),
+            Wire::Anthropic => anthropic::encode(request, streaming, server),
+            Wire::Gemini => gemini::encode(request, server),
+            Wire::Ollama => ollama::encode(request, streaming, server),
         }
     }
 
@@ -213,9 +212,4 @@ impl Codec {
         let builder = ReplyBuilder::new(request, &self.server).with_deltas();
         StreamDecoder::new(self.wire, self.wire.framing(), self.wire.reply_parser(), builder)
     }
-}
-
-/// Serializes a body. This could only fail for keys that are not strings, and there are none.
-fn to_bytes(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).unwrap_or_default()
 }

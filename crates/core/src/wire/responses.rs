@@ -1,58 +1,58 @@
 //! OpenAI Responses.
 
+use super::body::{Body, append, append_tool, append_values};
 use super::chat::{count_output, is_strict, strict_tools};
 use super::effort::{effort, is_openai_reasoning_model};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
 use super::history::{arguments_text, opaque_data, text_without_images, wire_name};
-use super::json::{insert_some, list, non_empty, number, parse, text};
+use super::json::{list, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser};
 use crate::message::conversation::{Message, Opaque, ToolCall, ToolOutcome, Usage};
 use crate::message::request::{FinishReason, OfferedTool, Request};
 use crate::provider::{Provider, Server, Wire};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Map<String, Json> {
+pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Server) -> Vec<u8> {
     let settings = request.settings;
     let effort = effort(settings);
     let origin = server.origin(&request.model.id);
     let may_be_strict = strict_tools(request, server);
-    let mut body = Map::new();
-    insert_some(&mut body, "model", Some(request.model.id.as_str()));
+    let mut body = Body::new();
+    body.push("model", &request.model.id);
     let instruction = request.instruction;
-    insert_some(&mut body, "instructions", (!instruction.trim().is_empty()).then_some(instruction));
-    insert_some(
-        &mut body,
-        "input",
-        Some(request.messages.iter().flat_map(|message| items(message, &origin)).collect::<Vec<_>>()),
-    );
-    insert_some(&mut body, "tools", non_empty(request.tools.iter().map(|one| tool(one, may_be_strict))));
-    insert_some(&mut body, "text", request.returns.map(|schema| {
+    body.push_some("instructions", (!instruction.trim().is_empty()).then_some(instruction));
+    let messages = request.messages;
+    body.push_list("input", |json| {
+        messages.encode(messages.len(), Wire::Responses, &origin, json, |json, part| {
+            append_values(json, part.flat_map(|message| items(message, &origin)));
+        });
+    });
+    body.push_tools("tools", request.tools, |json, tool| append_function(json, tool, may_be_strict));
+    body.push_some("text", request.returns.map(|schema| {
         json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema) } })
     }));
-    insert_some(&mut body, "temperature", settings.temperature);
-    insert_some(&mut body, "top_p", settings.top_p);
-    insert_some(&mut body, "max_output_tokens", settings.max_tokens);
-    insert_some(&mut body, "reasoning", effort.map(|effort| json!({ "effort": effort })));
-    insert_some(&mut body, "store", Some(false));
+    body.push_some("temperature", settings.temperature);
+    body.push_some("top_p", settings.top_p);
+    body.push_some("max_output_tokens", settings.max_tokens);
+    body.push_some("reasoning", effort.map(|effort| json!({ "effort": effort })));
+    body.push("store", &false);
     // Because nothing is stored, reasoning must come with the reply and be sent back. Models that do not reason reject
     // the option.
     let reasons = effort.is_some() || is_openai_reasoning_model(&request.model.id);
-    insert_some(&mut body, "include", reasons.then(|| json!(["reasoning.encrypted_content"])));
-    insert_some(&mut body, "stream", (streaming == Streaming::On).then_some(true));
-    body
+    body.push_some("include", reasons.then_some(["reasoning.encrypted_content"]));
+    body.push_some("stream", (streaming == Streaming::On).then_some(true));
+    body.finish()
 }
 
-fn tool(tool: &OfferedTool, may_be_strict: bool) -> Json {
+fn append_function(json: &mut Vec<u8>, tool: &OfferedTool, may_be_strict: bool) {
     let strict = tool.strict_schema.as_ref().filter(|_| may_be_strict);
-    json!({
-        "type": "function",
-        "name": tool.name.as_str(),
-        "description": tool.description,
-        "parameters": **strict.unwrap_or(&tool.schema),
-        "strict": strict.is_some(),
-    })
+    json.extend_from_slice(br#"{"type":"function","#);
+    append_tool(json, tool, "parameters", strict.unwrap_or(&tool.schema));
+    json.extend_from_slice(br#","strict":"#);
+    append(json, &strict.is_some());
+    json.push(b'}');
 }
 
 fn items(message: &Message, origin: &str) -> Vec<Json> {

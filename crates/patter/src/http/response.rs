@@ -29,6 +29,11 @@ impl HttpResponse {
         self.inner.headers().get(name)?.to_str().ok()
     }
 
+    /// Returns whether a header has a name that satisfies a condition.
+    pub(crate) fn has_header(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+        self.inner.headers().keys().any(|name| is_wanted(name.as_str()))
+    }
+
     /// Returns the next chunk of the decompressed body, or nothing at the end.
     ///
     /// A few compressed bytes may be gigabytes of chunks that are all there at once. Time limits and cancellation get

@@ -15,7 +15,8 @@ use patter_core::message::request::{Delta, Reply, Request};
 use patter_core::provider::{KeyHeader, ModelRef, Provider, Server};
 use patter_core::text::truncate;
 use patter_core::wire::{
-    Codec, ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, retry_advice, retry_delay,
+    Codec, ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, is_limit_header, retry_advice,
+    retry_delay,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -292,7 +293,8 @@ impl HttpModel {
             keeps_method: true,
         };
         let mut response = self.client.send(http_request).await.map_err(|error| self.connection_error(&error))?;
-        let limit = exhausted_limit(|name| response.header(name), SystemTime::now());
+        let has_limit = response.has_header(is_limit_header);
+        let limit = has_limit.then(|| exhausted_limit(|name| response.header(name), SystemTime::now())).flatten();
         if !response.status().is_success() {
             let status = response.status().as_u16();
             let failure = AttemptError::from_response(response, limit).await;

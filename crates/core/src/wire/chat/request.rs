@@ -3,8 +3,10 @@
 use super::echo::Echo;
 use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{OfferedTool, Request, Settings};
+use crate::message::shared::append_part;
 use crate::provider::{OutputLimit, Server, ServerProfile, Wire};
 use crate::types::dialect::{SchemaDialect, adapt};
+use crate::wire::body::{Body, append, append_tool, append_values};
 use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
 use crate::wire::framing::Streaming;
 use crate::wire::history::{arguments_text, fixed_length_id, text_without_images, wire_name};
@@ -20,52 +22,6 @@ pub(in crate::wire) enum ToolStyle {
     Tools,
     /// With the older `functions` and `function_call`.
     Functions,
-}
-
-/// What follows the messages of a request. It borrows everything, so that schemas are not copied.
-#[derive(Serialize)]
-struct Rest<'r> {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'r>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    functions: Vec<Function<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop: &'r [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    random_seed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<Json>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "function")]
-struct Tool<'r> {
-    function: Function<'r>,
-}
-
-#[derive(Serialize)]
-struct Function<'r> {
-    name: &'r str,
-    description: &'r str,
-    parameters: &'r Json,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
 }
 
 /// A message of a request.
@@ -133,60 +89,44 @@ pub(in crate::wire) fn encode(
 ) -> Vec<u8> {
     let Settings { temperature, top_p, top_k: _, max_tokens, stop, seed, reasoning_effort: _ } = request.settings;
     let profile = server.profile();
-    let may_be_strict = style == ToolStyle::Tools && strict_tools(request, server);
-    let functions = request.tools.iter().map(|tool| function(tool, may_be_strict));
-    let (tools, functions) = match style {
-        ToolStyle::Tools => (functions.map(|function| Tool { function }).collect(), Vec::new()),
-        ToolStyle::Functions => (Vec::new(), functions.collect()),
-    };
+    let mut body = Body::new();
+    body.push("model", &request.model.id);
+    body.push_list("messages", |json| append_messages(json, request, style, server));
+    match style {
+        ToolStyle::Tools => {
+            let may_be_strict = strict_tools(request, server);
+            body.push_tools("tools", request.tools, |json, tool| {
+                json.extend_from_slice(br#"{"type":"function","function":"#);
+                append_function(json, tool, may_be_strict);
+                json.push(b'}');
+            });
+        }
+        ToolStyle::Functions => {
+            body.push_tools("functions", request.tools, |json, tool| append_function(json, tool, false));
+        }
+    }
+    let response_format = request.returns.map(|schema| {
+        let answer = json!({ "name": "answer", "schema": schema, "strict": is_strict(schema) });
+        json!({ "type": "json_schema", "json_schema": answer })
+    });
+    body.push_some("response_format", response_format);
+    body.push_some("temperature", *temperature);
+    body.push_some("top_p", *top_p);
     let is_completion_limit = match (style, profile.output_limit) {
         // Servers that only support functions predate the name `max_completion_tokens`.
         (ToolStyle::Functions, _) | (ToolStyle::Tools, OutputLimit::MaxTokens) => false,
         (ToolStyle::Tools, OutputLimit::MaxCompletionTokens) => true,
         (ToolStyle::Tools, OutputLimit::ByModel) => is_openai_reasoning_model(&request.model.id),
     };
-    let is_random_seed = profile.seed == "random_seed";
-    let is_streamed = streaming == Streaming::On;
-    let rest = Rest {
-        tools,
-        functions,
-        response_format: request.returns.map(|schema| {
-            let answer = json!({ "name": "answer", "schema": schema, "strict": is_strict(schema) });
-            json!({ "type": "json_schema", "json_schema": answer })
-        }),
-        temperature: *temperature,
-        top_p: *top_p,
-        max_completion_tokens: max_tokens.filter(|_| is_completion_limit),
-        max_tokens: max_tokens.filter(|_| !is_completion_limit),
-        stop,
-        seed: seed.filter(|_| !is_random_seed),
-        random_seed: seed.filter(|_| is_random_seed),
-        reasoning_effort: effort(request, profile),
-        stream: is_streamed.then_some(true),
-        stream_options: (is_streamed && profile.requests_usage).then(|| json!({ "include_usage": true })),
-    };
-    let mut body = Vec::with_capacity(1024);
-    body.extend_from_slice(br#"{"model":"#);
-    append(&mut body, &request.model.id);
-    body.extend_from_slice(br#","messages":["#);
-    append_messages(&mut body, request, style, server);
-    body.push(b']');
-    // The rest is an object of its own, which continues that of the body.
-    let rest_start = body.len();
-    append(&mut body, &rest);
-    match body.get_mut(rest_start..) {
-        Some([b'{', b'}']) => {
-            body.remove(rest_start);
-        }
-        Some([first, ..]) => *first = b',',
-        Some([]) | None => {}
+    body.push_some(if is_completion_limit { "max_completion_tokens" } else { "max_tokens" }, *max_tokens);
+    body.push_some("stop", (!stop.is_empty()).then_some(stop));
+    body.push_some(profile.seed, *seed);
+    body.push_some("reasoning_effort", effort(request, profile));
+    if streaming == Streaming::On {
+        body.push("stream", &true);
+        body.push_some("stream_options", profile.requests_usage.then(|| json!({ "include_usage": true })));
     }
-    body
-}
-
-/// Appends a value as JSON. This could only fail for keys that are not strings, and there are none.
-fn append(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    let _ = serde_json::to_writer(json, value);
+    body.finish()
 }
 
 /// Returns the reasoning effort under the name that the server has for it.
@@ -212,40 +152,33 @@ pub(in crate::wire) fn strict_tools(request: &Request<'_>, server: &Server) -> b
     server.profile().allows_mixed_strictness || request.tools.iter().all(|tool| tool.strict_schema.is_some())
 }
 
-fn function(tool: &OfferedTool, may_be_strict: bool) -> Function<'_> {
+fn append_function(json: &mut Vec<u8>, tool: &OfferedTool, may_be_strict: bool) {
     let strict = tool.strict_schema.as_ref().filter(|_| may_be_strict);
-    Function {
-        name: tool.name.as_str(),
-        description: &tool.description,
-        parameters: strict.unwrap_or(&tool.schema),
-        strict: strict.is_some().then_some(true),
+    json.push(b'{');
+    append_tool(json, tool, "parameters", strict.unwrap_or(&tool.schema));
+    if strict.is_some() {
+        json.extend_from_slice(br#","strict":true"#);
     }
+    json.push(b'}');
 }
 
-fn append_messages(body: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, server: &Server) {
-    let has_instruction = !request.instruction.trim().is_empty();
-    if has_instruction {
-        append(body, &ChatMessage::System { content: request.instruction });
-    }
-    if has_instruction && !request.messages.is_empty() {
-        body.push(b',');
+fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, server: &Server) {
+    if !request.instruction.trim().is_empty() {
+        append(json, &ChatMessage::System { content: request.instruction });
     }
     match style {
         ToolStyle::Tools => {
             let origin = server.origin(&request.model.id);
             let profile = server.profile();
-            let format = format!("{}:{origin}", Wire::Chat.name());
-            request
-                .messages
-                .encode(&format, body, |message, body| append(body, &message_with_tools(message, &origin, profile)));
+            let messages = request.messages;
+            append_part(json, |json| {
+                messages.encode(messages.len(), Wire::Chat, &origin, json, |json, part| {
+                    append_values(json, part.map(|message| message_with_tools(message, &origin, profile)));
+                });
+            });
         }
         ToolStyle::Functions => {
-            for (index, message) in messages_with_functions(request.messages).iter().enumerate() {
-                if index > 0 {
-                    body.push(b',');
-                }
-                append(body, message);
-            }
+            append_part(json, |json| append_values(json, messages_with_functions(request.messages)))
         }
     }
 }

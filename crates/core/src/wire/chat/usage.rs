@@ -5,6 +5,10 @@ use crate::wire::borrowed_json::BorrowedJson;
 
 /// Reads the counts of a reply; `None` if there are none.
 pub(super) fn parse(usage: &BorrowedJson<'_>) -> Option<Usage> {
+    // Most events of a stream have none.
+    if !usage.is_object() {
+        return None;
+    }
     let first = |names: &[&[&str]]| {
         let counts = names.iter().map(|path| path.iter().fold(usage, |json, key| json.get(key)).count());
         counts.into_iter().find(|count| *count > 0).unwrap_or_default()

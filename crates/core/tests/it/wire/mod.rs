@@ -9,12 +9,11 @@ mod retry;
 mod limit;
 
 use patter_core::message::conversation::{Conversation, Message, ToolCall, ToolOutcome};
-use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings};
+use patter_core::message::request::{Delta, OfferedTool, Reply, Request, Settings, SharedSchema};
 use patter_core::name::WireName;
 use patter_core::provider::ModelRef;
 use patter_core::wire::{Wire, WireError};
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 
 /// Everything that a request borrows.
 struct RequestParts {
@@ -67,8 +66,8 @@ fn offered(name: &str, parameter: &str, is_strict: bool) -> OfferedTool {
         "additionalProperties": false,
     });
     let name = WireName::from_full_name(name).unwrap();
-    let schema = Arc::new(schema);
-    let strict_schema = is_strict.then(|| Arc::clone(&schema));
+    let schema = SharedSchema::from(schema);
+    let strict_schema = is_strict.then(|| schema.clone());
     OfferedTool { name, description: "Does something.".into(), schema, strict_schema }
 }
 
