@@ -5,6 +5,7 @@
 
 pub mod replay;
 mod pattern;
+mod read;
 mod waiting;
 
 pub use pattern::session_pattern;
@@ -13,6 +14,7 @@ pub use waiting::{WaitingCall, WaitingFor};
 use crate::message::conversation::{Conversation, Message, Usage};
 use crate::message::request::{Delta, RequestTemplate};
 use crate::run::{Run, RunInput, RunOutcome, RunStart};
+use read::parse_entry;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -191,7 +193,7 @@ impl Log {
     pub fn read<T: AsRef<str>>(entries: impl IntoIterator<Item = T>) -> Result<Self, LogError> {
         let mut log = Self::default();
         for text in entries {
-            let entry = serde_json::from_str(text.as_ref()).map_err(|error| log.error(&error))?;
+            let entry = parse_entry(text.as_ref()).map_err(|error| log.error(&error))?;
             log.apply(entry)?;
         }
         Ok(log)
