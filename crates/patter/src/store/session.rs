@@ -179,5 +179,15 @@ pub struct StoredSession {
 /// Reduces a text to one line that every terminal can show and every database accepts.
 fn line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ").chars().take(MAX_CHARACTERS).collect()
+    let mut line = String::with_capacity(text.len());
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if let Some((end, _)) = line.char_indices().nth(MAX_CHARACTERS) {
+        line.truncate(end);
+    }
+    line
 }

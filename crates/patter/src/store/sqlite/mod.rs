@@ -2,6 +2,7 @@
 
 mod file;
 mod readers;
+mod statements;
 mod writer;
 
 use self::file::SqliteFile;

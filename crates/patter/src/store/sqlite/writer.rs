@@ -2,11 +2,12 @@
 //! more than the entries in it.
 
 use super::file::{FileParts, SqliteFile, code};
+use super::statements::Statements;
 use crate::store::error::StoreError;
 use crate::store::id::SessionId;
 use crate::store::row::to_i64;
 use crate::store::session::{NewSession, SessionState};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,9 +47,11 @@ struct Request {
 }
 
 /// The state of the thread.
-struct WriterThread {
+struct WriterThread<'c> {
     file: SqliteFile,
-    connection: Connection,
+    connection: &'c Connection,
+    /// Prepared by the first transaction.
+    statements: Option<Statements<'c>>,
     parts: FileParts,
     requests: mpsc::Receiver<Request>,
     commits: Arc<AtomicU64>,
@@ -67,8 +70,12 @@ impl Writer {
     pub(super) fn start(file: SqliteFile, connection: Connection, parts: FileParts) -> io::Result<Self> {
         let (sender, requests) = mpsc::channel(QUEUE);
         let commits = Arc::<AtomicU64>::default();
-        let thread = WriterThread { file, connection, parts, requests, commits: Arc::clone(&commits) };
-        thread::Builder::new().name("patter-store".to_owned()).spawn(move || thread.run())?;
+        let counter = Arc::clone(&commits);
+        let run = move || {
+            let connection = &connection;
+            WriterThread { file, connection, statements: None, parts, requests, commits: counter }.run();
+        };
+        thread::Builder::new().name("patter-store".to_owned()).spawn(run)?;
         Ok(Self { requests: sender, commits })
     }
 
@@ -86,7 +93,7 @@ impl Writer {
     }
 }
 
-impl WriterThread {
+impl<'c> WriterThread<'c> {
     fn run(mut self) {
         while let Some(request) = self.requests.blocking_recv() {
             let mut group = vec![request];
@@ -127,16 +134,19 @@ impl WriterThread {
 
     /// Makes changes in one transaction, all or none. Returns whether each was made.
     fn commit(&mut self, group: &[Request]) -> Result<Vec<IsMade>, CommitError> {
-        let database = |error: rusqlite::Error| CommitError::Database(self.file.failed(&error));
-        self.execute("BEGIN IMMEDIATE").map_err(database)?;
-        let made: Result<Vec<_>, _> = group.iter().map(|request| request.change.apply(&self.connection)).collect();
+        let file = self.file.clone();
+        let database = |error: rusqlite::Error| CommitError::Database(file.failed(&error));
+        let connection = self.connection;
+        let statements = self.statements().map_err(database)?;
+        statements.begin.execute([]).map_err(database)?;
+        let made: Result<Vec<_>, _> = group.iter().map(|request| statements.apply(&request.change)).collect();
         let committed = match made {
-            Ok(made) => self.execute("COMMIT").map_err(database).map(|()| made),
+            Ok(made) => statements.commit.execute([]).map_err(database).map(|_| made),
             Err(error) => Err(CommitError::Change(error)),
         };
-        if committed.is_err() && !self.connection.is_autocommit() {
+        if committed.is_err() && !connection.is_autocommit() {
             // If even this fails, the next transaction cannot begin, and says why.
-            let _ = self.execute("ROLLBACK");
+            let _ = connection.execute_batch("ROLLBACK");
         }
         let made = committed?;
         self.commits.fetch_add(1, Ordering::Release);
@@ -146,9 +156,11 @@ impl WriterThread {
         Ok(made)
     }
 
-    /// Executes a statement, which is prepared once.
-    fn execute(&self, statement: &str) -> rusqlite::Result<()> {
-        self.connection.prepare_cached(statement)?.execute([]).map(drop)
+    fn statements(&mut self) -> rusqlite::Result<&mut Statements<'c>> {
+        match &mut self.statements {
+            Some(statements) => Ok(statements),
+            missing => Ok(missing.insert(Statements::prepare(self.connection)?)),
+        }
     }
 
     /// Checks, after a commit, that others find the log of a session with its new length: SQLite does not notice when
@@ -177,37 +189,6 @@ impl Request {
 }
 
 impl Change {
-    /// Makes the change, as part of a transaction.
-    fn apply(&self, connection: &Connection) -> rusqlite::Result<IsMade> {
-        const CREATE: &str = "INSERT INTO sessions (id, agent, title, created_ms, changed_ms, entries, state, forked_from) \
-                              VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-        const UPDATE: &str =
-            "UPDATE sessions SET entries = ?1, state = ?2, changed_ms = ?3 WHERE id = ?4 AND entries = ?5";
-        // Sessions are listed by the time of their last change, so a new time moves an entry of that index. That is not
-        // worth it for every step of a run.
-        const UPDATE_LENGTH: &str =
-            "UPDATE sessions SET entries = ?1 WHERE id = ?4 AND entries = ?5 AND state = ?2 AND changed_ms > ?3 - 1000";
-        match self {
-            Change::Create { new, now_ms } => {
-                let length = to_i64(new.entries.len() as u64);
-                let from = new.forked_from.as_ref().map(SessionId::as_str);
-                let state = new.state.as_str();
-                let mut create = connection.prepare_cached(CREATE)?;
-                let values = params![new.id.as_str(), new.agent(), new.title(), to_i64(*now_ms), length, state, from];
-                Ok(create.execute(values)? == 1 && insert_entries(connection, &new.id, 0, &new.entries)?)
-            }
-            Change::Append { id, first, entries, state, now_ms } => {
-                let length = to_i64(first + entries.len() as u64);
-                let values = params![length, state.as_str(), to_i64(*now_ms), id.as_str(), to_i64(*first)];
-                let is_running = *state == SessionState::Running;
-                let is_updated = (is_running && connection.prepare_cached(UPDATE_LENGTH)?.execute(values)? == 1)
-                    || connection.prepare_cached(UPDATE)?.execute(values)? == 1;
-                Ok(is_updated && insert_entries(connection, id, *first, entries)?)
-            }
-            Change::Remove { id } => Ok(connection.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])? == 1),
-        }
-    }
-
     /// Returns the session whose log the change makes longer, and the new length.
     fn log(&self) -> Option<(&SessionId, u64)> {
         match self {
@@ -216,14 +197,6 @@ impl Change {
             Change::Remove { .. } => None,
         }
     }
-}
-
-fn insert_entries(connection: &Connection, id: &SessionId, first: u64, entries: &[String]) -> rusqlite::Result<IsMade> {
-    let mut insert = connection.prepare_cached("INSERT INTO entries (session, number, entry) VALUES (?1, ?2, ?3)")?;
-    for (number, entry) in (first..).zip(entries) {
-        insert.execute(params![id.as_str(), to_i64(number), entry])?;
-    }
-    Ok(true)
 }
 
 /// Reads how many entries a session has, and the number after that of the last one, with a new connection.
