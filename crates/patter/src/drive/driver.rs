@@ -6,7 +6,7 @@ use super::listener::Listener;
 use crate::model::ModelResolver;
 use crate::project::ProjectLock;
 use crate::tool::{SharedState, Tool};
-use patter_core::compile::{CompileError, CompiledAgent};
+use patter_core::compile::{CompileError, CompiledAgent, select_agent};
 use patter_core::declare::Agent;
 use patter_core::declare::project::Project;
 use patter_core::declare::scope::AgentPath;
@@ -15,7 +15,7 @@ use patter_core::library::{KnownTools, Library};
 use patter_core::permission::{Permissions, Rule, UnusedRule};
 use patter_core::provider::ModelRef;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Drives runs: calls models and tools, and asks for approval. Cheap to clone.
 #[derive(Clone)]
@@ -33,7 +33,16 @@ pub struct Driver {
     /// What agents must match to be compiled.
     lock: Option<Arc<ProjectLock>>,
     /// The agents compiled so far.
-    compiled: Arc<Mutex<HashMap<AgentPath, CompiledAgent>>>,
+    compiled: Arc<Mutex<CompiledAgents>>,
+}
+
+/// Compiled agents, by what they were asked for. Finding an agent in the project takes longer than this.
+#[derive(Default)]
+struct CompiledAgents {
+    by_path: HashMap<AgentPath, CompiledAgent>,
+    by_name: HashMap<String, CompiledAgent>,
+    /// By the name that the user selected, if any.
+    by_selection: HashMap<Option<String>, CompiledAgent>,
 }
 
 /// Which replies a listener receives piece by piece. It receives the others when they are complete: then nobody has seen
@@ -164,7 +173,30 @@ impl Driver {
     /// Compiles a top-level agent of the project by name, once: later calls return the same compiled agent. Returns `None`
     /// if there is no such agent.
     pub fn compile_named(&self, name: &str) -> Option<Result<CompiledAgent, CompileError>> {
-        Some(self.compile_once(&self.project.find_agent(name)?))
+        if let Some(compiled) = self.compiled().by_name.get(name) {
+            return Some(Ok(compiled.clone()));
+        }
+        let compiled = self.compile_once(&self.project.find_agent(name)?);
+        if let Ok(compiled) = &compiled {
+            self.compiled().by_name.insert(name.to_owned(), compiled.clone());
+        }
+        Some(compiled)
+    }
+
+    /// Compiles the agent that [`select_agent`] selects, once. Returns `None` if it has no name.
+    pub(crate) fn compile_selected(&self, selection: &Option<String>) -> Option<Result<CompiledAgent, CompileError>> {
+        if let Some(compiled) = self.compiled().by_selection.get(selection) {
+            return Some(Ok(compiled.clone()));
+        }
+        let agent = match select_agent(&self.project, selection.as_deref()) {
+            Ok(agent) => agent,
+            Err(error) => return Some(Err(error)),
+        };
+        let compiled = self.compile_named(&agent.name()?)?;
+        if let Ok(compiled) = &compiled {
+            self.compiled().by_selection.insert(selection.clone(), compiled.clone());
+        }
+        Some(compiled)
     }
 
     /// Compiles an agent that another one calls, by the name under which it is called, once. Returns `None` if it calls no
@@ -175,13 +207,16 @@ impl Driver {
 
     fn compile_once(&self, agent: &Agent) -> Result<CompiledAgent, CompileError> {
         let path = agent.path();
-        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
-        if let Some(compiled) = known {
-            return Ok(compiled);
+        if let Some(compiled) = self.compiled().by_path.get(&path) {
+            return Ok(compiled.clone());
         }
         let compiled = self.compile(agent)?;
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).insert(path, compiled.clone());
+        self.compiled().by_path.insert(path, compiled.clone());
         Ok(compiled)
+    }
+
+    fn compiled(&self) -> MutexGuard<'_, CompiledAgents> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether another driver has the same agents and tools.

@@ -18,7 +18,7 @@ use crate::live::LiveProject;
 use crate::store::{SessionId, Store};
 use crate::tool::CancellationToken;
 use log::{SessionLog, UnsavedSession};
-use patter_core::compile::{ClientToolError, CompiledAgent, select_agent};
+use patter_core::compile::{ClientToolError, CompiledAgent};
 use patter_core::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
 use patter_core::run::{ClientAdditions, Limits, Run, RunInput, StartError};
@@ -354,15 +354,13 @@ impl Session {
                 driver
             }
         };
-        let name = match name.or(self.agent.as_deref()) {
-            Some(name) => name.to_owned(),
-            None => {
-                let agent = select_agent(driver.project(), self.source.agent.as_deref())?;
-                agent.name().unwrap_or_default().into_owned()
-            }
+        let name = name.or(self.agent.as_deref());
+        let compiled = match name {
+            Some(name) => driver.compile_named(name),
+            None => driver.compile_selected(&self.source.agent),
         };
-        let compiled = driver.compile_named(&name).ok_or(SessionError::AgentNotFound(name))??;
-        Ok((driver, compiled))
+        let not_found = || SessionError::AgentNotFound(name.unwrap_or_default().to_owned());
+        Ok((driver, compiled.ok_or_else(not_found)??))
     }
 }
 
