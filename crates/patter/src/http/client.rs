@@ -86,13 +86,11 @@ impl HttpClient {
         let mut request = request;
         for _ in 0..=MAX_REDIRECTS {
             let client = self.client_for(&request.url).await?;
-            let mut builder = client.request(request.method.clone(), request.url.clone());
-            builder = builder.headers(request.headers.clone());
-            if let Some(body) = &request.body {
-                builder = builder.body(body.clone());
-            }
+            let mut sent = reqwest::Request::new(request.method.clone(), request.url.clone());
+            *sent.headers_mut() = request.headers.clone();
+            *sent.body_mut() = request.body.clone().map(Into::into);
             let started = Instant::now();
-            let result = builder.send().await;
+            let result = client.execute(sent).await;
             trace(&request, &result, started.elapsed());
             let proxy = self.inner.variables.proxy_variable(&request.url);
             let response = result.map_err(|error| HttpError::from_reqwest(&error, &request.url, proxy))?;
