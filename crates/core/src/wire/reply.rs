@@ -6,7 +6,7 @@ use crate::message::conversation::{Conversation, Opaque, ToolCall, Usage};
 use crate::message::request::{Delta, FinishReason, OfferedTool, Reply, Request};
 use crate::provider::{Server, Wire};
 use serde_json::Value as Json;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 /// A parser for the replies of a wire, which are JSON.
@@ -27,7 +27,7 @@ pub(super) struct ReplyBuilder<'r> {
     tools: &'r [OfferedTool],
     conversation: &'r Conversation,
     /// The ids of the calls of this reply.
-    ids: HashSet<String>,
+    ids: BTreeSet<String>,
     generated_ids: usize,
     /// Where opaque data comes from.
     origin: String,
@@ -48,7 +48,7 @@ impl<'r> ReplyBuilder<'r> {
         Self {
             tools: request.tools,
             conversation: request.messages,
-            ids: HashSet::new(),
+            ids: BTreeSet::new(),
             generated_ids: 0,
             origin: server.origin(&request.model.id),
             text: String::new(),

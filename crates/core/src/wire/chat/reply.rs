@@ -9,13 +9,13 @@ use crate::wire::json::parse;
 use crate::wire::reply::{ReplyBuilder, ReplyParser};
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A parser for replies with `tools` and with `functions`, whole or streamed: messages and deltas have the same fields.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct ChatParser {
     /// The calls by index.
-    calls: HashMap<u64, PendingCall>,
+    calls: BTreeMap<u64, PendingCall>,
     /// The index of the call that was received last.
     last_index: u64,
     /// An index above those of all calls.
@@ -65,10 +65,8 @@ impl ReplyParser for ChatParser {
     }
 
     fn finish(self: Box<Self>, builder: &mut ReplyBuilder<'_>) -> Option<Json> {
-        let mut pending: Vec<_> = self.calls.into_iter().collect();
-        pending.sort_by_key(|(index, _)| *index);
-        let mut extras = vec![Json::Null; pending.len()];
-        for (_, call) in pending {
+        let mut extras = vec![Json::Null; self.calls.len()];
+        for call in self.calls.into_values() {
             let index = call.index.unwrap_or_else(|| {
                 let index = builder.start_call(Some(&call.id), "");
                 builder.push_arguments(index, &call.arguments);

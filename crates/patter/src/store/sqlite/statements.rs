@@ -14,6 +14,7 @@ const UPDATE: &str = "UPDATE sessions SET entries = ?1, state = ?2, changed_ms =
 const UPDATE_LENGTH: &str =
     "UPDATE sessions SET entries = ?1 WHERE id = ?4 AND entries = ?5 AND state = ?2 AND changed_ms > ?3 - 1000";
 const INSERT: &str = "INSERT INTO entries (session, number, entry) VALUES (?1, ?2, ?3)";
+const REMOVE_ENTRIES: &str = "DELETE FROM entries WHERE session = ?1";
 const REMOVE: &str = "DELETE FROM sessions WHERE id = ?1";
 
 /// Prepared statements.
@@ -24,11 +25,14 @@ pub(super) struct Statements<'c> {
     update: Statement<'c>,
     update_length: Statement<'c>,
     insert: Statement<'c>,
+    remove_entries: Statement<'c>,
     remove: Statement<'c>,
 }
 
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        // Every change makes sure itself that entries have a session, which is cheaper than a check of each entry.
+        connection.execute_batch("PRAGMA foreign_keys = OFF")?;
         Ok(Self {
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
@@ -36,6 +40,7 @@ impl<'c> Statements<'c> {
             update: connection.prepare(UPDATE)?,
             update_length: connection.prepare(UPDATE_LENGTH)?,
             insert: connection.prepare(INSERT)?,
+            remove_entries: connection.prepare(REMOVE_ENTRIES)?,
             remove: connection.prepare(REMOVE)?,
         })
     }
@@ -58,7 +63,10 @@ impl<'c> Statements<'c> {
                     (is_running && self.update_length.execute(values)? == 1) || self.update.execute(values)? == 1;
                 Ok(is_updated && self.insert_entries(id, *first, entries)?)
             }
-            Change::Remove { id } => Ok(self.remove.execute([id.as_str()])? == 1),
+            Change::Remove { id } => {
+                self.remove_entries.execute([id.as_str()])?;
+                Ok(self.remove.execute([id.as_str()])? == 1)
+            }
         }
     }
 
