@@ -7,14 +7,15 @@
 //!
 //! With `--stream` there is a listener, so that replies are streamed. With `--store PATH` each turn is a session of its own
 //! in a store; with `--store none` the sessions are not saved. With `--session-turns N`, N turns share a session. With
-//! `--open N`, a stored session of N turns is opened repeatedly instead.
+//! `--open N`, a stored session of N turns is opened repeatedly instead. With `--model demo`, the built-in model replies, and
+//! there is no server.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark")]
 
 use patter::compile::CompiledAgent;
 use patter::drive::{Driver, RunEvent, now_ms};
 use patter::library::Layer;
 use patter::live::LiveProject;
-use patter::model::{HttpModel, Model, ModelResolver};
+use patter::model::{DemoModel, HttpModel, Model, ModelResolver};
 use patter::project::{Environment, Project};
 use patter::run::{Run, RunOutcome};
 use patter::session::Session;
@@ -38,6 +39,7 @@ struct Options {
     store: Option<String>,
     session_turns: usize,
     open: usize,
+    is_demo: bool,
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
@@ -53,6 +55,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
         store: None,
         session_turns: 1,
         open: 0,
+        is_demo: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -71,6 +74,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--store" => options.store = Some(value),
             "--session-turns" => options.session_turns = value.parse()?,
             "--open" => options.open = value.parse()?,
+            "--model" if value == "demo" => options.is_demo = true,
             _ => return Err(format!("unknown option {name}").into()),
         }
     }
@@ -149,7 +153,10 @@ impl Player {
         let tools = standard_library(&ToolResources::new(".", environment.clone()));
         let library = merge([(Layer::Internal, tools)]).map_err(|_| "cannot merge the library")?;
         let (_, agent) = project.agents().next().ok_or("the file has no agent")?;
-        let model: Arc<dyn Model> = Arc::new(HttpModel::new(&"OpenAI/gpt-4o-mini".parse()?, &environment)?);
+        let model: Arc<dyn Model> = match options.is_demo {
+            true => Arc::new(DemoModel),
+            false => Arc::new(HttpModel::new(&"OpenAI/gpt-4o-mini".parse()?, &environment)?),
+        };
         let models: ModelResolver = Arc::new(move |_| Ok(Arc::clone(&model)));
         let driver = with_counter(Driver::new(Arc::clone(&project), library.into(), models), events.as_ref());
         let compiled = driver.compile(&agent)?;
