@@ -178,7 +178,7 @@ fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, 
             });
         }
         ToolStyle::Functions => {
-            append_part(json, |json| append_values(json, messages_with_functions(request.messages)))
+            append_part(json, |json| append_values(json, messages_with_functions(request.messages)));
         }
     }
 }

@@ -494,7 +494,11 @@ fn a_long_conversation_is_sent_the_same_way_as_if_it_were_new() {
             match number % 4 {
                 0 => messages.extend([Message::assistant("", Vec::new()), Message::user(" ")]),
                 1 => {
-                    messages.extend([Message::user("More"), Message::assistant("", Vec::new()), Message::user("Well?")])
+                    messages.extend([
+                        Message::user("More"),
+                        Message::assistant("", Vec::new()),
+                        Message::user("Well?"),
+                    ]);
                 }
                 2 => messages.push(Message::assistant("Done", Vec::new())),
                 _ => {}
