@@ -20,6 +20,7 @@ pub mod declare;
 pub mod library;
 pub mod run;
 pub mod session;
+pub mod trace;
 pub mod event;
 pub mod wire;
 pub mod case;

@@ -16,6 +16,7 @@ pub mod project;
 pub mod tool;
 pub mod http;
 pub mod model;
+pub mod trace;
 pub mod drive;
 pub mod session;
 pub mod store;

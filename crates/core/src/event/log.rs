@@ -76,7 +76,7 @@ impl EventLog {
                     message: "the reply was interrupted; the part that was received is kept".to_owned(),
                 });
             }
-            RunInput::CallStarted { call_id } => {
+            RunInput::CallStarted { call_id, .. } => {
                 let call = run.started_calls().find(|call| call.id == *call_id);
                 events.extend(call.map(|call| RunEventKind::ToolStarted {
                     call_id: call.id.clone(),

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// use patter_core::session::LogEntry;
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
-/// let began = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
+/// let began = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start(), traceparent: None };
 /// let mut playback = Playback::default();
 /// let events = playback.play(began).unwrap();
 /// assert!(matches!(events[0].kind, RunEventKind::Started { .. }));

@@ -27,11 +27,11 @@ pub struct RunStart {
 /// ```
 /// use patter_core::message::conversation::Usage;
 /// use patter_core::message::request::{FinishReason, Reply};
-/// use patter_core::run::{Run, RunInput, RunSpec};
+/// use patter_core::run::{CallTiming, Run, RunInput, RunSpec};
 ///
 /// let mut run = Run::start(RunSpec::default(), Vec::new(), "Hello", 0).unwrap();
 /// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
-/// let input = RunInput::ModelReplied { reply, rulings: Vec::new(), at: 20 };
+/// let input = RunInput::ModelReplied { reply, rulings: Vec::new(), timing: CallTiming::default(), at: 20 };
 /// run.apply(input.clone()).unwrap();
 ///
 /// let mut again = Run::from_start(run.to_start(), Vec::new()).unwrap();
@@ -50,6 +50,9 @@ pub enum RunInput {
         /// The rulings on its calls, in the order in which they were requested.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rulings: Vec<Ruling>,
+        /// How the call of the model went.
+        #[serde(default, skip_serializing_if = "CallTiming::is_empty")]
+        timing: CallTiming,
         /// The time in milliseconds.
         at: u64,
     },
@@ -62,6 +65,9 @@ pub enum RunInput {
     ModelFailed {
         /// The failure.
         failure: RunFailure,
+        /// How the call of the model went.
+        #[serde(default, skip_serializing_if = "CallTiming::is_empty")]
+        timing: CallTiming,
         /// The time in milliseconds.
         at: u64,
     },
@@ -70,6 +76,9 @@ pub enum RunInput {
     CallStarted {
         /// The call.
         call_id: String,
+        /// The time in milliseconds. Logs of earlier versions do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
     },
     /// A call finished: [`Run::call_finished`].
     #[serde(rename = "finished")]
@@ -94,6 +103,9 @@ pub enum RunInput {
     CallApproved {
         /// The call.
         call_id: String,
+        /// The time in milliseconds. Logs of earlier versions do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
     },
     /// A call was refused: [`Run::refuse`].
     #[serde(rename = "refused")]
@@ -130,6 +142,41 @@ pub enum RunInput {
     },
 }
 
+/// How a call of the model went. It decides nothing, but traces show it.
+///
+/// ```
+/// use patter_core::run::CallTiming;
+/// assert!(CallTiming::default().is_empty());
+/// assert!(!CallTiming { first_piece_ms: Some(180), ..CallTiming::default() }.is_empty());
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CallTiming {
+    /// How long the first piece of the reply took, in milliseconds, if the reply was streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_piece_ms: Option<u64>,
+    /// The delays before requests, such as before a retry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delays: Vec<CallDelay>,
+}
+
+/// A delay before a request to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallDelay {
+    /// The time in milliseconds.
+    pub at: u64,
+    /// The approximate length of the delay.
+    pub seconds: f64,
+    /// The reason.
+    pub because: String,
+}
+
+impl CallTiming {
+    /// Returns whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.first_piece_ms.is_none() && self.delays.is_empty()
+    }
+}
+
 impl Run {
     /// Recreates a run as it started. [`Run::start`] does the same for a run that a user starts.
     pub fn from_start(start: RunStart, conversation: impl Into<Conversation>) -> Result<Self, StartError> {
@@ -149,14 +196,14 @@ impl Run {
     /// Applies an input to the run.
     pub fn apply(&mut self, input: RunInput) -> Result<(), RunError> {
         match input {
-            RunInput::ModelReplied { reply, rulings, at } => {
+            RunInput::ModelReplied { reply, rulings, at, .. } => {
                 let rulings = RefCell::new(rulings.into_iter());
                 let missing = || Ruling { decision: Decision::Deny, because: "no ruling was recorded".into() };
                 self.model_replied(reply, at, &|_: &PendingCall| rulings.borrow_mut().next().unwrap_or_else(missing))
             }
             RunInput::ReplyInterrupted { text } => self.reply_interrupted(text),
-            RunInput::ModelFailed { failure, at } => self.model_failed(failure, at),
-            RunInput::CallStarted { call_id } => self.call_started(&call_id),
+            RunInput::ModelFailed { failure, at, .. } => self.model_failed(failure, at),
+            RunInput::CallStarted { call_id, .. } => self.call_started(&call_id),
             RunInput::CallFinished { call_id, outcome, duration_ms, usage, model_calls, at } => {
                 // The usage is added first: finishing the last call may end the run by its token limit.
                 self.open_call(&call_id)?;
@@ -164,7 +211,7 @@ impl Run {
                 self.add_model_calls(model_calls);
                 self.call_finished(&call_id, outcome, duration_ms, at)
             }
-            RunInput::CallApproved { call_id } => self.approve(&call_id),
+            RunInput::CallApproved { call_id, .. } => self.approve(&call_id),
             RunInput::CallRefused { call_id, reason, at } => self.refuse(&call_id, &reason, at),
             RunInput::Cancelled { at } => self.cancel(at),
             RunInput::ClockTicked { at } => self.tick(at),

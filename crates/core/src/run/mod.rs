@@ -32,7 +32,7 @@ pub use call::{ApprovalRequest, PendingCall, Ruling, Step};
 pub use child::ChildError;
 pub(crate) use child::INPUT_ARGUMENTS;
 pub use end::{FailureKind, RunError, RunFailure, RunOutcome, StartError};
-pub use input::{RunInput, RunStart};
+pub use input::{CallDelay, CallTiming, RunInput, RunStart};
 pub use response::{Invocation, InvocationResult, Response};
 pub use save::RunLoadError;
 pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, Limits, RunSpec};

@@ -6,9 +6,11 @@
 pub mod replay;
 mod pattern;
 mod read;
+mod trace_parent;
 mod waiting;
 
 pub use pattern::session_pattern;
+pub use trace_parent::{SpanId, TraceId, TraceParent, TraceParentError};
 pub use waiting::{WaitingCall, WaitingFor};
 
 use crate::message::conversation::{Conversation, Message, Usage};
@@ -54,6 +56,9 @@ pub enum LogEntry {
         /// The parameters of the run.
         #[serde(rename = "beginning")]
         start: RunStart,
+        /// The span of another program that started the run, so that a resumed run continues the same trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        traceparent: Option<TraceParent>,
     },
     /// A reply was streamed in pieces. Only in recordings.
     #[serde(rename = "streamed")]
@@ -131,7 +136,8 @@ pub struct AgentSelection {
 /// use patter_core::session::{Log, LogEntry};
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
-/// let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
+/// let start = run.to_start();
+/// let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start, traceparent: None };
 /// let mut log = Log::default();
 /// log.apply(started).unwrap();
 /// assert_eq!(log.open_run(), Some(&run));
@@ -152,6 +158,7 @@ pub struct Log {
     turns: Vec<Turn>,
     usage: Usage,
     entries: usize,
+    runs: u64,
 }
 
 /// A finished run of a session.
@@ -306,6 +313,11 @@ impl Log {
         self.usage
     }
 
+    /// Returns the number of runs that a user started, including those that were rewound.
+    pub fn run_count(&self) -> u64 {
+        self.runs
+    }
+
     /// Returns the number of entries.
     pub fn entry_count(&self) -> usize {
         self.entries
@@ -318,6 +330,7 @@ impl Log {
         self.reclaim_conversation();
         let run = Run::from_start(start, std::mem::take(&mut self.conversation));
         self.open_run = Some(run.map_err(|error| self.error(&error))?);
+        self.runs += 1;
         self.child_runs.clear();
         // A run whose limits allow no model call ends right away.
         self.close_run();

@@ -31,14 +31,14 @@ impl Log {
     /// ```
     /// use patter_core::message::conversation::{ToolCall, Usage};
     /// use patter_core::message::request::{FinishReason, Reply};
-    /// use patter_core::run::{CallTarget, Callable, Run, RunInput, RunSpec};
+    /// use patter_core::run::{CallTarget, CallTiming, Callable, Run, RunInput, RunSpec};
     /// use patter_core::session::{Log, LogEntry, WaitingFor};
     ///
     /// let tools = vec![Callable { name: "pickColor".into(), target: CallTarget::Client }];
     /// let run = Run::start(RunSpec { tools, ..RunSpec::default() }, Vec::new(), "Paint!", 0).unwrap();
     /// let mut log = Log::default();
     /// let start = run.to_start();
-    /// log.apply(LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start }).unwrap();
+    /// log.apply(LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start, traceparent: None }).unwrap();
     /// let calls = vec![ToolCall { id: "1".into(), tool: "pickColor".into(), arguments: "{}".into() }];
     /// let usage = Usage::default();
     /// let reply = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage, opaque: None };
@@ -46,7 +46,8 @@ impl Log {
     ///     decision: patter_core::permission::Decision::Allow,
     ///     because: String::new(),
     /// }];
-    /// log.apply(LogEntry::InputReceived { run: vec![], input: RunInput::ModelReplied { reply, rulings, at: 1 } }).unwrap();
+    /// let input = RunInput::ModelReplied { reply, rulings, timing: CallTiming::default(), at: 1 };
+    /// log.apply(LogEntry::InputReceived { run: vec![], input }).unwrap();
     /// assert_eq!(log.waiting_calls()[0].waiting_for, WaitingFor::Client);
     /// assert!(log.is_waiting());
     /// ```

@@ -129,7 +129,11 @@ impl CallTask {
             own: Arc::clone(sampled),
             cancellation: self.cancellation.clone(),
         };
-        let state = self.driver.state.clone().with(CallHost(Arc::new(host)));
+        let mut state = self.driver.state.clone().with(CallHost(Arc::new(host)));
+        let tracer = self.driver.tracer.as_ref();
+        if let Some(trace) = tracer.and_then(|tracer| tracer.call(&self.path, &self.call.id)) {
+            state = state.with(trace);
+        }
         match self.reporting_executor().with_state(state).call(call).await {
             Ok(value) => ToolOutcome::Value { value },
             Err(CallError::Cancelled { .. }) => ToolOutcome::Cancelled,

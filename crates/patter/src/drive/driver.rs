@@ -6,6 +6,7 @@ use super::listener::Listener;
 use crate::model::ModelResolver;
 use crate::project::ProjectLock;
 use crate::tool::{SharedState, Tool};
+use crate::trace::SessionTracer;
 use patter_core::compile::{CompileError, CompiledAgent, select_agent};
 use patter_core::declare::Agent;
 use patter_core::declare::project::Project;
@@ -30,6 +31,7 @@ pub struct Driver {
     pub(super) listener: Option<Listener>,
     pub(super) streamed: StreamedReplies,
     pub(super) journal: Option<Arc<dyn Journal>>,
+    pub(super) tracer: Option<SessionTracer>,
     /// What agents must match to be compiled.
     lock: Option<Arc<ProjectLock>>,
     /// The agents compiled so far.
@@ -80,6 +82,7 @@ impl Driver {
             listener: None,
             streamed: StreamedReplies::default(),
             journal: None,
+            tracer: None,
             lock: None,
             compiled: Arc::default(),
         }
@@ -149,6 +152,13 @@ impl Driver {
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
+        self
+    }
+
+    /// Sets the tracer that exports what happens in runs. A [`Session`](crate::session::Session) sets its own.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Option<SessionTracer>) -> Self {
+        self.tracer = tracer;
         self
     }
 

@@ -1,12 +1,15 @@
 //! The pieces of a reply on their way to the listener and the recording.
 
+use super::clock::{milliseconds, now_ms};
 use super::driver::{Driver, StreamedReplies};
 use super::listener::emit;
 use crate::model::DeltaReceiver;
 use patter_core::event::{EventLog, RunEventKind};
 use patter_core::message::request::Delta;
+use patter_core::run::{CallDelay, CallTiming};
 use patter_core::session::{LogEntry, RunPath};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Receives the pieces of one reply. Pieces that nobody sees before the reply is complete are held back.
 pub(super) struct ReplyPieces<'d> {
@@ -15,6 +18,7 @@ pub(super) struct ReplyPieces<'d> {
     pub(super) agent: &'d str,
     pub(super) depth: u32,
     pub(super) path: &'d RunPath,
+    started: Instant,
     state: Mutex<State>,
 }
 
@@ -24,6 +28,7 @@ struct State {
     shown: String,
     /// Pieces for the recording.
     held_back: Vec<Delta>,
+    timing: CallTiming,
 }
 
 impl<'d> ReplyPieces<'d> {
@@ -34,7 +39,7 @@ impl<'d> ReplyPieces<'d> {
         depth: u32,
         path: &'d RunPath,
     ) -> Self {
-        Self { driver, event_log, agent, depth, path, state: Mutex::default() }
+        Self { driver, event_log, agent, depth, path, started: Instant::now(), state: Mutex::default() }
     }
 
     /// Returns whether anybody wants the pieces.
@@ -42,13 +47,13 @@ impl<'d> ReplyPieces<'d> {
         self.driver.listener.is_some() || self.is_recording()
     }
 
-    /// Ends the reply: records what was held back, and returns the text that the listener received.
-    pub(super) fn end(self) -> String {
-        let State { shown, held_back } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// Ends the reply: records what was held back, and returns the text that the listener received, and how long it took.
+    pub(super) fn end(self) -> (String, CallTiming) {
+        let State { shown, held_back, timing } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(journal) = self.driver.journal.as_ref().filter(|_| !held_back.is_empty()) {
             journal.record(&LogEntry::ReplyStreamed { run: self.path.clone(), pieces: held_back });
         }
-        shown
+        (shown, timing)
     }
 
     /// Returns whether the listener receives the pieces as they arrive.
@@ -70,6 +75,20 @@ impl<'d> ReplyPieces<'d> {
         }
     }
 
+    /// Notes when the first piece arrived, and delays.
+    fn time(&self, delta: &Delta) {
+        let mut state = self.state();
+        match delta {
+            Delta::Waiting { seconds, because } => {
+                let delay = CallDelay { at: now_ms(), seconds: *seconds, because: because.clone() };
+                state.timing.delays.push(delay);
+            }
+            Delta::Text { .. } | Delta::Thought { .. } | Delta::Call { .. } | Delta::Arguments { .. } => {
+                state.timing.first_piece_ms.get_or_insert_with(|| milliseconds(self.started.elapsed()));
+            }
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,6 +97,7 @@ impl<'d> ReplyPieces<'d> {
 impl DeltaReceiver for ReplyPieces<'_> {
     fn receive(&self, delta: Delta) {
         let is_recording = self.is_recording();
+        self.time(&delta);
         if !self.is_streamed() {
             if let Delta::Waiting { .. } = &delta {
                 self.emit(self.event_log.piece(delta.clone()));
@@ -100,7 +120,9 @@ impl DeltaReceiver for ReplyPieces<'_> {
         let is_possible = !self.is_streamed();
         if is_possible {
             // Delays are not part of the reply.
-            self.state().held_back.retain(|delta| matches!(delta, Delta::Waiting { .. }));
+            let mut state = self.state();
+            state.timing.first_piece_ms = None;
+            state.held_back.retain(|delta| matches!(delta, Delta::Waiting { .. }));
         }
         is_possible
     }

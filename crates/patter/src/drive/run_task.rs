@@ -10,12 +10,13 @@ use super::listener::emit;
 use super::pieces::ReplyPieces;
 use crate::model::{DeltaSink, ModelError};
 use crate::tool::{BoxFuture, CancellationToken, Executor};
+use crate::trace::{SessionTracer, with_model_parent};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use patter_core::compile::CompiledAgent;
 use patter_core::event::{EventLog, RunEventKind};
 use patter_core::message::request::Reply;
-use patter_core::run::{CallTarget, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step};
+use patter_core::run::{CallTarget, CallTiming, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step};
 use patter_core::session::{LogEntry, RunPath};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -145,19 +146,24 @@ impl<'d> RunTask<'d> {
     fn start(&mut self, start: Start) {
         let bindings = self.compiled.bindings_hash().to_owned();
         if start == Start::Resumed {
-            if self.is_recording() {
+            if self.is_recording() || self.driver.tracer.is_some() {
                 let frame = Some(Arc::clone(self.compiled.frame()));
                 let snapshot = Box::new(self.run.clone());
-                self.record(&LogEntry::RunRestored { run: self.path.clone(), frame, bindings, snapshot });
+                let entry = LogEntry::RunRestored { run: self.path.clone(), frame, bindings, snapshot };
+                self.trace(&entry);
+                if self.is_recording() {
+                    self.record(&entry);
+                }
             }
             return self.apply(RunInput::Resumed { at: now_ms() });
         }
-        if self.driver.journal.is_some() {
+        if self.driver.journal.is_some() || self.driver.tracer.is_some() {
             let frame = Some(Arc::clone(self.compiled.frame()));
             let start = self.run.to_start();
-            let entry = LogEntry::RunStarted { run: self.path.clone(), frame, bindings, start };
-            self.record(&entry);
-            self.unsaved.push(entry);
+            let tracer = self.driver.tracer.as_ref().filter(|_| self.path.is_empty());
+            let traceparent = tracer.and_then(SessionTracer::parent);
+            let entry = LogEntry::RunStarted { run: self.path.clone(), frame, bindings, start, traceparent };
+            self.log(entry);
         }
         self.emit(EventLog::start);
     }
@@ -201,7 +207,7 @@ impl<'d> RunTask<'d> {
     /// Saves that calls start before they do, so that they are known after a crash.
     async fn announce_start(&mut self, calls: &[PendingCall]) -> Result<(), JournalError> {
         for call in calls {
-            self.apply(RunInput::CallStarted { call_id: call.id.clone() });
+            self.apply(RunInput::CallStarted { call_id: call.id.clone(), at: Some(now_ms()) });
         }
         self.save().await?;
         let may_repeat = |call: &PendingCall| {
@@ -246,7 +252,7 @@ impl<'d> RunTask<'d> {
 
     /// Emits and records that a call is repeated. The journal already has its start.
     fn announce_repeat(&mut self, call: &PendingCall) {
-        let input = RunInput::CallStarted { call_id: call.id.clone() };
+        let input = RunInput::CallStarted { call_id: call.id.clone(), at: Some(now_ms()) };
         self.emit(|event_log, run| event_log.input(run, &input));
         self.record(&LogEntry::InputReceived { run: self.path.clone(), input });
     }
@@ -272,7 +278,7 @@ impl<'d> RunTask<'d> {
         let compiled = self.compiled;
         let model = match (self.driver.models)(compiled.model()) {
             Ok(model) => model,
-            Err(error) => return self.fail_model(&error),
+            Err(error) => return self.fail_model(&error, CallTiming::default()),
         };
         let agent = compiled.name();
         let pieces = ReplyPieces::new(self.driver, &self.event_log, agent, self.run.depth(), &self.path);
@@ -281,10 +287,11 @@ impl<'d> RunTask<'d> {
         let provider = model.provider().name();
         tracing::debug!(agent, provider, model = %compiled.model(), messages = request.messages.len(), "calling model");
         let start = Instant::now();
-        let call = model.call(&request, sink, self.cancellation);
+        let parent = self.driver.tracer.as_ref().and_then(|tracer| tracer.model_parent(&self.path));
+        let call = with_model_parent(parent, model.call(&request, sink, self.cancellation));
         let result = interruptible(self.cancellation, self.time_left(), call).await;
         let duration_ms = milliseconds(start.elapsed());
-        let shown = pieces.end();
+        let (shown, timing) = pieces.end();
         if !matches!(result, Ok(Ok(_))) && !shown.is_empty() {
             self.apply(RunInput::ReplyInterrupted { text: shown });
         }
@@ -304,17 +311,17 @@ impl<'d> RunTask<'d> {
                     duration_ms,
                     "model replied"
                 );
-                self.apply_reply(reply);
+                self.apply_reply(reply, timing);
             }
             Ok(Err(ModelError::Cancelled)) => self.cancel(),
             Ok(Err(error)) => {
                 tracing::debug!(agent, provider, model = %compiled.model(), duration_ms, %error, "model call failed");
-                self.fail_model(&error);
+                self.fail_model(&error, timing);
             }
         }
     }
 
-    fn apply_reply(&mut self, reply: Reply) {
+    fn apply_reply(&mut self, reply: Reply, timing: CallTiming) {
         let copy = self.is_observed().then(|| reply.clone());
         let at = now_ms();
         let executor = &self.executor;
@@ -330,7 +337,7 @@ impl<'d> RunTask<'d> {
             return tracing::error!(%error, "the run did not expect a reply");
         }
         if let Some(reply) = copy {
-            self.publish(RunInput::ModelReplied { reply, rulings: rulings.into_inner(), at });
+            self.publish(RunInput::ModelReplied { reply, rulings: rulings.into_inner(), timing, at });
         }
     }
 
@@ -347,15 +354,29 @@ impl<'d> RunTask<'d> {
     /// Emits the events of an input, and adds it to the entries to be saved.
     fn publish(&mut self, input: RunInput) {
         self.emit(|event_log, run| event_log.input(run, &input));
+        if self.driver.journal.is_some() || self.driver.tracer.is_some() {
+            self.log(LogEntry::InputReceived { run: self.path.clone(), input });
+        }
+    }
+
+    /// Exports and records an entry, and adds it to those to be saved.
+    fn log(&mut self, entry: LogEntry) {
+        self.trace(&entry);
         if self.driver.journal.is_some() {
-            let entry = LogEntry::InputReceived { run: self.path.clone(), input };
             self.record(&entry);
             self.unsaved.push(entry);
         }
     }
 
+    /// Exports the spans that end with an entry.
+    fn trace(&self, entry: &LogEntry) {
+        if let Some(tracer) = &self.driver.tracer {
+            tracer.record(entry, &self.run);
+        }
+    }
+
     fn is_observed(&self) -> bool {
-        self.driver.journal.is_some() || self.driver.listener.is_some()
+        self.driver.journal.is_some() || self.driver.listener.is_some() || self.driver.tracer.is_some()
     }
 
     fn is_recording(&self) -> bool {
@@ -407,17 +428,20 @@ impl<'d> RunTask<'d> {
             _ => format!("{error}{hint}"),
         };
         self.run.fail_unsaved(message, now_ms());
+        if let Some(tracer) = &self.driver.tracer {
+            tracer.run_ended(&self.path, &self.run);
+        }
         self.emit(EventLog::failure);
     }
 
-    fn fail_model(&mut self, error: &ModelError) {
+    fn fail_model(&mut self, error: &ModelError, timing: CallTiming) {
         let kind = match error {
             ModelError::Configuration { .. } => FailureKind::Configuration,
             _ => FailureKind::Model,
         };
         let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
         let failure = RunFailure { kind, message: format!("{error}{hint}") };
-        self.apply(RunInput::ModelFailed { failure, at: now_ms() });
+        self.apply(RunInput::ModelFailed { failure, timing, at: now_ms() });
     }
 
     fn call_task(&self, call: PendingCall) -> CallTask {
@@ -485,7 +509,7 @@ impl<'d> RunTask<'d> {
             }
         };
         self.apply(match answer {
-            ApprovalAnswer::Approve => RunInput::CallApproved { call_id },
+            ApprovalAnswer::Approve => RunInput::CallApproved { call_id, at: Some(now_ms()) },
             ApprovalAnswer::Refuse(reason) => RunInput::CallRefused { call_id, reason, at: now_ms() },
             ApprovalAnswer::Later => {
                 self.undecided.insert(call_id);

@@ -17,6 +17,7 @@ use crate::drive::{Driver, JournalError, now_ms};
 use crate::live::LiveProject;
 use crate::store::{SessionId, Store};
 use crate::tool::CancellationToken;
+use crate::trace::{SessionTracer, TraceParent, Tracer};
 use log::{SessionLog, UnsavedSession};
 use patter_core::compile::{ClientToolError, CompiledAgent};
 use patter_core::message::conversation::{Conversation, Message, ToolOutcome, Usage};
@@ -63,6 +64,9 @@ pub struct Session {
     client: Option<ClientAdditions>,
     /// The current driver of the project, and the one configured from it.
     driver: Option<(Driver, Driver)>,
+    tracer: Option<SessionTracer>,
+    /// The log of a session that was opened with an unfinished run, for a tracer.
+    unfinished: Vec<String>,
 }
 
 /// The answer to a call that waits for somebody.
@@ -101,7 +105,8 @@ impl Session {
         let log = Log::read(&stored.entries)?;
         tracing::debug!(session = %id, entries = stored.entries.len(), turns = log.turns().len(), "session opened");
         let source = log.selection().cloned().unwrap_or_default();
-        Ok(Self { source, ..Self::with_log(project, SessionLog::continued(log, claim)) })
+        let unfinished = log.open_run().map_or_else(Vec::new, |_| stored.entries);
+        Ok(Self { source, unfinished, ..Self::with_log(project, SessionLog::continued(log, claim)) })
     }
 
     fn with_log(project: Arc<LiveProject>, log: SessionLog) -> Self {
@@ -115,6 +120,8 @@ impl Session {
             agent: None,
             client: None,
             driver: None,
+            tracer: None,
+            unfinished: Vec::new(),
         }
     }
 
@@ -145,6 +152,29 @@ impl Session {
     pub fn with_limits(mut self, configure: impl Fn(&mut Limits) + Send + Sync + 'static) -> Self {
         self.configure_limits = Arc::new(configure);
         self
+    }
+
+    /// Exports what happens in the session as spans, if there is a tracer.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Option<Tracer>) -> Self {
+        self.tracer = tracer.map(|tracer| {
+            // Spans need an id, even if the session is not saved.
+            let id = self.id().unwrap_or_else(|| SessionId::new(now_ms()));
+            let session = tracer.session(id.as_str(), self.log.read(Log::run_count));
+            if !self.unfinished.is_empty() {
+                session.restore(std::mem::take(&mut self.unfinished));
+            }
+            session
+        });
+        self.driver = None;
+        self
+    }
+
+    /// Sets the span of another program that the next runs are a part of: that of the request which starts them.
+    pub fn set_trace_parent(&self, parent: Option<TraceParent>) {
+        if let Some(tracer) = &self.tracer {
+            tracer.set_parent(parent);
+        }
     }
 
     /// Sets the model of all agents from now on. It is saved with the next message, so that a resumed run uses it too.
@@ -222,9 +252,7 @@ impl Session {
         if limits.deadline_ms != before.deadline_ms {
             limits.deadline_ms = limits.deadline_ms.map(|deadline| deadline.saturating_add(run.elapsed_ms()));
         }
-        self.log
-            .add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::LimitsChanged { limits } })
-            .await?;
+        self.add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::LimitsChanged { limits } }).await?;
         Ok(self.log.read(|log| log.open_run().cloned()).unwrap_or(run))
     }
 
@@ -243,14 +271,14 @@ impl Session {
         let call_id = call_id.to_owned();
         let at = now_ms();
         let input = match answer {
-            CallAnswer::Approve => RunInput::CallApproved { call_id },
+            CallAnswer::Approve => RunInput::CallApproved { call_id, at: Some(at) },
             CallAnswer::Refuse(reason) => RunInput::CallRefused { call_id, reason, at },
             CallAnswer::Result(outcome) => {
                 let usage = Usage::default();
                 RunInput::CallFinished { call_id, outcome, duration_ms: 0, usage, model_calls: 0, at }
             }
         };
-        Ok(self.log.add(LogEntry::InputReceived { run: run.clone(), input }).await?)
+        self.add(LogEntry::InputReceived { run: run.clone(), input }).await
     }
 
     /// Ends the unfinished run: calls without a result are cancelled.
@@ -258,10 +286,23 @@ impl Session {
         if self.log.read(|log| log.open_run().is_none()) {
             return Err(SessionError::NoUnfinishedRun);
         }
-        Ok(self
-            .log
-            .add(LogEntry::InputReceived { run: RunPath::new(), input: RunInput::Cancelled { at: now_ms() } })
-            .await?)
+        let input = RunInput::Cancelled { at: now_ms() };
+        self.add(LogEntry::InputReceived { run: RunPath::new(), input }).await
+    }
+
+    /// Adds an entry about a run to the log, and exports the spans that end with it.
+    async fn add(&self, entry: LogEntry) -> Result<(), SessionError> {
+        let traced = self.tracer.as_ref().map(|tracer| (tracer, entry.clone()));
+        self.log.add(entry).await?;
+        if let Some((tracer, entry)) = traced
+            && let LogEntry::InputReceived { run: path, .. } = &entry
+        {
+            self.log.read(|log| {
+                let run = if path.is_empty() { log.open_run().or(log.last_run()) } else { log.child_run(path) };
+                run.map(|run| tracer.record(&entry, run))
+            });
+        }
+        Ok(())
     }
 
     /// Removes the last message of the user and everything after it from the conversation. Returns the message, or `None`
@@ -297,7 +338,7 @@ impl Session {
         let from = forked_from.as_ref().map(ToString::to_string).unwrap_or_default();
         let fork = SessionLog::new(save_to.map(|(store, id)| UnsavedSession::new(store, id, forked_from)));
         fork.add_pending(LogEntry::Forked { from, messages })?;
-        Ok(Self {
+        let fork = Self {
             source: self.source.clone(),
             configure_driver: Arc::clone(&self.configure_driver),
             configure_limits: Arc::clone(&self.configure_limits),
@@ -305,7 +346,8 @@ impl Session {
             agent: self.agent.clone(),
             client: self.client.clone(),
             ..Self::with_log(Arc::clone(&self.project), fork)
-        })
+        };
+        Ok(fork.with_tracer(self.tracer.as_ref().map(|tracer| tracer.tracer().clone())))
     }
 
     /// Returns why the session is no longer saved, if the store failed; the last entries are lost.
@@ -346,6 +388,7 @@ impl Session {
             Some((base, driver)) if base.is_same(&current) => driver.clone(),
             _ => {
                 let driver = (self.configure_driver)(current.clone()).with_journal(Arc::clone(&self.log) as _);
+                let driver = driver.with_tracer(self.tracer.clone());
                 let driver = match &self.model {
                     Some(model) => driver.with_model(model.clone()),
                     None => driver,

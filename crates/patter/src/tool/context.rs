@@ -1,7 +1,9 @@
 //! The context of a call.
 
+use crate::trace::CallTrace;
 use patter_core::name::FullName;
 use patter_core::permission::{Decision, Permissions};
+use patter_core::session::TraceParent;
 use serde_json::{Map, Value as Json};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -151,6 +153,12 @@ impl ToolContext {
     /// Returns the shared value of a type.
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.state.get()
+    }
+
+    /// Returns the span of this call, for the header `traceparent` of requests that the tool makes; `None` if the call is
+    /// not traced. See [`trace`](crate::trace).
+    pub fn traceparent(&self) -> Option<TraceParent> {
+        self.state::<CallTrace>().map(|trace| trace.0)
     }
 
     /// Reports progress. The fraction is between 0 and 1.

@@ -96,7 +96,7 @@ impl fmt::Display for ModelCallLocation {
 /// use patter_core::permission::Decision;
 /// use patter_core::session::replay::{CurrentAgent, OnDifference, CurrentAgents, compare};
 /// use patter_core::message::request::{FinishReason, RequestTemplate, Reply, Settings};
-/// use patter_core::run::{Ruling, Run, RunSpec, RunInput};
+/// use patter_core::run::{CallTiming, Ruling, Run, RunSpec, RunInput};
 /// use patter_core::session::LogEntry;
 ///
 /// struct Project(&'static str);
@@ -120,9 +120,10 @@ impl fmt::Display for ModelCallLocation {
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
 /// let frame = Some(frame("Greet.").into());
 /// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
+/// let input = RunInput::ModelReplied { reply, rulings: vec![], timing: CallTiming::default(), at: 5 };
 /// let entries = [
-///     LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start: run.to_start() },
-///     LogEntry::InputReceived { run: vec![], input: RunInput::ModelReplied { reply, rulings: vec![], at: 5 } },
+///     LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start: run.to_start(), traceparent: None },
+///     LogEntry::InputReceived { run: vec![], input },
 /// ];
 /// let same = compare(entries.clone(), &Project("Greet."), OnDifference::Stop).unwrap();
 /// assert_eq!((same.identical, same.divergences.len()), (1, 0));
@@ -185,10 +186,10 @@ struct RuledCall {
 impl<'c> Comparer<'c> {
     fn compare_entry(&mut self, entry: LogEntry) -> Result<(), LogError> {
         match entry {
-            LogEntry::RunStarted { run: path, frame, bindings, start } => {
+            LogEntry::RunStarted { run: path, frame, bindings, start, traceparent } => {
                 let before = self.log.conversation().clone();
                 let current = start.clone();
-                self.log.apply(LogEntry::RunStarted { run: path.clone(), frame, bindings, start })?;
+                self.log.apply(LogEntry::RunStarted { run: path.clone(), frame, bindings, start, traceparent })?;
                 if path.is_empty() {
                     self.found.turns += 1;
                     self.replayed.clear();
@@ -276,7 +277,7 @@ impl<'c> Comparer<'c> {
         let mut found = std::mem::take(&mut replayed.pending);
         let model_call = then.model_calls() + 1;
         let result = match input {
-            RunInput::ModelReplied { reply, rulings, at } => {
+            RunInput::ModelReplied { reply, rulings, at, .. } => {
                 if self.on_difference == OnDifference::Continue {
                     replayed.catch_up(then.conversation(), at);
                 }

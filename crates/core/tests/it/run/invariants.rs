@@ -143,13 +143,18 @@ impl RandomInput {
                     decide(call)
                 };
                 let _ = run.clone().model_replied(reply.clone(), at, &recording);
-                RunInput::ModelReplied { reply: reply.clone(), rulings: rulings.into_inner(), at }
+                RunInput::ModelReplied {
+                    reply: reply.clone(),
+                    rulings: rulings.into_inner(),
+                    timing: CallTiming::default(),
+                    at,
+                }
             }
             RandomInput::Fails => {
                 let failure = RunFailure { kind: FailureKind::Configuration, message: "no key".into() };
-                RunInput::ModelFailed { failure, at }
+                RunInput::ModelFailed { failure, timing: CallTiming::default(), at }
             }
-            RandomInput::Starts(pick) => RunInput::CallStarted { call_id: pick.id(run) },
+            RandomInput::Starts(pick) => RunInput::CallStarted { call_id: pick.id(run), at: None },
             RandomInput::Finishes(pick, outcome) => {
                 let call_id = pick.id(run);
                 let outcome = outcome.clone();
@@ -162,7 +167,7 @@ impl RandomInput {
                     at,
                 }
             }
-            RandomInput::Approves(pick) => RunInput::CallApproved { call_id: pick.id(run) },
+            RandomInput::Approves(pick) => RunInput::CallApproved { call_id: pick.id(run), at: None },
             RandomInput::Refuses(pick) => RunInput::CallRefused { call_id: pick.id(run), reason: "no".into(), at },
             RandomInput::Cancel => RunInput::Cancelled { at },
             RandomInput::Tick(at) => RunInput::ClockTicked { at: *at },
@@ -260,7 +265,7 @@ proptest! {
     ) {
         let mut direct = Run::start(spec.clone(), Vec::new(), "Hi", 0).unwrap();
         let mut saved = reload(&direct);
-        let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: direct.to_start() };
+        let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: direct.to_start(), traceparent: None };
         let mut log = vec![serde_json::to_string(&started).unwrap()];
         for (random, is_saved) in &inputs {
             let before = direct.clone();

@@ -7,7 +7,13 @@ use patter_core::session::{AgentSelection, Log, LogEntry};
 #[test]
 fn the_json_of_entries_is_stable() {
     let run = Run::start(spec(), Vec::new(), "Hi", 7).unwrap();
-    let start = LogEntry::RunStarted { run: vec![], frame: None, bindings: "b".into(), start: run.to_start() };
+    let start = LogEntry::RunStarted {
+        run: vec![],
+        frame: None,
+        bindings: "b".into(),
+        start: run.to_start(),
+        traceparent: None,
+    };
     let restored =
         LogEntry::RunRestored { run: vec!["a".into()], frame: None, bindings: String::new(), snapshot: run.into() };
     let call_id = || "a".to_owned();
@@ -33,10 +39,18 @@ fn the_json_of_entries_is_stable() {
     let failure = RunFailure { kind: FailureKind::Model, message: "down".into() };
     let outcome = conversation::ToolOutcome::Cancelled;
     let inputs = [
-        (RunInput::ModelReplied { reply: reply("", &[], FinishReason::Stop), rulings: vec![], at: 1 }, "reply"),
+        (
+            RunInput::ModelReplied {
+                reply: reply("", &[], FinishReason::Stop),
+                rulings: vec![],
+                timing: CallTiming::default(),
+                at: 1,
+            },
+            "reply",
+        ),
         (RunInput::ReplyInterrupted { text: "Hel".into() }, "reply_interrupted"),
-        (RunInput::ModelFailed { failure, at: 1 }, "model_failed"),
-        (RunInput::CallStarted { call_id: call_id() }, "started"),
+        (RunInput::ModelFailed { failure, timing: CallTiming::default(), at: 1 }, "model_failed"),
+        (RunInput::CallStarted { call_id: call_id(), at: None }, "started"),
         (
             RunInput::CallFinished {
                 call_id: call_id(),
@@ -48,7 +62,7 @@ fn the_json_of_entries_is_stable() {
             },
             "finished",
         ),
-        (RunInput::CallApproved { call_id: call_id() }, "approved"),
+        (RunInput::CallApproved { call_id: call_id(), at: None }, "approved"),
         (RunInput::CallRefused { call_id: call_id(), reason: "no".into(), at: 1 }, "refused"),
         (RunInput::Cancelled { at: 1 }, "cancelled"),
         (RunInput::ClockTicked { at: 1 }, "tick"),
@@ -86,7 +100,13 @@ fn entries_that_cannot_follow_are_errors() {
     let forked = r#"{"entry": "forked", "from": "x", "messages": [{"role": "user", "text": "Hi"}]}"#;
     let rewound = r#"{"entry": "rewound", "messages": 2}"#;
     let run = Run::start(spec(), Vec::new(), "Hi", 7).unwrap();
-    let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
+    let started = LogEntry::RunStarted {
+        run: vec![],
+        frame: None,
+        bindings: String::new(),
+        start: run.to_start(),
+        traceparent: None,
+    };
     let started = serde_json::to_string(&started).unwrap();
     for (entries, expected) in [
         (vec![cancelled], "log entry 1 is invalid: unknown run"),

@@ -230,7 +230,13 @@ fn hostile_message() -> impl Strategy<Value = Message> {
 fn session_is_a_pattern_that_people_can_read() {
     let mut log = Log::default();
     let run = Run::start(spec(), Vec::new(), "Greet Ada, please.", 1_763_271_000_000).unwrap();
-    let start = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
+    let start = LogEntry::RunStarted {
+        run: vec![],
+        frame: None,
+        bindings: String::new(),
+        start: run.to_start(),
+        traceparent: None,
+    };
     log.apply(start).unwrap();
     let at = 1_763_271_000_005;
     let rulings = vec![Ruling { decision: Decision::Allow, because: String::new() }; 2];
@@ -248,11 +254,16 @@ fn session_is_a_pattern_that_people_can_read() {
         at,
     };
     let inputs = [
-        RunInput::ModelReplied { reply: calls, rulings, at },
-        RunInput::CallStarted { call_id: "c1".into() },
+        RunInput::ModelReplied { reply: calls, rulings, timing: CallTiming::default(), at },
+        RunInput::CallStarted { call_id: "c1".into(), at: None },
         finished("c1", ToolOutcome::Value { value: json!({"greeting": "Hello, Ada!", "language": null}) }),
         finished("c2", ToolOutcome::Error { message: "the server\nis down".into() }),
-        RunInput::ModelReplied { reply: reply("Hello, Ada!", &[], FinishReason::Stop), rulings: vec![], at },
+        RunInput::ModelReplied {
+            reply: reply("Hello, Ada!", &[], FinishReason::Stop),
+            rulings: vec![],
+            timing: CallTiming::default(),
+            at,
+        },
     ];
     for input in inputs {
         log.apply(LogEntry::InputReceived { run: vec![], input }).unwrap();
@@ -293,7 +304,7 @@ proptest! {
                 log.apply(LogEntry::InputReceived { run: vec![], input: RunInput::Cancelled { at: 9 } }).unwrap();
             }
             let Ok(run) = Run::start(spec.clone(), log.conversation().clone(), &input, 0) else { continue };
-            let start = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
+            let start = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start(), traceparent: None };
             log.apply(start).unwrap();
             for event in events {
                 let Some(run) = log.open_run() else { break };

@@ -45,8 +45,13 @@ impl Now {
     fn record(&self, inputs: &[RandomInput]) -> Vec<LogEntry> {
         let mut run = Run::start(self.spec.clone(), Vec::new(), "Hi", 0).unwrap();
         let frame = Some(self.frame.clone().into());
-        let mut entries =
-            vec![LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start: run.to_start() }];
+        let mut entries = vec![LogEntry::RunStarted {
+            run: vec![],
+            frame,
+            bindings: String::new(),
+            start: run.to_start(),
+            traceparent: None,
+        }];
         for random in inputs {
             let input = random.to_value(&run);
             if run.apply(input.clone()).is_ok() {
@@ -172,12 +177,17 @@ fn replays_continue_when_tools_appear_or_disappear() {
     let usage = Usage::default();
     let done =
         RunInput::CallFinished { call_id: call_id.clone(), outcome, duration_ms: 1, usage, model_calls: 0, at: 10 };
-    let ends = RunInput::ModelReplied { reply: reply("Done", &[], FinishReason::Stop), rulings: vec![], at: 15 };
+    let ends = RunInput::ModelReplied {
+        reply: reply("Done", &[], FinishReason::Stop),
+        rulings: vec![],
+        timing: CallTiming::default(),
+        at: 15,
+    };
     let check = |then: &RunSpec, now: &RunSpec, input: &[RunInput], expected: &[&str]| {
         let recorded = Now::new(then.clone());
         let start = Run::start(then.clone(), Vec::new(), "Hi", 0).unwrap().to_start();
         let frame = Some(recorded.frame.clone().into());
-        let started = LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start };
+        let started = LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start, traceparent: None };
         let input = input.iter().map(|input| LogEntry::InputReceived { run: vec![], input: input.clone() });
         let entries: Vec<_> = std::iter::once(started).chain(input).collect();
         let now = Now { frame: recorded.frame, ..Now::new(now.clone()) };
@@ -192,7 +202,7 @@ fn replays_continue_when_tools_appear_or_disappear() {
     check(&less, &full, &[calls(vec![]), ends.clone()], &["the model calls `sayHello`, which the agent did not have"]);
     let gone = ["the model calls `sayHello`, which the agent no longer has", "message 3 of the conversation differs"];
     check(&full, &less, &[calls(vec![allow()]), done.clone(), ends.clone()], &gone);
-    let approved = RunInput::CallApproved { call_id };
+    let approved = RunInput::CallApproved { call_id, at: None };
     check(&full, &less, &[calls(vec![ask()]), approved, done, ends], &gone);
 }
 
@@ -220,7 +230,7 @@ fn edits_of_limits_tools_and_answer_schemas_are_reported() {
         let now = Now::new(spec());
         let start = Run::start(spec(), Vec::new(), "Hi", 0).unwrap().to_start();
         let frame = Some(now.frame.clone().into());
-        let started = LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start };
+        let started = LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start, traceparent: None };
         let input = hello.iter().map(|input| LogEntry::InputReceived { run: vec![], input: input.clone() });
         let entries: Vec<_> = std::iter::once(started).chain(input).collect();
         let mut edited = now.clone();

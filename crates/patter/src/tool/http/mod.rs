@@ -10,6 +10,7 @@ pub(in crate::tool) use encode::{json_escape, percent_encode};
 pub(crate) use response::http_failure;
 
 use super::VariableLookup;
+use crate::trace::TRACEPARENT;
 use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use crate::http::{HttpClient, jittered};
 use patter_core::declare::HttpSpec;
@@ -111,7 +112,13 @@ impl HttpTool {
         deadline: Instant,
         context: &ToolContext,
     ) -> Result<Json, ToolFailure> {
-        let request = builder.request()?;
+        let mut request = builder.request()?;
+        // What the tool declares takes precedence.
+        if let Some(parent) = context.traceparent().filter(|_| !request.headers.contains_key(TRACEPARENT))
+            && let Ok(value) = parent.to_string().parse()
+        {
+            request.headers.insert(TRACEPARENT, value);
+        }
         let mut attempt = 0;
         loop {
             let result = match self.client.send(request.clone()).await {

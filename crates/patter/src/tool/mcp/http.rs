@@ -5,11 +5,12 @@ use super::failures::{MAX_MESSAGE_BYTES, TransportError, TransportFailures};
 use super::listener::ServerListener;
 use super::reconnect::EventStreams;
 use crate::http::{HttpError, SystemResolver, tls};
+use crate::trace::TRACEPARENT;
 use futures_util::stream::BoxStream;
 use patter_core::text::truncate;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{RequestBuilder, Response, StatusCode};
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, GetMeta, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
@@ -174,6 +175,11 @@ impl StreamableHttpClient for SessionClient {
         };
         let builder = self.client.post(&*uri).header(CONTENT_TYPE, JSON_MIME_TYPE);
         let builder = builder.header(ACCEPT, format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}"));
+        // The span of a call is also a header, for servers that look for it where other requests have it.
+        let builder = match traceparent(&message) {
+            Some(parent) => builder.header(TRACEPARENT, parent),
+            None => builder,
+        };
         let builder = builder.body(serde_json::to_vec(&message)?);
         let response = self.send(builder, session, auth, headers).await?;
         match (self.read(response, is_in_session, request.clone()).await?, request) {
@@ -248,4 +254,12 @@ fn excerpt(body: &[u8]) -> String {
 /// Returns whether an error says that the session is unknown: by a code in the range for servers, and by the word.
 fn is_about_session(answer: &JsonRpcError) -> bool {
     (-32099..=-32000).contains(&answer.error.code.0) && answer.error.message.to_lowercase().contains("session")
+}
+
+/// Returns the reference to a span that a request has.
+fn traceparent(message: &ClientJsonRpcMessage) -> Option<String> {
+    match message {
+        JsonRpcMessage::Request(request) => request.request.get_meta().get_traceparent().map(str::to_owned),
+        _ => None,
+    }
 }

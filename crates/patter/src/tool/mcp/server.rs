@@ -11,7 +11,9 @@ use super::tasks;
 use crate::tool::{CallHost, ToolContext, ToolFailure};
 use patter_core::text::nearest;
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, ServerResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, RequestMetaObject, ServerResult,
+};
 use rmcp::service::PeerRequestOptions;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -179,7 +181,7 @@ impl McpServer {
     ) -> Result<ServerResult, ServiceError> {
         let limit = self.settings().timeout;
         let response = connection.listener.requests().clock().timeout(limit, async {
-            let sent = connection.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
+            let sent = connection.peer.send_request_with_option(request, request_options(context)).await?;
             let pending = PendingRequest::new(connection, sent.id, sent.progress_token, context);
             let response = sent.rx.await.unwrap_or(Err(ServiceError::TransportClosed));
             // A server may report progress and ask questions until a task ends.
@@ -263,6 +265,15 @@ impl McpServer {
             }
         }
     }
+}
+
+/// Returns the options of a request: it refers to the span of the call, if the call is traced.
+fn request_options(context: &ToolContext) -> PeerRequestOptions {
+    let options = PeerRequestOptions::no_options();
+    let Some(parent) = context.traceparent() else { return options };
+    let mut meta = RequestMetaObject::default();
+    meta.set_traceparent(parent.to_string());
+    options.with_meta(meta)
 }
 
 impl fmt::Debug for McpServer {
