@@ -135,20 +135,20 @@ pub(crate) enum Existing {
 
 /// Writes a file in one step, so that it is never half written.
 pub(crate) fn write_atomically(path: &Path, text: &str, existing: Existing) -> io::Result<()> {
-    write_file(path, text, existing, 0o666)
+    write_file(path, text.as_bytes(), existing, 0o666)
 }
 
 /// Writes a file that only its owner can read, in one step: it contains conversations.
-pub(crate) fn write_private(path: &Path, text: &str, existing: Existing) -> io::Result<()> {
-    write_file(path, text, existing, 0o600)
+pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>, existing: Existing) -> io::Result<()> {
+    write_file(path, content.as_ref(), existing, 0o600)
 }
 
-fn write_file(path: &Path, text: &str, existing: Existing, mode: u32) -> io::Result<()> {
+fn write_file(path: &Path, content: &[u8], existing: Existing, mode: u32) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".patter-")
         .make_in(folder, |path| std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     let written = match existing {
         Existing::Keep => file.persist_noclobber(path),
         Existing::Replace => file.persist(path),

@@ -180,7 +180,8 @@ impl ExperimentOptions {
         let judges = bench.judges(&cases, &self.cases)?;
         let root = setup.root.clone().unwrap_or_else(|| PathBuf::from("."));
         let command_checks = CommandChecks::new(&root, setup.toolset.environment.clone());
-        let series = Arc::new(Series { arms, cases, judges, command_checks });
+        let tracer = setup.toolset.runtime.tracer();
+        let series = Arc::new(Series { arms, cases, judges, command_checks, tracer });
         let plan = self.plan(question, &series);
         let (store, temporary) = self.open_store(&setup)?;
         let concurrency = self.possible_concurrency()?;

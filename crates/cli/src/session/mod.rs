@@ -259,6 +259,7 @@ impl RunOptions {
         };
         let limits = self.limits;
         let session = session.with_driver(configure).with_limits(move |all| limits.apply(all));
+        let session = session.with_tracer(prepared.toolset.runtime.tracer());
         if let Some(path) = &self.record {
             let recorder = Recorder::create(path);
             session.record(

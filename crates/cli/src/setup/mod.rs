@@ -4,6 +4,7 @@ mod limit;
 mod lock;
 mod rules;
 mod signal;
+mod trace;
 mod trust;
 
 pub(crate) use limit::{max_runs, raise_file_limit};
@@ -162,7 +163,10 @@ impl Toolset {
         for line in environment.bad_lines() {
             ui::warning(&format!("line {line} of .env is not an assignment such as NAME=value"))?;
         }
-        let runtime = ToolRuntime::new()?;
+        let runtime = match intent {
+            Intent::Call => ToolRuntime::traced()?,
+            Intent::Describe => ToolRuntime::new()?,
+        };
         let turn = Turn::default();
         let signals = Signals::listen(&runtime, turn.clone())?;
         let stop = signals.stop.clone();

@@ -4,8 +4,10 @@
 //! restart of the machine or a deployment loses no run. In both cases the tools that run are asked to exit, and killed
 //! after a grace period. One more signal ends the program and its tools at once.
 
+use super::trace::{new_tracer, report_export};
 use crate::error::INTERRUPTED;
 use patter::tool::{CancellationToken, end_processes, kill_processes};
+use patter::trace::Tracer;
 use rustix::process::Signal;
 use std::io;
 use std::ops::Deref;
@@ -48,12 +50,25 @@ pub(crate) fn new_runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
-/// The runtime of the tools of a command. All processes end before it is dropped.
-pub(crate) struct ToolRuntime(Runtime);
+/// The runtime of the tools of a command. All processes end before it is dropped, and spans are sent.
+pub(crate) struct ToolRuntime {
+    runtime: Runtime,
+    tracer: Option<Tracer>,
+}
 
 impl ToolRuntime {
     pub(crate) fn new() -> io::Result<Self> {
-        new_runtime().map(Self)
+        Ok(Self { runtime: new_runtime()?, tracer: None })
+    }
+
+    /// Returns a runtime with a tracer, if the user asks for traces.
+    pub(super) fn traced() -> io::Result<Self> {
+        Ok(Self { runtime: new_runtime()?, tracer: new_tracer()? })
+    }
+
+    /// Returns the tracer of what runs.
+    pub(crate) fn tracer(&self) -> Option<Tracer> {
+        self.tracer.clone()
     }
 }
 
@@ -61,17 +76,29 @@ impl Deref for ToolRuntime {
     type Target = Runtime;
 
     fn deref(&self) -> &Runtime {
-        &self.0
+        &self.runtime
     }
 }
 
 impl Drop for ToolRuntime {
     fn drop(&mut self) {
-        self.0.block_on(end_processes(GRACE));
+        let exported = self.runtime.block_on(async {
+            let flush = async {
+                match &self.tracer {
+                    Some(tracer) => Some(tracer.flush().await),
+                    None => None,
+                }
+            };
+            tokio::join!(end_processes(GRACE), flush).1
+        });
+        if let Some(report) = exported {
+            // Nobody is left to report an error to.
+            let _ = report_export(&report);
+        }
         // Dropping a runtime waits until each of its tasks pauses, and for file operations: a server that never stops
         // sending, or a disk that hangs, must not keep the program from exiting.
         if let Ok(empty) = Builder::new_current_thread().build() {
-            std::mem::replace(&mut self.0, empty).shutdown_timeout(SHUTDOWN);
+            std::mem::replace(&mut self.runtime, empty).shutdown_timeout(SHUTDOWN);
         }
     }
 }

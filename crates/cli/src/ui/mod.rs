@@ -26,7 +26,7 @@ pub(crate) use input::{Input, Typed};
 pub(crate) use key::key;
 pub(crate) use line::line;
 pub(crate) use listing::{Align, Column, listing};
-pub(crate) use output::{error, print, status, warning, warnings, write_stderr};
+pub(crate) use output::{error, print, print_bytes, status, warning, warnings, write_stderr};
 pub(crate) use progress::{Progress, StartingServers};
 pub(crate) use prompt::{ask, confirm};
 pub(crate) use screen::Screen;

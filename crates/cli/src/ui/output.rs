@@ -15,6 +15,15 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     write(&mut io::stdout().lock(), text, has_stdout_styles())
 }
 
+/// Writes bytes to stdout. Fails at a terminal, which cannot show them.
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stream = io::stdout().lock();
+    if stream.is_terminal() {
+        return Err(ErrorKind::Unsupported.into());
+    }
+    ignore_closed(stream.write_all(bytes).and_then(|()| stream.flush()))
+}
+
 /// Returns whether stdout shows styles.
 pub(crate) fn has_stdout_styles() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never

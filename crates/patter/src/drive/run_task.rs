@@ -16,7 +16,9 @@ use futures_util::stream::FuturesUnordered;
 use patter_core::compile::CompiledAgent;
 use patter_core::event::{EventLog, RunEventKind};
 use patter_core::message::request::Reply;
-use patter_core::run::{CallTarget, CallTiming, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step};
+use patter_core::run::{
+    CallTarget, CallTiming, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step,
+};
 use patter_core::session::{LogEntry, RunPath};
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -4,6 +4,7 @@ use super::recordings::{RecordingJournal, ReplySource};
 use super::setup::setup_hash;
 use crate::drive::{Driver, StreamedReplies, Tally, milliseconds, now_ms};
 use crate::tool::CancellationToken;
+use crate::trace::TrialTracer;
 use patter_core::case::Case;
 use patter_core::compile::CompiledAgent;
 use patter_core::experiment::ArmInfo;
@@ -128,11 +129,18 @@ impl Arm {
     }
 
     /// Runs a case: sends the messages of the user one after the other. Returns `None` if it is cancelled.
-    pub(super) async fn run(&self, case: &Case, repeat: u32, cancellation: &CancellationToken) -> Option<TrialRun> {
+    pub(super) async fn run(
+        &self,
+        case: &Case,
+        repeat: u32,
+        tracer: Option<&TrialTracer>,
+        cancellation: &CancellationToken,
+    ) -> Option<TrialRun> {
         let tally = Arc::new(Tally::new(self.prices.clone()));
         let recorded = Arc::clone(&tally);
         let mut driver = self.driver.clone().with_listener(move |event| recorded.record(event));
         driver = driver.with_streamed_replies(StreamedReplies::None);
+        driver = driver.with_tracer(tracer.map(|tracer| tracer.session(None)));
         let mut trial = TrialRun::start();
         match self.replies.as_ref().map(|replies| replies(case, repeat)) {
             Some(Ok(models)) => driver = driver.with_models(models),

@@ -4,6 +4,7 @@ use super::arm::TrialRun;
 use super::setup::setup_hash;
 use crate::drive::{Driver, now_ms};
 use crate::tool::CancellationToken;
+use crate::trace::TrialTracer;
 use patter_core::compile::CompiledAgent;
 use patter_core::experiment::JudgeInfo;
 use patter_core::run::{Run, RunOutcome};
@@ -77,11 +78,15 @@ impl Judge {
         &self,
         criteria: &str,
         trial: &TrialRun,
+        tracer: Option<&TrialTracer>,
         cancellation: &CancellationToken,
     ) -> Option<Judgement> {
         let question = question(criteria, trial);
         let run = match Run::start(self.compiled.spec().clone(), Vec::new(), &question, now_ms()) {
-            Ok(run) => self.driver.drive(&self.compiled, run, cancellation).await,
+            Ok(run) => {
+                let driver = self.driver.clone().with_tracer(tracer.map(|tracer| tracer.session(Some(&self.name))));
+                driver.drive(&self.compiled, run, cancellation).await
+            }
             Err(error) => {
                 return Some(Judgement::Error(format!("the judge `{}` cannot be called: {error}", self.name)));
             }

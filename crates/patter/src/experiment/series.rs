@@ -6,6 +6,7 @@ use super::judge::{Judge, Judgement};
 use super::stored::{StoredTrials, StoredTrialsError};
 use crate::store::StoreError;
 use crate::tool::CancellationToken;
+use crate::trace::{Evaluation, Tracer, TrialTracer};
 use patter_core::case::{Case, Check, CheckResult, Observation};
 use patter_core::experiment::{CaseInfo, PlannedTrial, ToolUse, Trial};
 use patter_core::types::definition::hash;
@@ -29,6 +30,8 @@ pub struct Series {
     pub judges: Vec<Judge>,
     /// Runs the checks that are commands.
     pub command_checks: CommandChecks,
+    /// Exports trials as spans.
+    pub tracer: Option<Tracer>,
 }
 
 /// How fast trials start.
@@ -132,6 +135,7 @@ impl Series {
             remaining.clear();
         }
         let mut running = JoinSet::new();
+        let experiment: Arc<str> = stored.id().as_str().into();
         let mut ticks = tokio::time::interval_at(Instant::now(), throttle.interval.unwrap_or(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !(remaining.is_empty() && running.is_empty()) {
@@ -145,7 +149,7 @@ impl Series {
                     continue;
                 }
                 () = next_start(&mut ticks, throttle.interval), if has_room => {
-                    self.start_next(&mut remaining, &mut running, cancellation);
+                    self.start_next(&experiment, &mut remaining, &mut running, cancellation);
                     continue;
                 }
                 Some(ended) = running.join_next() => ended,
@@ -161,7 +165,7 @@ impl Series {
                 && !remaining.is_empty()
                 && running.len() < throttle.concurrency.get() as usize
             {
-                self.start_next(&mut remaining, &mut running, cancellation);
+                self.start_next(&experiment, &mut remaining, &mut running, cancellation);
             }
             unless_stopped(cancellation, stored.append(trials)).await?;
             if look(stored.trials()) == SeriesProgress::Enough && end == SeriesEnd::Complete && !remaining.is_empty() {
@@ -186,6 +190,7 @@ impl Series {
 
     fn start_next(
         self: &Arc<Self>,
+        experiment: &Arc<str>,
         remaining: &mut VecDeque<PlannedTrial>,
         running: &mut JoinSet<Option<Trial>>,
         cancellation: &CancellationToken,
@@ -193,27 +198,46 @@ impl Series {
         if let Some(planned) = remaining.pop_front() {
             let series = Arc::clone(self);
             let cancellation = cancellation.clone();
-            running.spawn(async move { series.perform(planned, &cancellation).await });
+            let experiment = Arc::clone(experiment);
+            running.spawn(async move { series.perform(&experiment, planned, &cancellation).await });
         }
     }
 
     /// Runs a trial and its checks. Returns `None` if it is cancelled.
-    async fn perform(&self, planned: PlannedTrial, cancellation: &CancellationToken) -> Option<Trial> {
+    async fn perform(
+        &self,
+        experiment: &str,
+        planned: PlannedTrial,
+        cancellation: &CancellationToken,
+    ) -> Option<Trial> {
         let arm = self.arms.get(planned.arm)?;
         let case = self.cases.get(planned.case)?;
-        let run = arm.run(case, planned.repeat, cancellation).await?;
+        let tracer = self.tracer.as_ref().map(|tracer| {
+            let baseline = self.arms.first().map(Arm::name);
+            TrialTracer::new(tracer, experiment, arm.name(), &case.id, planned.repeat, baseline)
+        });
+        let run = arm.run(case, planned.repeat, tracer.as_ref(), cancellation).await?;
         let mut judged = Vec::with_capacity(case.checks.len());
         for check in &case.checks {
-            judged.push(self.judge(check, case, &run, cancellation).await?);
+            judged.push(self.judge(check, case, &run, tracer.as_ref(), cancellation).await?);
         }
         let TrialRun { at_ms, content, failure, conversation, tools, latency_ms, usage, cost, model_calls, .. } = run;
+        let passed = failure.is_none() && judged.iter().all(|judged| judged.passed);
+        if let Some(tracer) = tracer {
+            let evaluations = judged.iter().map(|judged| Evaluation {
+                name: judged.check.clone(),
+                passed: judged.passed,
+                explanation: judged.why.clone(),
+            });
+            tracer.finish(at_ms, passed, &evaluations.collect::<Vec<_>>());
+        }
         Some(Trial {
             arm: arm.name().to_owned(),
             case: case.id.clone(),
             repeat: planned.repeat,
             order: planned.order,
             at_ms,
-            passed: failure.is_none() && judged.iter().all(|judged| judged.passed),
+            passed,
             judged,
             content,
             failure,
@@ -231,6 +255,7 @@ impl Series {
         check: &Check,
         case: &Case,
         run: &TrialRun,
+        tracer: Option<&TrialTracer>,
         cancellation: &CancellationToken,
     ) -> Option<CheckResult> {
         let observed = Observation {
@@ -247,7 +272,7 @@ impl Series {
                 Judgement::Failed("there is no answer".to_owned())
             }
             Check::Judge { agent, criteria } => match self.judges.iter().find(|judge| judge.name() == agent) {
-                Some(judge) => judge.judge(criteria, run, cancellation).await?,
+                Some(judge) => judge.judge(criteria, run, tracer, cancellation).await?,
                 None => Judgement::Error(format!("there is no judge `{agent}`")),
             },
             Check::Command { run: command, timeout_ms } => {

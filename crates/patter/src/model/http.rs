@@ -11,6 +11,7 @@ use crate::http::{
 use crate::project::{Environment, ModelsConfig};
 use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, CancellationToken};
+use crate::trace::{TRACEPARENT, current_model_parent};
 use patter_core::message::request::{Delta, Reply, Request};
 use patter_core::provider::{KeyHeader, ModelRef, Provider, Server};
 use patter_core::text::truncate;
@@ -278,6 +279,15 @@ impl HttpModel {
         Err(ModelError::TimedOut { after: self.timeout })
     }
 
+    /// Returns the headers of a request, with the span of the call if that is to be passed on.
+    fn traced_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let Some(value) = current_model_parent().and_then(|parent| parent.to_string().parse().ok()) {
+            headers.insert(TRACEPARENT, value);
+        }
+        headers
+    }
+
     async fn attempt(
         &self,
         request: &Request<'_>,
@@ -287,7 +297,7 @@ impl HttpModel {
         let http_request = HttpRequest {
             method: Method::POST,
             url: if sink.is_some() { &self.stream_url } else { &self.whole_url }.clone(),
-            headers: self.headers.clone(),
+            headers: self.traced_headers(),
             body: Some(body),
             is_body_secret: true,
             keeps_method: true,

@@ -31,14 +31,16 @@ mod queue;
 mod worker;
 mod tracer;
 mod session_tracer;
+mod session_trace;
 
 pub use patter_core::trace::*;
 pub use queue::ExportReport;
+pub use session_trace::SessionTrace;
 pub use session_tracer::SessionTracer;
 pub(crate) use session_tracer::TrialTracer;
-pub(crate) use tracer::{CallTrace, current_model_parent, with_model_parent};
 pub use settings::{Compression, TraceSettings, TraceSettingsError};
 pub use tracer::Tracer;
+pub(crate) use tracer::{CallTrace, current_model_parent, with_model_parent};
 
 /// The header that refers to a span.
 pub(crate) const TRACEPARENT: &str = "traceparent";

@@ -46,7 +46,14 @@ struct State {
 
 impl SpanQueue {
     pub(super) fn new(max_spans: usize, max_batch: usize) -> Self {
-        Self { state: Mutex::default(), max_spans, max_batch, wake: Notify::new(), idle: Notify::new(), flush: watch::Sender::new(None) }
+        Self {
+            state: Mutex::default(),
+            max_spans,
+            max_batch,
+            wake: Notify::new(),
+            idle: Notify::new(),
+            flush: watch::Sender::new(None),
+        }
     }
 
     /// Adds spans. Those for which there is no room are dropped.

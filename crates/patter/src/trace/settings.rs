@@ -116,7 +116,10 @@ impl TraceSettings {
         let compression = match otlp("COMPRESSION") {
             Some((_, value)) if value == "gzip" => Compression::Gzip,
             Some((name, value)) if value != "none" => {
-                return Err(TraceSettingsError::new(&name, format!("unknown compression `{value}`: use `gzip` or `none`")));
+                return Err(TraceSettingsError::new(
+                    &name,
+                    format!("unknown compression `{value}`: use `gzip` or `none`"),
+                ));
             }
             _ => Compression::None,
         };
@@ -140,15 +143,7 @@ impl TraceSettings {
         let parent = set("TRACEPARENT").and_then(|text| {
             text.parse().inspect_err(|error| warnings.push(format!("`TRACEPARENT` is ignored: {error}"))).ok()
         });
-        let captured = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
-        let content = match set(captured).unwrap_or_default().to_ascii_lowercase().as_str() {
-            "true" | "span_only" | "span_and_event" => MessageContent::Included,
-            "" | "false" | "no_content" => MessageContent::Omitted,
-            other => {
-                warnings.push(format!("`{captured}` is `{other}`, which adds nothing to spans; use `span_only`"));
-                MessageContent::Omitted
-            }
-        };
+        let content = message_content(&set, &mut warnings);
         Ok(Some(Self {
             url,
             headers,
@@ -168,11 +163,21 @@ impl TraceSettings {
     }
 }
 
+/// Returns whether spans contain what was said.
+pub(super) fn message_content(set: &impl Fn(&str) -> Option<String>, warnings: &mut Vec<String>) -> MessageContent {
+    let variable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+    match set(variable).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "true" | "span_only" | "span_and_event" => MessageContent::Included,
+        "" | "false" | "no_content" => MessageContent::Omitted,
+        other => {
+            warnings.push(format!("`{variable}` is `{other}`, which adds nothing to spans; use `span_only`"));
+            MessageContent::Omitted
+        }
+    }
+}
+
 /// Returns the URL to post spans to, if one is set or exporting is requested.
-fn endpoint(
-    set: &impl Fn(&str) -> Option<String>,
-    is_requested: bool,
-) -> Result<Option<Url>, TraceSettingsError> {
+fn endpoint(set: &impl Fn(&str) -> Option<String>, is_requested: bool) -> Result<Option<Url>, TraceSettingsError> {
     let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
     let general = "OTEL_EXPORTER_OTLP_ENDPOINT";
     let default = || is_requested.then(|| DEFAULT_ENDPOINT.to_owned());
@@ -227,7 +232,7 @@ fn parse_headers(variable: &str, text: &str) -> Result<HeaderMap, TraceSettingsE
 
 /// Returns the attributes of the program. Those of `OTEL_RESOURCE_ATTRIBUTES` come after ours, without the name of the
 /// service if that is set on its own.
-fn resource(set: &impl Fn(&str) -> Option<String>, warnings: &mut Vec<String>) -> Vec<Attribute> {
+pub(super) fn resource(set: &impl Fn(&str) -> Option<String>, warnings: &mut Vec<String>) -> Vec<Attribute> {
     let variable = "OTEL_RESOURCE_ATTRIBUTES";
     let text = set(variable).unwrap_or_default();
     let mut attributes = Vec::new();

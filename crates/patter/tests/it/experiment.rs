@@ -38,7 +38,7 @@ fn series(cases: usize, arms: &[&str], script: &str) -> Arc<Series> {
         Arm::new(name, driver, compiled, Prices::builtin())
     };
     let command_checks = CommandChecks::new(Path::new("."), Environment::default());
-    Arc::new(Series { arms: arms.iter().map(arm).collect(), cases, judges: Vec::new(), command_checks })
+    Arc::new(Series { arms: arms.iter().map(arm).collect(), cases, judges: Vec::new(), command_checks, tracer: None })
 }
 
 fn plan(series: &Series, repeats: u32) -> Plan {

@@ -10,9 +10,9 @@ pub(in crate::tool) use encode::{json_escape, percent_encode};
 pub(crate) use response::http_failure;
 
 use super::VariableLookup;
-use crate::trace::TRACEPARENT;
 use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use crate::http::{HttpClient, jittered};
+use crate::trace::TRACEPARENT;
 use patter_core::declare::HttpSpec;
 use patter_core::declare::template::{Part, Template};
 use patter_core::library::ToolFacts;

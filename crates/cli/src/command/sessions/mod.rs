@@ -1,21 +1,23 @@
 //! `patter sessions`: lists, shows, exports, forks, removes and backs up sessions.
 
+mod export;
+
 use super::Command;
 use crate::argument::parse_count;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
-use crate::file::{Existing, unwritable, write_private};
 use crate::format::{DataFormat, FormatOption, OutputFormat};
-use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, markdown, state, summary_json};
+use crate::session::{OpenStore, RECENT_SESSIONS, StoreOption, fork_log, state, summary_json};
 use crate::ui::style::{CAUTION, DIM};
 use crate::ui::{self, Align, Column, listing, short};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use export::{ExportFormat, document, export};
 use patter::drive::now_ms;
 use patter::message::conversation::Message;
 use patter::run::{self, FailureKind};
-use patter::session::{Log, Recording, session_pattern};
+use patter::session::Log;
 use patter::store::{self, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError, StoredSession};
 use patter::text::nearest;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use std::io;
 use std::num::NonZeroU32;
@@ -64,7 +66,7 @@ enum Action {
         #[command(flatten)]
         format: FormatOption<DataFormat>,
     },
-    /// Export a session as Markdown, JSON, patterns in gram, or a recording for `patter replay`
+    /// Export a session as Markdown, JSON, patterns in gram, a recording for `patter replay`, or spans of a trace
     Export {
         /// Session
         session: String,
@@ -108,31 +110,6 @@ enum Action {
     /// Anything else, such as an id without a subcommand
     #[command(external_subcommand)]
     Unknown(Vec<String>),
-}
-
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum ExportFormat {
-    /// The conversation, for people
-    #[default]
-    #[value(alias = "text")]
-    Markdown,
-    /// Everything as one JSON document
-    Json,
-    /// The log, for `patter replay`
-    Recording,
-    /// Everything as a pattern, in the notation of agents
-    Gram,
-}
-
-impl OutputFormat for ExportFormat {
-    const DEFAULT: &'static str = "markdown";
-
-    fn error_format(self) -> ErrorFormat {
-        match self {
-            ExportFormat::Markdown | ExportFormat::Recording | ExportFormat::Gram => ErrorFormat::Text,
-            ExportFormat::Json => ErrorFormat::Json,
-        }
-    }
 }
 
 impl Command for Sessions {
@@ -356,37 +333,4 @@ fn incompleteness(log: &Log, message: usize) -> Option<String> {
         run::RunOutcome::Failed(failure) if !matches!(failure.kind, FailureKind::Model | FailureKind::Deadline) => None,
         run::RunOutcome::Failed(_) | run::RunOutcome::Cancelled => Some("the reply was interrupted".to_owned()),
     }
-}
-
-/// Returns a session as JSON.
-fn document(stored: &StoredSession, log: &Log) -> Json {
-    let mut document = summary_json(&stored.summary);
-    if let Json::Object(fields) = &mut document {
-        fields.insert("usage".to_owned(), json!(log.usage()));
-        fields.insert("turns".to_owned(), json!(log.turns()));
-        fields.insert("conversation".to_owned(), json!(log.conversation()));
-    }
-    document
-}
-
-fn export(
-    stored: &StoredSession,
-    log: &Log,
-    format: ExportFormat,
-    output: Option<&PathBuf>,
-) -> Result<(), CommandError> {
-    let text = match format {
-        ExportFormat::Markdown => markdown(&stored.summary.agent, log.conversation()),
-        ExportFormat::Json => format!("{:#}\n", document(stored, log)),
-        ExportFormat::Recording => Recording::from_log(&stored.summary.id, &stored.entries),
-        ExportFormat::Gram => {
-            let summary = summary_json(&stored.summary);
-            session_pattern(stored.summary.id.as_str(), summary.as_object().unwrap_or(&Map::new()), log)
-        }
-    };
-    match output {
-        None => ui::print(&text)?,
-        Some(path) => write_private(path, &text, Existing::Keep).map_err(|error| unwritable(path, &error))?,
-    }
-    Ok(())
 }
