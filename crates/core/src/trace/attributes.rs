@@ -40,6 +40,13 @@ impl Attributes {
             .with_if("gen_ai.usage.reasoning.output_tokens", some(usage.reasoning_tokens))
     }
 
+    /// Adds the tokens that a run and everything in it used. Backends add up `gen_ai.usage` of all spans, so that totals
+    /// under that name would be counted twice.
+    pub(super) fn with_total_usage(self, usage: Usage) -> Self {
+        self.with("patter.usage.input_tokens", usage.input_tokens)
+            .with("patter.usage.output_tokens", usage.output_tokens)
+    }
+
     /// Adds the provider and the model.
     pub(super) fn with_model(self, template: Option<&RequestTemplate>) -> Self {
         let Some(template) = template else { return self };

@@ -276,7 +276,7 @@ impl OpenRun {
         let mut span = self.run_span(turn, error, message);
         let attributes = std::mem::take(&mut span.attributes);
         span.attributes = Attributes(attributes)
-            .with_usage(run.usage())
+            .with_total_usage(run.usage())
             .with_if("gen_ai.input.messages", input)
             .with_if("gen_ai.output.messages", output)
             .0;
@@ -290,7 +290,7 @@ impl OpenRun {
         let mut spans = self.cancel_open(turn, "cancelled");
         let usage = self.usage;
         let mut span = self.run_span(turn, Some("cancelled"), String::new());
-        span.attributes = Attributes(std::mem::take(&mut span.attributes)).with_usage(usage).0;
+        span.attributes = Attributes(std::mem::take(&mut span.attributes)).with_total_usage(usage).0;
         spans.push(span);
         spans
     }
@@ -301,7 +301,7 @@ impl OpenRun {
             spans.extend(self.end_call(turn, &call_id, &ToolOutcome::Cancelled, self.now));
         }
         if let Some(call) = self.model_call.take() {
-            let mut span = self.model_span(turn, &call, Attributes::of_session(&turn.session));
+            let mut span = self.model_span(turn, &call, Attributes::default());
             span.attributes.push(Attribute::new("error.type", error));
             span.status = SpanStatus::Error(String::new());
             spans.push(span);
@@ -339,7 +339,7 @@ impl OpenRun {
         describe: impl FnOnce(Attributes) -> Attributes,
     ) -> Vec<Span> {
         let Some(call) = self.model_call.take() else { return Vec::new() };
-        let mut attributes = Attributes::of_session(&turn.session)
+        let mut attributes = Attributes::default()
             .with_if("gen_ai.response.time_to_first_chunk", timing.first_piece_ms.map(|ms| ms as f64 / 1000.0));
         if let (true, Some(template)) = (turn.includes_content(), &self.template) {
             attributes = attributes
@@ -370,16 +370,17 @@ impl OpenRun {
         turn.part("model", &self.path, &self.model_calls.saturating_add(1).to_string()).span_id()
     }
 
-    fn model_span(&mut self, turn: &Turn, call: &ModelCall, attributes: Attributes) -> Span {
+    fn model_span(&mut self, turn: &Turn, call: &ModelCall, details: Attributes) -> Span {
         self.model_calls = self.model_calls.saturating_add(1);
         let template = self.template.as_deref();
         let name = template.map_or_else(|| "chat".to_owned(), |it| format!("chat {}", model_name(&it.model)));
         let seed = turn.part("model", &self.path, &self.model_calls.to_string());
-        let attributes = attributes
+        let mut attributes = Attributes::of_session(&turn.session)
             .with("gen_ai.operation.name", "chat")
             .with("gen_ai.agent.name", self.agent.as_str())
             .with_model(template)
             .with_settings(template);
+        attributes.0.extend(details.0);
         Span {
             parent: Some(turn.run_span(&self.path)),
             kind: SpanKind::Client,

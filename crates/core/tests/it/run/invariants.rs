@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::generate::cases;
-use patter_core::run::RunInput;
+use patter_core::run::{CallTiming, RunInput};
 use patter_core::session::{Log, LogEntry};
 use proptest::prelude::*;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! The JSON of session logs, which programs and stores depend on.
 
 use super::*;
-use patter_core::run::RunInput;
+use patter_core::run::{CallTiming, RunInput};
 use patter_core::session::{AgentSelection, Log, LogEntry};
 
 #[test]
@@ -79,6 +79,13 @@ fn the_json_of_entries_is_stable() {
         serde_json::from_value::<RunInput>(refused).unwrap(),
         RunInput::CallRefused { call_id: call_id(), reason: "no".into(), at: 1 }
     );
+    // Logs written before these had times.
+    for (what, expected) in [
+        ("started", RunInput::CallStarted { call_id: call_id(), at: None }),
+        ("approved", RunInput::CallApproved { call_id: call_id(), at: None }),
+    ] {
+        assert_eq!(serde_json::from_value::<RunInput>(json!({"what": what, "call_id": "a"})).unwrap(), expected);
+    }
     // Logs written before inputs had this name.
     let told = json!({"entry": "told", "told": {"what": "cancelled", "at": 1}});
     assert_eq!(

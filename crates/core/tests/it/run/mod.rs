@@ -7,6 +7,8 @@ mod pattern;
 mod invariants;
 mod replay;
 mod scenarios;
+mod trace;
+mod trace_format;
 
 use patter_core::message::conversation::{self, Conversation, Message, ToolCall, Usage};
 use patter_core::message::request::{FinishReason, Reply};

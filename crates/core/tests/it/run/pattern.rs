@@ -4,7 +4,7 @@ use super::invariants::{any_spec, random_input};
 use super::*;
 use crate::generate::cases;
 use patter_core::message::conversation::{Opaque, ToolOutcome};
-use patter_core::run::RunInput;
+use patter_core::run::{CallTiming, RunInput};
 use patter_core::session::{Log, LogEntry, session_pattern};
 use patter_gram::{Pattern, Value};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use super::invariants::{RandomInput, any_spec, random_input};
 use super::*;
 use crate::generate::cases;
 use patter_core::message::request::{RequestTemplate, Settings, TemplateTool};
-use patter_core::run::RunInput;
+use patter_core::run::{CallTiming, RunInput};
 use patter_core::session::LogEntry;
 use patter_core::session::replay::{CurrentAgent, CurrentAgents, Difference, OnDifference, ReplayComparison, compare};
 use proptest::prelude::*;
@@ -168,6 +168,7 @@ fn replays_continue_when_tools_appear_or_disappear() {
     let allow = || Ruling { decision: Decision::Allow, because: "the agent declares it".into() };
     let ask = || Ruling { decision: Decision::Ask, because: "rule".into() };
     let calls = |rulings| RunInput::ModelReplied {
+        timing: CallTiming::default(),
         reply: reply("", &[("a", "sayHello", "{}")], FinishReason::Stop),
         rulings,
         at: 5,
@@ -210,6 +211,7 @@ fn replays_continue_when_tools_appear_or_disappear() {
 #[test]
 fn edits_of_limits_tools_and_answer_schemas_are_reported() {
     let replies_with = |text: &str, calls: &[(&str, &str, &str)]| RunInput::ModelReplied {
+        timing: CallTiming::default(),
         rulings: calls
             .iter()
             .map(|_| Ruling { decision: Decision::Allow, because: "the agent declares it".into() })
