@@ -3,7 +3,7 @@
 use super::queue::SpanQueue;
 use super::settings::{Compression, TraceSettings};
 use crate::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use crate::http::{Bytes, HttpClient, HttpRequest, Method, NetworkPolicy, Url, jittered};
+use crate::http::{Bytes, HttpClient, HttpError, HttpRequest, Method, NetworkPolicy, Url, jittered};
 use flate2::write::GzEncoder;
 use patter_core::text::truncate;
 use patter_core::trace::{ExportRequest, rejected_spans};
@@ -186,10 +186,12 @@ impl Worker {
         };
         // What is sent is meant for the address that the user named, and for no other.
         let response = self.client.send_if(request, |_| false).await;
-        let mut response = response.map_err(|error| AttemptError {
-            message: error.to_string(),
-            may_retry: error.is_transient(),
-            pause: None,
+        let mut response = response.map_err(|error| {
+            let message = match &error {
+                HttpError::ExcludedRedirect { server } => format!("`{}` redirects to `{server}`", self.host()),
+                error => error.to_string(),
+            };
+            AttemptError { message, may_retry: error.is_transient(), pause: None }
         })?;
         let status = response.status();
         let (body, _) = response.read_some(MAX_RESPONSE_BYTES).await.unwrap_or_default();

@@ -4,7 +4,7 @@ mod bounds;
 mod policy;
 mod redirects;
 mod secrets;
-mod server;
+pub(crate) mod server;
 mod standard;
 
 use serde_json::{Value as Json, json};

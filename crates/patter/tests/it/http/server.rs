@@ -111,7 +111,7 @@ pub(super) fn client() -> HttpClient {
 }
 
 /// Creates a tool from a record and a signature. `BASE` in the record is replaced by the URL of the server.
-pub(super) fn tool(base: &str, record: &str, signature: &str) -> Tool {
+pub(crate) fn tool(base: &str, record: &str, signature: &str) -> Tool {
     tool_with(&client(), base, record, signature, &[])
 }
 
