@@ -41,5 +41,6 @@ mod store;
 mod streams;
 mod terminal;
 mod tools;
+mod traces;
 mod trust;
 mod voice;

@@ -180,7 +180,7 @@ impl Worker {
             method: Method::POST,
             headers: self.headers.clone(),
             body: Some(body),
-            is_body_secret: true,
+            is_body_secret: false,
             keeps_method: true,
             ..HttpRequest::get(self.url.clone())
         };

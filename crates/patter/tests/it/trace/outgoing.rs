@@ -104,7 +104,8 @@ async fn check(change: impl FnOnce(&mut patter::trace::TraceSettings)) -> (Seen,
         Environment::from_variables([("OPENAI_API_KEY", "k3y"), ("OPENAI_BASE_URL", &format!("{base}/v1"))]);
     let project = LiveProject::open(&path).with_tools(tools(&base).await).with_environment(environment);
     let project = Arc::new(project.read().await.unwrap());
-    let store = TestStore::sqlite().open().await;
+    let database = TestStore::sqlite();
+    let store = database.open().await;
     let allow = ["allow t", "allow pong"].map(|rule| patter::permission::Rule::parse(rule, "this test").unwrap());
     let mut session = Session::create(project, Arc::clone(&store), id("out"))
         .with_driver(move |driver| driver.with_rules(allow.clone()))
