@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 
 const HELLO: &str = "[hi:Agent {instruction: 'Greet with `sayHello`.', model: 'demo'} | sayHello]\n";
 
+/// The heads and bodies of requests.
+type Requests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
 /// A receiver that accepts everything, and the requests that it got.
 struct Receiver {
     base: String,
-    requests: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    requests: Requests,
 }
 
 impl Receiver {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
+        let requests = Requests::default();
         let log = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming() {

@@ -19,17 +19,20 @@ pub(super) enum Answer {
     Silence,
 }
 
+/// The headers and bodies of requests.
+type Requests = Arc<Mutex<Vec<(HeaderMap, Vec<u8>)>>>;
+
 /// A receiver, and the requests that it got.
 pub(super) struct Receiver {
     pub(super) base: String,
-    requests: Arc<Mutex<Vec<(HeaderMap, Vec<u8>)>>>,
+    requests: Requests,
 }
 
 impl Receiver {
     pub(super) async fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
+        let requests = Requests::default();
         let log = Arc::clone(&requests);
         let answer = Arc::new(answer);
         let app = axum::Router::new().fallback(move |request: Request| {
