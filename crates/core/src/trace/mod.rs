@@ -9,6 +9,7 @@ mod seed;
 mod sampler;
 mod content;
 mod attributes;
+mod turn;
 mod open_run;
 mod session_spans;
 mod trial;

@@ -1,10 +1,11 @@
 //! Derives spans from the log of a session.
 
 use super::content::MessageContent;
-use super::open_run::{OpenRun, Turn};
+use super::open_run::OpenRun;
 use super::sampler::Sampler;
 use super::seed::Seed;
 use super::span::Span;
+use super::turn::Turn;
 use crate::message::conversation::{ToolOutcome, Usage};
 use crate::message::request::RequestTemplate;
 use crate::run::{Run, RunInput};

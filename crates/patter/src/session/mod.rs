@@ -230,6 +230,8 @@ impl Session {
 
     /// Resumes the unfinished run. Completed steps are not repeated.
     pub async fn resume(&mut self, cancellation: &CancellationToken) -> Result<Run, SessionError> {
+        // Whoever wanted to trace the run has read it.
+        self.unfinished = Vec::new();
         let open_run = self.log.read(|log| log.open_run().cloned());
         let run = open_run.ok_or(SessionError::NoUnfinishedRun)?;
         let (driver, compiled) = self.prepare(Some(&run.spec().agent))?;

@@ -10,7 +10,7 @@ const MAX_QUEUE_BYTES: usize = 64 * 1024 * 1024;
 /// The size in bytes up to which spans are sent together. Receivers limit requests, some to 4 MiB.
 const MAX_BATCH_BYTES: usize = 2 * 1024 * 1024;
 
-/// What became of spans.
+/// How many spans were exported and dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ExportReport {
@@ -93,7 +93,7 @@ impl SpanQueue {
         batch
     }
 
-    /// Records what became of a request.
+    /// Records the result of a request.
     pub(super) fn complete(&self, exported: u64, dropped: u64, error: Option<String>) {
         let mut state = self.state();
         state.in_flight = 0;
@@ -152,7 +152,7 @@ impl SpanQueue {
         }
     }
 
-    /// Returns what became of spans so far. What waits or is being sent is not counted.
+    /// Returns how many spans were exported and dropped so far. What waits or is being sent is not counted.
     pub(super) fn report(&self) -> ExportReport {
         self.state().report.clone()
     }

@@ -93,8 +93,8 @@ impl Tracer {
         self.start_worker();
     }
 
-    /// Waits until all spans are sent, for a few seconds at most. Returns what became of them; those that are still waiting
-    /// count as dropped.
+    /// Waits until all spans are sent, for a few seconds at most. Returns how many were exported and dropped so far; those
+    /// that are still waiting count as dropped.
     pub async fn flush(&self) -> ExportReport {
         let queue = &self.inner.queue;
         self.start_worker();

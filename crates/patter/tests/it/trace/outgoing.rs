@@ -130,7 +130,7 @@ async fn tools_learn_which_span_called_them() {
     assert_eq!(ping.1, parent("execute_tool t"));
     let pong = find("/mcp");
     assert_eq!((&pong.1, &pong.2), (&parent("execute_tool pong"), &parent("execute_tool pong")));
-    // Providers are told only on request.
+    // Providers receive the header only on request.
     assert_eq!(find("/v1/chat/completions").1, None);
 }
 
