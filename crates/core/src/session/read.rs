@@ -3,10 +3,10 @@
 //! Serde holds a copy of an entry until it knows the kind of it, and another one of the input inside. Entries as they are
 //! written begin with their kind, so the frequent ones are read without copies.
 
-use super::{LogEntry, RunPath};
+use super::{LogEntry, RunPath, TraceParent};
 use crate::message::conversation::{ToolOutcome, Usage};
 use crate::message::request::{Reply, RequestTemplate};
-use crate::run::{Ruling, RunInput, RunStart};
+use crate::run::{CallTiming, Ruling, RunInput, RunStart};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn parse_frequent(text: &str) -> Option<LogEntry> {
         return Some(LogEntry::InputReceived { run, input: input.into_input()? });
     }
     if text.starts_with(r#"{"entry":"began","#) {
-        let RunStarted { run, frame, bindings, start, .. } = serde_json::from_str(text).ok()?;
-        return Some(LogEntry::RunStarted { run, frame, bindings, start });
+        let RunStarted { run, frame, bindings, start, traceparent, .. } = serde_json::from_str(text).ok()?;
+        return Some(LogEntry::RunStarted { run, frame, bindings, start, traceparent });
     }
     None
 }
@@ -51,6 +51,8 @@ struct RunStarted {
     bindings: String,
     #[serde(rename = "beginning")]
     start: RunStart,
+    #[serde(default)]
+    traceparent: Option<TraceParent>,
 }
 
 /// The inputs that every run with a call has, and the fields of all of them.
@@ -60,6 +62,8 @@ struct FrequentInput {
     reply: Option<Reply>,
     #[serde(default)]
     rulings: Vec<Ruling>,
+    #[serde(default)]
+    timing: CallTiming,
     call_id: Option<String>,
     outcome: Option<ToolOutcome>,
     duration_ms: Option<u64>,
@@ -82,8 +86,10 @@ impl FrequentInput {
     /// Returns the input, unless a field is missing.
     fn into_input(self) -> Option<RunInput> {
         Some(match self.what {
-            InputKind::Reply => RunInput::ModelReplied { reply: self.reply?, rulings: self.rulings, at: self.at? },
-            InputKind::Started => RunInput::CallStarted { call_id: self.call_id? },
+            InputKind::Reply => {
+                RunInput::ModelReplied { reply: self.reply?, rulings: self.rulings, timing: self.timing, at: self.at? }
+            }
+            InputKind::Started => RunInput::CallStarted { call_id: self.call_id?, at: self.at },
             InputKind::Finished => RunInput::CallFinished {
                 call_id: self.call_id?,
                 outcome: self.outcome?,
@@ -101,10 +107,12 @@ mod tests {
     use super::{parse_entry, parse_frequent};
     use crate::session::LogEntry;
 
-    const FREQUENT: [&str; 5] = [
+    const FREQUENT: [&str; 7] = [
         r#"{"entry":"began","run":["c1"],"bindings":"b","beginning":{"spec":{"agent":"a","hash":"h","tools":[],"limits":{"max_model_calls":10,"max_tool_calls":null,"max_tokens":null,"deadline_ms":null,"max_depth":4,"max_answer_retries":2}},"depth":1,"input":"Hello","at":5}}"#,
         r#"{"entry":"input","input":{"what":"reply","reply":{"text":"","calls":[{"id":"c1","tool":"t","arguments":"{}"}],"finish":"stop","usage":{"input_tokens":5,"cached_tokens":0,"cache_write_tokens":0,"output_tokens":1,"reasoning_tokens":0},"opaque":null},"rulings":[{"decision":"allow","because":"x"}],"at":6}}"#,
         r#"{"entry":"input","run":["c1"],"input":{"what":"started","call_id":"c1"}}"#,
+        r#"{"entry":"input","input":{"what":"started","call_id":"c1","at":9}}"#,
+        r#"{"entry":"began","bindings":"b","beginning":{"spec":{"agent":"a","hash":"h","tools":[],"limits":{"max_model_calls":10,"max_tool_calls":null,"max_tokens":null,"deadline_ms":null,"max_depth":4,"max_answer_retries":2}},"depth":0,"input":"Hello","at":5},"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#,
         r#"{"entry":"input","input":{"what":"finished","call_id":"c1","outcome":{"kind":"value","value":null},"duration_ms":63,"at":7}}"#,
         r#"{"entry":"input","input":{"what":"finished","call_id":"c1","outcome":{"kind":"cancelled"},"duration_ms":63,"usage":{"input_tokens":5,"cached_tokens":0,"cache_write_tokens":0,"output_tokens":1,"reasoning_tokens":0},"model_calls":2,"at":7}}"#,
     ];
