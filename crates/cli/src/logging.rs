@@ -96,7 +96,7 @@ pub(crate) fn log_event(event: &RunEvent) {
             let output = usage.output_tokens;
             info!(target: RUN, agent, call_id, model, model_calls, input_tokens = input, output_tokens = output, "the tool called the model");
         }
-        RunEventKind::ToolFinished { tool, call_id, outcome, duration_ms } => {
+        RunEventKind::ToolFinished { tool, call_id, outcome, duration_ms, .. } => {
             info!(target: RUN, agent, tool, call_id, duration_ms, succeeded = outcome.is_value(), "tool finished");
         }
         RunEventKind::Finished { error, model_calls, .. } => {

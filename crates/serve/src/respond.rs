@@ -35,7 +35,30 @@ impl ErrorResponse {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        let mut response = json(&self.error.to_json());
+        let body = self.error.to_json();
+        self.respond(&body)
+    }
+}
+
+/// An error response in the form of Open Responses.
+pub(crate) struct OpenErrorResponse(pub(crate) ErrorResponse);
+
+impl<T: Into<ErrorResponse>> From<T> for OpenErrorResponse {
+    fn from(error: T) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for OpenErrorResponse {
+    fn into_response(self) -> Response {
+        let body = self.0.error.to_open_responses_json();
+        self.0.respond(&body)
+    }
+}
+
+impl ErrorResponse {
+    fn respond(&self, body: &Json) -> Response {
+        let mut response = json(body);
         *response.status_mut() = StatusCode::from_u16(self.error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         match self.error.kind {

@@ -101,6 +101,7 @@ impl EventLog {
                     tool: tool.unwrap_or_default(),
                     outcome: outcome.clone(),
                     duration_ms: *duration_ms,
+                    unstarted: None,
                 });
                 self.finished_calls.insert(call_id.clone());
             }
@@ -151,6 +152,7 @@ impl EventLog {
                     tool: tool.clone(),
                     outcome: outcome.clone(),
                     duration_ms: 0,
+                    unstarted: Some(arguments(run, call_id)),
                 });
             }
         }
@@ -178,6 +180,12 @@ impl EventLog {
             Step::CallModel { .. } | Step::CallTools { .. } | Step::AwaitClient { .. } | Step::Done(_) => {}
         }
     }
+}
+
+/// Returns the arguments of a call as the model wrote them.
+fn arguments(run: &Run, call_id: &str) -> String {
+    let calls = run.conversation().iter().rev().flat_map(Message::calls);
+    calls.into_iter().find(|call| call.id == call_id).map(|call| call.arguments.clone()).unwrap_or_default()
 }
 
 /// Returns the event of a reply that is not complete. Without text and calls it is an error, which ends the run.

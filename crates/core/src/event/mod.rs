@@ -130,6 +130,9 @@ pub enum RunEventKind {
         outcome: ToolOutcome,
         /// How long the call took.
         duration_ms: u64,
+        /// The arguments as the model wrote them, if the call ended without starting.
+        #[serde(skip)]
+        unstarted: Option<String>,
     },
     /// The run ended.
     Finished {

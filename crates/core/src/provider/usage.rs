@@ -27,3 +27,17 @@ impl std::ops::AddAssign for Usage {
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }
+
+impl Usage {
+    /// Returns the tokens used since an earlier count.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(earlier.cache_write_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(earlier.reasoning_tokens),
+        }
+    }
+}

@@ -71,9 +71,18 @@ impl ApiError {
 
     /// Returns the body of the response.
     pub fn to_json(&self) -> Json {
+        self.to_json_with(self.kind.type_name())
+    }
+
+    /// Returns the body of the response, in the form of Open Responses.
+    pub fn to_open_responses_json(&self) -> Json {
+        self.to_json_with(self.kind.open_responses_type())
+    }
+
+    fn to_json_with(&self, type_name: &str) -> Json {
         json!({"error": {
             "message": self.message,
-            "type": self.kind.type_name(),
+            "type": type_name,
             "param": self.param,
             "code": self.kind.code(),
         }})
@@ -111,6 +120,22 @@ impl ApiErrorKind {
             Self::Forbidden => "permission_error",
             Self::TooMany => "rate_limit_error",
             Self::Model | Self::Run | Self::Server | Self::Unavailable => "server_error",
+        }
+    }
+
+    /// Returns the type as Open Responses names it.
+    pub const fn open_responses_type(self) -> &'static str {
+        match self {
+            Self::Invalid
+            | Self::Unauthorized
+            | Self::Forbidden
+            | Self::Busy
+            | Self::TooLarge
+            | Self::UnsupportedType => "invalid_request",
+            Self::UnknownModel | Self::NotFound => "not_found",
+            Self::TooMany => "too_many_requests",
+            Self::Model => "model_error",
+            Self::Run | Self::Server | Self::Unavailable => "server_error",
         }
     }
 

@@ -6,8 +6,11 @@
 mod error;
 mod read;
 mod turn;
+mod segment;
 pub mod chat;
 pub mod native;
+pub mod responses;
 
 pub use error::{ApiError, ApiErrorKind};
+pub use segment::Segment;
 pub use turn::{TurnEnd, TurnOutcome, Waiting};

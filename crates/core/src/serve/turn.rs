@@ -73,6 +73,13 @@ impl TurnEnd {
         Self { outcome, usage: run.usage() }
     }
 
+    /// Counts only the tokens used since the run had used so many.
+    #[must_use]
+    pub fn since(mut self, usage: Usage) -> Self {
+        self.usage = self.usage.since(usage);
+        self
+    }
+
     /// Returns the error of a turn that failed or was cancelled.
     pub fn error(&self) -> Option<ApiError> {
         match &self.outcome {

@@ -159,6 +159,8 @@ pub struct Log {
     usage: Usage,
     entries: usize,
     runs: u64,
+    segments: u32,
+    is_suspended: bool,
 }
 
 /// A finished run of a session.
@@ -208,6 +210,7 @@ impl Log {
 
     /// Applies the next entry.
     pub fn apply(&mut self, entry: LogEntry) -> Result<(), LogError> {
+        self.count_segment(&entry);
         match entry {
             LogEntry::Opened { selection } => self.selection = Some(selection),
             LogEntry::Forked { messages, .. } => {
@@ -263,6 +266,7 @@ impl Log {
             }
         }
         self.entries += 1;
+        self.is_suspended = self.is_suspended || self.is_waiting();
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Calls of an open run that wait for somebody: for an approval, or for a result of the client.
 
-use super::{Log, RunPath};
-use crate::run::{CallTarget, PendingCall, Run};
+use super::{Log, LogEntry, RunPath};
+use crate::run::{CallTarget, PendingCall, Run, RunInput};
 
 /// A call that waits for somebody.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,45 @@ impl Log {
     /// Returns whether the open run can do nothing until somebody approves a call or reports a result.
     pub fn is_waiting(&self) -> bool {
         self.open_run().is_some_and(|run| self.is_run_waiting(&RunPath::new(), run))
+    }
+
+    /// Returns the number of segments of all runs. A run is one segment, and another one for each time that it continued after
+    /// it had waited for somebody.
+    pub fn segments(&self) -> u32 {
+        self.segments
+    }
+
+    /// Returns whether the last segment ended because the run waits for somebody, and the run has not continued since.
+    pub fn is_suspended(&self) -> bool {
+        self.is_suspended
+    }
+
+    /// Counts the segment that an entry starts, if it starts one.
+    pub(super) fn count_segment(&mut self, entry: &LogEntry) {
+        match entry {
+            LogEntry::RunStarted { run, .. } if run.is_empty() => {
+                self.segments += 1;
+                self.is_suspended = false;
+            }
+            LogEntry::InputReceived { run, input: RunInput::Cancelled { .. } } if run.is_empty() => {
+                self.is_suspended = false;
+            }
+            // Answers do not continue a run: that happens once it resumes.
+            LogEntry::InputReceived {
+                input:
+                    RunInput::CallApproved { .. }
+                    | RunInput::CallRefused { .. }
+                    | RunInput::CallFinished { .. }
+                    | RunInput::LimitsChanged { .. }
+                    | RunInput::ClockTicked { .. },
+                ..
+            } => {}
+            LogEntry::InputReceived { .. } | LogEntry::RunStarted { .. } if self.is_suspended => {
+                self.segments += 1;
+                self.is_suspended = false;
+            }
+            _ => {}
+        }
     }
 
     fn collect_waiting<'l>(&'l self, path: &RunPath, run: &'l Run, calls: &mut Vec<WaitingCall<'l>>) {

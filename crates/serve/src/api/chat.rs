@@ -1,16 +1,15 @@
 //! Chat completions.
 
-use super::request::{Identity, lifetime, when_busy};
+use super::request::{Identity, SESSION, add_headers, apply_system_messages, lifetime, when_busy};
 use super::unknown_agent;
 use crate::guard::{Access, read_body, text_header};
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest};
 use crate::respond::{ErrorResponse, data, event_stream, json, keep_alive};
-use crate::settings::SystemMessages;
 use crate::token::Scope;
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use patter::drive::now_ms;
@@ -27,9 +26,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SESSION: HeaderName = HeaderName::from_static("x-patter-session");
 const EVENTS: HeaderName = HeaderName::from_static("x-patter-events");
-const IGNORED: HeaderName = HeaderName::from_static("x-patter-ignored");
 
 /// The query of a request.
 #[derive(Debug, Deserialize)]
@@ -78,7 +75,7 @@ pub(super) async fn complete(
     }
     let compiled = host.compile(&request.model)?;
     request.check_answer(compiled.returns())?;
-    apply_system_messages(&host, &mut request)?;
+    apply_system_messages(&host, &mut request.client, "messages")?;
     let identity = Identity::new(&access, "chat", &headers, &body);
     let mut follower = match identity.join(&host).await? {
         Some(follower) => follower,
@@ -107,14 +104,7 @@ pub(super) async fn complete(
         }
         json(&completion(&meta, &texts, &end))
     };
-    if let Some(session) = meta.session.and_then(|session| HeaderValue::from_str(&session).ok()) {
-        response.headers_mut().insert(SESSION, session);
-    }
-    if let Ok(ignored) = HeaderValue::from_str(&request.ignored.join(", "))
-        && !request.ignored.is_empty()
-    {
-        response.headers_mut().insert(IGNORED, ignored);
-    }
+    add_headers(&mut response, meta.session.as_deref(), &request.ignored);
     Ok(response)
 }
 
@@ -174,18 +164,6 @@ fn answers(results: &[ClientResult]) -> Result<(SessionId, Vec<Answer>), ApiErro
         answers.push(Answer { run: Vec::new(), call_id: call_id.to_owned(), hash: None, answer });
     }
     Ok((session.ok_or_else(wrong)?, answers))
-}
-
-fn apply_system_messages(host: &Host, request: &mut ChatRequest) -> Result<(), ApiError> {
-    match host.settings.system_messages {
-        SystemMessages::Append => {}
-        SystemMessages::Ignore => request.client.context.clear(),
-        SystemMessages::Refuse if request.client.context.is_empty() => {}
-        SystemMessages::Refuse => {
-            return Err(ApiError::invalid("messages", "this server accepts no system messages"));
-        }
-    }
-    Ok(())
 }
 
 /// Streams a turn. An error before it starts is an ordinary response.

@@ -5,6 +5,7 @@ mod chat;
 mod events;
 mod health;
 mod request;
+mod responses;
 mod sessions;
 
 use crate::guard::guard;
@@ -25,6 +26,10 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/v1/models", get(chat::models))
         .route("/v1/models/{name}", get(chat::read_model))
         .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/compact", post(responses::compact))
+        .route("/v1/responses/{id}", get(responses::read).delete(responses::delete))
+        .route("/v1/responses/{id}/cancel", post(responses::cancel))
         .route("/api/agents", get(agents::list))
         .route("/api/agents/{name}", get(agents::read))
         .route("/api/sessions", get(sessions::list).post(sessions::create))

@@ -2,12 +2,18 @@
 
 use crate::guard::{Access, text_header};
 use crate::host::{Follower, Host, Lifetime, RequestKey, WhenBusy};
-use axum::http::{HeaderMap, HeaderName};
+use crate::settings::SystemMessages;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::Response;
 use patter::drive::now_ms;
 use patter::store::SessionId;
+use patter_core::run::ClientAdditions;
 use patter_core::serve::ApiError;
 use std::sync::Arc;
 
+/// Names the session of a request or a response.
+pub(super) const SESSION: HeaderName = HeaderName::from_static("x-patter-session");
+const IGNORED: HeaderName = HeaderName::from_static("x-patter-ignored");
 const ON_DISCONNECT: HeaderName = HeaderName::from_static("x-patter-on-disconnect");
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -28,6 +34,30 @@ pub(super) fn when_busy(text: Option<&str>) -> Result<WhenBusy, ApiError> {
         None | Some("reject") => Ok(WhenBusy::Reject),
         Some("enqueue") => Ok(WhenBusy::Enqueue),
         Some(_) => Err(ApiError::invalid("when_busy", "must be `reject` or `enqueue`")),
+    }
+}
+
+/// Applies what the server does with the system messages of clients.
+pub(super) fn apply_system_messages(host: &Host, client: &mut ClientAdditions, param: &str) -> Result<(), ApiError> {
+    match host.settings.system_messages {
+        SystemMessages::Append => {}
+        SystemMessages::Ignore => client.context.clear(),
+        SystemMessages::Refuse if client.context.is_empty() => {}
+        SystemMessages::Refuse => return Err(ApiError::invalid(param, "this server accepts no system messages")),
+    }
+    Ok(())
+}
+
+/// Adds headers about the session, and about the fields of the request that had no effect.
+pub(super) fn add_headers(response: &mut Response, session: Option<&str>, ignored: &[String]) {
+    let headers = response.headers_mut();
+    if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
+        headers.insert(SESSION, session);
+    }
+    if let Ok(ignored) = HeaderValue::from_str(&ignored.join(", "))
+        && !ignored.is_empty()
+    {
+        headers.insert(IGNORED, ignored);
     }
 }
 
@@ -61,7 +91,12 @@ impl Identity {
         }
         let Some(id) = host.find_request(&self.key).await else { return Ok(None) };
         host.metrics.joined();
-        host.rejoin(&id).await.map(Some)
+        host.rejoin(&id, 1).await.map(Some)
+    }
+
+    /// Returns whether the request may have been sent before.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.is_repeated
     }
 
     /// Remembers the turn of this request.

@@ -6,7 +6,7 @@ mod turn;
 
 pub(crate) use error::api_error;
 pub(crate) use joined::{RecentRequests, RequestKey};
-pub(crate) use turn::{Follower, Turn, TurnItem};
+pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 
 use crate::metrics::Metrics;
 use crate::settings::ServeSettings;
@@ -17,10 +17,9 @@ use patter::session::{AgentSelection, CallAnswer, Log, Session, SessionError};
 use patter::store::{SessionId, SessionState, Store, StoreError};
 use patter::tool::{BoxFuture, CancellationToken};
 use patter_core::compile::CompiledAgent;
-use patter_core::event::Playback;
-use patter_core::message::conversation::Message;
-use patter_core::run::ClientAdditions;
-use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd, Waiting};
+use patter_core::message::conversation::{Message, Usage};
+use patter_core::run::{ClientAdditions, Run};
+use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd, Waiting};
 use patter_core::session::RunPath;
 use std::collections::HashMap;
 use std::path::Path;
@@ -79,6 +78,8 @@ pub(crate) enum SessionChoice {
     New(SessionId),
     /// A session that may exist.
     Named(SessionId),
+    /// A session whose last segment has this number.
+    After(SessionId, u32),
 }
 
 /// Whether a turn needs a client.
@@ -112,7 +113,8 @@ pub(crate) struct Answer {
 /// What a turn does.
 enum Work {
     Say(String),
-    Resume,
+    /// Continues a run, with what is known of the segment that the turn is about.
+    Resume(Box<Segment>),
 }
 
 /// Leaves all decisions to those who answer later.
@@ -195,12 +197,22 @@ impl Host {
                 }
                 opened => opened.map_err(|error| api_error(&error))?,
             },
+            (SessionChoice::After(id, number), _) => {
+                let session = self.open_free(&id, when_busy).await.map_err(|error| api_error(&error))?;
+                if session.read_log(Log::segments) != number {
+                    let message = format!("the session `{id}` was continued meanwhile");
+                    return Err(ApiError::new(ApiErrorKind::Busy, message));
+                }
+                session
+            }
         };
         if !history.is_empty() {
             session.import(history).map_err(|error| api_error(&error))?;
         }
-        session.set_client(client);
-        Ok(self.spawn(session, &agent, Work::Say(input), lifetime, permit).follow())
+        session.set_client(client.clone());
+        let number = session.read_log(Log::segments) + 1;
+        let about = TurnDetails { number, agent: agent.clone(), client, created_ms: now_ms() };
+        Ok(self.spawn(session, about, Work::Say(input), lifetime, permit).follow())
     }
 
     /// Answers calls of a session that waits, and resumes its run.
@@ -229,8 +241,10 @@ impl Host {
         for Answer { run, call_id, answer, .. } in answers {
             session.answer(&run, &call_id, answer).await.map_err(|error| api_error(&error))?;
         }
-        let agent = session.read_log(open_agent);
-        Ok(self.spawn(session, &agent, Work::Resume, lifetime, permit).follow())
+        let about = session.read_log(open_run_details);
+        let usage_before = session.read_log(open_run_usage);
+        let work = Work::Resume(Box::new(Segment { usage_before, ..Segment::default() }));
+        Ok(self.spawn(session, about, work, lifetime, permit).follow())
     }
 
     /// Resumes the unfinished run of a session, for example after a crash.
@@ -243,27 +257,29 @@ impl Host {
         if session.read_log(|log| log.open_run().is_none()) {
             return Err(api_error(&SessionError::NoUnfinishedRun));
         }
-        let agent = session.read_log(open_agent);
-        Ok(self.spawn(session, &agent, Work::Resume, lifetime, permit).follow())
+        let about = session.read_log(open_run_details);
+        // Who follows the turn learns about all of it, including what happened before the interruption.
+        let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
+        let usage_before = session.read_log(open_run_usage);
+        let segment = read_segment(&stored.entries, about.number)?;
+        let segment = segment.unwrap_or_else(|| Segment { usage_before, ..Segment::default() });
+        Ok(self.spawn(session, about, Work::Resume(Box::new(segment)), lifetime, permit).follow())
     }
 
-    /// Returns the turn of a session that a request started before a restart: it goes on if it had not ended.
-    pub(crate) async fn rejoin(self: &Arc<Self>, id: &SessionId) -> Result<Follower, ApiError> {
-        match self.resume(id, Lifetime::Attached).await {
-            Err(error) if error.kind == ApiErrorKind::Busy => {}
-            resumed => return resumed,
+    /// Returns the turn of a segment that a request started before a restart: it goes on if it had not ended.
+    pub(crate) async fn rejoin(self: &Arc<Self>, id: &SessionId, number: u32) -> Result<Follower, ApiError> {
+        if let Some(turn) = self.active_turn(id).filter(|turn| turn.about.number == number) {
+            return Ok(turn.follow());
         }
         let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
-        let turn = Turn::new(Some(id.clone()), CancellationToken::new(), None);
-        let mut playback = Playback::default();
-        for entry in &stored.entries {
-            let damaged = |error: &dyn std::fmt::Display| ApiError::new(ApiErrorKind::Server, error.to_string());
-            let entry = serde_json::from_str(entry).map_err(|error| damaged(&error))?;
-            playback.play(entry).map_err(|error| damaged(&error))?.iter().for_each(|event| turn.push(event));
-        }
-        let log = playback.log();
-        let Some(run) = log.last_run() else { return Err(api_error(&SessionError::UnfinishedRun)) };
-        turn.end(Ok(TurnEnd::new(run, log)));
+        let missing = || ApiError::new(ApiErrorKind::NotFound, format!("the session `{id}` has no such run"));
+        let segment = read_segment(&stored.entries, number)?.ok_or_else(missing)?;
+        let Some(end) = segment.end else { return self.resume(id, Lifetime::Attached).await };
+        let Segment { agent, client, started_ms: created_ms, .. } = segment;
+        let about = TurnDetails { number, agent, client, created_ms };
+        let turn = Turn::new(Some(id.clone()), about, CancellationToken::new(), None);
+        segment.events.iter().for_each(|event| turn.push(event));
+        turn.end(Ok(end));
         Ok(Arc::new(turn).follow())
     }
 
@@ -402,7 +418,7 @@ impl Host {
     fn spawn(
         self: &Arc<Self>,
         session: Session,
-        agent: &str,
+        about: TurnDetails,
         work: Work,
         lifetime: Lifetime,
         permit: OwnedSemaphorePermit,
@@ -411,13 +427,18 @@ impl Host {
             Lifetime::Attached => Some(self.settings.limits.disconnect_grace),
             Lifetime::Detached => None,
         };
-        let turn = Arc::new(Turn::new(session.id(), CancellationToken::new(), grace));
+        let source = self.selection(&about.agent);
+        let agent = about.agent.clone();
+        let turn = Arc::new(Turn::new(session.id(), about, CancellationToken::new(), grace));
+        if let Work::Resume(segment) = &work {
+            segment.events.iter().for_each(|event| turn.push(event));
+        }
         if let Some(id) = session.id() {
             self.active().insert(id, Arc::clone(&turn));
         }
         let configure = Arc::clone(&self.configure);
         let listening = Arc::clone(&turn);
-        let session = session.with_source(self.selection(agent)).with_agent(agent).with_driver(move |driver| {
+        let session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
             let turn = Arc::clone(&listening);
             configure(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
         });
@@ -455,15 +476,19 @@ impl RunningTurn {
     async fn run(self, mut session: Session, work: Work, permit: OwnedSemaphorePermit) {
         let turn = Arc::clone(&self.turn);
         let stop = self.host.stop.clone();
+        let usage_before = match &work {
+            Work::Say(_) => Usage::default(),
+            Work::Resume(segment) => segment.usage_before,
+        };
         let performed = async {
             match &work {
                 Work::Say(text) => session.say(text, &turn.cancellation).await,
-                Work::Resume => session.resume(&turn.cancellation).await,
+                Work::Resume(_) => session.resume(&turn.cancellation).await,
             }
         };
         // A turn that is stopped with the server is unfinished, and can be resumed.
         let end = match stop.run_until_cancelled(performed).await {
-            Some(Ok(run)) => Ok(session.read_log(|log| TurnEnd::new(&run, log))),
+            Some(Ok(run)) => Ok(session.read_log(|log| TurnEnd::new(&run, log)).since(usage_before)),
             Some(Err(error)) => Err(api_error(&error)),
             None => {
                 let _ = session.wait_until_saved().await;
@@ -498,9 +523,25 @@ pub(crate) fn waiting(log: &Log) -> Vec<Waiting> {
     log.waiting_calls().iter().map(Waiting::new).collect()
 }
 
-/// Returns the agent of the open run.
-fn open_agent(log: &Log) -> String {
-    log.open_run().map(|run| run.spec().agent.clone()).unwrap_or_default()
+/// Returns what the turn is about that continues the open run.
+fn open_run_details(log: &Log) -> TurnDetails {
+    let number = log.segments() + u32::from(log.is_suspended());
+    let spec = log.open_run().map(Run::spec);
+    TurnDetails {
+        number,
+        agent: spec.map(|spec| spec.agent.clone()).unwrap_or_default(),
+        client: spec.and_then(|spec| spec.client.clone()),
+        created_ms: now_ms(),
+    }
+}
+
+fn open_run_usage(log: &Log) -> Usage {
+    log.open_run().map(Run::usage).unwrap_or_default()
+}
+
+/// Reads a segment of a session.
+pub(crate) fn read_segment(entries: &[String], number: u32) -> Result<Option<Segment>, ApiError> {
+    Segment::read(entries, number).map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string()))
 }
 
 fn absolute(path: &str) -> String {

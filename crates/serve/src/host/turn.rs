@@ -3,6 +3,7 @@
 use patter::store::SessionId;
 use patter::tool::CancellationToken;
 use patter_core::event::{RunEvent, RunEventKind};
+use patter_core::run::ClientAdditions;
 use patter_core::serve::{ApiError, TurnEnd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ const MAX_BYTES: usize = 64 << 20;
 /// A turn: its events so far, and its end. Any number of clients may follow it, each at its own speed and from the start.
 pub(crate) struct Turn {
     pub(crate) session: Option<SessionId>,
+    pub(crate) about: TurnDetails,
     pub(crate) cancellation: CancellationToken,
     state: Mutex<State>,
     /// Changes with each event.
@@ -22,6 +24,16 @@ pub(crate) struct Turn {
     followers: AtomicUsize,
     /// How long the turn goes on without a client; `None` if it needs none.
     grace: Option<Duration>,
+}
+
+/// What a turn is about.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TurnDetails {
+    /// The number of its segment in the session.
+    pub(crate) number: u32,
+    pub(crate) agent: String,
+    pub(crate) client: Option<ClientAdditions>,
+    pub(crate) created_ms: u64,
 }
 
 #[derive(Default)]
@@ -40,9 +52,14 @@ pub(crate) enum TurnItem {
 }
 
 impl Turn {
-    pub(crate) fn new(session: Option<SessionId>, cancellation: CancellationToken, grace: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        session: Option<SessionId>,
+        about: TurnDetails,
+        cancellation: CancellationToken,
+        grace: Option<Duration>,
+    ) -> Self {
         let version = watch::channel(0).0;
-        Self { session, cancellation, state: Mutex::default(), version, followers: AtomicUsize::new(0), grace }
+        Self { session, about, cancellation, state: Mutex::default(), version, followers: AtomicUsize::new(0), grace }
     }
 
     /// Adds an event.
@@ -74,6 +91,11 @@ impl Turn {
     pub(crate) fn end(&self, end: Result<TurnEnd, ApiError>) {
         self.state().end.get_or_insert(end);
         self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Returns whether the turn goes on without a client.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.grace.is_none()
     }
 
     /// Returns the end, if the turn has ended.
@@ -135,6 +157,11 @@ impl Follower {
                 return Ok(());
             }
         }
+    }
+
+    /// Returns what is there of the turn, without waiting.
+    pub(crate) fn available(&mut self) -> Vec<TurnItem> {
+        std::iter::from_fn(|| if self.is_ended { None } else { self.take() }).collect()
     }
 
     /// Returns the next item, or `None` after the end.

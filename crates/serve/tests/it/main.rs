@@ -16,6 +16,12 @@ mod attacks;
 mod chat;
 mod lab;
 mod mcp;
+#[path = "../../../patter/tests/it/npm.rs"]
+mod npm;
+mod open_responses;
+mod python;
+mod responses;
 mod retries;
+mod sdk;
 mod sessions;
 mod stopping;

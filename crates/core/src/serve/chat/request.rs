@@ -118,23 +118,51 @@ impl ChatRequest {
 
     /// Checks that the answers of an agent are what the client expects.
     pub fn check_answer(&self, returns: Option<&Json>) -> Result<(), ApiError> {
-        let wrong = |message: &str| Err(ApiError::invalid("response_format", message));
-        match (&self.answer_schema, returns) {
-            (None, _) => Ok(()),
-            (Some(_), None) => wrong("this agent answers with text: it declares no `returns`"),
-            (Some(AnswerSchema::Object), Some(_)) => Ok(()),
-            (Some(AnswerSchema::Schema(expected)), Some(returns)) => {
-                if expected == returns || is_narrower(returns, expected) {
-                    return Ok(());
-                }
-                wrong("the schema does not accept all answers of the agent, whose `returns` decides what it answers")
+        let Some(schema) = &self.answer_schema else { return Ok(()) };
+        schema.check(returns).map_err(|message| ApiError::invalid("response_format", message))
+    }
+}
+
+impl AnswerSchema {
+    /// Checks that the answers of an agent with a schema of what it returns are as expected. The error says why they are not.
+    pub fn check(&self, returns: Option<&Json>) -> Result<(), &'static str> {
+        match (self, returns) {
+            (_, None) => Err("this agent answers with text: it declares no `returns`"),
+            (Self::Object, Some(_)) => Ok(()),
+            (Self::Schema(expected), Some(returns)) if is_narrower(returns, &without_noise(expected)) => Ok(()),
+            (Self::Schema(_), Some(_)) => {
+                Err("the schema does not accept all answers of the agent, whose `returns` decides what it answers")
             }
         }
     }
 }
 
+/// Returns a schema without what SDKs add to each: that objects are closed, because providers want it so, and that integers
+/// are no larger than JavaScript can represent.
+fn without_noise(schema: &Json) -> Json {
+    const MAX_SAFE: i64 = 9_007_199_254_740_991;
+    let is_noise = |name: &str, value: &Json| match name {
+        "$schema" => true,
+        "additionalProperties" => *value == Json::Bool(false),
+        "minimum" => value.as_i64() == Some(-MAX_SAFE),
+        "maximum" => value.as_i64() == Some(MAX_SAFE),
+        _ => false,
+    };
+    match schema {
+        Json::Object(members) => {
+            let kept = members.iter().filter(|(name, value)| !is_noise(name, value));
+            Json::Object(kept.map(|(name, value)| (name.clone(), without_noise(value))).collect())
+        }
+        Json::Array(items) => items.iter().map(without_noise).collect(),
+        other => other.clone(),
+    }
+}
+
 /// Returns whether all values of a schema match another one.
 fn is_narrower(schema: &Json, other: &Json) -> bool {
+    if schema == other {
+        return true;
+    }
     let no_arguments = json!({"type": "object", "properties": {}});
     let convert = |schema| Signature::from_schemas(&no_arguments, Some(schema)).ok();
     let Some((sub, sup)) = convert(schema).zip(convert(other)) else { return false };
@@ -259,7 +287,7 @@ impl Transcript {
 }
 
 /// Puts results into the order of their calls, as conversations have them.
-fn in_order(messages: Vec<Message>) -> Vec<Message> {
+pub(in crate::serve) fn in_order(messages: Vec<Message>) -> Vec<Message> {
     let mut ordered: Vec<Message> = Vec::with_capacity(messages.len());
     let mut order: Vec<String> = Vec::new();
     let mut results: Vec<Message> = Vec::new();

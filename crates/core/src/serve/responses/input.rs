@@ -1,0 +1,179 @@
+//! The input of a request: a text, or items.
+
+use crate::message::conversation::{Message, ToolCall, ToolOutcome};
+use crate::serve::ApiError;
+use crate::serve::chat::{ClientResult, in_order, split_call_id};
+use crate::serve::read::Fields;
+use serde_json::Value as Json;
+
+/// What a client says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResponsesInput {
+    /// A message.
+    Text(String),
+    /// Answers to calls that wait.
+    Answers(Vec<ClientAnswer>),
+}
+
+/// An answer to a call that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientAnswer {
+    /// The result of a call that the client made.
+    Result(ClientResult),
+    /// The decision about a call that needs approval.
+    Approval {
+        /// The id of the request for approval.
+        id: String,
+        /// Whether the call may be made.
+        approve: bool,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The items of a request.
+#[derive(Debug, Default)]
+pub(super) struct Transcript {
+    pub(super) context: Vec<String>,
+    pub(super) history: Vec<Message>,
+    pub(super) input: Option<ResponsesInput>,
+}
+
+impl Transcript {
+    pub(super) fn read(input: &Json) -> Result<Self, ApiError> {
+        let items = match input {
+            Json::String(text) => {
+                let input = Some(ResponsesInput::Text(text.clone()));
+                return Self { input, ..Self::default() }.checked();
+            }
+            Json::Array(items) => items,
+            _ => return Err(ApiError::invalid("input", "is neither a text nor a list of items")),
+        };
+        let mut transcript = Self::default();
+        let mut answers = Vec::new();
+        for (index, value) in items.iter().enumerate() {
+            let item = Fields::new(value, format!("input[{index}]"))?;
+            match answer(&item)? {
+                Some(answer) => answers.push(answer),
+                // Answers that something follows are part of the history.
+                None => answers.clear(),
+            }
+            transcript.add(&item)?;
+        }
+        transcript.input = match transcript.history.last() {
+            _ if !answers.is_empty() => Some(ResponsesInput::Answers(answers)),
+            Some(Message::User { text }) => Some(ResponsesInput::Text(text.clone())),
+            _ => None,
+        };
+        if let Some(ResponsesInput::Text(_)) = transcript.input {
+            transcript.history.pop();
+        }
+        transcript.checked()
+    }
+
+    fn checked(mut self) -> Result<Self, ApiError> {
+        match &self.input {
+            None => {
+                let message = "the last item must be a message of the user, or the answer to a call that waits";
+                return Err(ApiError::invalid("input", message));
+            }
+            Some(ResponsesInput::Text(text)) if text.trim().is_empty() => {
+                return Err(ApiError::invalid("input", "is empty"));
+            }
+            Some(ResponsesInput::Answers(_)) => self.history.clear(),
+            Some(ResponsesInput::Text(_)) => {}
+        }
+        let has_output = |id: &str| {
+            let is_output = |message: &Message| matches!(message, Message::Tool { call_id, .. } if call_id == id);
+            self.history.iter().any(is_output)
+        };
+        if let Some(call) = self.history.iter().flat_map(Message::calls).find(|call| !has_output(&call.id)) {
+            return Err(ApiError::invalid("input", format!("there is no output of the call `{}`", call.id)));
+        }
+        self.history = in_order(self.history);
+        Ok(self)
+    }
+
+    fn add(&mut self, item: &Fields<'_>) -> Result<(), ApiError> {
+        match item_type(item)? {
+            "message" => match item.required_text("role")? {
+                "system" | "developer" => self.context.push(text(item, "content")?),
+                "user" => self.history.push(Message::user(text(item, "content")?)),
+                "assistant" => self.history.push(Message::assistant(text(item, "content")?, Vec::new())),
+                role => return Err(item.wrong("role", format!("unknown role `{role}`"))),
+            },
+            "function_call" => {
+                let call = ToolCall {
+                    id: item.required_text("call_id")?.to_owned(),
+                    tool: item.required_text("name")?.replace("__", "/"),
+                    arguments: item.text("arguments")?.unwrap_or_default().to_owned(),
+                };
+                match self.history.last_mut() {
+                    Some(Message::Assistant { calls, .. }) => calls.push(call),
+                    _ => self.history.push(Message::assistant("", vec![call])),
+                }
+            }
+            "function_call_output" => {
+                let id = item.required_text("call_id")?;
+                let value = Json::String(text(item, "output")?);
+                let mut calls = self.history.iter().rev().flat_map(Message::calls);
+                match calls.find(|call| call.id == id).map(|call| call.tool.clone()) {
+                    Some(tool) => {
+                        let outcome = ToolOutcome::Value { value };
+                        self.history.push(Message::Tool { call_id: id.to_owned(), tool, outcome });
+                    }
+                    // The session that waits for it knows the call.
+                    None if split_call_id(id).is_some() => {}
+                    None => return Err(item.wrong("call_id", "there is no such call")),
+                }
+            }
+            // What clients send back of earlier responses.
+            "mcp_approval_request" | "mcp_approval_response" | "reasoning" => {}
+            kind => return Err(item.wrong("type", format!("items of type `{kind}` are not supported"))),
+        }
+        Ok(())
+    }
+}
+
+fn item_type<'j>(item: &Fields<'j>) -> Result<&'j str, ApiError> {
+    match item.text("type")? {
+        Some(kind) => Ok(kind),
+        None if item.get("role").is_some() => Ok("message"),
+        None => Err(item.wrong("type", "is missing")),
+    }
+}
+
+/// Returns the answer that an item is, if it is one to a call that may wait.
+fn answer(item: &Fields<'_>) -> Result<Option<ClientAnswer>, ApiError> {
+    match item_type(item)? {
+        "function_call_output" => {
+            let id = item.required_text("call_id")?;
+            let result = || Ok(ClientAnswer::Result(ClientResult { id: id.to_owned(), text: text(item, "output")? }));
+            split_call_id(id).map(|_| result()).transpose()
+        }
+        "mcp_approval_response" => Ok(Some(ClientAnswer::Approval {
+            id: item.required_text("approval_request_id")?.to_owned(),
+            approve: item.flag("approve")?.ok_or_else(|| item.wrong("approve", "is missing"))?,
+            reason: item.text("reason")?.unwrap_or_default().to_owned(),
+        })),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the text of a content: a text, or parts of it.
+fn text(item: &Fields<'_>, name: &str) -> Result<String, ApiError> {
+    let parts = match item.get(name) {
+        None => return Ok(String::new()),
+        Some(Json::String(text)) => return Ok(text.clone()),
+        Some(_) => item.list(name)?.unwrap_or_default(),
+    };
+    let text = |(index, value): (usize, &Json)| {
+        let part = Fields::new(value, item.path(&format!("{name}[{index}]")))?;
+        match part.required_text("type")? {
+            "input_text" | "output_text" | "text" => Ok(part.required_text("text")?.to_owned()),
+            "refusal" => Ok(part.required_text("refusal")?.to_owned()),
+            kind => Err(part.wrong("type", format!("content of type `{kind}` is not supported; send text"))),
+        }
+    };
+    parts.iter().enumerate().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n"))
+}

@@ -1,0 +1,157 @@
+//! Responses, in the form of Open Responses.
+
+mod start;
+mod stored;
+
+pub(super) use stored::{cancel, compact, delete, read};
+
+use super::request::{Identity, add_headers, apply_system_messages};
+use super::unknown_agent;
+use crate::guard::{Access, read_body};
+use crate::host::{Follower, Host, TurnItem};
+use crate::respond::{ErrorResponse, OpenErrorResponse, event_stream, json, keep_alive};
+use crate::token::Scope;
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use patter::drive::now_ms;
+use patter::store::SessionId;
+use patter_core::serve::responses::{PreviousState, ResponseId, ResponseMeta, ResponseStream, ResponsesRequest};
+use patter_core::serve::{ApiError, ApiErrorKind};
+use serde::Deserialize;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The query of a request.
+#[derive(Debug, Deserialize)]
+pub(super) struct CreateQuery {
+    when_busy: Option<String>,
+}
+
+/// Runs an agent, and returns its response: at once, as a stream, or in the background.
+pub(super) async fn create(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Query(query): Query<CreateQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, OpenErrorResponse> {
+    access.require(Scope::Run)?;
+    let body = read_body(&host, body).await?;
+    let mut request = ResponsesRequest::parse(&body)?;
+    if !access.may_reach(&request.model) {
+        return Err(unknown_agent(&request.model).into());
+    }
+    let compiled = host.compile(&request.model)?;
+    request.check_answer(compiled.returns())?;
+    apply_system_messages(&host, &mut request.client, "instructions")?;
+    let identity = Identity::new(&access, "responses", &headers, &body);
+    let mut follower = match identity.join(&host).await? {
+        Some(follower) => follower,
+        None => {
+            let follower = start::start(&host, &access, &identity, &request, &headers, &query).await?;
+            identity.remember(&host, &follower);
+            follower
+        }
+    };
+    let turn = Arc::clone(follower.turn());
+    let session = turn.session.as_ref().map(ToString::to_string);
+    let id = session.clone().unwrap_or_else(|| SessionId::new(now_ms()).to_string());
+    let id = ResponseId::new(id, turn.about.number);
+    let previous = match &request.previous {
+        PreviousState::Response(previous) => Some(previous.clone()),
+        PreviousState::None | PreviousState::Conversation(_) => preceding(&id),
+    };
+    let meta = ResponseMeta {
+        id,
+        created_at: turn.about.created_ms / 1000,
+        model: request.model.clone(),
+        is_stored: session.is_some(),
+        background: request.background,
+        previous,
+        client: turn.about.client.clone().unwrap_or_default(),
+        format: ResponseMeta::format(request.format.as_ref(), &request.model, compiled.returns()),
+        metadata: request.metadata.clone(),
+    };
+    let mut stream = ResponseStream::new(meta).with_structured_answer(compiled.returns().is_some());
+    let mut response = if request.stream {
+        stream_turn(follower, stream, host.settings.limits.keep_alive).await?
+    } else if request.background {
+        // What keeps the run from starting is reported here; everything else is in the response.
+        follower.first().await?;
+        json(&stream.snapshot())
+    } else {
+        while let Some(item) = follower.next().await {
+            if let TurnItem::End(end) = &item {
+                let error = end.as_ref().map_or_else(|error| Some(error.clone()), |end| end.error());
+                if let Some(error) = error {
+                    return Err(ErrorResponse::after_run(error).into());
+                }
+            }
+            advance(&mut stream, &item);
+        }
+        json(&stream.snapshot())
+    };
+    add_headers(&mut response, session.as_deref(), &request.ignored);
+    Ok(response)
+}
+
+/// Returns the response before one in its session.
+fn preceding(id: &ResponseId) -> Option<ResponseId> {
+    (id.number > 1).then(|| ResponseId::new(id.session.clone(), id.number - 1))
+}
+
+fn missing(id: &str, param: Option<&str>) -> ApiError {
+    let message = format!("there is no response `{id}`");
+    ApiError { kind: ApiErrorKind::NotFound, param: param.map(str::to_owned), message }
+}
+
+/// Adds what happened to a response, and returns the events of the stream.
+fn advance(stream: &mut ResponseStream, item: &TurnItem) -> Vec<String> {
+    match item {
+        TurnItem::Event(event) => stream.event(event),
+        TurnItem::End(Ok(end)) => stream.end(end, now_ms() / 1000),
+        TurnItem::End(Err(error)) => stream.fail(error),
+    }
+}
+
+/// Streams a turn. An error before it starts is an ordinary response.
+async fn stream_turn(
+    mut follower: Follower,
+    mut stream: ResponseStream,
+    interval: Duration,
+) -> Result<Response, ApiError> {
+    follower.first().await?;
+    let waiting = stream.start().into();
+    let events = Events { follower, stream, waiting, interval };
+    Ok(event_stream(events.into_stream()).into_response())
+}
+
+/// The events of a stream.
+struct Events {
+    follower: Follower,
+    stream: ResponseStream,
+    waiting: VecDeque<String>,
+    interval: Duration,
+}
+
+impl Events {
+    fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+        futures_util::stream::unfold(self, |mut events| async move {
+            loop {
+                if let Some(event) = events.waiting.pop_front() {
+                    return Some((event.into(), events));
+                }
+                match tokio::time::timeout(events.interval, events.follower.next()).await {
+                    Ok(Some(item)) => events.waiting.extend(advance(&mut events.stream, &item)),
+                    Ok(None) => return None,
+                    Err(_) => return Some((keep_alive(), events)),
+                }
+            }
+        })
+    }
+}
