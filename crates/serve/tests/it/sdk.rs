@@ -150,7 +150,7 @@ async fn python_gets_responses() {
     let Some(sdk) = in_python() else { return };
     let lab = lab().await;
     sdk.run("responses", lab.address, &[]).await;
-    assert_eq!(lab.counts(), (3, 8));
+    assert_eq!(lab.counts(), (3, 5));
 }
 
 #[tokio::test]
@@ -158,5 +158,5 @@ async fn javascript_gets_responses() {
     let Some(sdk) = in_javascript() else { return };
     let lab = lab().await;
     sdk.run("responses", lab.address, &[]).await;
-    assert_eq!(lab.counts(), (2, 5));
+    assert_eq!(lab.counts(), (2, 4));
 }
