@@ -20,7 +20,7 @@ use futures_util::Stream;
 use patter::drive::now_ms;
 use patter::store::SessionId;
 use patter_core::serve::responses::{PreviousState, ResponseId, ResponseMeta, ResponseStream, ResponsesRequest};
-use patter_core::serve::{ApiError, ApiErrorKind};
+use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd};
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) async fn create(
     } else {
         while let Some(item) = follower.next().await {
             if let TurnItem::End(end) = &item {
-                let error = end.as_ref().map_or_else(|error| Some(error.clone()), |end| end.error());
+                let error = end.as_ref().map_or_else(|error| Some(error.clone()), TurnEnd::error);
                 if let Some(error) = error {
                     return Err(ErrorResponse::after_run(error).into());
                 }
