@@ -10,6 +10,7 @@ use patter::drive::Driver;
 use patter::live::LiveProject;
 use patter::store::Store;
 use patter::tool::CancellationToken;
+use patter::trace::Tracer;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
@@ -20,6 +21,7 @@ pub struct Server {
     store: Option<Arc<dyn Store>>,
     /// The agents to serve; `None` for all.
     agents: Option<Vec<String>>,
+    tracer: Option<Tracer>,
     settings: ServeSettings,
     configure: Arc<dyn Fn(Driver) -> Driver + Send + Sync>,
     host: OnceLock<Arc<Host>>,
@@ -29,13 +31,20 @@ impl Server {
     /// Returns a server of the agents of a project. Without a store, sessions cannot be continued, and no run can wait.
     pub fn new(project: Arc<LiveProject>, settings: ServeSettings) -> Self {
         let configure = Arc::new(|driver| driver);
-        Self { project, store: None, agents: None, settings, configure, host: OnceLock::new() }
+        Self { project, store: None, agents: None, tracer: None, settings, configure, host: OnceLock::new() }
     }
 
     /// Serves only some agents. The others can still be called by these.
     #[must_use]
     pub fn with_agents(mut self, agents: Vec<String>) -> Self {
         self.agents = Some(agents);
+        self
+    }
+
+    /// Exports the runs as spans, if there is a tracer. The header `traceparent` of a request is the parent of its run.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Option<Tracer>) -> Self {
+        self.tracer = tracer;
         self
     }
 
@@ -89,7 +98,7 @@ impl Server {
             let store = self.store.clone();
             let configure = Arc::clone(&self.configure);
             let host = Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure);
-            Arc::new(host.with_agents(self.agents.clone()))
+            Arc::new(host.with_agents(self.agents.clone()).with_tracer(self.tracer.clone()))
         })
     }
 }

@@ -134,6 +134,7 @@ impl Command for Serve {
         }
         unsupported::warn(&agents, &environment, &config.models)?;
         let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
+        server = server.with_tracer(toolset.runtime.tracer());
         let stop = toolset.stop.clone();
         toolset.runtime.block_on(async {
             let location = self.store.location(root.as_deref(), &config, &environment)?;

@@ -40,7 +40,8 @@ impl Segment {
     /// use patter_core::session::LogEntry;
     ///
     /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 7).unwrap();
-    /// let began = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start: run.to_start() };
+    /// let start = run.to_start();
+    /// let began = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start, traceparent: None };
     /// let ended = LogEntry::InputReceived { run: vec![], input: RunInput::Cancelled { at: 8 } };
     /// let entries = [&began, &ended].map(|entry| serde_json::to_string(entry).unwrap());
     /// let segment = Segment::read(&entries, 1).unwrap().unwrap();

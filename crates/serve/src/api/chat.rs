@@ -1,6 +1,6 @@
 //! Chat completions.
 
-use super::request::{Identity, SESSION, add_headers, apply_system_messages, lifetime, when_busy};
+use super::request::{Identity, SESSION, add_headers, apply_system_messages, lifetime, trace_parent, when_busy};
 use super::unknown_agent;
 use crate::guard::{Access, read_body, text_header};
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest};
@@ -145,7 +145,8 @@ async fn start(
     }
     let client = has_client.then(|| request.client.clone());
     let agent = request.model.clone();
-    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy }).await
+    let parent = trace_parent(headers);
+    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
 }
 
 /// Returns the session that waits for results, with the answers for it.

@@ -9,6 +9,7 @@ use patter::drive::now_ms;
 use patter::store::SessionId;
 use patter_core::run::ClientAdditions;
 use patter_core::serve::ApiError;
+use patter_core::session::TraceParent;
 use std::sync::Arc;
 
 /// Names the session of a request or a response.
@@ -17,6 +18,7 @@ const IGNORED: HeaderName = HeaderName::from_static("x-patter-ignored");
 const ON_DISCONNECT: HeaderName = HeaderName::from_static("x-patter-on-disconnect");
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Returns whether a turn goes on without its client, if the request says so.
 pub(super) fn lifetime(headers: &HeaderMap) -> Result<Option<Lifetime>, ApiError> {
@@ -26,6 +28,11 @@ pub(super) fn lifetime(headers: &HeaderMap) -> Result<Option<Lifetime>, ApiError
         Some("continue") => Ok(Some(Lifetime::Detached)),
         Some(_) => Err(ApiError::invalid(ON_DISCONNECT.as_str(), "must be `cancel` or `continue`")),
     }
+}
+
+/// Returns the span of the client that sent a request. One that is not valid does not count, as its specification says.
+pub(super) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    text_header(headers, &TRACE_PARENT).and_then(|text| text.parse().ok())
 }
 
 /// Returns how a message to a session that is in use is handled.

@@ -1,7 +1,7 @@
 //! Sessions: listing, reading, forking, deleting; messages, answers and the end of runs.
 
 use super::events::turn_events;
-use super::request::{Identity, lifetime, when_busy};
+use super::request::{Identity, lifetime, trace_parent, when_busy};
 use crate::guard::{Access, read_body};
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, waiting};
 use crate::respond::{ErrorResponse, json};
@@ -260,7 +260,8 @@ async fn say(
     let when_busy = when_busy(query.when_busy.as_deref())?;
     let lifetime = detached_by_default(headers)?;
     let history = Vec::new();
-    host.start(TurnRequest { agent, session, history, client: None, input, lifetime, when_busy }).await
+    let parent = trace_parent(headers);
+    host.start(TurnRequest { agent, session, history, client: None, input, lifetime, when_busy, parent }).await
 }
 
 /// Returns whether a turn goes on without its client: it does, unless the client wants it otherwise.

@@ -16,11 +16,12 @@ use patter::run::PendingCall;
 use patter::session::{AgentSelection, CallAnswer, Log, Session, SessionError};
 use patter::store::{SessionId, SessionState, Store, StoreError};
 use patter::tool::{BoxFuture, CancellationToken};
+use patter::trace::Tracer;
 use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::{Message, Usage};
 use patter_core::run::{ClientAdditions, Run};
 use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd, Waiting};
-use patter_core::session::RunPath;
+use patter_core::session::{RunPath, TraceParent};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +51,7 @@ pub(crate) struct Host {
     /// The files that sessions are resumed with.
     files: Vec<String>,
     configure: ConfigureDriver,
+    tracer: Option<Tracer>,
     active: Mutex<HashMap<SessionId, Arc<Turn>>>,
     tasks: TaskTracker,
     permits: Arc<Semaphore>,
@@ -67,6 +69,8 @@ pub(crate) struct TurnRequest {
     pub(crate) input: String,
     pub(crate) lifetime: Lifetime,
     pub(crate) when_busy: WhenBusy,
+    /// The span of the client that the turn is a part of.
+    pub(crate) parent: Option<TraceParent>,
 }
 
 /// The session of a turn.
@@ -145,6 +149,7 @@ impl Host {
             served: None,
             files,
             configure,
+            tracer: None,
             active: Mutex::default(),
             tasks: TaskTracker::new(),
             permits,
@@ -154,6 +159,11 @@ impl Host {
 
     pub(crate) fn with_agents(mut self, agents: Option<Vec<String>>) -> Self {
         self.served = agents;
+        self
+    }
+
+    pub(crate) fn with_tracer(mut self, tracer: Option<Tracer>) -> Self {
+        self.tracer = tracer;
         self
     }
 
@@ -187,7 +197,7 @@ impl Host {
     /// Starts a turn.
     pub(crate) async fn start(self: &Arc<Self>, request: TurnRequest) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
-        let TurnRequest { agent, session, history, client, input, lifetime, when_busy } = request;
+        let TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent } = request;
         let mut session = match (session, &self.store) {
             (SessionChoice::Unsaved, _) | (SessionChoice::New(_), None) => Session::new(Arc::clone(&self.project)),
             (SessionChoice::New(id), Some(store)) => Session::create(Arc::clone(&self.project), Arc::clone(store), id),
@@ -209,6 +219,8 @@ impl Host {
         if !history.is_empty() {
             session.import(history).map_err(|error| api_error(&error))?;
         }
+        session = session.with_tracer(self.tracer.clone());
+        session.set_trace_parent(parent);
         session.set_client(client.clone());
         let number = session.read_log(Log::segments) + 1;
         let about = TurnDetails { number, agent: agent.clone(), client, created_ms: now_ms() };
@@ -374,7 +386,8 @@ impl Host {
     async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
         let missing = || SessionError::Store(StoreError::NotFound { text: id.to_string(), nearest: None });
         let store = self.store.clone().ok_or_else(missing)?;
-        Session::open(Arc::clone(&self.project), store, id).await
+        let session = Session::open(Arc::clone(&self.project), store, id).await?;
+        Ok(session.with_tracer(self.tracer.clone()))
     }
 
     /// Opens a session, once it is free if the message may wait.

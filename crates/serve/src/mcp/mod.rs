@@ -94,6 +94,7 @@ impl McpService {
                     input: input.to_owned(),
                     lifetime: Lifetime::Attached,
                     when_busy: WhenBusy::Enqueue,
+                    parent: None,
                 };
                 self.host.start(turn).await
             }

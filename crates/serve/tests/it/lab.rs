@@ -4,6 +4,7 @@ use patter::live::LiveProject;
 use patter::project::Environment;
 use patter::store::{self, StoreLocation};
 use patter::tool::{CancellationToken, Tool};
+use patter::trace::Tracer;
 use patter_serve::{ServeSettings, Server};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ pub(crate) struct Lab {
     pub(crate) payments: Arc<AtomicUsize>,
     pub(crate) looks: Arc<AtomicUsize>,
     settings: ServeSettings,
+    tracer: Option<Tracer>,
     stop: CancellationToken,
     server: Option<JoinHandle<()>>,
 }
@@ -109,6 +111,15 @@ impl Lab {
 
     /// Starts a server with other settings.
     pub(crate) async fn with(change: impl FnOnce(&mut ServeSettings)) -> Self {
+        Self::configured(change, None).await
+    }
+
+    /// Starts a server that exports what happens.
+    pub(crate) async fn traced(tracer: Tracer) -> Self {
+        Self::configured(|_| {}, Some(tracer)).await
+    }
+
+    async fn configured(change: impl FnOnce(&mut ServeSettings), tracer: Option<Tracer>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_agents(folder.path());
         let mut settings = ServeSettings::default();
@@ -117,7 +128,7 @@ impl Lab {
         let address = ([127, 0, 0, 1], 0).into();
         let stop = CancellationToken::new();
         let (payments, looks) = (Arc::default(), Arc::default());
-        let mut lab = Self { folder, address, payments, looks, settings, stop, server: None };
+        let mut lab = Self { folder, address, payments, looks, settings, tracer, stop, server: None };
         lab.start().await;
         lab
     }
@@ -136,7 +147,7 @@ impl Lab {
         let project = LiveProject::open(self.folder.path().join("a.gram")).with_tools([pay, look]);
         let project = Arc::new(project.with_environment(Environment::default()).read().await.unwrap());
         let store = store::open(&StoreLocation::Sqlite(self.folder.path().join("s.db"))).await.unwrap();
-        let server = Server::new(project, self.settings.clone()).with_store(store);
+        let server = Server::new(project, self.settings.clone()).with_store(store).with_tracer(self.tracer.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         self.address = listener.local_addr().unwrap();
         self.stop = CancellationToken::new();

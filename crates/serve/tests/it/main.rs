@@ -25,3 +25,4 @@ mod retries;
 mod sdk;
 mod sessions;
 mod stopping;
+mod traces;

@@ -1,6 +1,6 @@
 //! Starts the turn of a request, or continues the run that waits for its answers.
 
-use super::super::request::{Identity, lifetime, when_busy};
+use super::super::request::{Identity, lifetime, trace_parent, when_busy};
 use super::super::sessions::find;
 use super::{CreateQuery, missing};
 use crate::guard::Access;
@@ -55,7 +55,8 @@ pub(super) async fn start(
     let client = has_client.then(|| client.clone());
     let when_busy = when_busy(query.when_busy.as_deref())?;
     let agent = request.model.clone();
-    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy }).await
+    let parent = trace_parent(headers);
+    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
 }
 
 fn new_session(identity: &Identity, request: &ResponsesRequest) -> SessionChoice {
