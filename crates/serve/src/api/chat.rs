@@ -80,7 +80,7 @@ pub(super) async fn complete(
     let mut follower = match identity.join(&host).await? {
         Some(follower) => follower,
         None => {
-            let follower = start(&host, &identity, &request, &headers, &query).await?;
+            let follower = start(&host, &access, &identity, &request, &headers, &query).await?;
             identity.remember(&host, &follower);
             follower
         }
@@ -111,6 +111,7 @@ pub(super) async fn complete(
 /// Starts the turn of a request, or resumes the one that waits for the results that it has.
 async fn start(
     host: &Arc<Host>,
+    access: &Access,
     identity: &Identity,
     request: &ChatRequest,
     headers: &HeaderMap,
@@ -121,6 +122,7 @@ async fn start(
         ChatInput::Text(text) => text.clone(),
         ChatInput::Results(results) => {
             let (session, answers) = answers(results)?;
+            access.check_session(host, &session).await?;
             return host.answer(&session, answers, lifetime).await;
         }
     };
@@ -131,6 +133,7 @@ async fn start(
             let parsed = SessionId::parse(id);
             let id = parsed.map_err(|error| ApiError::invalid("session", format!("{error}; {}", error.hint())))?;
             host.require_store()?;
+            access.check_session(host, &id).await?;
             SessionChoice::Named(id)
         }
         None if request.store => SessionChoice::New(identity.new_session()),

@@ -72,6 +72,7 @@ impl McpService {
             Some(state) => {
                 let session = SessionId::parse(state).map_err(|error| invalid(&error))?;
                 access.require(Scope::Approve).map_err(|error| mcp_error(&error))?;
+                access.check_session(&self.host, &session).await.map_err(|error| mcp_error(&error))?;
                 let answers = answers_of(&self.host, &session, request.input_responses.unwrap_or_default()).await;
                 let answers = answers.map_err(|error| mcp_error(&error))?;
                 self.host.answer(&session, answers, Lifetime::Attached).await
@@ -83,7 +84,11 @@ impl McpService {
                     return Err(ErrorData::invalid_params("`message` is missing", None));
                 };
                 let session = match text("session") {
-                    Some(id) => SessionChoice::Named(SessionId::parse(id).map_err(|error| invalid(&error))?),
+                    Some(id) => {
+                        let id = SessionId::parse(id).map_err(|error| invalid(&error))?;
+                        access.check_session(&self.host, &id).await.map_err(|error| mcp_error(&error))?;
+                        SessionChoice::Named(id)
+                    }
                     None => SessionChoice::New(SessionId::new(now_ms())),
                 };
                 let turn = TurnRequest {

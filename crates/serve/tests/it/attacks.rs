@@ -119,6 +119,21 @@ async fn tokens_decide_who_may_do_what() {
     let greeting = r#"{"agent": "greeter", "message": "Hi", "session": "other"}"#;
     assert_eq!(send("admin", "POST", "/api/sessions?wait=true", greeting).await.status, 200);
     assert_eq!(send("runner", "GET", "/api/sessions/other", "").await.status, 404);
+    // Nor can it be reached under the name of another agent, by any protocol.
+    let say = json!({"role": "user", "content": "What was said?"});
+    let stolen = json!({"model": "clerk", "messages": [say], "metadata": {"session": "other"}}).to_string();
+    assert_eq!(
+        send("runner", "POST", "/v1/chat/completions", &stolen).await.error(),
+        "404 there is no session `other`"
+    );
+    let call = json!({"id": "other:c1", "type": "function", "function": {"name": "x", "arguments": "{}"}});
+    let result = json!({"role": "tool", "tool_call_id": "other:c1", "content": "x"});
+    let messages = [say, json!({"role": "assistant", "tool_calls": [call]}), result];
+    let stolen = json!({"model": "clerk", "messages": messages}).to_string();
+    assert_eq!(
+        send("runner", "POST", "/v1/chat/completions", &stolen).await.error(),
+        "404 there is no session `other`"
+    );
     assert_eq!(send("runner", "GET", "/api/sessions", "").await.json()["sessions"].as_array().unwrap().len(), 1);
 }
 
