@@ -4,61 +4,20 @@
 //! names that it knows, from pages that it knows, and bodies only as JSON, which a page of another origin cannot send without
 //! asking first.
 
-use crate::host::{Host, api_error};
+use crate::host::Host;
 use crate::respond::{ErrorResponse, add_common_headers};
-use crate::token::{Scope, Token};
+use crate::token::Access;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use patter::store::{SessionId, StoreError};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The routes that need no token: they say nothing about agents.
 const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
-
-/// What the sender of a request may do.
-#[derive(Clone, Default)]
-pub(crate) struct Access(Option<Arc<Token>>);
-
-impl Access {
-    /// Returns an error unless a scope is permitted.
-    pub(crate) fn require(&self, scope: Scope) -> Result<(), ApiError> {
-        match &self.0 {
-            Some(token) if !token.scopes.contains(scope) => {
-                let message = format!("the token does not permit this: it needs the scope `{}`", scope.name());
-                Err(ApiError::new(ApiErrorKind::Forbidden, message))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Returns whether an agent may be reached. Agents that may not be reached do not exist for the sender.
-    pub(crate) fn may_reach(&self, agent: &str) -> bool {
-        self.0.as_ref().is_none_or(|token| token.may_reach(agent))
-    }
-
-    /// Returns an error if a session exists that may not be reached: it is one with an agent that may not be reached, or an
-    /// experiment. Such a session does not exist for the sender.
-    pub(crate) async fn check_session(&self, host: &Host, id: &SessionId) -> Result<(), ApiError> {
-        let Some(store) = &host.store else { return Ok(()) };
-        // The metadata alone, without entries.
-        match store.read_from(id, u64::MAX).await {
-            Ok(stored) if !stored.summary.is_experiment() && self.may_reach(&stored.summary.agent) => Ok(()),
-            Err(StoreError::NotFound { .. }) => Ok(()),
-            Ok(_) => Err(ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"))),
-            Err(error) => Err(api_error(&error.into())),
-        }
-    }
-
-    /// Returns the name of the token, or nothing if there are no tokens.
-    pub(crate) fn name(&self) -> &str {
-        self.0.as_ref().map_or("", |token| token.name.as_str())
-    }
-}
 
 /// Lets a request in, or refuses it.
 pub(crate) async fn guard(State(host): State<Arc<Host>>, mut request: Request, next: Next) -> Response {
@@ -169,7 +128,7 @@ fn authenticate(host: &Host, request: &Request) -> Result<Access, ApiError> {
         }
     }
     match found {
-        Some(token) => Ok(Access(Some(Arc::new(token.clone())))),
+        Some(token) => Ok(Access::with(token)),
         None => Err(ApiError::new(ApiErrorKind::Unauthorized, "the token is not valid")),
     }
 }

@@ -49,7 +49,7 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// How long a client may take to receive something.
     pub write_timeout: Duration,
-    /// How long a turn goes on without a client, which may reconnect.
+    /// How long a turn continues without a client, which may reconnect.
     pub disconnect_grace: Duration,
     /// How long turns may go on when the server stops.
     pub drain_timeout: Duration,

@@ -1,10 +1,12 @@
 //! Tokens: who may do what.
 
+use patter_core::serve::{ApiError, ApiErrorKind};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A token of a client: what it may do, and with which agents. The token itself is not stored, only its hash.
@@ -68,6 +70,38 @@ struct TokenEntry {
     scopes: Option<Vec<String>>,
     #[serde(default)]
     agents: Option<Vec<String>>,
+}
+
+/// What the sender of a request may do. Without tokens, that is everything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Access(Option<Arc<Token>>);
+
+impl Access {
+    /// Returns what the holder of a token may do.
+    pub(crate) fn with(token: &Token) -> Self {
+        Self(Some(Arc::new(token.clone())))
+    }
+
+    /// Returns an error unless a scope is permitted.
+    pub(crate) fn require(&self, scope: Scope) -> Result<(), ApiError> {
+        match &self.0 {
+            Some(token) if !token.scopes.contains(scope) => {
+                let message = format!("the token does not permit this: it needs the scope `{}`", scope.name());
+                Err(ApiError::new(ApiErrorKind::Forbidden, message))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns whether an agent may be reached. Agents that may not be reached do not exist for the sender.
+    pub(crate) fn may_reach(&self, agent: &str) -> bool {
+        self.0.as_ref().is_none_or(|token| token.may_reach(agent))
+    }
+
+    /// Returns the name of the token, or nothing if there are no tokens.
+    pub(crate) fn name(&self) -> &str {
+        self.0.as_ref().map_or("", |token| token.name.as_str())
+    }
 }
 
 impl Token {

@@ -239,7 +239,7 @@ impl<'d> RunTask<'d> {
                     repeated.push(call);
                 }
                 Ok(ApprovalAnswer::Refuse(message)) => self.finish_call(CallResult::not_repeated(call.id, message)),
-                // Repeating a call cannot be decided later, because the run goes on.
+                // Repeating a call cannot be decided later, because the run continues.
                 Ok(ApprovalAnswer::Later) => {
                     self.finish_call(CallResult::not_repeated(call.id, OUTCOME_UNKNOWN.to_owned()));
                 }

@@ -1,9 +1,8 @@
 //! Agents and experiments.
 
-use crate::guard::Access;
 use crate::host::{Host, api_error};
 use crate::respond::{ErrorResponse, json};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;

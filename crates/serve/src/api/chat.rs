@@ -1,11 +1,13 @@
 //! Chat completions.
 
-use super::request::{Identity, SESSION, add_headers, apply_system_messages, lifetime, trace_parent, when_busy};
+use super::request::{
+    Identity, SESSION, add_headers, apply_system_messages, lifetime, parse_session_id, trace_parent, when_busy,
+};
 use super::unknown_agent;
-use crate::guard::{Access, read_body, text_header};
+use crate::guard::{read_body, text_header};
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest};
 use crate::respond::{ErrorResponse, data, event_stream, json, keep_alive};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -77,14 +79,8 @@ pub(super) async fn complete(
     request.check_answer(compiled.returns())?;
     apply_system_messages(&host, &mut request.client, "messages")?;
     let identity = Identity::new(&access, "chat", &headers, &body);
-    let mut follower = match identity.join(&host).await? {
-        Some(follower) => follower,
-        None => {
-            let follower = start(&host, &access, &identity, &request, &headers, &query).await?;
-            identity.remember(&host, &follower);
-            follower
-        }
-    };
+    let start = start(&host, &access, &identity, &request, &headers, &query);
+    let mut follower = identity.join_or_start(&host, &access, start).await?;
     let created = now_ms() / 1000;
     let session = follower.turn().session.as_ref().map(ToString::to_string);
     let id = format!("chatcmpl-{}", session.clone().unwrap_or_else(|| SessionId::new(now_ms()).to_string()));
@@ -122,19 +118,15 @@ async fn start(
         ChatInput::Text(text) => text.clone(),
         ChatInput::Results(results) => {
             let (session, answers) = answers(results)?;
-            access.check_session(host, &session).await?;
-            return host.answer(&session, answers, lifetime).await;
+            return host.answer(access, &session, answers, lifetime).await;
         }
     };
     let when_busy = when_busy(query.when_busy.as_deref())?;
     let named = text_header(headers, &SESSION).or(request.session.as_deref());
     let session = match named {
         Some(id) => {
-            let parsed = SessionId::parse(id);
-            let id = parsed.map_err(|error| ApiError::invalid("session", format!("{error}; {}", error.hint())))?;
             host.require_store()?;
-            access.check_session(host, &id).await?;
-            SessionChoice::Named(id)
+            SessionChoice::Named(parse_session_id(id, "session")?)
         }
         None if request.store => SessionChoice::New(identity.new_session()),
         None => SessionChoice::Unsaved,
@@ -149,7 +141,7 @@ async fn start(
     let client = has_client.then(|| request.client.clone());
     let agent = request.model.clone();
     let parent = trace_parent(headers);
-    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
+    host.start(access, TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
 }
 
 /// Returns the session that waits for results, with the answers for it.

@@ -1,10 +1,10 @@
 //! Events as server-sent events: those of a turn while it runs, and those of a session from its log.
 
-use super::sessions::find;
-use crate::guard::{Access, text_header};
+use super::sessions::find_summary;
+use crate::guard::text_header;
 use crate::host::{Follower, Host, TurnItem, api_error};
 use crate::respond::{ErrorResponse, event_stream, keep_alive};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -44,7 +44,7 @@ pub(super) async fn turn_events(mut follower: Follower, interval: Duration) -> R
     Ok(event_stream(stream).into_response())
 }
 
-/// Streams the events of a session from its log, and goes on as the log grows. `Last-Event-ID` continues a stream.
+/// Streams the events of a session from its log, and continues as the log grows. `Last-Event-ID` continues a stream.
 pub(super) async fn session_events(
     State(host): State<Arc<Host>>,
     Extension(access): Extension<Access>,
@@ -56,7 +56,7 @@ pub(super) async fn session_events(
         None => None,
         Some(id) => Some(EventId::parse(id).ok_or_else(|| ApiError::invalid("Last-Event-ID", "is not an event"))?),
     };
-    let (summary, _) = find(&host, &access, &id).await?;
+    let summary = find_summary(&host, &access, &id).await?;
     let store = host.require_store()?;
     let log = LogEvents {
         host,

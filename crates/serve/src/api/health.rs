@@ -1,9 +1,8 @@
 //! Whether the server works.
 
-use crate::guard::Access;
 use crate::host::Host;
 use crate::respond::{ErrorResponse, json};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::header;

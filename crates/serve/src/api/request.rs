@@ -1,8 +1,9 @@
 //! What the headers of requests say about turns.
 
-use crate::guard::{Access, text_header};
+use crate::guard::text_header;
 use crate::host::{Follower, Host, Lifetime, RequestKey, WhenBusy};
 use crate::settings::SystemMessages;
+use crate::token::Access;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use patter::drive::now_ms;
@@ -20,7 +21,7 @@ const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Returns whether a turn goes on without its client, if the request says so.
+/// Returns whether a turn continues without its client, if the request says so.
 pub(super) fn lifetime(headers: &HeaderMap) -> Result<Option<Lifetime>, ApiError> {
     match text_header(headers, &ON_DISCONNECT) {
         None => Ok(None),
@@ -33,6 +34,11 @@ pub(super) fn lifetime(headers: &HeaderMap) -> Result<Option<Lifetime>, ApiError
 /// Returns the span of the client that sent a request. One that is not valid does not count, as its specification says.
 pub(super) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
     text_header(headers, &TRACE_PARENT).and_then(|text| text.parse().ok())
+}
+
+/// Parses the id of a session that a part of a request names.
+pub(super) fn parse_session_id(id: &str, param: &str) -> Result<SessionId, ApiError> {
+    SessionId::parse(id).map_err(|error| ApiError::invalid(param, format!("{error}; {}", error.hint())))
 }
 
 /// Returns how a message to a session that is in use is handled.
@@ -87,8 +93,23 @@ impl Identity {
         }
     }
 
+    /// Returns the turn of this request: that of the same one if it was sent before, or one that is started now.
+    pub(super) async fn join_or_start(
+        &self,
+        host: &Arc<Host>,
+        access: &Access,
+        start: impl Future<Output = Result<Follower, ApiError>>,
+    ) -> Result<Follower, ApiError> {
+        if let Some(follower) = self.join(host, access).await? {
+            return Ok(follower);
+        }
+        let follower = start.await?;
+        host.recent.insert(self.key.clone(), Arc::clone(follower.turn()));
+        Ok(follower)
+    }
+
     /// Returns the turn of the same request if it was sent before, from this server's memory or its store.
-    pub(super) async fn join(&self, host: &Arc<Host>) -> Result<Option<Follower>, ApiError> {
+    async fn join(&self, host: &Arc<Host>, access: &Access) -> Result<Option<Follower>, ApiError> {
         if !self.is_repeated {
             return Ok(None);
         }
@@ -98,17 +119,12 @@ impl Identity {
         }
         let Some(id) = host.find_request(&self.key).await else { return Ok(None) };
         host.metrics.joined();
-        host.rejoin(&id, 1).await.map(Some)
+        host.rejoin(access, &id, 1).await.map(Some)
     }
 
     /// Returns whether the request may have been sent before.
     pub(super) fn is_repeated(&self) -> bool {
         self.is_repeated
-    }
-
-    /// Remembers the turn of this request.
-    pub(super) fn remember(&self, host: &Host, follower: &Follower) {
-        host.recent.insert(self.key.clone(), Arc::clone(follower.turn()));
     }
 
     /// Returns a new session, which is found by this request after a restart.

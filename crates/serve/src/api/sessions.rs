@@ -1,11 +1,11 @@
 //! Sessions: listing, reading, forking, deleting; messages, answers and the end of runs.
 
 use super::events::turn_events;
-use super::request::{Identity, lifetime, trace_parent, when_busy};
-use crate::guard::{Access, read_body};
+use super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
+use crate::guard::read_body;
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, waiting};
 use crate::respond::{ErrorResponse, json};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -79,8 +79,8 @@ pub(super) async fn delete(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Admin)?;
-    let (summary, _) = find(&host, &access, &id).await?;
-    host.require_store()?.remove(&summary.id).await.map_err(|error| api_error(&error.into()))?;
+    let id = find_id(&host, &access, &id).await?;
+    host.require_store()?.remove(&id).await.map_err(|error| api_error(&error.into()))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn fork(
     let request = ForkRequest::parse(&read_body(&host, body).await?)?;
     let (summary, log) = find(&host, &access, &id).await?;
     let new = match &request.session {
-        Some(id) => parse_id(id)?,
+        Some(id) => parse_session_id(id, "session")?,
         None => SessionId::new(now_ms()),
     };
     let count = log.conversation().len();
@@ -130,18 +130,12 @@ pub(super) async fn create(
     }
     host.compile(&agent)?;
     let identity = Identity::new(&access, "sessions", &headers, &body);
-    let follower = match identity.join(&host).await? {
-        Some(follower) => follower,
-        None => {
-            let session = match &request.session {
-                Some(id) => SessionChoice::New(parse_id(id)?),
-                None => SessionChoice::New(identity.new_session()),
-            };
-            let follower = say(&host, agent, session, request.message, &headers, &query).await?;
-            identity.remember(&host, &follower);
-            follower
-        }
+    let session = match &request.session {
+        Some(id) => SessionChoice::New(parse_session_id(id, "session")?),
+        None => SessionChoice::New(identity.new_session()),
     };
+    let start = say(&host, &access, agent, session, request.message, &headers, &query);
+    let follower = identity.join_or_start(&host, &access, start).await?;
     respond(&host, follower, &headers, &query).await
 }
 
@@ -157,22 +151,16 @@ pub(super) async fn message(
     access.require(Scope::Run)?;
     let body = read_body(&host, body).await?;
     let request = MessageRequest::parse(&body)?;
-    let (summary, _) = find(&host, &access, &id).await?;
+    let summary = find_summary(&host, &access, &id).await?;
     let agent = request.agent.unwrap_or(summary.agent);
     if !access.may_reach(&agent) {
         return Err(super::unknown_agent(&agent).into());
     }
     host.compile(&agent)?;
     let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
-    let follower = match identity.join(&host).await? {
-        Some(follower) => follower,
-        None => {
-            let session = SessionChoice::Named(summary.id);
-            let follower = say(&host, agent, session, request.message, &headers, &query).await?;
-            identity.remember(&host, &follower);
-            follower
-        }
-    };
+    let session = SessionChoice::Named(summary.id);
+    let start = say(&host, &access, agent, session, request.message, &headers, &query);
+    let follower = identity.join_or_start(&host, &access, start).await?;
     respond(&host, follower, &headers, &query).await
 }
 
@@ -192,9 +180,9 @@ pub(super) async fn answer(
         Decision::Result(value) => CallAnswer::Result(ToolOutcome::Value { value }),
     };
     access.require(if matches!(answer, CallAnswer::Result(_)) { Scope::Run } else { Scope::Approve })?;
-    let (summary, _) = find(&host, &access, &id).await?;
+    let id = find_id(&host, &access, &id).await?;
     let answers = vec![Answer { run: request.run, call_id: request.call_id, hash: request.hash, answer }];
-    let follower = host.answer(&summary.id, answers, detached_by_default(&headers)?).await?;
+    let follower = host.answer(&access, &id, answers, detached_by_default(&headers)?).await?;
     respond(&host, follower, &headers, &query).await
 }
 
@@ -207,8 +195,8 @@ pub(super) async fn resume(
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Run)?;
-    let (summary, _) = find(&host, &access, &id).await?;
-    let follower = host.resume(&summary.id, detached_by_default(&headers)?).await?;
+    let id = find_id(&host, &access, &id).await?;
+    let follower = host.resume(&access, &id, detached_by_default(&headers)?).await?;
     respond(&host, follower, &headers, &query).await
 }
 
@@ -219,9 +207,9 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Run)?;
-    let (summary, _) = find(&host, &access, &id).await?;
-    host.cancel(&summary.id).await?;
-    Ok(json(&json!({"session": summary.id, "status": "cancelled"})))
+    let id = find_id(&host, &access, &id).await?;
+    host.cancel(&access, &id).await?;
+    Ok(json(&json!({"session": id, "status": "cancelled"})))
 }
 
 /// Lists the calls of all sessions that wait for approval.
@@ -250,6 +238,7 @@ pub(super) async fn approvals(
 
 async fn say(
     host: &Arc<Host>,
+    access: &Access,
     agent: String,
     session: SessionChoice,
     input: String,
@@ -261,10 +250,10 @@ async fn say(
     let lifetime = detached_by_default(headers)?;
     let history = Vec::new();
     let parent = trace_parent(headers);
-    host.start(TurnRequest { agent, session, history, client: None, input, lifetime, when_busy, parent }).await
+    host.start(access, TurnRequest { agent, session, history, client: None, input, lifetime, when_busy, parent }).await
 }
 
-/// Returns whether a turn goes on without its client: it does, unless the client wants it otherwise.
+/// Returns whether a turn continues without its client: it does, unless the client wants it otherwise.
 fn detached_by_default(headers: &HeaderMap) -> Result<Lifetime, ApiError> {
     lifetime(headers).map(|lifetime| lifetime.unwrap_or(Lifetime::Detached))
 }
@@ -293,20 +282,24 @@ async fn respond(
     Ok(response)
 }
 
-/// Reads a session that the sender may see.
+/// Reads a session that the sender may see, with its log.
 pub(super) async fn find(host: &Host, access: &Access, id: &str) -> Result<(SessionSummary, Log), ApiError> {
-    let id = parse_id(id)?;
-    let missing = || ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"));
-    let stored = host.require_store()?.read(&id).await.map_err(|error| api_error(&error.into()))?;
-    if stored.summary.is_experiment() || !access.may_reach(&stored.summary.agent) {
-        return Err(missing());
-    }
+    let summary = find_summary(host, access, id).await?;
+    let stored = host.require_store()?.read(&summary.id).await.map_err(|error| api_error(&error.into()))?;
     let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
     Ok((stored.summary, log))
 }
 
-fn parse_id(id: &str) -> Result<SessionId, ApiError> {
-    SessionId::parse(id).map_err(|error| ApiError::invalid("session", format!("{error}; {}", error.hint())))
+/// Returns the metadata of a session that the sender may see.
+pub(super) async fn find_summary(host: &Host, access: &Access, id: &str) -> Result<SessionSummary, ApiError> {
+    host.require_store()?;
+    let id = parse_session_id(id, "session")?;
+    let missing = || ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"));
+    host.find_session(access, &id).await?.ok_or_else(missing)
+}
+
+async fn find_id(host: &Host, access: &Access, id: &str) -> Result<SessionId, ApiError> {
+    find_summary(host, access, id).await.map(|summary| summary.id)
 }
 
 /// Returns the metadata of a session. A run that is unfinished without being under way here was interrupted, or another

@@ -10,11 +10,12 @@ pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 
 use crate::metrics::Metrics;
 use crate::settings::ServeSettings;
+use crate::token::Access;
 use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
 use patter::live::LiveProject;
 use patter::run::PendingCall;
 use patter::session::{AgentSelection, CallAnswer, Log, Session, SessionError};
-use patter::store::{SessionId, SessionState, Store, StoreError};
+use patter::store::{SessionId, SessionState, SessionSummary, Store, StoreError};
 use patter::tool::{BoxFuture, CancellationToken};
 use patter::trace::Tracer;
 use patter_core::compile::CompiledAgent;
@@ -91,7 +92,7 @@ pub(crate) enum SessionChoice {
 pub(crate) enum Lifetime {
     /// It is cancelled when its clients are gone.
     Attached,
-    /// It goes on without a client.
+    /// It continues without a client.
     Detached,
 }
 
@@ -195,16 +196,19 @@ impl Host {
     }
 
     /// Starts a turn.
-    pub(crate) async fn start(self: &Arc<Self>, request: TurnRequest) -> Result<Follower, ApiError> {
+    pub(crate) async fn start(self: &Arc<Self>, access: &Access, request: TurnRequest) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
         let TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent } = request;
+        if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
+            self.find_session(access, id).await?;
+        }
         let mut session = match (session, &self.store) {
-            (SessionChoice::Unsaved, _) | (SessionChoice::New(_), None) => Session::new(Arc::clone(&self.project)),
-            (SessionChoice::New(id), Some(store)) => Session::create(Arc::clone(&self.project), Arc::clone(store), id),
+            (SessionChoice::Unsaved, _) | (SessionChoice::New(_), None) => {
+                self.traced(Session::new(Arc::clone(&self.project)))
+            }
+            (SessionChoice::New(id), Some(store)) => self.create(store, id),
             (SessionChoice::Named(id), _) => match self.open_free(&id, when_busy).await {
-                Err(SessionError::Store(StoreError::NotFound { .. })) => {
-                    Session::create(Arc::clone(&self.project), self.require_store()?, id)
-                }
+                Err(SessionError::Store(StoreError::NotFound { .. })) => self.create(&self.require_store()?, id),
                 opened => opened.map_err(|error| api_error(&error))?,
             },
             (SessionChoice::After(id, number), _) => {
@@ -219,7 +223,6 @@ impl Host {
         if !history.is_empty() {
             session.import(history).map_err(|error| api_error(&error))?;
         }
-        session = session.with_tracer(self.tracer.clone());
         session.set_trace_parent(parent);
         session.set_client(client.clone());
         let number = session.read_log(Log::segments) + 1;
@@ -230,11 +233,13 @@ impl Host {
     /// Answers calls of a session that waits, and resumes its run.
     pub(crate) async fn answer(
         self: &Arc<Self>,
+        access: &Access,
         id: &SessionId,
         answers: Vec<Answer>,
         lifetime: Lifetime,
     ) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
+        self.find_session(access, id).await?;
         self.wait_until_suspended(id).await?;
         let mut session = self.open(id).await.map_err(|error| api_error(&error))?;
         let waiting = session.read_log(waiting);
@@ -260,7 +265,13 @@ impl Host {
     }
 
     /// Resumes the unfinished run of a session, for example after a crash.
-    pub(crate) async fn resume(self: &Arc<Self>, id: &SessionId, lifetime: Lifetime) -> Result<Follower, ApiError> {
+    pub(crate) async fn resume(
+        self: &Arc<Self>,
+        access: &Access,
+        id: &SessionId,
+        lifetime: Lifetime,
+    ) -> Result<Follower, ApiError> {
+        self.find_session(access, id).await?;
         if let Some(turn) = self.active_turn(id) {
             return Ok(turn.follow());
         }
@@ -278,15 +289,21 @@ impl Host {
         Ok(self.spawn(session, about, Work::Resume(Box::new(segment)), lifetime, permit).follow())
     }
 
-    /// Returns the turn of a segment that a request started before a restart: it goes on if it had not ended.
-    pub(crate) async fn rejoin(self: &Arc<Self>, id: &SessionId, number: u32) -> Result<Follower, ApiError> {
+    /// Returns the turn of a segment that a request started before a restart: it continues if it had not ended.
+    pub(crate) async fn rejoin(
+        self: &Arc<Self>,
+        access: &Access,
+        id: &SessionId,
+        number: u32,
+    ) -> Result<Follower, ApiError> {
+        self.find_session(access, id).await?;
         if let Some(turn) = self.active_turn(id).filter(|turn| turn.about.number == number) {
             return Ok(turn.follow());
         }
         let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
         let missing = || ApiError::new(ApiErrorKind::NotFound, format!("the session `{id}` has no such run"));
         let segment = read_segment(&stored.entries, number)?.ok_or_else(missing)?;
-        let Some(end) = segment.end else { return self.resume(id, Lifetime::Attached).await };
+        let Some(end) = segment.end else { return self.resume(access, id, Lifetime::Attached).await };
         let Segment { agent, client, started_ms: created_ms, .. } = segment;
         let about = TurnDetails { number, agent, client, created_ms };
         let turn = Turn::new(Some(id.clone()), about, CancellationToken::new(), None);
@@ -296,7 +313,8 @@ impl Host {
     }
 
     /// Cancels the run of a session, whether it is under way or waits.
-    pub(crate) async fn cancel(&self, id: &SessionId) -> Result<(), ApiError> {
+    pub(crate) async fn cancel(&self, access: &Access, id: &SessionId) -> Result<(), ApiError> {
+        self.find_session(access, id).await?;
         if let Some(turn) = self.active_turn(id) {
             turn.cancellation.cancel();
             turn.ended().await;
@@ -326,6 +344,25 @@ impl Host {
             }
         }
         None
+    }
+
+    /// Returns the metadata of a session; `None` if there is none. An experiment, or a session with an agent that the sender
+    /// may not reach, does not exist for the sender. Everything that uses a session is checked here, whatever the protocol.
+    pub(crate) async fn find_session(
+        &self,
+        access: &Access,
+        id: &SessionId,
+    ) -> Result<Option<SessionSummary>, ApiError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        // The metadata alone, without entries.
+        match store.read_from(id, u64::MAX).await {
+            Ok(stored) if !stored.summary.is_experiment() && access.may_reach(&stored.summary.agent) => {
+                Ok(Some(stored.summary))
+            }
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Ok(_) => Err(ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"))),
+            Err(error) => Err(api_error(&error.into())),
+        }
     }
 
     /// Returns the store, or an error if sessions are not stored.
@@ -378,7 +415,7 @@ impl Host {
         };
         let answers: Vec<_> = waiting(&log).into_iter().filter(|call| call.because.is_some()).map(refuse).collect();
         if !answers.is_empty() {
-            self.answer(id, answers, Lifetime::Detached).await?;
+            self.answer(&Access::default(), id, answers, Lifetime::Detached).await?;
         }
         Ok(())
     }
@@ -386,8 +423,15 @@ impl Host {
     async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
         let missing = || SessionError::Store(StoreError::NotFound { text: id.to_string(), nearest: None });
         let store = self.store.clone().ok_or_else(missing)?;
-        let session = Session::open(Arc::clone(&self.project), store, id).await?;
-        Ok(session.with_tracer(self.tracer.clone()))
+        Session::open(Arc::clone(&self.project), store, id).await.map(|session| self.traced(session))
+    }
+
+    fn create(&self, store: &Arc<dyn Store>, id: SessionId) -> Session {
+        self.traced(Session::create(Arc::clone(&self.project), Arc::clone(store), id))
+    }
+
+    fn traced(&self, session: Session) -> Session {
+        session.with_tracer(self.tracer.clone())
     }
 
     /// Opens a session, once it is free if the message may wait.

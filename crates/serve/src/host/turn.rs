@@ -22,7 +22,7 @@ pub(crate) struct Turn {
     /// Changes with each event.
     version: watch::Sender<u64>,
     followers: AtomicUsize,
-    /// How long the turn goes on without a client; `None` if it needs none.
+    /// How long the turn continues without a client; `None` if it needs none.
     grace: Option<Duration>,
 }
 
@@ -93,7 +93,7 @@ impl Turn {
         self.version.send_modify(|version| *version += 1);
     }
 
-    /// Returns whether the turn goes on without a client.
+    /// Returns whether the turn continues without a client.
     pub(crate) fn is_detached(&self) -> bool {
         self.grace.is_none()
     }

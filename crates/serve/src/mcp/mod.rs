@@ -7,9 +7,8 @@ mod approval;
 mod resource;
 mod tool;
 
-use crate::guard::Access;
 use crate::host::{Host, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use approval::{answers_of, approval_requests, supports_questions};
 use axum::http::request::Parts;
 use patter::drive::now_ms;
@@ -72,10 +71,9 @@ impl McpService {
             Some(state) => {
                 let session = SessionId::parse(state).map_err(|error| invalid(&error))?;
                 access.require(Scope::Approve).map_err(|error| mcp_error(&error))?;
-                access.check_session(&self.host, &session).await.map_err(|error| mcp_error(&error))?;
                 let answers = answers_of(&self.host, &session, request.input_responses.unwrap_or_default()).await;
                 let answers = answers.map_err(|error| mcp_error(&error))?;
-                self.host.answer(&session, answers, Lifetime::Attached).await
+                self.host.answer(&access, &session, answers, Lifetime::Attached).await
             }
             None => {
                 let arguments = request.arguments.unwrap_or_default();
@@ -84,11 +82,7 @@ impl McpService {
                     return Err(ErrorData::invalid_params("`message` is missing", None));
                 };
                 let session = match text("session") {
-                    Some(id) => {
-                        let id = SessionId::parse(id).map_err(|error| invalid(&error))?;
-                        access.check_session(&self.host, &id).await.map_err(|error| mcp_error(&error))?;
-                        SessionChoice::Named(id)
-                    }
+                    Some(id) => SessionChoice::Named(SessionId::parse(id).map_err(|error| invalid(&error))?),
                     None => SessionChoice::New(SessionId::new(now_ms())),
                 };
                 let turn = TurnRequest {
@@ -101,7 +95,7 @@ impl McpService {
                     when_busy: WhenBusy::Enqueue,
                     parent: None,
                 };
-                self.host.start(turn).await
+                self.host.start(&access, turn).await
             }
         }
         .map_err(|error| mcp_error(&error))?;
@@ -120,7 +114,7 @@ impl McpService {
                 return Ok(result(&end, session.as_ref()).into());
             }
             let answers = approval::ask(context, &end).await;
-            let resumed = self.host.answer(&id, answers, Lifetime::Attached).await;
+            let resumed = self.host.answer(&access, &id, answers, Lifetime::Attached).await;
             follower = resumed.map_err(|error| mcp_error(&error))?;
         }
     }

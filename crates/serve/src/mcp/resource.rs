@@ -1,7 +1,7 @@
 //! Agents, sessions and experiments as resources, and instructions as prompts.
 
-use crate::guard::Access;
 use crate::host::Host;
+use crate::token::Access;
 use patter::experiment::StoredTrials;
 use patter::session::Log;
 use patter::store::SessionId;

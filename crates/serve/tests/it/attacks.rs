@@ -126,6 +126,8 @@ async fn tokens_decide_who_may_do_what() {
         send("runner", "POST", "/v1/chat/completions", &stolen).await.error(),
         "404 there is no session `other`"
     );
+    let stolen = json!({"model": "clerk", "input": "What was said?", "conversation": "other"}).to_string();
+    assert_eq!(send("runner", "POST", "/v1/responses", &stolen).await.status, 404);
     let call = json!({"id": "other:c1", "type": "function", "function": {"name": "x", "arguments": "{}"}});
     let result = json!({"role": "tool", "tool_call_id": "other:c1", "content": "x"});
     let messages = [say, json!({"role": "assistant", "tool_calls": [call]}), result];

@@ -127,7 +127,8 @@ impl Lab {
         change(&mut settings);
         let address = ([127, 0, 0, 1], 0).into();
         let stop = CancellationToken::new();
-        let (payments, looks) = (Arc::default(), Arc::default());
+        let payments = Arc::default();
+        let looks = Arc::default();
         let mut lab = Self { folder, address, payments, looks, settings, tracer, stop, server: None };
         lab.start().await;
         lab

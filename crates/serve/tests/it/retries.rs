@@ -27,7 +27,7 @@ async fn a_retry_joins_the_turn_of_the_first_request() {
     let response = lab.post_with("/v1/chat/completions", &[RETRY], &request).await;
     assert_eq!(text(&response), "Late.");
     assert_eq!(lab.counts().0, 1);
-    // Another request is another turn, and so is the same one that is no retry.
+    // A different request starts a turn of its own, and so does the same request if it is not a retry.
     request["stream"] = json!(true);
     lab.post_with("/v1/chat/completions", &[RETRY], &request).await;
     lab.post("/v1/chat/completions", &ask("Go")).await;

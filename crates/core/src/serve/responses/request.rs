@@ -37,7 +37,7 @@ pub struct ResponsesRequest {
     pub stream: bool,
     /// Whether the response is stored.
     pub store: bool,
-    /// Whether the run goes on without the client.
+    /// Whether the run continues without the client.
     pub background: bool,
     /// The schema that the answer has to match.
     pub answer_schema: Option<AnswerSchema>,

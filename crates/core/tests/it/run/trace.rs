@@ -69,7 +69,8 @@ impl Script {
     fn replies(&mut self, path: &[&str], reply: Reply, timing: CallTiming) -> &mut Self {
         let ruled = reply.calls.iter().filter(|call| call.tool != "unknown").map(|call| {
             let target = CallTarget::Agent { name: String::new() };
-            let (id, tool) = (call.id.clone(), call.tool.clone());
+            let id = call.id.clone();
+            let tool = call.tool.clone();
             decide(&PendingCall { id, tool, arguments: json!({}), target, approved: false, started: false })
         });
         let rulings = ruled.collect();

@@ -7,10 +7,10 @@ pub(super) use stored::{cancel, compact, delete, read};
 
 use super::request::{Identity, add_headers, apply_system_messages};
 use super::unknown_agent;
-use crate::guard::{Access, read_body};
+use crate::guard::read_body;
 use crate::host::{Follower, Host, TurnItem};
 use crate::respond::{ErrorResponse, OpenErrorResponse, event_stream, json, keep_alive};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
@@ -50,14 +50,8 @@ pub(super) async fn create(
     request.check_answer(compiled.returns())?;
     apply_system_messages(&host, &mut request.client, "instructions")?;
     let identity = Identity::new(&access, "responses", &headers, &body);
-    let mut follower = match identity.join(&host).await? {
-        Some(follower) => follower,
-        None => {
-            let follower = start::start(&host, &access, &identity, &request, &headers, &query).await?;
-            identity.remember(&host, &follower);
-            follower
-        }
-    };
+    let start = start::start(&host, &access, &identity, &request, &headers, &query);
+    let mut follower = identity.join_or_start(&host, &access, start).await?;
     let turn = Arc::clone(follower.turn());
     let session = turn.session.as_ref().map(ToString::to_string);
     let id = session.clone().unwrap_or_else(|| SessionId::new(now_ms()).to_string());

@@ -1,11 +1,10 @@
 //! Starts the turn of a request, or continues the run that waits for its answers.
 
-use super::super::request::{Identity, lifetime, trace_parent, when_busy};
+use super::super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
 use super::super::sessions::find;
 use super::{CreateQuery, missing};
-use crate::guard::Access;
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, read_segment, waiting};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::http::HeaderMap;
 use patter::session::CallAnswer;
 use patter::store::SessionId;
@@ -56,7 +55,7 @@ pub(super) async fn start(
     let when_busy = when_busy(query.when_busy.as_deref())?;
     let agent = request.model.clone();
     let parent = trace_parent(headers);
-    host.start(TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
+    host.start(access, TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
 }
 
 fn new_session(identity: &Identity, request: &ResponsesRequest) -> SessionChoice {
@@ -73,14 +72,12 @@ async fn conversation(
     if !request.store {
         return Err(ApiError::invalid("store", "what is said in a conversation is stored"));
     }
-    let parsed = SessionId::parse(id);
-    let id = parsed.map_err(|error| ApiError::invalid("conversation", format!("{error}; {}", error.hint())))?;
-    match find(host, access, id.as_str()).await {
-        Ok(_) if !request.history.is_empty() => {
+    let id = parse_session_id(id, "conversation")?;
+    match host.find_session(access, &id).await? {
+        Some(_) if !request.history.is_empty() => {
             Err(ApiError::invalid("input", "the conversation has its own history: send only the new message"))
         }
-        Err(error) if error.kind != ApiErrorKind::NotFound => Err(error),
-        Ok(_) | Err(_) => Ok((SessionChoice::Named(id), request.history.clone())),
+        Some(_) | None => Ok((SessionChoice::Named(id), request.history.clone())),
     }
 }
 
@@ -116,7 +113,7 @@ async fn previous(
         let next = ResponseId::new(id.session.clone(), id.number + 1);
         let (_, next_segment) = read(host, access, &next, Some(param)).await?;
         if next_segment.input == input {
-            return host.rejoin(&session, next.number).await.map(Continued::Already);
+            return host.rejoin(access, &session, next.number).await.map(Continued::Already);
         }
     }
     if segment.is_last && request.history.is_empty() && request.store {
@@ -176,7 +173,7 @@ async fn answer(
     if identity.is_repeated() && !answers.iter().any(is_wanted) {
         // The run has the answers already.
         let number = host.active_turn(&summary.id).map_or(log.segments(), |turn| turn.about.number);
-        return host.rejoin(&summary.id, number).await;
+        return host.rejoin(access, &summary.id, number).await;
     }
     let agent = log.open_run().map(|run| run.spec().agent.as_str()).unwrap_or_default();
     if !calls.is_empty() && agent != request.model {
@@ -198,7 +195,7 @@ async fn answer(
     if !open.is_empty() {
         return Err(wrong(format!("answers are missing: {open}")));
     }
-    host.answer(&summary.id, given, lifetime).await
+    host.answer(access, &summary.id, given, lifetime).await
 }
 
 /// Returns the session that an answer is for.

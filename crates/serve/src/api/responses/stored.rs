@@ -2,10 +2,10 @@
 
 use super::start::read as read_stored;
 use super::{advance, missing, preceding, stream_turn};
-use crate::guard::{Access, read_body};
+use crate::guard::read_body;
 use crate::host::{Host, Turn, api_error};
 use crate::respond::{OpenErrorResponse, event_stream, json};
-use crate::token::Scope;
+use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -89,7 +89,7 @@ pub(in crate::api) async fn cancel(
         }
     };
     if let Some(session) = is_open {
-        host.cancel(&session).await?;
+        host.cancel(&access, &session).await?;
     }
     let (_, segment) = read_stored(&host, &access, &id, None).await?;
     let mut stream = stream(&host, &id, &segment.agent, segment.client.clone(), segment.started_ms, false);
