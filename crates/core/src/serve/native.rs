@@ -158,11 +158,10 @@ pub fn turn_json(session: Option<&str>, end: &TurnEnd) -> Json {
 
 /// Returns a session: its conversation, its turns, and the calls that wait.
 pub fn log_json(log: &Log) -> Json {
-    let waiting: Vec<_> = log.waiting_calls().iter().map(Waiting::new).collect();
     json!({
         "messages": log.conversation().iter().collect::<Vec<_>>(),
         "turns": log.turns(),
-        "waiting": waiting,
+        "waiting": Waiting::all(log),
         "usage": log.usage(),
     })
 }

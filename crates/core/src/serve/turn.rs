@@ -68,7 +68,7 @@ impl TurnEnd {
             }
             Some(RunOutcome::Failed(failure)) => TurnOutcome::Failed(failure.clone()),
             Some(RunOutcome::Cancelled) => TurnOutcome::Cancelled,
-            None => TurnOutcome::Waiting(log.waiting_calls().iter().map(Waiting::new).collect()),
+            None => TurnOutcome::Waiting(Waiting::all(log)),
         };
         Self { outcome, usage: run.usage() }
     }
@@ -118,8 +118,13 @@ impl TurnEnd {
 }
 
 impl Waiting {
+    /// Returns all calls of a log that wait.
+    pub fn all(log: &Log) -> Vec<Self> {
+        log.waiting_calls().iter().map(Self::new).collect()
+    }
+
     /// Returns a call of a log that waits.
-    pub fn new(waiting: &WaitingCall<'_>) -> Self {
+    fn new(waiting: &WaitingCall<'_>) -> Self {
         let because = match waiting.waiting_for {
             WaitingFor::Approval(because) => Some(because.to_owned()),
             WaitingFor::Client => None,

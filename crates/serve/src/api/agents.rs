@@ -41,10 +41,7 @@ pub(super) async fn read(
     Path(name): Path<String>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
-    if !access.may_reach(&name) {
-        return Err(super::unknown_agent(&name).into());
-    }
-    Ok(json(&agent_json(&host.compile(&name)?)))
+    Ok(json(&agent_json(&host.compile_for(&access, &name)?)))
 }
 
 /// Lists the experiments, newest first.

@@ -3,9 +3,8 @@
 use super::request::{
     Identity, SESSION, add_headers, apply_system_messages, lifetime, parse_session_id, trace_parent, when_busy,
 };
-use super::unknown_agent;
 use crate::guard::{read_body, text_header};
-use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest};
+use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest, unknown_agent};
 use crate::respond::{ErrorResponse, data, event_stream, json, keep_alive};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -72,10 +71,7 @@ pub(super) async fn complete(
     access.require(Scope::Run)?;
     let body = read_body(&host, body).await?;
     let mut request = ChatRequest::parse(&body)?;
-    if !access.may_reach(&request.model) {
-        return Err(unknown_agent(&request.model).into());
-    }
-    let compiled = host.compile(&request.model)?;
+    let compiled = host.compile_for(&access, &request.model)?;
     request.check_answer(compiled.returns())?;
     apply_system_messages(&host, &mut request.client, "messages")?;
     let identity = Identity::new(&access, "chat", &headers, &body);

@@ -53,12 +53,6 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .with_state(Arc::clone(host))
 }
 
-/// Returns the error about an agent that does not exist, or that the sender may not reach.
-fn unknown_agent(name: &str) -> ApiError {
-    let message = format!("there is no agent `{name}`");
-    ApiError { kind: ApiErrorKind::UnknownModel, param: Some("model".to_owned()), message }
-}
-
 async fn not_found(uri: Uri) -> Response {
     let message = format!("there is no `{}`; see /openapi.json", uri.path());
     ErrorResponse::from(ApiError::new(ApiErrorKind::NotFound, message)).into_response()

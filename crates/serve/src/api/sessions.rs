@@ -3,7 +3,7 @@
 use super::events::turn_events;
 use super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
 use crate::guard::read_body;
-use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, waiting};
+use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error};
 use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -16,7 +16,7 @@ use patter::session::{CallAnswer, Log};
 use patter::store::{NewSession, SessionId, SessionState, SessionSummary};
 use patter_core::message::conversation::ToolOutcome;
 use patter_core::serve::native::{AnswerRequest, Decision, ForkRequest, MessageRequest, log_json, turn_json};
-use patter_core::serve::{ApiError, ApiErrorKind};
+use patter_core::serve::{ApiError, ApiErrorKind, Waiting};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -125,10 +125,7 @@ pub(super) async fn create(
     let body = read_body(&host, body).await?;
     let request = MessageRequest::parse(&body)?;
     let agent = request.agent.ok_or_else(|| ApiError::invalid("agent", "is missing"))?;
-    if !access.may_reach(&agent) {
-        return Err(super::unknown_agent(&agent).into());
-    }
-    host.compile(&agent)?;
+    host.compile_for(&access, &agent)?;
     let identity = Identity::new(&access, "sessions", &headers, &body);
     let session = match &request.session {
         Some(id) => SessionChoice::New(parse_session_id(id, "session")?),
@@ -153,10 +150,7 @@ pub(super) async fn message(
     let request = MessageRequest::parse(&body)?;
     let summary = find_summary(&host, &access, &id).await?;
     let agent = request.agent.unwrap_or(summary.agent);
-    if !access.may_reach(&agent) {
-        return Err(super::unknown_agent(&agent).into());
-    }
-    host.compile(&agent)?;
+    host.compile_for(&access, &agent)?;
     let identity = Identity::new(&access, &format!("sessions/{id}"), &headers, &body);
     let session = SessionChoice::Named(summary.id);
     let start = say(&host, &access, agent, session, request.message, &headers, &query);
@@ -228,7 +222,7 @@ pub(super) async fn approvals(
         }
         let Ok(stored) = store.read(&summary.id).await else { continue };
         let Ok(log) = Log::read(&stored.entries) else { continue };
-        for call in waiting(&log).into_iter().filter(|call| call.because.is_some()) {
+        for call in Waiting::all(&log).into_iter().filter(|call| call.because.is_some()) {
             let expires_ms = summary.changed_ms.saturating_add(expiry_ms);
             approvals.push(with(json!(call), json!({"session": summary.id, "expires_ms": expires_ms})));
         }

@@ -19,3 +19,9 @@ pub(crate) fn api_error(error: &SessionError) -> ApiError {
     };
     ApiError::new(kind, error.to_string())
 }
+
+/// Returns the error about an agent that does not exist, or that the sender may not reach.
+pub(crate) fn unknown_agent(name: &str) -> ApiError {
+    let message = format!("there is no agent `{name}`");
+    ApiError { kind: ApiErrorKind::UnknownModel, param: Some("model".to_owned()), message }
+}

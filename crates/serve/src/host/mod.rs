@@ -4,7 +4,7 @@ mod error;
 mod joined;
 mod turn;
 
-pub(crate) use error::api_error;
+pub(crate) use error::{api_error, unknown_agent};
 pub(crate) use joined::{RecentRequests, RequestKey};
 pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 
@@ -51,7 +51,7 @@ pub(crate) struct Host {
     served: Option<Vec<String>>,
     /// The files that sessions are resumed with.
     files: Vec<String>,
-    configure: ConfigureDriver,
+    drivers: Arc<ConfiguredDriver>,
     tracer: Option<Tracer>,
     active: Mutex<HashMap<SessionId, Arc<Turn>>>,
     tasks: TaskTracker,
@@ -122,6 +122,28 @@ enum Work {
     Resume(Box<Segment>),
 }
 
+/// The driver of all runs. It is configured once for all turns, because setting a model or a lock forgets the agents that
+/// are compiled.
+struct ConfiguredDriver {
+    configure: ConfigureDriver,
+    /// The driver of the project that was configured last, and the result.
+    last: Mutex<Option<(Driver, Driver)>>,
+}
+
+impl ConfiguredDriver {
+    fn configured(&self, driver: Driver) -> Driver {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((base, configured)) = last.as_ref()
+            && base.is_same(&driver)
+        {
+            return configured.clone();
+        }
+        let configured = (self.configure)(driver.clone());
+        *last = Some((driver, configured.clone()));
+        configured
+    }
+}
+
 /// Leaves all decisions to those who answer later.
 struct LaterApprover;
 
@@ -149,7 +171,7 @@ impl Host {
             draining: CancellationToken::new(),
             served: None,
             files,
-            configure,
+            drivers: Arc::new(ConfiguredDriver { configure, last: Mutex::default() }),
             tracer: None,
             active: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -183,15 +205,17 @@ impl Host {
         agents.filter(|(name, _)| self.serves(name)).collect()
     }
 
+    /// Compiles an agent that the sender may reach.
+    pub(crate) fn compile_for(&self, access: &Access, agent: &str) -> Result<CompiledAgent, ApiError> {
+        if access.may_reach(agent) { self.compile(agent) } else { Err(unknown_agent(agent)) }
+    }
+
     /// Compiles an agent.
     pub(crate) fn compile(&self, agent: &str) -> Result<CompiledAgent, ApiError> {
-        let driver = (self.configure)(self.project.driver());
+        let driver = self.drivers.configured(self.project.driver());
         match driver.compile_named(agent).filter(|_| self.serves(agent)) {
             Some(compiled) => compiled.map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string())),
-            None => {
-                let message = format!("there is no agent `{agent}`");
-                Err(ApiError { kind: ApiErrorKind::UnknownModel, param: Some("model".to_owned()), message })
-            }
+            None => Err(unknown_agent(agent)),
         }
     }
 
@@ -242,7 +266,7 @@ impl Host {
         self.find_session(access, id).await?;
         self.wait_until_suspended(id).await?;
         let mut session = self.open(id).await.map_err(|error| api_error(&error))?;
-        let waiting = session.read_log(waiting);
+        let waiting = session.read_log(Waiting::all);
         // All or nothing.
         for answer in &answers {
             let call = waiting.iter().find(|call| call.run == answer.run && call.call_id == answer.call_id);
@@ -413,7 +437,8 @@ impl Host {
             run: call.run,
             call_id: call.call_id,
         };
-        let answers: Vec<_> = waiting(&log).into_iter().filter(|call| call.because.is_some()).map(refuse).collect();
+        let answers: Vec<_> =
+            Waiting::all(&log).into_iter().filter(|call| call.because.is_some()).map(refuse).collect();
         if !answers.is_empty() {
             self.answer(&Access::default(), id, answers, Lifetime::Detached).await?;
         }
@@ -493,11 +518,11 @@ impl Host {
         if let Some(id) = session.id() {
             self.active().insert(id, Arc::clone(&turn));
         }
-        let configure = Arc::clone(&self.configure);
+        let drivers = Arc::clone(&self.drivers);
         let listening = Arc::clone(&turn);
         let session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
             let turn = Arc::clone(&listening);
-            configure(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
+            drivers.configured(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
         });
         self.metrics.started();
         let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), start: Instant::now() };
@@ -573,11 +598,6 @@ impl Drop for RunningTurn {
             self.finish(Err(ApiError::new(ApiErrorKind::Server, "the turn broke off")));
         }
     }
-}
-
-/// Returns the calls that wait in a log.
-pub(crate) fn waiting(log: &Log) -> Vec<Waiting> {
-    log.waiting_calls().iter().map(Waiting::new).collect()
 }
 
 /// Returns what the turn is about that continues the open run.

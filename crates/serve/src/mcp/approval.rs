@@ -1,6 +1,6 @@
 //! Approvals as questions to the person who uses the client.
 
-use crate::host::{Answer, Host, api_error, waiting};
+use crate::host::{Answer, Host, api_error};
 use patter::session::{CallAnswer, Log};
 use patter::store::SessionId;
 use patter_core::serve::{ApiError, TurnEnd, Waiting};
@@ -35,7 +35,7 @@ pub(super) async fn answers_of(
 ) -> Result<Vec<Answer>, ApiError> {
     let stored = host.require_store()?.read(session).await.map_err(|error| api_error(&error.into()))?;
     let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
-    let calls = waiting(&log);
+    let calls = Waiting::all(&log);
     let answers = calls.into_iter().filter_map(|call| {
         let response = responses.get(&key(&call))?;
         let result = serde_json::from_value::<ElicitResult>(response.clone()).ok()?;

@@ -62,8 +62,8 @@ impl McpService {
     ) -> Result<CallToolResponse, ErrorData> {
         let access = access(context);
         access.require(Scope::Run).map_err(|error| mcp_error(&error))?;
-        let agent = tool_agent(&request.name).filter(|agent| access.may_reach(agent));
-        let compiled = agent.and_then(|agent| self.host.compile(agent).ok());
+        let agent = tool_agent(&request.name);
+        let compiled = agent.and_then(|agent| self.host.compile_for(&access, agent).ok());
         let Some(compiled) = compiled else {
             return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
         };

@@ -47,7 +47,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 pub(super) async fn read(host: &Host, access: &Access, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let missing = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({"uri": uri})));
     let (text, kind) = if let Some(name) = uri.strip_prefix(AGENTS).and_then(|rest| rest.strip_suffix(".gram")) {
-        let compiled = host.compile(name).ok().filter(|_| access.may_reach(name)).ok_or_else(missing)?;
+        let compiled = host.compile_for(access, name).map_err(|_| missing())?;
         (compiled.declaration().to_string(), "text/plain")
     } else if let Some(id) = uri.strip_prefix(SESSIONS) {
         let id = SessionId::parse(id).map_err(|_| missing())?;
@@ -88,7 +88,7 @@ pub(super) fn prompt(
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let missing = || ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
-    let compiled = host.compile(&request.name).ok().filter(|_| access.may_reach(&request.name)).ok_or_else(missing)?;
+    let compiled = host.compile_for(access, &request.name).map_err(|_| missing())?;
     let message = request.arguments.as_ref().and_then(|arguments| arguments.get("message"));
     let message = message.and_then(|message| message.as_str()).map(|message| format!("\n\n{message}"));
     let text = format!("{}{}", compiled.instruction(), message.unwrap_or_default());

@@ -6,7 +6,6 @@ mod stored;
 pub(super) use stored::{cancel, compact, delete, read};
 
 use super::request::{Identity, add_headers, apply_system_messages};
-use super::unknown_agent;
 use crate::guard::read_body;
 use crate::host::{Follower, Host, TurnItem};
 use crate::respond::{ErrorResponse, OpenErrorResponse, event_stream, json, keep_alive};
@@ -43,10 +42,7 @@ pub(super) async fn create(
     access.require(Scope::Run)?;
     let body = read_body(&host, body).await?;
     let mut request = ResponsesRequest::parse(&body)?;
-    if !access.may_reach(&request.model) {
-        return Err(unknown_agent(&request.model).into());
-    }
-    let compiled = host.compile(&request.model)?;
+    let compiled = host.compile_for(&access, &request.model)?;
     request.check_answer(compiled.returns())?;
     apply_system_messages(&host, &mut request.client, "instructions")?;
     let identity = Identity::new(&access, "responses", &headers, &body);

@@ -3,7 +3,7 @@
 use super::super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
 use super::super::sessions::find;
 use super::{CreateQuery, missing};
-use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, read_segment, waiting};
+use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, read_segment};
 use crate::token::{Access, Scope};
 use axum::http::HeaderMap;
 use patter::session::CallAnswer;
@@ -168,7 +168,7 @@ async fn answer(
         return Err(wrong("the answers are for another conversation".to_owned()));
     }
     let (summary, log) = find(host, access, session).await?;
-    let calls = waiting(&log);
+    let calls = Waiting::all(&log);
     let is_wanted = |answer: &ClientAnswer| calls.iter().any(|call| is_for(session, answer, call));
     if identity.is_repeated() && !answers.iter().any(is_wanted) {
         // The run has the answers already.
