@@ -39,6 +39,13 @@ pub(super) fn signal_descendants(command: Option<Pid>, signal: Signal) {
     }
 }
 
+/// Kills the processes of a session whose leader is gone.
+pub(super) fn kill_session(session: Pid) {
+    for process in processes().filter(|process| process.session == Some(session)) {
+        kill_process(process.id, Signal::KILL).ok();
+    }
+}
+
 /// Returns the children of all threads of a process.
 fn listed_children(parent: Pid) -> Vec<Pid> {
     let mut children = Vec::new();
@@ -53,17 +60,32 @@ fn listed_children(parent: Pid) -> Vec<Pid> {
 /// Returns the children of all processes.
 fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
     let mut children = HashMap::<_, Vec<_>>::new();
-    let Ok(processes) = fs::read_dir("/proc") else { return children };
-    for process in processes.flatten() {
-        let Some(id) = process.file_name().to_str().and_then(parse_pid) else { continue };
-        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        // The name of the program is in parentheses, and may contain some itself.
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| parse_pid(rest.split(' ').nth(1)?));
-        if let Some(parent) = parent {
-            children.entry(parent).or_default().push(id);
-        }
+    for process in processes() {
+        children.entry(process.parent).or_default().push(process.id);
     }
     children
+}
+
+/// What the kernel tells about a process.
+struct Process {
+    id: Pid,
+    parent: Pid,
+    /// Missing if the session is that of a process outside of our container.
+    session: Option<Pid>,
+}
+
+/// Returns all processes of the machine, apart from those without a parent.
+fn processes() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let id = parse_pid(entry.file_name().to_str()?)?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name of the program is in parentheses, and may contain some itself. State, parent, group and session follow.
+        let mut numbers = stat.rsplit_once(") ")?.1.split(' ').skip(1);
+        let parent = parse_pid(numbers.next()?)?;
+        let session = parse_pid(numbers.nth(1)?);
+        Some(Process { id, parent, session })
+    })
 }
 
 fn parse_pid(text: &str) -> Option<Pid> {

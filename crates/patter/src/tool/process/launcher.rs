@@ -1,6 +1,7 @@
 //! Starting a command through a supervisor.
 
 use super::command::{ProcessCommand, StdinSource};
+use super::descendants::kill_session;
 use super::launch::ARGUMENT;
 use super::leader::{Leader, process_id};
 use super::registry::{Control, GroupKind, REGISTRY};
@@ -79,7 +80,7 @@ impl Launching {
 
     /// Waits until the command was started.
     pub(super) async fn finish(self) -> io::Result<(Leader, Option<ChildStdin>)> {
-        let Self { child, stdin, stream, request, .. } = self;
+        let Self { mut child, leader, stdin, stream, request } = self;
         let mut stream = BufReader::with_capacity(512, stream);
         let mut line = Vec::new();
         let exchange = async {
@@ -88,7 +89,17 @@ impl Launching {
         };
         match timeout(START_LIMIT, exchange).await {
             Ok(Ok(1..)) => {}
-            Ok(Ok(0)) => return Err(io::Error::other("the supervisor of the command exited early")),
+            Ok(Ok(0)) => {
+                // A command may kill its supervisor before that reports it. Otherwise the supervisor could not work.
+                let status = timeout(START_LIMIT, child.wait()).await??;
+                if status.signal().is_none() {
+                    return Err(io::Error::other("the supervisor of the command exited early"));
+                }
+                if let Some(session) = leader {
+                    kill_session(session);
+                }
+                return Ok((Leader::new(child), stdin));
+            }
             Ok(Err(error)) => return Err(io::Error::other(format!("the supervisor of the command failed: {error}"))),
             Err(_) => return Err(io::Error::other("the supervisor of the command did not start in time")),
         }
