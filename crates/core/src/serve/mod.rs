@@ -3,6 +3,7 @@
 //! Each protocol is a translation without I/O, like the protocols of providers in [`wire`](crate::wire), and has no state of
 //! its own: what a client gets is a projection of the log of a session.
 
+mod client;
 mod error;
 mod read;
 mod turn;
@@ -11,6 +12,7 @@ pub mod chat;
 pub mod native;
 pub mod responses;
 
+pub use client::AnswerSchema;
 pub use error::{ApiError, ApiErrorKind};
 pub use segment::Segment;
 pub use turn::{TurnEnd, TurnOutcome, Waiting};

@@ -38,6 +38,11 @@ impl<'j> Fields<'j> {
         }
     }
 
+    /// Returns the names of the fields that are not among these.
+    pub(in crate::serve) fn others(&self, read: &[&str]) -> Vec<String> {
+        self.object.keys().filter(|name| !read.contains(&name.as_str())).cloned().collect()
+    }
+
     /// Returns the path of a field.
     pub(in crate::serve) fn path(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }

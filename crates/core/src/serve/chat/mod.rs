@@ -7,7 +7,6 @@ mod request;
 mod response;
 mod stream;
 
-pub(in crate::serve) use request::in_order;
-pub use request::{AnswerSchema, ChatInput, ChatRequest, ClientResult};
+pub use request::{ChatInput, ChatRequest, ClientResult};
 pub use response::{ChatMeta, call_id, completion, model, model_list, split_call_id};
 pub use stream::ChatStream;

@@ -3,10 +3,9 @@
 use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use crate::run::{ClientAdditions, ClientTool};
 use crate::serve::ApiError;
+use crate::serve::client::{AnswerSchema, client_tools, in_order, text_content};
 use crate::serve::read::{Fields, parse_body};
-use crate::types::compatibility::is_subtype;
-use crate::types::signature::Signature;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 /// A request for a chat completion.
 ///
@@ -63,14 +62,8 @@ pub struct ClientResult {
     pub text: String,
 }
 
-/// What a client expects of the answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AnswerSchema {
-    /// Any JSON object.
-    Object,
-    /// A value that matches a schema.
-    Schema(Json),
-}
+/// The type of parts with text.
+const TEXT: &[&str] = &["text"];
 
 /// Fields that are read.
 const READ: &[&str] = &[
@@ -112,7 +105,7 @@ impl ChatRequest {
             session,
             store: fields.flag("store")?.unwrap_or(true),
             answer_schema: answer_schema(&fields)?,
-            ignored: fields.object.keys().filter(|name| !READ.contains(&name.as_str())).cloned().collect(),
+            ignored: fields.others(READ),
         })
     }
 
@@ -121,52 +114,6 @@ impl ChatRequest {
         let Some(schema) = &self.answer_schema else { return Ok(()) };
         schema.check(returns).map_err(|message| ApiError::invalid("response_format", message))
     }
-}
-
-impl AnswerSchema {
-    /// Checks that the answers of an agent with a schema of what it returns are as expected. The error says why they are not.
-    pub fn check(&self, returns: Option<&Json>) -> Result<(), &'static str> {
-        match (self, returns) {
-            (_, None) => Err("this agent answers with text: it declares no `returns`"),
-            (Self::Object, Some(_)) => Ok(()),
-            (Self::Schema(expected), Some(returns)) if is_narrower(returns, &without_noise(expected)) => Ok(()),
-            (Self::Schema(_), Some(_)) => {
-                Err("the schema does not accept all answers of the agent, whose `returns` decides what it answers")
-            }
-        }
-    }
-}
-
-/// Returns a schema without what SDKs add to each: that objects are closed, because providers want it so, and that integers
-/// are no larger than JavaScript can represent.
-fn without_noise(schema: &Json) -> Json {
-    const MAX_SAFE: i64 = 9_007_199_254_740_991;
-    let is_noise = |name: &str, value: &Json| match name {
-        "$schema" => true,
-        "additionalProperties" => *value == Json::Bool(false),
-        "minimum" => value.as_i64() == Some(-MAX_SAFE),
-        "maximum" => value.as_i64() == Some(MAX_SAFE),
-        _ => false,
-    };
-    match schema {
-        Json::Object(members) => {
-            let kept = members.iter().filter(|(name, value)| !is_noise(name, value));
-            Json::Object(kept.map(|(name, value)| (name.clone(), without_noise(value))).collect())
-        }
-        Json::Array(items) => items.iter().map(without_noise).collect(),
-        other => other.clone(),
-    }
-}
-
-/// Returns whether all values of a schema match another one.
-fn is_narrower(schema: &Json, other: &Json) -> bool {
-    if schema == other {
-        return true;
-    }
-    let no_arguments = json!({"type": "object", "properties": {}});
-    let convert = |schema| Signature::from_schemas(&no_arguments, Some(schema)).ok();
-    let Some((sub, sup)) = convert(schema).zip(convert(other)) else { return false };
-    is_subtype((&sub.signature.returns, &sub.records), (&sup.signature.returns, &sup.records))
 }
 
 /// Refuses what an agent cannot do, instead of doing something else.
@@ -187,45 +134,24 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
             return Err(fields.wrong(name, "is not supported"));
         }
     }
-    match fields.get("tool_choice") {
-        None => Ok(()),
-        Some(Json::String(choice)) if matches!(choice.as_str(), "auto" | "none") => Ok(()),
-        Some(_) => Err(fields.wrong("tool_choice", "must be `auto` or `none`: the agent decides what it calls")),
-    }
+    Ok(())
 }
 
 fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, ApiError> {
-    let Some(list) = fields.list("tools")? else { return Ok(Vec::new()) };
-    let mut tools = Vec::with_capacity(list.len());
-    for (index, value) in list.iter().enumerate() {
-        let tool = Fields::new(value, format!("tools[{index}]"))?;
+    client_tools(fields, |tool| {
         if tool.required_text("type")? != "function" {
             return Err(tool.wrong("type", "must be `function`"));
         }
-        let function = tool.object("function")?.ok_or_else(|| tool.wrong("function", "is missing"))?;
-        let parameters = function.get("parameters").cloned();
-        tools.push(ClientTool {
-            name: function.required_text("name")?.to_owned(),
-            description: function.text("description")?.unwrap_or_default().to_owned(),
-            schema: parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
-        });
-    }
-    let is_none = fields.get("tool_choice").and_then(Json::as_str) == Some("none");
-    Ok(if is_none { Vec::new() } else { tools })
+        tool.object("function")?.ok_or_else(|| tool.wrong("function", "is missing"))
+    })
 }
 
 fn answer_schema(fields: &Fields<'_>) -> Result<Option<AnswerSchema>, ApiError> {
     let Some(format) = fields.object("response_format")? else { return Ok(None) };
-    match format.required_text("type")? {
-        "text" => Ok(None),
-        "json_object" => Ok(Some(AnswerSchema::Object)),
-        "json_schema" => {
-            let schema = format.object("json_schema")?.and_then(|schema| schema.get("schema"));
-            let schema = schema.ok_or_else(|| format.wrong("json_schema", "has no `schema`"))?;
-            Ok(Some(AnswerSchema::Schema(schema.clone())))
-        }
-        _ => Err(format.wrong("type", "must be `text`, `json_object` or `json_schema`")),
-    }
+    AnswerSchema::read(&format, || {
+        let schema = format.object("json_schema")?.and_then(|schema| schema.get("schema"));
+        schema.ok_or_else(|| format.wrong("json_schema", "has no `schema`"))
+    })
 }
 
 /// The messages of a request.
@@ -242,12 +168,14 @@ impl Transcript {
         for (index, value) in messages.iter().enumerate() {
             let message = Fields::new(value, format!("messages[{index}]"))?;
             match message.required_text("role")? {
-                "system" | "developer" => context.push(content(&message)?),
-                "user" => history.push(Message::user(content(&message)?)),
-                "assistant" => history.push(Message::assistant(content(&message)?, calls(&message)?)),
+                "system" | "developer" => context.push(text_content(&message, "content", TEXT)?),
+                "user" => history.push(Message::user(text_content(&message, "content", TEXT)?)),
+                "assistant" => {
+                    history.push(Message::assistant(text_content(&message, "content", TEXT)?, calls(&message)?));
+                }
                 "tool" => {
                     let id = message.required_text("tool_call_id")?;
-                    let outcome = ToolOutcome::Value { value: Json::String(content(&message)?) };
+                    let outcome = ToolOutcome::Value { value: Json::String(text_content(&message, "content", TEXT)?) };
                     let is_call = |call: &&ToolCall| call.id == id;
                     let tool =
                         history.iter().rev().flat_map(Message::calls).find(is_call).map(|call| call.tool.clone());
@@ -286,32 +214,6 @@ impl Transcript {
     }
 }
 
-/// Puts results into the order of their calls, as conversations have them.
-pub(in crate::serve) fn in_order(messages: Vec<Message>) -> Vec<Message> {
-    let mut ordered: Vec<Message> = Vec::with_capacity(messages.len());
-    let mut order: Vec<String> = Vec::new();
-    let mut results: Vec<Message> = Vec::new();
-    let flush = |ordered: &mut Vec<Message>, order: &[String], results: &mut Vec<Message>| {
-        let place = |message: &Message| match message {
-            Message::Tool { call_id, .. } => order.iter().position(|id| id == call_id).unwrap_or(usize::MAX),
-            Message::User { .. } | Message::Assistant { .. } => usize::MAX,
-        };
-        results.sort_by_key(place);
-        ordered.append(results);
-    };
-    for message in messages {
-        if matches!(message, Message::Tool { .. }) {
-            results.push(message);
-            continue;
-        }
-        flush(&mut ordered, &order, &mut results);
-        order = message.calls().iter().map(|call| call.id.clone()).collect();
-        ordered.push(message);
-    }
-    flush(&mut ordered, &order, &mut results);
-    ordered
-}
-
 fn calls(message: &Fields<'_>) -> Result<Vec<ToolCall>, ApiError> {
     let Some(list) = message.list("tool_calls")? else { return Ok(Vec::new()) };
     let call = |(index, value): (usize, &Json)| {
@@ -324,22 +226,4 @@ fn calls(message: &Fields<'_>) -> Result<Vec<ToolCall>, ApiError> {
         })
     };
     list.iter().enumerate().map(call).collect()
-}
-
-/// Returns the text of a message: a text, or parts of it.
-fn content(message: &Fields<'_>) -> Result<String, ApiError> {
-    let parts = match message.get("content") {
-        None => return Ok(String::new()),
-        Some(Json::String(text)) => return Ok(text.clone()),
-        Some(_) => message.list("content")?.unwrap_or_default(),
-    };
-    let text = |(index, value): (usize, &Json)| {
-        let part = Fields::new(value, message.path(&format!("content[{index}]")))?;
-        match part.required_text("type")? {
-            "text" => Ok(part.required_text("text")?.to_owned()),
-            "refusal" => Ok(part.required_text("refusal")?.to_owned()),
-            kind => Err(part.wrong("type", format!("content of type `{kind}` is not supported; send text"))),
-        }
-    };
-    parts.iter().enumerate().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n"))
 }

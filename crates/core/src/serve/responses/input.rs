@@ -2,9 +2,11 @@
 
 use crate::message::conversation::{Message, ToolCall, ToolOutcome};
 use crate::serve::ApiError;
-use crate::serve::chat::{ClientResult, in_order, split_call_id};
+use crate::serve::chat::{ClientResult, split_call_id};
+use crate::serve::client::{in_order, result_id, text_content};
 use crate::serve::read::Fields;
 use serde_json::Value as Json;
+use std::collections::HashSet;
 
 /// What a client says.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,11 +85,10 @@ impl Transcript {
             Some(ResponsesInput::Answers(_)) => self.history.clear(),
             Some(ResponsesInput::Text(_)) => {}
         }
-        let has_output = |id: &str| {
-            let is_output = |message: &Message| matches!(message, Message::Tool { call_id, .. } if call_id == id);
-            self.history.iter().any(is_output)
-        };
-        if let Some(call) = self.history.iter().flat_map(Message::calls).find(|call| !has_output(&call.id)) {
+        let outputs: HashSet<_> = self.history.iter().filter_map(result_id).collect();
+        if let Some(call) =
+            self.history.iter().flat_map(Message::calls).find(|call| !outputs.contains(call.id.as_str()))
+        {
             return Err(ApiError::invalid("input", format!("there is no output of the call `{}`", call.id)));
         }
         self.history = in_order(self.history);
@@ -162,18 +163,5 @@ fn answer(item: &Fields<'_>) -> Result<Option<ClientAnswer>, ApiError> {
 
 /// Returns the text of a content: a text, or parts of it.
 fn text(item: &Fields<'_>, name: &str) -> Result<String, ApiError> {
-    let parts = match item.get(name) {
-        None => return Ok(String::new()),
-        Some(Json::String(text)) => return Ok(text.clone()),
-        Some(_) => item.list(name)?.unwrap_or_default(),
-    };
-    let text = |(index, value): (usize, &Json)| {
-        let part = Fields::new(value, item.path(&format!("{name}[{index}]")))?;
-        match part.required_text("type")? {
-            "input_text" | "output_text" | "text" => Ok(part.required_text("text")?.to_owned()),
-            "refusal" => Ok(part.required_text("refusal")?.to_owned()),
-            kind => Err(part.wrong("type", format!("content of type `{kind}` is not supported; send text"))),
-        }
-    };
-    parts.iter().enumerate().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n"))
+    text_content(item, name, &["input_text", "output_text", "text"])
 }

@@ -4,7 +4,7 @@ use super::id::ResponseId;
 use super::input::{ResponsesInput, Transcript};
 use crate::message::conversation::Message;
 use crate::run::{ClientAdditions, ClientTool};
-use crate::serve::chat::AnswerSchema;
+use crate::serve::client::{AnswerSchema, client_tools};
 use crate::serve::read::{Fields, parse_body};
 use crate::serve::{ApiError, ApiErrorKind};
 use serde_json::{Value as Json, json};
@@ -105,7 +105,7 @@ impl ResponsesRequest {
             answer_schema: answer_schema(format.as_ref())?,
             format,
             metadata: fields.get("metadata").cloned().unwrap_or_else(|| json!({})),
-            ignored: fields.object.keys().filter(|name| !READ.contains(&name.as_str())).cloned().collect(),
+            ignored: fields.others(READ),
         })
     }
 
@@ -123,11 +123,7 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), ApiError> {
             return Err(fields.wrong(name, "is not supported"));
         }
     }
-    match fields.get("tool_choice") {
-        None => Ok(()),
-        Some(Json::String(choice)) if matches!(choice.as_str(), "auto" | "none") => Ok(()),
-        Some(_) => Err(fields.wrong("tool_choice", "must be `auto` or `none`: the agent decides what it calls")),
-    }
+    Ok(())
 }
 
 fn previous(fields: &Fields<'_>) -> Result<PreviousState, ApiError> {
@@ -150,34 +146,14 @@ fn previous(fields: &Fields<'_>) -> Result<PreviousState, ApiError> {
 }
 
 fn tools(fields: &Fields<'_>) -> Result<Vec<ClientTool>, ApiError> {
-    let Some(list) = fields.list("tools")? else { return Ok(Vec::new()) };
-    let mut tools = Vec::with_capacity(list.len());
-    for (index, value) in list.iter().enumerate() {
-        let tool = Fields::new(value, format!("tools[{index}]"))?;
-        if tool.required_text("type")? != "function" {
-            return Err(tool.wrong("type", "must be `function`: the agent has its own tools"));
-        }
-        let parameters = tool.get("parameters").cloned();
-        tools.push(ClientTool {
-            name: tool.required_text("name")?.to_owned(),
-            description: tool.text("description")?.unwrap_or_default().to_owned(),
-            schema: parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
-        });
-    }
-    let is_none = fields.get("tool_choice").and_then(Json::as_str) == Some("none");
-    Ok(if is_none { Vec::new() } else { tools })
+    client_tools(fields, |tool| match tool.required_text("type")? {
+        "function" => Ok(tool),
+        _ => Err(tool.wrong("type", "must be `function`: the agent has its own tools")),
+    })
 }
 
 fn answer_schema(format: Option<&Json>) -> Result<Option<AnswerSchema>, ApiError> {
     let Some(format) = format else { return Ok(None) };
     let format = Fields::new(format, "text.format")?;
-    match format.required_text("type")? {
-        "text" => Ok(None),
-        "json_object" => Ok(Some(AnswerSchema::Object)),
-        "json_schema" => {
-            let schema = format.get("schema").ok_or_else(|| format.wrong("schema", "is missing"))?;
-            Ok(Some(AnswerSchema::Schema(schema.clone())))
-        }
-        _ => Err(format.wrong("type", "must be `text`, `json_object` or `json_schema`")),
-    }
+    AnswerSchema::read(&format, || format.get("schema").ok_or_else(|| format.wrong("schema", "is missing")))
 }
