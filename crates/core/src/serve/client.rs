@@ -1,8 +1,8 @@
-//! What requests of both OpenAI protocols have in common: tools, contents, and what is expected of the answer.
+//! What requests of several protocols have in common: tools, contents, and what is expected of the answer.
 
 use super::ApiError;
 use super::read::Fields;
-use crate::message::conversation::Message;
+use crate::message::conversation::{Message, ToolCall};
 use crate::run::ClientTool;
 use crate::types::compatibility::is_subtype;
 use crate::types::signature::Signature;
@@ -117,6 +117,20 @@ pub(super) fn text_content(fields: &Fields<'_>, name: &str, types: &[&str]) -> R
         }
     };
     parts.iter().enumerate().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n"))
+}
+
+/// Reads the calls of a message.
+pub(super) fn function_calls(message: &Fields<'_>, name: &str) -> Result<Vec<ToolCall>, ApiError> {
+    let call = |(index, value)| {
+        let call = Fields::new(value, message.path(&format!("{name}[{index}]")))?;
+        let function = call.object("function")?.ok_or_else(|| call.wrong("function", "is missing"))?;
+        Ok(ToolCall {
+            id: call.required_text("id")?.to_owned(),
+            tool: function.required_text("name")?.replace("__", "/"),
+            arguments: function.text("arguments")?.unwrap_or_default().to_owned(),
+        })
+    };
+    message.list(name)?.unwrap_or_default().iter().enumerate().map(call).collect()
 }
 
 /// Returns the id of the call that a message is the result of.

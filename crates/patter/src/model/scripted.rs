@@ -7,7 +7,7 @@ use crate::os_error::describe;
 use crate::tool::{BoxFuture, CancellationToken};
 use crate::type_error::explain_type;
 use patter_core::message::conversation::{Message, ToolCall, Usage};
-use patter_core::message::request::{FinishReason, Reply, Request};
+use patter_core::message::request::{Delta, FinishReason, Reply, Request};
 use patter_core::provider::Provider;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -28,6 +28,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// | field | |
 /// |---|---|
 /// | `text` | the text |
+/// | `thought` | the reasoning before it, which is shown while the reply streams |
 /// | `calls` | the tools to call: `{"tool", "arguments"}`; arguments that are a string are used unchanged, valid JSON or not |
 /// | `finish` | the finish reason: `"stop"` (default), `"length"`, `"filtered"`, `"refused"`, `"malformed"` |
 /// | `usage` | the token counts: `inputTokens`, `cachedTokens`, `outputTokens`, `reasoningTokens` |
@@ -77,6 +78,7 @@ impl ScriptError {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "a reply, such as {\"text\": \"Hello!\"}")]
 struct Step {
     text: String,
+    thought: String,
     calls: Vec<ScriptedCall>,
     finish: FinishReason,
     usage: ScriptedUsage,
@@ -89,6 +91,7 @@ impl Default for Step {
     fn default() -> Self {
         Self {
             text: String::new(),
+            thought: String::new(),
             calls: Vec::new(),
             finish: FinishReason::Stop,
             usage: ScriptedUsage::default(),
@@ -206,7 +209,12 @@ impl Model for ScriptedModel {
             }
             match &step.error {
                 Some(error) => Err(ModelError::Api { status: error.status, message: error.message.clone() }),
-                None => stream_reply(step.reply(position), sink, cancellation).await,
+                None => {
+                    if let Some(sink) = sink.filter(|_| !step.thought.is_empty()) {
+                        sink.receive(Delta::Thought { text: step.thought.clone() });
+                    }
+                    stream_reply(step.reply(position), sink, cancellation).await
+                }
             }
         })
     }

@@ -3,16 +3,16 @@
 use super::request::{
     Identity, SESSION, add_headers, apply_system_messages, lifetime, parse_session_id, trace_parent, when_busy,
 };
+use super::stream::{TurnStream, stream_turn};
 use crate::guard::{read_body, text_header};
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest, unknown_agent};
-use crate::respond::{ErrorResponse, data, event_stream, json, keep_alive};
+use crate::respond::{ErrorResponse, data, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::{IntoResponse, Response};
-use futures_util::Stream;
+use axum::response::Response;
 use patter::drive::now_ms;
 use patter::session::CallAnswer;
 use patter::store::SessionId;
@@ -23,9 +23,7 @@ use patter_core::serve::chat::{
 };
 use serde::Deserialize;
 use serde_json::Value as Json;
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 const EVENTS: HeaderName = HeaderName::from_static("x-patter-events");
 
@@ -87,7 +85,7 @@ pub(super) async fn complete(
             .with_structured_answer(compiled.returns().is_some())
             .with_events(text_header(&headers, &EVENTS).is_some())
             .with_thoughts(true);
-        stream_turn(follower, stream, host.settings.limits.keep_alive).await?
+        stream_turn(&host, follower, stream).await?
     } else {
         let (texts, end) = follower.collect().await;
         let end = end.map_err(ErrorResponse::after_run)?;
@@ -158,48 +156,17 @@ fn answers(results: &[ClientResult]) -> Result<(SessionId, Vec<Answer>), ApiErro
     Ok((session.ok_or_else(wrong)?, answers))
 }
 
-/// Streams a turn. An error before it starts is an ordinary response.
-async fn stream_turn(
-    mut follower: Follower,
-    stream: ChatStream,
-    interval: Duration,
-) -> Result<Response, ErrorResponse> {
-    follower.first().await?;
-    let waiting = VecDeque::from([data(&stream.start())]);
-    let chunks = Chunks { follower, stream, waiting, interval };
-    Ok(event_stream(chunks.into_stream()).into_response())
-}
-
-/// The chunks of a stream.
-struct Chunks {
-    follower: Follower,
-    stream: ChatStream,
-    waiting: VecDeque<Bytes>,
-    interval: Duration,
-}
-
-impl Chunks {
-    fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
-        futures_util::stream::unfold(self, |mut chunks| async move {
-            loop {
-                if let Some(chunk) = chunks.waiting.pop_front() {
-                    return Some((chunk, chunks));
-                }
-                match tokio::time::timeout(chunks.interval, chunks.follower.next()).await {
-                    Ok(Some(item)) => chunks.take(item),
-                    Ok(None) => return None,
-                    Err(_) => return Some((keep_alive(), chunks)),
-                }
-            }
-        })
+impl TurnStream for ChatStream {
+    fn start(&mut self) -> Vec<Bytes> {
+        vec![data(&ChatStream::start(self))]
     }
 
-    fn take(&mut self, item: TurnItem) {
+    fn advance(&mut self, item: &TurnItem) -> Vec<Bytes> {
         let chunks = match item {
-            TurnItem::Event(event) => self.stream.event(&event),
-            TurnItem::End(Ok(end)) => self.stream.end(&end),
-            TurnItem::End(Err(error)) => vec![ChatStream::error(&error)],
+            TurnItem::Event(event) => self.event(event),
+            TurnItem::End(Ok(end)) => self.end(end),
+            TurnItem::End(Err(error)) => vec![ChatStream::error(error)],
         };
-        self.waiting.extend(chunks.iter().map(|chunk| data(chunk)));
+        chunks.iter().map(|chunk| data(chunk)).collect()
     }
 }

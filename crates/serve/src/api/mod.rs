@@ -1,5 +1,6 @@
 //! The routes, one module for each protocol.
 
+mod ag_ui;
 mod agents;
 mod chat;
 mod events;
@@ -7,6 +8,7 @@ mod health;
 mod request;
 mod responses;
 mod sessions;
+mod stream;
 
 use crate::guard::guard;
 use crate::host::Host;
@@ -30,6 +32,7 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/v1/responses/compact", post(responses::compact))
         .route("/v1/responses/{id}", get(responses::read).delete(responses::delete))
         .route("/v1/responses/{id}/cancel", post(responses::cancel))
+        .route("/agents/{name}/ag-ui", post(ag_ui::run))
         .route("/api/agents", get(agents::list))
         .route("/api/agents/{name}", get(agents::read))
         .route("/api/sessions", get(sessions::list).post(sessions::create))

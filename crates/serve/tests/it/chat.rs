@@ -12,7 +12,7 @@ async fn agents_are_models() {
     let lab = Lab::new().await;
     let list = lab.get("/v1/models").await.json();
     let names: Vec<_> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
-    assert_eq!(names, ["greeter", "slow", "clerk", "painter", "counter", "broken", "other"]);
+    assert_eq!(names, ["greeter", "slow", "clerk", "painter", "boss", "counter", "broken", "other"]);
     assert_eq!(lab.get("/v1/models/clerk").await.json()["owned_by"], "patter");
     let body = lab.post("/v1/chat/completions", &ask("other", "Hi")).await.json();
     assert_eq!(body["choices"][0]["message"]["content"], "{\"count\": 3}");

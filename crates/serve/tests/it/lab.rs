@@ -22,6 +22,7 @@ const AGENTS: &str = "
 [slow:Agent {instruction: 'Wait.', model: 'scripted/FOLDER/slow.json'} | pay]
 [clerk:Agent {instruction: 'Pay.', model: 'scripted/FOLDER/clerk.json', ask: ['pay']} | pay]
 [painter:Agent {instruction: 'Paint.', model: 'scripted/FOLDER/painter.json'} | look]
+[boss:Agent {instruction: 'Delegate.', model: 'scripted/FOLDER/boss.json'} | clerk]
 [counter:Agent {instruction: 'Count.', model: 'scripted/FOLDER/counter.json', returns: 'Count'}]
 [broken:Agent {instruction: 'Fail.', model: 'scripted/FOLDER/broken.json'}]
 [Count:Object | (count::Integer)]
@@ -91,6 +92,10 @@ fn write_agents(folder: &Path) {
                  "expect": {"instruction": ["Paint.", "The door is old."]}},
                 {"text": "Painted.", "expect": {"results": ["seen", "red"]}},
             ]),
+        ),
+        (
+            "boss.json",
+            json!([{"text": "I ask.", "thought": "Who pays?", "calls": [call("clerk", json!({"input": "Pay"}))]}, {"text": "All paid."}]),
         ),
         ("counter.json", json!([{"text": "{\"count\": 3}"}])),
         ("broken.json", json!([{"error": {"message": "out of order", "status": 400}}])),

@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod ag_ui;
 mod approvals;
 mod attacks;
 mod chat;

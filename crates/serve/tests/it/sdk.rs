@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
-const TOKEN: &str = "a-token-that-is-long-enough";
+pub(crate) const TOKEN: &str = "a-token-that-is-long-enough";
 /// How long a script may take.
 const TIMEOUT: Duration = Duration::from_secs(45);
 
@@ -36,7 +36,7 @@ pub(crate) fn in_javascript() -> Option<Sdk> {
 impl Sdk {
     /// Runs a script, which fails if anything is not as it expects it.
     pub(crate) async fn run(&self, script: &str, address: SocketAddr, arguments: &[&str]) {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let tests = tests();
         let base = format!("http://{address}/v1");
         let mut command = match self {
             Self::Python(python) => {
@@ -51,15 +51,26 @@ impl Sdk {
                 command
             }
         };
-        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
-            command.env_remove(name);
-        }
-        let command = command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(TIMEOUT, command.output()).await.expect("the script takes too long").unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.trim() == "ok", "{script} {arguments:?}: {said}\n{complaint}");
+        command.args(arguments);
+        run_script(command, &format!("{script} {arguments:?}")).await;
     }
+}
+
+/// Returns the folder with scripts.
+pub(crate) fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// Runs a script, which prints `ok` if everything is as it expects it.
+pub(crate) async fn run_script(mut command: Command, name: &str) {
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        command.env_remove(name);
+    }
+    let command = command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(TIMEOUT, command.output()).await.expect("the script takes too long").unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.trim() == "ok", "{name}: {said}\n{complaint}");
 }
 
 /// Starts a server that wants a token, and waits for clients that come back as long as servers do by default.

@@ -42,7 +42,7 @@ async fn agents_are_described() {
     let lab = Lab::new().await;
     let agent = lab.get("/api/agents/clerk").await.json();
     assert_eq!(agent["tools"][0]["name"], "pay");
-    assert_eq!(lab.get("/api/agents").await.json()["agents"].as_array().unwrap().len(), 7);
+    assert_eq!(lab.get("/api/agents").await.json()["agents"].as_array().unwrap().len(), 8);
     assert_eq!(lab.get("/api/experiments").await.json(), json!({"experiments": []}));
     assert_eq!(lab.get("/api/experiments/none").await.error(), "404 there is no experiment `none`");
 }

@@ -1,11 +1,12 @@
 //! Requests for chat completions.
 
-use crate::message::conversation::{Message, ToolCall, ToolOutcome};
+use crate::message::conversation::{Message, ToolOutcome};
 use crate::run::{ClientAdditions, ClientTool};
 use crate::serve::ApiError;
-use crate::serve::client::{AnswerSchema, client_tools, in_order, text_content};
+use crate::serve::client::{AnswerSchema, client_tools, function_calls, in_order, text_content};
 use crate::serve::read::{Fields, parse_body};
 use serde_json::Value as Json;
+use std::collections::HashMap;
 
 /// A request for a chat completion.
 ///
@@ -165,20 +166,22 @@ impl Transcript {
     fn read(messages: &[Json]) -> Result<Self, ApiError> {
         let mut context = Vec::new();
         let mut history = Vec::new();
+        // The tools of the calls so far.
+        let mut tools: HashMap<String, String> = HashMap::new();
         for (index, value) in messages.iter().enumerate() {
             let message = Fields::new(value, format!("messages[{index}]"))?;
             match message.required_text("role")? {
                 "system" | "developer" => context.push(text_content(&message, "content", TEXT)?),
                 "user" => history.push(Message::user(text_content(&message, "content", TEXT)?)),
                 "assistant" => {
-                    history.push(Message::assistant(text_content(&message, "content", TEXT)?, calls(&message)?));
+                    let calls = function_calls(&message, "tool_calls")?;
+                    tools.extend(calls.iter().map(|call| (call.id.clone(), call.tool.clone())));
+                    history.push(Message::assistant(text_content(&message, "content", TEXT)?, calls));
                 }
                 "tool" => {
                     let id = message.required_text("tool_call_id")?;
                     let outcome = ToolOutcome::Value { value: Json::String(text_content(&message, "content", TEXT)?) };
-                    let is_call = |call: &&ToolCall| call.id == id;
-                    let tool =
-                        history.iter().rev().flat_map(Message::calls).find(is_call).map(|call| call.tool.clone());
+                    let tool = tools.get(id).cloned();
                     let tool = tool.ok_or_else(|| message.wrong("tool_call_id", "there is no such call"))?;
                     history.push(Message::Tool { call_id: id.to_owned(), tool, outcome });
                 }
@@ -212,18 +215,4 @@ impl Transcript {
         let history = in_order(history);
         Ok(Self { context: context.join("\n\n"), history, input })
     }
-}
-
-fn calls(message: &Fields<'_>) -> Result<Vec<ToolCall>, ApiError> {
-    let Some(list) = message.list("tool_calls")? else { return Ok(Vec::new()) };
-    let call = |(index, value): (usize, &Json)| {
-        let call = Fields::new(value, message.path(&format!("tool_calls[{index}]")))?;
-        let function = call.object("function")?.ok_or_else(|| call.wrong("function", "is missing"))?;
-        Ok(ToolCall {
-            id: call.required_text("id")?.to_owned(),
-            tool: function.required_text("name")?.replace("__", "/"),
-            arguments: function.text("arguments")?.unwrap_or_default().to_owned(),
-        })
-    };
-    list.iter().enumerate().map(call).collect()
 }

@@ -6,24 +6,22 @@ mod stored;
 pub(super) use stored::{cancel, compact, delete, read};
 
 use super::request::{Identity, add_headers, apply_system_messages};
+use super::stream::{TurnStream, stream_turn};
 use crate::guard::read_body;
-use crate::host::{Follower, Host, TurnItem};
-use crate::respond::{ErrorResponse, OpenErrorResponse, event_stream, json, keep_alive};
+use crate::host::{Host, TurnItem};
+use crate::respond::{ErrorResponse, OpenErrorResponse, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
-use futures_util::Stream;
+use axum::response::Response;
 use patter::drive::now_ms;
 use patter::store::SessionId;
 use patter_core::serve::responses::{PreviousState, ResponseId, ResponseMeta, ResponseStream, ResponsesRequest};
 use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd};
 use serde::Deserialize;
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The query of a request.
 #[derive(Debug, Deserialize)]
@@ -69,7 +67,7 @@ pub(super) async fn create(
     };
     let mut stream = ResponseStream::new(meta).with_structured_answer(compiled.returns().is_some());
     let mut response = if request.stream {
-        stream_turn(follower, stream, host.settings.limits.keep_alive).await?
+        stream_turn(&host, follower, stream).await?
     } else if request.background {
         // What keeps the run from starting is reported here; everything else is in the response.
         follower.first().await?;
@@ -82,7 +80,7 @@ pub(super) async fn create(
                     return Err(ErrorResponse::after_run(error).into());
                 }
             }
-            advance(&mut stream, &item);
+            stream.advance(&item);
         }
         json(&stream.snapshot())
     };
@@ -100,48 +98,17 @@ fn missing(id: &str, param: Option<&str>) -> ApiError {
     ApiError { kind: ApiErrorKind::NotFound, param: param.map(str::to_owned), message }
 }
 
-/// Adds what happened to a response, and returns the events of the stream.
-fn advance(stream: &mut ResponseStream, item: &TurnItem) -> Vec<String> {
-    match item {
-        TurnItem::Event(event) => stream.event(event),
-        TurnItem::End(Ok(end)) => stream.end(end, now_ms() / 1000),
-        TurnItem::End(Err(error)) => stream.fail(error),
+impl TurnStream for ResponseStream {
+    fn start(&mut self) -> Vec<Bytes> {
+        ResponseStream::start(self).into_iter().map(Bytes::from).collect()
     }
-}
 
-/// Streams a turn. An error before it starts is an ordinary response.
-async fn stream_turn(
-    mut follower: Follower,
-    mut stream: ResponseStream,
-    interval: Duration,
-) -> Result<Response, ApiError> {
-    follower.first().await?;
-    let waiting = stream.start().into();
-    let events = Events { follower, stream, waiting, interval };
-    Ok(event_stream(events.into_stream()).into_response())
-}
-
-/// The events of a stream.
-struct Events {
-    follower: Follower,
-    stream: ResponseStream,
-    waiting: VecDeque<String>,
-    interval: Duration,
-}
-
-impl Events {
-    fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
-        futures_util::stream::unfold(self, |mut events| async move {
-            loop {
-                if let Some(event) = events.waiting.pop_front() {
-                    return Some((event.into(), events));
-                }
-                match tokio::time::timeout(events.interval, events.follower.next()).await {
-                    Ok(Some(item)) => events.waiting.extend(advance(&mut events.stream, &item)),
-                    Ok(None) => return None,
-                    Err(_) => return Some((keep_alive(), events)),
-                }
-            }
-        })
+    fn advance(&mut self, item: &TurnItem) -> Vec<Bytes> {
+        let events = match item {
+            TurnItem::Event(event) => self.event(event),
+            TurnItem::End(Ok(end)) => self.end(end, now_ms() / 1000),
+            TurnItem::End(Err(error)) => self.fail(error),
+        };
+        events.into_iter().map(Bytes::from).collect()
     }
 }

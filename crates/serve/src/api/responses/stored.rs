@@ -1,7 +1,8 @@
 //! Responses that exist: reading them, following them, cancelling and deleting them.
 
+use super::super::stream::{TurnStream, stream_turn};
 use super::start::read as read_stored;
-use super::{advance, missing, preceding, stream_turn};
+use super::{missing, preceding};
 use crate::guard::read_body;
 use crate::host::{Host, Turn, api_error};
 use crate::respond::{OpenErrorResponse, event_stream, json};
@@ -43,11 +44,11 @@ pub(in crate::api) async fn read(
         let mut follower = turn.follow();
         if query.stream {
             let stream = stream.starting_after(query.starting_after);
-            return Ok(stream_turn(follower, stream, host.settings.limits.keep_alive).await?);
+            return Ok(stream_turn(&host, follower, stream).await?);
         }
         let mut stream = stream;
         for item in follower.available() {
-            advance(&mut stream, &item);
+            stream.advance(&item);
         }
         return Ok(json(&stream.snapshot()));
     }
