@@ -1,8 +1,9 @@
 //! Events as server-sent events: those of a turn while it runs, and those of a session from its log.
 
 use super::sessions::find_summary;
+use super::stream::TurnStream;
 use crate::guard::text_header;
-use crate::host::{Follower, Host, TurnItem, api_error};
+use crate::host::{Host, TurnItem, api_error};
 use crate::respond::{ErrorResponse, event_stream, keep_alive};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -25,23 +26,23 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// How often the log is read again when nothing in this process says that it changed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Streams the events of a turn, and how it ended.
-pub(super) async fn turn_events(mut follower: Follower, interval: Duration) -> Result<Response, ErrorResponse> {
-    follower.first().await?;
-    let stream = futures_util::stream::unfold(Some(follower), move |follower| async move {
-        let mut follower = follower?;
-        let item = match tokio::time::timeout(interval, follower.next()).await {
-            Err(_) => return Some((keep_alive(), Some(follower))),
-            Ok(item) => item?,
-        };
-        let session = follower.turn().session.as_ref().map(ToString::to_string);
-        Some(match item {
-            TurnItem::Event(event) => (message("event", None, &event), Some(follower)),
-            TurnItem::End(Ok(end)) => (message("end", None, &turn_json(session.as_deref(), &end)), None),
-            TurnItem::End(Err(error)) => (message("error", None, &error.to_json()), None),
-        })
-    });
-    Ok(event_stream(stream).into_response())
+/// The events of a turn, and how it ended.
+pub(super) struct TurnEvents {
+    pub(super) session: Option<String>,
+}
+
+impl TurnStream for TurnEvents {
+    fn start(&mut self) -> Vec<Bytes> {
+        Vec::new()
+    }
+
+    fn advance(&mut self, item: &TurnItem) -> Vec<Bytes> {
+        vec![match item {
+            TurnItem::Event(event) => message("event", None, event),
+            TurnItem::End(Ok(end)) => message("end", None, &turn_json(self.session.as_deref(), end)),
+            TurnItem::End(Err(error)) => message("error", None, &error.to_json()),
+        }]
+    }
 }
 
 /// Streams the events of a session from its log, and continues as the log grows. `Last-Event-ID` continues a stream.

@@ -16,13 +16,14 @@ use crate::mcp::McpService;
 use crate::respond::ErrorResponse;
 use axum::Router;
 use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use std::sync::Arc;
 
-/// Returns all routes.
+/// Returns all routes. `/openapi.json` describes them.
 pub(crate) fn router(host: &Arc<Host>) -> Router {
     Router::new()
         .route("/v1/models", get(chat::models))
@@ -49,11 +50,18 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(openapi))
         .route_service("/mcp", McpService::over_http(host))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(host), guard))
         .with_state(Arc::clone(host))
+}
+
+/// Returns the description of all routes.
+async fn openapi() -> Response {
+    let document = include_str!("openapi.json").replacen("VERSION", env!("CARGO_PKG_VERSION"), 1);
+    ([(CONTENT_TYPE, "application/json")], document).into_response()
 }
 
 async fn not_found(uri: Uri) -> Response {

@@ -1,7 +1,8 @@
 //! Sessions: listing, reading, forking, deleting; messages, answers and the end of runs.
 
-use super::events::turn_events;
+use super::events::TurnEvents;
 use super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
+use super::stream::stream_turn;
 use crate::guard::read_body;
 use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error};
 use crate::respond::{ErrorResponse, json};
@@ -260,10 +261,10 @@ async fn respond(
     query: &MessageQuery,
 ) -> Result<Response, ErrorResponse> {
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    if accepts.contains("text/event-stream") {
-        return turn_events(follower, host.settings.limits.keep_alive).await;
-    }
     let session = follower.turn().session.as_ref().map(ToString::to_string);
+    if accepts.contains("text/event-stream") {
+        return Ok(stream_turn(host, follower, TurnEvents { session }).await?);
+    }
     if query.wait {
         let (_, end) = follower.collect().await;
         let end = end.map_err(ErrorResponse::after_run)?;

@@ -20,6 +20,7 @@ mod mcp;
 #[path = "../../../patter/tests/it/npm.rs"]
 mod npm;
 mod open_responses;
+mod openapi;
 mod python;
 mod responses;
 mod retries;
