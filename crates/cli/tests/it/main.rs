@@ -34,6 +34,7 @@ mod replay;
 mod run;
 mod sandbox;
 mod secrets;
+mod serving;
 mod sessions;
 mod shell;
 mod stopping;
