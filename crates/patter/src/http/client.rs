@@ -1,10 +1,11 @@
 //! The client: connections, proxies and redirects.
 
+use super::direct::DirectClient;
 use super::error::host_and_port;
 use super::policy::{NetworkPolicy, normalize_host, parse_address};
 use super::resolve::{PolicyResolver, SystemResolver, check_addresses, look_up};
 use super::{HttpError, HttpRequest, HttpResponse, redirect, tls};
-use reqwest::Url;
+use reqwest::{StatusCode, Url};
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -48,12 +49,18 @@ struct ClientVariables {
 }
 
 struct Clients {
-    /// The client for servers that must be public.
-    restricted: reqwest::Client,
-    /// The client for servers that the project allows by name.
-    unrestricted: reqwest::Client,
+    /// The clients for servers that must be public.
+    restricted: ClientPair,
+    /// The clients for servers that the project allows by name.
+    unrestricted: ClientPair,
     /// The hosts of proxies.
     proxies: Vec<String>,
+}
+
+/// A client for everything, and one that does less.
+struct ClientPair {
+    full: reqwest::Client,
+    direct: DirectClient,
 }
 
 impl HttpClient {
@@ -85,17 +92,9 @@ impl HttpClient {
     ) -> Result<HttpResponse, HttpError> {
         let mut request = request;
         for _ in 0..=MAX_REDIRECTS {
-            let client = self.client_for(&request.url).await?;
-            let mut sent = reqwest::Request::new(request.method.clone(), request.url.clone());
-            *sent.headers_mut() = request.headers.clone();
-            *sent.body_mut() = request.body.clone().map(Into::into);
-            let started = Instant::now();
-            let result = client.execute(sent).await;
-            trace(&request, &result, started.elapsed());
-            let proxy = self.inner.variables.proxy_variable(&request.url);
-            let response = result.map_err(|error| HttpError::from_reqwest(&error, &request.url, proxy))?;
+            let response = self.send_once(&request).await?;
             match redirect::next_request(&request, &response)? {
-                None => return Ok(HttpResponse::new(response)),
+                None => return Ok(response),
                 Some(next) if !permits(&next.url) => {
                     return Err(HttpError::ExcludedRedirect { server: host_and_port(&next.url) });
                 }
@@ -105,8 +104,32 @@ impl HttpClient {
         Err(HttpError::TooManyRedirects(MAX_REDIRECTS))
     }
 
-    /// Returns the client for a URL, if the policy allows it.
-    async fn client_for(&self, url: &Url) -> Result<&reqwest::Client, HttpError> {
+    /// Sends a request, and follows no redirects.
+    async fn send_once(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+        let clients = self.clients_for(&request.url).await?;
+        let proxy = self.inner.variables.proxy_variable(&request.url);
+        let started = Instant::now();
+        if proxy.is_none() && !request.accepts_compression {
+            let result = clients.direct.send(request).await?;
+            trace(request, result.as_ref().map(hyper::Response::status).map_err(as_error), started.elapsed());
+            return match result {
+                Ok(response) => Ok(HttpResponse::direct(request.url.clone(), response)),
+                Err(error) => Err(HttpError::connection(&error, error.is_connect(), &request.url, None)),
+            };
+        }
+        let mut sent = reqwest::Request::new(request.method.clone(), request.url.clone());
+        *sent.headers_mut() = request.headers.clone();
+        *sent.body_mut() = request.body.clone().map(Into::into);
+        let result = clients.full.execute(sent).await;
+        trace(request, result.as_ref().map(reqwest::Response::status).map_err(as_error), started.elapsed());
+        match result {
+            Ok(response) => Ok(HttpResponse::new(request.url.clone(), response)),
+            Err(error) => Err(HttpError::connection(&error, error.is_connect(), &request.url, proxy)),
+        }
+    }
+
+    /// Returns the clients for a URL, if the policy allows it.
+    async fn clients_for(&self, url: &Url) -> Result<&ClientPair, HttpError> {
         let clients = self.inner.clients.get_or_init(|| self.inner.build()).as_ref().map_err(Clone::clone)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(HttpError::Scheme(url.scheme().to_owned()));
@@ -193,8 +216,13 @@ impl Inner {
         };
         let failed = |error| HttpError::Setup(format!("cannot set up the HTTP client: {error}"));
         let resolver = PolicyResolver { policy: Arc::clone(&self.policy), proxies: hosts.clone() };
-        let restricted = builder().dns_resolver(resolver).build().map_err(failed)?;
-        let unrestricted = builder().dns_resolver(SystemResolver).build().map_err(failed)?;
+        let direct = |policy| DirectClient::new(tls.clone(), policy, CONNECT_TIMEOUT);
+        let restricted = ClientPair {
+            full: builder().dns_resolver(resolver).build().map_err(failed)?,
+            direct: direct(Some(Arc::clone(&self.policy))),
+        };
+        let unrestricted =
+            ClientPair { full: builder().dns_resolver(SystemResolver).build().map_err(failed)?, direct: direct(None) };
         Ok(Clients { restricted, unrestricted, proxies: hosts })
     }
 }
@@ -205,12 +233,16 @@ impl fmt::Debug for HttpClient {
     }
 }
 
+fn as_error<E: Error + 'static>(error: &E) -> &(dyn Error + 'static) {
+    error
+}
+
 /// Logs a request. Only the host of the URL is shown: the rest may contain secrets.
-fn trace(request: &HttpRequest, result: &Result<reqwest::Response, reqwest::Error>, duration: Duration) {
+fn trace(request: &HttpRequest, result: Result<StatusCode, &(dyn Error + 'static)>, duration: Duration) {
     let method = request.method.as_str();
     let host = request.url.host_str();
     match result {
-        Ok(response) => tracing::debug!(method, host, status = response.status().as_u16(), ?duration, "HTTP request"),
+        Ok(status) => tracing::debug!(method, host, status = status.as_u16(), ?duration, "HTTP request"),
         Err(error) => {
             // Its own text has the URL.
             let causes = error.source().map(tracing::field::debug);

@@ -118,7 +118,13 @@ impl HttpError {
         matches!(self, HttpError::Connect { .. } | HttpError::ConnectionLost { .. })
     }
 
-    pub(super) fn from_reqwest(error: &reqwest::Error, url: &Url, proxy: Option<&'static str>) -> Self {
+    /// Returns the error of a connection that failed before a response came.
+    pub(super) fn connection(
+        error: &(dyn Error + 'static),
+        is_connect: bool,
+        url: &Url,
+        proxy: Option<&'static str>,
+    ) -> Self {
         let mut source = error.source();
         while let Some(inner) = source {
             if let Some(PrivateAddressError { address, .. }) = inner.downcast_ref::<PrivateAddressError>() {
@@ -128,12 +134,17 @@ impl HttpError {
             }
             source = inner.source();
         }
-        let server = host_and_port(url);
-        let problem = ConnectionProblem::find_or_innermost(error);
-        match error.is_connect() {
-            true => HttpError::Connect { server, problem, proxy },
-            false => HttpError::ConnectionLost { server, problem },
+        if !is_connect {
+            return Self::lost(error, url);
         }
+        let problem = ConnectionProblem::find_or_innermost(error);
+        HttpError::Connect { server: host_and_port(url), problem, proxy }
+    }
+
+    /// Returns the error of a connection that failed later.
+    pub(super) fn lost(error: &(dyn Error + 'static), url: &Url) -> Self {
+        let problem = ConnectionProblem::find_or_innermost(error);
+        HttpError::ConnectionLost { server: host_and_port(url), problem }
     }
 }
 

@@ -4,6 +4,7 @@
 //! allows them. The environment is read only through the function that the caller passes in.
 
 mod client;
+mod direct;
 mod policy;
 mod resolve;
 pub(crate) mod tls;

@@ -1,11 +1,12 @@
 //! Redirects: the next request, and what it may contain.
 
+use super::HttpResponse;
 use super::{HttpError, HttpRequest};
 use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, COOKIE, HeaderName, LOCATION};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, StatusCode};
 
 /// Returns the request that a redirect asks for, or nothing if the response is not a redirect.
-pub(super) fn next_request(request: &HttpRequest, response: &Response) -> Result<Option<HttpRequest>, HttpError> {
+pub(super) fn next_request(request: &HttpRequest, response: &HttpResponse) -> Result<Option<HttpRequest>, HttpError> {
     let becomes_get = match response.status() {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => request.method == Method::POST,
         StatusCode::SEE_OTHER => !matches!(request.method, Method::GET | Method::HEAD),

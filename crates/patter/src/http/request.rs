@@ -22,6 +22,8 @@ pub struct HttpRequest {
     pub is_body_secret: bool,
     /// Whether a redirect that changes the method is an error.
     pub keeps_method: bool,
+    /// Whether the server may compress the response. Without, requests are sent faster.
+    pub accepts_compression: bool,
 }
 
 impl HttpRequest {
@@ -34,6 +36,7 @@ impl HttpRequest {
             body: None,
             is_body_secret: false,
             keeps_method: false,
+            accepts_compression: true,
         }
     }
 }

@@ -1,37 +1,62 @@
 //! Responses, read within limits.
 
 use super::HttpError;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 use std::fmt;
 
 /// A response: its head, and its body as it arrives.
 pub struct HttpResponse {
-    inner: reqwest::Response,
+    url: Url,
+    inner: Inner,
+}
+
+/// A response of either client.
+enum Inner {
+    Full(reqwest::Response),
+    Direct(hyper::Response<Incoming>),
 }
 
 impl HttpResponse {
-    pub(super) fn new(inner: reqwest::Response) -> Self {
-        Self { inner }
+    pub(super) fn new(url: Url, response: reqwest::Response) -> Self {
+        Self { url, inner: Inner::Full(response) }
+    }
+
+    pub(super) fn direct(url: Url, response: hyper::Response<Incoming>) -> Self {
+        Self { url, inner: Inner::Direct(response) }
     }
 
     /// Returns the status.
     pub fn status(&self) -> StatusCode {
-        self.inner.status()
+        match &self.inner {
+            Inner::Full(response) => response.status(),
+            Inner::Direct(response) => response.status(),
+        }
     }
 
     /// Returns the URL that the response comes from, after redirects.
     pub fn url(&self) -> &Url {
-        self.inner.url()
+        &self.url
     }
 
     /// Returns a header, if it is present and text.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.inner.headers().get(name)?.to_str().ok()
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        match &self.inner {
+            Inner::Full(response) => response.headers(),
+            Inner::Direct(response) => response.headers(),
+        }
     }
 
     /// Returns whether a header has a name that satisfies a condition.
     pub(crate) fn has_header(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
-        self.inner.headers().keys().any(|name| is_wanted(name.as_str()))
+        self.headers().keys().any(|name| is_wanted(name.as_str()))
     }
 
     /// Returns the next chunk of the decompressed body, or nothing at the end.
@@ -40,9 +65,9 @@ impl HttpResponse {
     /// their turn between them.
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
         tokio::task::consume_budget().await;
-        match self.inner.chunk().await {
-            Ok(chunk) => Ok(chunk),
-            Err(error) => Err(HttpError::from_reqwest(&error, self.inner.url(), None)),
+        match &mut self.inner {
+            Inner::Full(response) => response.chunk().await.map_err(|error| HttpError::lost(&error, &self.url)),
+            Inner::Direct(response) => next_chunk(response).await.map_err(|error| HttpError::lost(&error, &self.url)),
         }
     }
 
@@ -66,6 +91,17 @@ impl HttpResponse {
         }
         Ok((body, true))
     }
+}
+
+/// Returns the next chunk of a body.
+async fn next_chunk(response: &mut hyper::Response<Incoming>) -> Result<Option<Bytes>, hyper::Error> {
+    while let Some(frame) = response.body_mut().frame().await {
+        // Other frames are trailers.
+        if let Ok(chunk) = frame?.into_data() {
+            return Ok(Some(chunk));
+        }
+    }
+    Ok(None)
 }
 
 /// Shows neither the URL nor the headers, which may contain secrets.

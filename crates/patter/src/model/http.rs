@@ -301,6 +301,7 @@ impl HttpModel {
             body: Some(body),
             is_body_secret: true,
             keeps_method: true,
+            accepts_compression: false,
         };
         let mut response = self.client.send(http_request).await.map_err(|error| self.connection_error(&error))?;
         let has_limit = response.has_header(is_limit_header);

@@ -28,7 +28,7 @@ impl RequestBuilder<'_> {
         let body = self.body(spec, &mut headers)?;
         let method = Method::from_bytes(spec.method.name().as_bytes())?;
         let is_body_secret = body_templates(&spec.body).any(|template| template.variables().next().is_some());
-        Ok(HttpRequest { method, url, headers, body, is_body_secret, keeps_method: false })
+        Ok(HttpRequest { method, url, headers, body, is_body_secret, keeps_method: false, accepts_compression: true })
     }
 
     /// Renders a template without encoding, such as a message for the model.
