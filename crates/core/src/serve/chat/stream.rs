@@ -28,6 +28,8 @@ pub struct ChatStream {
     sends_events: bool,
     sends_thoughts: bool,
     texts: Texts,
+    /// What surrounds the delta of a chunk that neither ends the stream nor has anything else to say. It is the same for all.
+    frame: Option<(String, String)>,
 }
 
 /// The texts that the model said, reply by reply.
@@ -49,6 +51,7 @@ impl ChatStream {
             sends_events: false,
             sends_thoughts: false,
             texts: Texts::default(),
+            frame: None,
         }
     }
 
@@ -81,8 +84,8 @@ impl ChatStream {
     }
 
     /// Returns the first chunk.
-    pub fn start(&self) -> String {
-        self.chunk(&json!({"role": "assistant", "content": ""}), None)
+    pub fn start(&mut self) -> String {
+        self.chunk(r#"{"role":"assistant","content":""}"#)
     }
 
     /// Returns the chunks of an event.
@@ -95,7 +98,7 @@ impl ChatStream {
                     chunks.push(self.text(text));
                 }
                 RunEventKind::Thought { text } if self.sends_thoughts => {
-                    chunks.push(self.chunk(&json!({"reasoning_content": text}), None));
+                    chunks.push(self.chunk(&format!(r#"{{"reasoning_content":{}}}"#, quoted(text))));
                 }
                 _ => {}
             }
@@ -130,7 +133,7 @@ impl ChatStream {
                 set(&mut call, "index", index);
                 call
             });
-            chunks.push(self.chunk(&json!({"tool_calls": indexed.collect::<Vec<_>>()}), None));
+            chunks.push(self.chunk(&json!({"tool_calls": indexed.collect::<Vec<_>>()}).to_string()));
         }
         let mut last = self.chunk_json(&json!({}), Some(finish_reason(end)));
         if let Some(patter) = extension(&self.meta, end) {
@@ -155,11 +158,20 @@ impl ChatStream {
     fn text(&mut self, text: &str) -> String {
         let separator = if self.texts.is_new_reply { "\n\n" } else { "" };
         self.texts = Texts { has_text: true, is_new_reply: false };
-        self.chunk(&json!({"content": format!("{separator}{text}")}), None)
+        let text = if separator.is_empty() { quoted(text) } else { quoted(&format!("{separator}{text}")) };
+        self.chunk(&format!(r#"{{"content":{text}}}"#))
     }
 
-    fn chunk(&self, delta: &Json, finish: Option<&str>) -> String {
-        self.chunk_json(delta, finish).to_string()
+    /// Returns a chunk with a delta in JSON. Most chunks are such, so only the delta is written anew.
+    fn chunk(&mut self, delta: &str) -> String {
+        const DELTA: &str = "\"delta\":";
+        if self.frame.is_none() {
+            let chunk = self.chunk_json(&Json::Null, None).to_string();
+            let frame = chunk.split_once(&format!("{DELTA}null"));
+            self.frame = frame.map(|(head, tail)| (format!("{head}{DELTA}"), tail.to_owned()));
+        }
+        let (head, tail) = self.frame.as_ref().map(|(head, tail)| (head.as_str(), tail.as_str())).unwrap_or_default();
+        [head, delta, tail].concat()
     }
 
     fn chunk_json(&self, delta: &Json, finish: Option<&str>) -> Json {
@@ -175,4 +187,9 @@ impl ChatStream {
         }
         chunk
     }
+}
+
+/// Returns a text as JSON.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
 }
