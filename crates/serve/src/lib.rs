@@ -25,6 +25,7 @@ mod host;
 mod respond;
 mod guard;
 mod mcp;
+mod acp;
 mod api;
 mod listen;
 mod server;

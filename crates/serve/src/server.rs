@@ -1,5 +1,6 @@
 //! The server.
 
+use crate::acp;
 use crate::api::router;
 use crate::host::Host;
 use crate::listen;
@@ -13,6 +14,7 @@ use patter::tool::CancellationToken;
 use patter::trace::Tracer;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 /// Serves the agents of a project.
@@ -91,6 +93,22 @@ impl Server {
         let _ = stop.run_until_cancelled(running.waiting()).await;
         host.drain().await;
         Ok(())
+    }
+
+    /// Serves the agents to an editor, which speaks the Agent Client Protocol over stdin and stdout, until stdin ends or `stop` is
+    /// cancelled. The client is the user who started the program, so it may do everything. Needs a store.
+    pub async fn serve_acp(self, stop: CancellationToken) -> io::Result<()> {
+        self.serve_acp_over(tokio::io::stdin(), tokio::io::stdout(), stop).await
+    }
+
+    /// Does the same as [`Server::serve_acp`] over other streams.
+    pub async fn serve_acp_over(
+        self,
+        reader: impl AsyncRead + Unpin,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        stop: CancellationToken,
+    ) -> io::Result<()> {
+        acp::serve(Arc::clone(self.host()), reader, writer, &stop).await
     }
 
     fn host(&self) -> &Arc<Host> {

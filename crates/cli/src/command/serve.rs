@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 /// Serve agents over HTTP, in the protocols that chat programs and SDKs speak
 ///
 /// Each agent is a model of the OpenAI protocol (`POST /v1/chat/completions`, `GET /v1/models`), and a tool of an MCP server
-/// (`/mcp`, or --mcp over stdin and stdout). Calls that need an approval wait in the session store until somebody answers;
+/// (`/mcp`, or --mcp over stdin and stdout). With --acp, editors talk to them over stdin and stdout. Calls that need an approval wait in the session store until somebody answers;
 /// nothing is approved by itself.
 ///
 /// The server accepts requests from this machine only, and only such that are meant for it. To listen elsewhere, it needs a
@@ -31,6 +31,7 @@ use tokio::net::TcpListener;
 #[command(after_help = "Examples:\n  \
                         patter serve examples/hello.gram\n  \
                         patter serve examples/hello.gram --mcp\n  \
+                        patter serve examples/hello.gram --acp\n  \
                         patter serve --listen 0.0.0.0:8484 --host agents.example.com --tokens tokens.toml\n  \
                         curl http://127.0.0.1:8484/v1/models")]
 pub(crate) struct Serve {
@@ -45,6 +46,10 @@ pub(crate) struct Serve {
     /// Serve the agents as tools of an MCP server over stdin and stdout, for editors and other agents
     #[arg(long, conflicts_with_all = ["listen", "token", "tokens", "hosts", "origins"])]
     mcp: bool,
+
+    /// Serve the agents to an editor that speaks the Agent Client Protocol over stdin and stdout
+    #[arg(long, conflicts_with_all = ["mcp", "listen", "token", "tokens", "hosts", "origins"])]
+    acp: bool,
 
     /// Token that clients present, and that may do everything; better: the variable `PATTER_SERVE_TOKEN`
     #[arg(long, value_name = "TOKEN")]
@@ -140,10 +145,15 @@ impl Command for Serve {
             let location = self.store.location(root.as_deref(), &config, &environment)?;
             match &location {
                 Some(location) => server = server.with_store(patter::store::open(location).await?),
+                None if self.acp => return Err(self.store.disabled()),
                 None => ui::warning("sessions are not stored: no call can wait for an approval")?,
             }
             if self.mcp {
                 server.serve_mcp(stop).await?;
+                return Ok(Outcome::Success);
+            }
+            if self.acp {
+                server.serve_acp(stop).await?;
                 return Ok(Outcome::Success);
             }
             let listener = TcpListener::bind(self.listen).await.map_err(|error| self.cannot_listen(&error))?;

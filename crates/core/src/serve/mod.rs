@@ -8,6 +8,7 @@ mod error;
 mod read;
 mod turn;
 mod segment;
+pub mod acp;
 pub mod ag_ui;
 pub mod chat;
 pub mod native;
