@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod acp;
 mod architecture;
 mod chat;
 mod conformance;
@@ -29,6 +30,8 @@ mod npm;
 mod permissions;
 mod poison;
 mod processes;
+#[path = "../../../serve/tests/it/python.rs"]
+mod python;
 mod questions;
 mod replay;
 mod run;

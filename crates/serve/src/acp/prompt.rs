@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use patter::session::{CallAnswer, Log, Session};
 use patter::store::SessionId;
 use patter::tool::CancellationToken;
+use patter_core::message::conversation::ToolOutcome;
 use patter_core::serve::acp::{
     PermissionOutcome, RpcError, StopReason, ToolKind, UpdateStream, permission_params, session_info, stop_reason,
 };
@@ -185,11 +186,19 @@ impl Prompt {
             () = self.connection.gone.cancelled() => return Ok(Decision::Gone),
         };
         match answers {
-            Some(answers) if !self.cancellation.is_cancelled() => Ok(Decision::Answers(answers)),
+            Some(answers) if !self.cancellation.is_cancelled() => {
+                for (call, Answer { answer, .. }) in calls.iter().zip(&answers) {
+                    if let CallAnswer::Refuse(message) = answer {
+                        let outcome = ToolOutcome::Denied { message: message.clone() };
+                        self.update(&updates.unmade(call, &outcome)).await;
+                    }
+                }
+                Ok(Decision::Answers(answers))
+            }
             _ => {
                 self.connection.host.cancel(&self.connection.access, &self.session).await?;
                 for call in &calls {
-                    self.update(&updates.cancelled(call)).await;
+                    self.update(&updates.unmade(call, &ToolOutcome::Cancelled)).await;
                 }
                 Ok(Decision::Cancelled)
             }

@@ -112,10 +112,10 @@ impl UpdateStream {
         update
     }
 
-    /// Returns the update for a call that waited when the turn was cancelled.
-    pub fn cancelled(&self, call: &Waiting) -> Json {
+    /// Returns the update for a call that waited, and is not made. The run has no event for it when it continues.
+    pub fn unmade(&self, call: &Waiting, outcome: &ToolOutcome) -> Json {
         let id = tool_call_id(&call.run, &call.call_id);
-        tagged("tool_call_update", ended(&id, &ToolOutcome::Cancelled))
+        tagged("tool_call_update", ended(&id, outcome))
     }
 
     fn agent_text(&self, name: &str, text: &str) -> Option<Json> {
