@@ -2,7 +2,7 @@
 
 use crate::folder::{Folder, PATTER};
 use crate::{npm, python};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -35,7 +35,8 @@ fn project() -> Folder {
     }
     let ask = json!([{"tool": "clerk", "arguments": {"message": "Pay 5 euros"}}]);
     let boss = json!([{"text": "Let me ask. ", "calls": ask}, {"text": "The clerk has paid."}]);
-    let greeting = json!({"text": "Hello, Ada! How are you?", "expect": {"user": ["[notes.md](file:///work/notes.md)", "Ada"]}});
+    let greeting =
+        json!({"text": "Hello, Ada! How are you?", "expect": {"user": ["[notes.md](file:///work/notes.md)", "Ada"]}});
     let greeter = json!([greeting, {"error": {"message": "out of order", "status": 400}}]);
     let slow = json!([{"text": "Late.", "delayMs": 30_000}]);
     for (name, script) in [("clerk", json!(clerk)), ("boss", boss), ("greeter", greeter), ("slow", slow)] {
@@ -68,4 +69,54 @@ fn the_javascript_sdk_drives_sessions() {
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp/session.mjs"));
     command.arg(PATTER).arg(folder.path()).arg(packages);
     run(command);
+}
+
+#[test]
+fn the_python_sdk_drives_sessions() {
+    let Some(python) = python::installed("acp-python") else { return };
+    let folder = project();
+    let mut command = Command::new(python);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acp-python/session.py"));
+    command.arg(PATTER).arg(folder.path());
+    run(command);
+}
+
+#[test]
+fn nothing_but_messages_is_printed() {
+    let folder = project();
+    let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}});
+    let lines = [
+        &new.to_string(),
+        "",
+        "{",
+        "[]",
+        r#"{"jsonrpc": "1.0", "id": "a", "method": "initialize"}"#,
+        r#"{"jsonrpc": "2.0", "id": {}, "method": "initialize"}"#,
+        r#"{"jsonrpc": "2.0", "method": "session/none"}"#,
+        r#"{"jsonrpc": "2.0", "id": 77, "result": {}}"#,
+        r#"{"jsonrpc": "2.0", "id": null, "method": "session/list", "params": []}"#,
+    ];
+    let output = folder.output(&["serve", "-v", "--acp"], &(lines.join("\n") + "\n"));
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let responses: Vec<Json> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let errors = responses.iter().filter(|response| response.get("error").is_some());
+    let errors: Vec<_> = errors.map(|response| (response["id"].clone(), response["error"]["code"].clone())).collect();
+    let expected = [(json!(null), -32700), (json!(null), -32600), (json!("a"), -32600), (json!(null), -32600)];
+    let expected = expected.into_iter().chain([(json!(null), -32602)]).map(|(id, code)| (id, json!(code)));
+    assert_eq!(errors, expected.collect::<Vec<_>>());
+    assert_eq!(responses.iter().filter(|response| response["result"]["sessionId"].is_string()).count(), 1);
+}
+
+#[test]
+fn other_options_and_disabled_sessions_are_errors() {
+    let folder = project();
+    for (arguments, expected) in [
+        (["--acp", "--mcp"], "the argument '--acp' cannot be used with '--mcp'"),
+        (["--acp", "--listen=127.0.0.1:0"], "the argument '--acp' cannot be used with '--listen <ADDRESS>'"),
+        (["--acp", "--store=none"], "sessions are disabled (`--store none`)"),
+    ] {
+        let printed = folder.run(&["serve", arguments[0], arguments[1]]);
+        assert!(printed.starts_with("exit 2\n--- stdout\n--- stderr\n") && printed.contains(expected), "{printed}");
+    }
 }

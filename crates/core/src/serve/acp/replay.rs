@@ -39,10 +39,7 @@ struct Part {
 
 impl Replay {
     /// Reads the entries of a log. What was undone is left out.
-    pub fn read<T: AsRef<str>>(
-        entries: impl IntoIterator<Item = T>,
-        kinds: ToolKinds<'_>,
-    ) -> Result<Self, LogError> {
+    pub fn read<T: AsRef<str>>(entries: impl IntoIterator<Item = T>, kinds: ToolKinds<'_>) -> Result<Self, LogError> {
         let mut playback = Playback::default();
         let mut stream = UpdateStream::default();
         let mut parts: Vec<Part> = Vec::new();
