@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod acp;
 mod callables;
 mod case_properties;
 mod cases;

@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-/// How many requests are under way at a time.
+/// How many requests are under way at a time, if no fewer turns may be.
 const MAX_REQUESTS: usize = 256;
 /// How long a client that stopped sending may take to read what is left.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
@@ -69,9 +69,9 @@ pub(crate) async fn serve(
         has_notices: AtomicBool::new(false),
         gone: gone.clone(),
         tasks: TaskTracker::new(),
-        permits: Arc::new(Semaphore::new(MAX_REQUESTS)),
+        permits: Arc::new(Semaphore::new(host.settings.limits.max_turns.min(MAX_REQUESTS))),
     });
-    let read = connection.read(BufReader::new(reader)).await;
+    let read = gone.run_until_cancelled(connection.read(BufReader::new(reader))).await;
     gone.cancel();
     connection.tasks.close();
     {
@@ -86,18 +86,17 @@ pub(crate) async fn serve(
     drop(connection);
     let _ = tokio::time::timeout(FLUSH_TIME, writing).await;
     closed.cancel();
-    read
+    read.unwrap_or(Ok(()))
 }
 
 impl Connection {
     async fn read(self: &Arc<Self>, mut reader: BufReader<impl AsyncRead + Unpin>) -> io::Result<()> {
         let max = self.host.settings.limits.max_body;
-        while let Some(read) = self.gone.run_until_cancelled(next_line(&mut reader, max)).await {
-            let message = match read? {
-                None => break,
-                Some(Line::Text(line)) if line.trim_ascii().is_empty() => continue,
-                Some(Line::Text(line)) => RpcMessage::parse(&line),
-                Some(Line::TooLong) => Err(InvalidMessage::too_long(max)),
+        while let Some(line) = next_line(&mut reader, max).await? {
+            let message = match line {
+                Line::Text(line) if line.trim_ascii().is_empty() => continue,
+                Line::Text(line) => RpcMessage::parse(&line),
+                Line::TooLong => Err(InvalidMessage::too_long(max)),
             };
             match message {
                 Ok(RpcMessage::Request { id, method, params }) => self.request(id, &method, &params).await,
@@ -187,8 +186,9 @@ impl Connection {
 
     /// Returns the kind of a tool of any agent of the project, whether it is served or only called by others.
     fn tool_kind(&self, agent: &str, tool: &str) -> ToolKind {
-        let compiled = self.host.project.driver().compile_named(agent);
-        compiled.and_then(Result::ok).map_or(ToolKind::Other, |compiled| ToolKind::of(&compiled, tool))
+        let served = self.host.compile(agent).ok();
+        let compiled = served.or_else(|| self.host.project.driver().compile_named(agent)?.ok());
+        compiled.map_or(ToolKind::Other, |compiled| ToolKind::of(&compiled, tool))
     }
 }
 

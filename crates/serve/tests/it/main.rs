@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod acp;
 mod ag_ui;
 mod approvals;
 mod attacks;
