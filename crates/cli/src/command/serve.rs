@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 /// Serve agents over HTTP, in the protocols that chat programs and SDKs speak
 ///
 /// Each agent is a model of the OpenAI protocol (`POST /v1/chat/completions`, `GET /v1/models`), and a tool of an MCP server
-/// (`/mcp`, or --mcp over stdin and stdout). With --acp, editors talk to them over stdin and stdout. Calls that need an approval wait in the session store until somebody answers;
-/// nothing is approved by itself.
+/// (`/mcp`, or --mcp over stdin and stdout). With --acp, an editor talks to the agents over stdin and stdout. Calls that need
+/// an approval wait in the session store until somebody answers; nothing is approved by itself.
 ///
 /// The server accepts requests from this machine only, and only such that are meant for it. To listen elsewhere, it needs a
 /// token.

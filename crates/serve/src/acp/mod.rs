@@ -102,7 +102,7 @@ impl Connection {
                 Ok(RpcMessage::Request { id, method, params }) => self.request(id, &method, &params).await,
                 Ok(RpcMessage::Notification { method, params }) => self.notification(&method, &params),
                 Ok(RpcMessage::Response { id, result }) => self.peer.receive(&id, result),
-                Err(InvalidMessage { id, error }) => self.peer.respond(&id, Err(error)).await,
+                Err(InvalidMessage { id, error }) => self.peer.respond(&id, &Err(error)).await,
             }
         }
         Ok(())
@@ -112,17 +112,17 @@ impl Connection {
     async fn request(self: &Arc<Self>, id: Json, method: &str, params: &Json) {
         let request = match ClientRequest::parse(method, params) {
             Ok(request) => request,
-            Err(error) => return self.peer.respond(&id, Err(error)).await,
+            Err(error) => return self.peer.respond(&id, &Err(error)).await,
         };
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             let error = RpcError::new(RpcError::INTERNAL, "too many requests are under way");
-            return self.peer.respond(&id, Err(error)).await;
+            return self.peer.respond(&id, &Err(error)).await;
         };
         let response = self.handle(&id, request);
         let connection = Arc::clone(self);
         self.tasks.spawn(async move {
             let result = response.await;
-            connection.peer.respond(&id, result).await;
+            connection.peer.respond(&id, &result).await;
             drop(permit);
         });
     }

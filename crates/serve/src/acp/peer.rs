@@ -47,8 +47,8 @@ impl Peer {
     }
 
     /// Sends the response to a request of the client.
-    pub(super) async fn respond(&self, id: &Json, result: Result<Json, RpcError>) {
-        self.send(response_line(id, result.as_ref().map(Clone::clone))).await;
+    pub(super) async fn respond(&self, id: &Json, result: &Result<Json, RpcError>) {
+        self.send(response_line(id, result)).await;
     }
 
     /// Sends a request, and waits for its response. Never returns once the client is gone.

@@ -1,6 +1,7 @@
 //! What the agent can do, and the agents to choose from.
 
 use super::request::AGENT_OPTION;
+use crate::serve::read::set;
 use serde_json::{Value as Json, json};
 
 /// Returns the result of `initialize`. Clients that know only other versions disconnect.
@@ -82,8 +83,8 @@ impl AgentChoice {
 }
 
 fn described(mut value: Json, agent: &AgentMode) -> Json {
-    if let (Some(members), Some(description)) = (value.as_object_mut(), &agent.description) {
-        members.insert("description".to_owned(), description.as_str().into());
+    if let Some(description) = &agent.description {
+        set(&mut value, "description", description.as_str());
     }
     value
 }

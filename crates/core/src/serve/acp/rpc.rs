@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0: messages, one per line.
 
+use crate::serve::read::set;
 use crate::serve::{ApiError, ApiErrorKind};
 use serde_json::{Value as Json, json};
 use std::fmt;
@@ -59,8 +60,8 @@ pub struct RpcError {
     pub code: i64,
     /// What is wrong.
     pub message: String,
-    /// Details for programs.
-    pub data: Option<Json>,
+    /// The kind, as Patter names it: see [`ApiErrorKind::code`].
+    pub kind: Option<&'static str>,
 }
 
 impl RpcMessage {
@@ -127,7 +128,7 @@ impl RpcError {
 
     /// Returns an error with a code.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self { code, message: message.into(), kind: None }
     }
 
     /// Returns an error about a request that is not valid, or not possible now.
@@ -148,13 +149,13 @@ impl RpcError {
     fn read(error: &Json) -> Self {
         let message = error.get("message").and_then(Json::as_str).unwrap_or("the request failed");
         let code = error.get("code").and_then(Json::as_i64).unwrap_or(Self::INTERNAL);
-        Self { code, message: message.to_owned(), data: error.get("data").cloned() }
+        Self { code, message: message.to_owned(), kind: None }
     }
 
     fn to_json(&self) -> Json {
         let mut error = json!({"code": self.code, "message": self.message});
-        if let (Some(members), Some(data)) = (error.as_object_mut(), &self.data) {
-            members.insert("data".to_owned(), data.clone());
+        if let Some(kind) = self.kind {
+            set(&mut error, "data", json!({ "kind": kind }));
         }
         error
     }
@@ -174,7 +175,7 @@ impl From<ApiError> for RpcError {
             | ApiErrorKind::Server
             | ApiErrorKind::Unavailable => Self::INTERNAL,
         };
-        Self { code, message: error.to_string(), data: Some(json!({"kind": error.kind.code()})) }
+        Self { code, message: error.to_string(), kind: Some(error.kind.code()) }
     }
 }
 
@@ -191,10 +192,10 @@ impl std::error::Error for RpcError {}
 /// ```
 /// use patter_core::serve::acp::{RpcError, response_line};
 /// use serde_json::json;
-/// assert_eq!(response_line(&json!(7), Ok(json!({}))), "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n");
-/// assert!(response_line(&json!("a"), Err(&RpcError::unknown_method("x"))).contains(r#""code":-32601"#));
+/// assert_eq!(response_line(&json!(7), &Ok(json!({}))), "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n");
+/// assert!(response_line(&json!("a"), &Err(RpcError::unknown_method("x"))).contains(r#""code":-32601"#));
 /// ```
-pub fn response_line(id: &Json, result: Result<Json, &RpcError>) -> String {
+pub fn response_line(id: &Json, result: &Result<Json, RpcError>) -> String {
     line(&match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error.to_json()}),

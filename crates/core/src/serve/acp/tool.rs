@@ -4,8 +4,9 @@ use super::prompt::{code_span, fenced};
 use crate::compile::CompiledAgent;
 use crate::declare::Effect;
 use crate::message::conversation::ToolOutcome;
-use crate::message::media::without_data;
+use crate::message::media::{Image, without_data};
 use crate::run::CallTarget;
+use crate::serve::read::set;
 use crate::session::RunPath;
 use crate::text::truncate;
 use serde_json::{Value as Json, json};
@@ -112,7 +113,7 @@ pub(super) fn json_content(value: &Json) -> Json {
 /// Returns the status and the content of a call that ended, and what it returned.
 pub(super) fn ended(id: &str, outcome: &ToolOutcome) -> Json {
     let status = if outcome.is_value() { "completed" } else { "failed" };
-    let image = |image: crate::message::media::Image<'_>| {
+    let image = |image: Image<'_>| {
         let block = json!({"type": "image", "mimeType": image.mime_type, "data": image.data});
         json!({"type": "content", "content": block})
     };
@@ -131,8 +132,4 @@ pub(super) fn ended(id: &str, outcome: &ToolOutcome) -> Json {
     }
     set(&mut update, "content", Json::Array(content));
     update
-}
-
-pub(super) fn set(object: &mut Json, name: &str, value: Json) {
-    crate::serve::read::set(object, name, value);
 }

@@ -1,9 +1,10 @@
 //! Events of a run as updates of a session.
 
-use super::tool::{Call, ToolKinds, ended, json_content, set, text_content, tool_call_id};
+use super::tool::{Call, ToolKinds, ended, json_content, text_content, tool_call_id};
 use crate::event::{RunEvent, RunEventKind};
 use crate::message::conversation::ToolOutcome;
 use crate::serve::Waiting;
+use crate::serve::read::set;
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 
