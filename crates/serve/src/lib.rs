@@ -30,6 +30,7 @@ mod api;
 mod listen;
 mod server;
 
+pub use rmcp;
 pub use server::Server;
-pub use settings::{Limits, ServeSettings, SystemMessages};
+pub use settings::{Limits, ServeSettings, SystemMessages, ToolAccess};
 pub use token::{Scope, Scopes, Token, TokenFileError, TokenHash, TokenHashError};

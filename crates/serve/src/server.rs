@@ -4,7 +4,7 @@ use crate::acp;
 use crate::api::router;
 use crate::host::Host;
 use crate::listen;
-use crate::mcp::McpService;
+use crate::mcp::{McpHandler, McpService};
 use crate::settings::ServeSettings;
 use axum::Router;
 use patter::drive::Driver;
@@ -24,6 +24,7 @@ pub struct Server {
     /// The agents to serve; `None` for all.
     agents: Option<Vec<String>>,
     tracer: Option<Tracer>,
+    mcp_handler: Option<McpHandler>,
     settings: ServeSettings,
     configure: Arc<dyn Fn(Driver) -> Driver + Send + Sync>,
     host: OnceLock<Arc<Host>>,
@@ -33,7 +34,16 @@ impl Server {
     /// Returns a server of the agents of a project. Without a store, sessions cannot be continued, and no run can wait.
     pub fn new(project: Arc<LiveProject>, settings: ServeSettings) -> Self {
         let configure = Arc::new(|driver| driver);
-        Self { project, store: None, agents: None, tracer: None, settings, configure, host: OnceLock::new() }
+        Self {
+            project,
+            store: None,
+            agents: None,
+            tracer: None,
+            mcp_handler: None,
+            settings,
+            configure,
+            host: OnceLock::new(),
+        }
     }
 
     /// Serves only some agents. The others can still be called by these.
@@ -47,6 +57,44 @@ impl Server {
     #[must_use]
     pub fn with_tracer(mut self, tracer: Option<Tracer>) -> Self {
         self.tracer = tracer;
+        self
+    }
+
+    /// Adds the tools, prompts and resources of an application to the MCP server. Requests for what the project does not have
+    /// are passed on to the handler, after the checks that apply to all requests; tokens that are limited to some agents do
+    /// not reach it. Of the notifications of the handler, clients receive those about a request of theirs.
+    ///
+    /// ```
+    /// # use patter::live::LiveProject;
+    /// # use patter_serve::{ServeSettings, Server};
+    /// use patter_serve::rmcp::model::{ListResourcesResult, PaginatedRequestParams, Resource};
+    /// use patter_serve::rmcp::service::{RequestContext, RoleServer};
+    /// use patter_serve::rmcp::{ErrorData, ServerHandler};
+    ///
+    /// struct Handbook;
+    ///
+    /// impl ServerHandler for Handbook {
+    ///     async fn list_resources(
+    ///         &self,
+    ///         _: Option<PaginatedRequestParams>,
+    ///         _: RequestContext<RoleServer>,
+    ///     ) -> Result<ListResourcesResult, ErrorData> {
+    ///         Ok(ListResourcesResult::with_all_items(vec![Resource::new("handbook://refunds", "refunds")]))
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("hello.gram");
+    /// # std::fs::write(&path, "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello]").unwrap();
+    /// # let project = LiveProject::open(&path).read().await.unwrap();
+    /// let server = Server::new(project.into(), ServeSettings::default()).with_mcp_handler(Handbook);
+    /// # drop(server);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_mcp_handler(mut self, handler: impl rmcp::ServerHandler) -> Self {
+        self.mcp_handler = Some(Arc::new(handler));
         self
     }
 
@@ -116,7 +164,11 @@ impl Server {
             let store = self.store.clone();
             let configure = Arc::clone(&self.configure);
             let host = Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure);
-            Arc::new(host.with_agents(self.agents.clone()).with_tracer(self.tracer.clone()))
+            Arc::new(
+                host.with_agents(self.agents.clone())
+                    .with_tracer(self.tracer.clone())
+                    .with_mcp_handler(self.mcp_handler.clone()),
+            )
         })
     }
 }

@@ -16,6 +16,8 @@ pub struct ServeSettings {
     pub origins: Vec<String>,
     /// How the system messages of clients are handled.
     pub system_messages: SystemMessages,
+    /// Whether clients may call tools without an agent.
+    pub tools: ToolAccess,
     /// How long an approval can be given. After that the call is refused.
     pub approval_expiry: Duration,
     /// Bounds that keep the server alive.
@@ -32,6 +34,16 @@ pub enum SystemMessages {
     Ignore,
     /// A request that has one is refused.
     Refuse,
+}
+
+/// Whether clients may call the tools of the project without an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolAccess {
+    /// Only agents call tools.
+    #[default]
+    ThroughAgents,
+    /// MCP clients may call the tools of the library, behind the rules of the project.
+    Direct,
 }
 
 /// Bounds that keep a server alive.
@@ -66,6 +78,7 @@ impl Default for ServeSettings {
             hosts: Vec::new(),
             origins: Vec::new(),
             system_messages: SystemMessages::default(),
+            tools: ToolAccess::default(),
             approval_expiry: Duration::from_secs(24 * 60 * 60),
             limits: Limits::default(),
         }

@@ -98,6 +98,11 @@ impl Access {
         self.0.as_ref().is_none_or(|token| token.may_reach(agent))
     }
 
+    /// Returns whether all agents may be reached, and with them the tools of the project.
+    pub(crate) fn may_reach_all(&self) -> bool {
+        self.0.as_ref().is_none_or(|token| token.agents.is_none())
+    }
+
     /// Returns the name of the token, or nothing if there are no tokens.
     pub(crate) fn name(&self) -> &str {
         self.0.as_ref().map_or("", |token| token.name.as_str())

@@ -74,8 +74,8 @@ pub(crate) async fn answer_at_terminal(question: &Question, yes: bool) -> Answer
         return Answer::Accept(Map::new());
     }
     if !io::stdin().is_terminal() {
-        let server = &question.server;
-        let _ = ui::warning(&format!("the MCP server `{server}` asked for input, and there is nobody to ask"));
+        let asker = &question.asker;
+        let _ = ui::warning(&format!("{asker} asked for input, and there is nobody to ask"));
         return Answer::Decline;
     }
     answer(&Asker::Stderr, question).await
@@ -83,16 +83,16 @@ pub(crate) async fn answer_at_terminal(question: &Question, yes: bool) -> Answer
 
 /// Asks a person.
 pub(crate) async fn answer(asker: &Asker, question: &Question) -> Answer {
-    let server = &question.server;
+    let who = &question.asker;
     let agreed = |is_confirmed: bool| if is_confirmed { Answer::Accept(Map::new()) } else { Answer::Decline };
     match &question.kind {
         QuestionKind::Form(fields) => {
-            asker.note(&format!("the MCP server `{server}` asks for input:{}", quoted(&question.message)));
-            fill_in(asker, server, fields).await
+            asker.note(&format!("{who} asks for input:{}", quoted(&question.message)));
+            fill_in(asker, who, fields).await
         }
         QuestionKind::Url(url) => {
             let message = quoted(&question.message);
-            asker.note(&format!("the MCP server `{server}` asks you to open a page:{message}\n\n  {url}\n"));
+            asker.note(&format!("{who} asks you to open a page:{message}\n\n  {url}\n"));
             let is_confirmed = asker.confirm("open it?").await;
             if is_confirmed {
                 ui::open_page(url);
@@ -102,7 +102,7 @@ pub(crate) async fn answer(asker: &Asker, question: &Question) -> Answer {
         QuestionKind::Done => agreed(asker.confirm("make the call again? answer when you are done there").await),
         QuestionKind::Sampling { max_tokens } => {
             let message = quoted(&question.message);
-            asker.note(&format!("the MCP server `{server}` wants to ask the agent's model:{message}"));
+            asker.note(&format!("{who} wants to ask the agent's model:{message}"));
             agreed(asker.confirm(&format!("allow it, for a reply of at most {max_tokens} tokens?")).await)
         }
         _ => Answer::Decline,
@@ -110,7 +110,7 @@ pub(crate) async fn answer(asker: &Asker, question: &Question) -> Answer {
 }
 
 /// Asks for the value of each field, and whether to send them.
-async fn fill_in(asker: &Asker, server: &str, fields: &[FormField]) -> Answer {
+async fn fill_in(asker: &Asker, who: &str, fields: &[FormField]) -> Answer {
     let mut values = Map::new();
     for field in fields {
         match enter(asker, field).await {
@@ -122,7 +122,7 @@ async fn fill_in(asker: &Asker, server: &str, fields: &[FormField]) -> Answer {
         }
     }
     let shown = Json::Object(values.clone());
-    if asker.confirm(&format!("send {shown} to `{server}`?")).await { Answer::Accept(values) } else { Answer::Decline }
+    if asker.confirm(&format!("send {shown} to {who}?")).await { Answer::Accept(values) } else { Answer::Decline }
 }
 
 /// Asks for the value of a field. Returns nothing if the person gives up.

@@ -52,7 +52,7 @@ fn a_form_is_filled_in_at_the_terminal() {
     terminal.shows("enter a whole number from 18").asks("age (a whole number from 18) [30]:").keys("\r");
     terminal.asks("colour (one of red, blue) [leave out]:").keys("\r");
     // Nothing is sent before the person saw it.
-    terminal.asks(r#"send {"name":"Ada","age":30} to `shop`? [y/n]"#).keys("y");
+    terminal.asks(r#"send {"name":"Ada","age":30} to the MCP server `shop`? [y/n]"#).keys("y");
     assert_eq!(terminal.ends(), Some(0), "{}", terminal.screen());
     let screen = terminal.screen();
     assert!(screen.contains("action:accept") && screen.contains("name:Ada") && screen.contains("age:30"), "{screen}");

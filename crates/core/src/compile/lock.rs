@@ -12,6 +12,7 @@ use super::drift::{self, Drift};
 use crate::declare::Agent;
 use crate::declare::project::Project;
 use crate::library::{Binding, Library, LibraryTool, Target, ToolFacts};
+use crate::name::FullName;
 use crate::types::definition::hash;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -224,10 +225,15 @@ impl Lock {
         });
         for binding in bindings {
             let Target::Tool { name, .. } = &binding.target else { continue };
-            let is_new = !self.tools.iter().any(|tool| tool.name == name.as_str());
-            if let Some(entry) = library.get(name.as_str()).filter(|_| is_new) {
-                self.tools.push(LockedTool::new(name.as_str(), entry.layer.name(), &entry.value));
-            }
+            self.add_tool(name, library);
+        }
+    }
+
+    /// Adds a tool, unless it is there.
+    pub fn add_tool(&mut self, name: &FullName, library: &Library<impl LibraryTool>) {
+        let is_new = !self.tools.iter().any(|tool| tool.name == name.as_str());
+        if let Some(entry) = library.get(name.as_str()).filter(|_| is_new) {
+            self.tools.push(LockedTool::new(name.as_str(), entry.layer.name(), &entry.value));
         }
     }
 

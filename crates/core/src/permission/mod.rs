@@ -121,6 +121,23 @@ impl Permissions {
         matching.reduce(|first, other| if other.decision > first.decision { other } else { first })
     }
 
+    /// Returns whether some calls of a tool may be made, with or without an approval.
+    ///
+    /// ```
+    /// use patter_core::{name::FullName, permission::{Permissions, Rule}};
+    /// let write = FullName::parse("fs/writeFile").unwrap();
+    /// let rule = |text: &str| Rule::parse(text, "patter.toml").unwrap();
+    /// let asking = Permissions::default().with(rule("ask fs/*"));
+    /// assert!(asking.clone().with(rule(r#"deny fs/writeFile when path matches "/etc/*""#)).may_permit(&write));
+    /// assert!(!asking.with(rule("deny fs/writeFile")).may_permit(&write));
+    /// assert!(!Permissions::default().may_permit(&write));
+    /// ```
+    pub fn may_permit(&self, tool: &FullName) -> bool {
+        let is_denied = |rule: &Rule| rule.decision == Decision::Deny && rule.conditions.is_empty();
+        let is_permitted = || self.rules_for(tool).any(|rule| rule.decision < Decision::Deny);
+        !self.rules_for(tool).any(is_denied) && (self.declared.contains(tool) || is_permitted())
+    }
+
     /// Iterates over the rules about a tool, regardless of their conditions.
     pub fn rules_for(&self, tool: &FullName) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| rule.matches_tool(tool))

@@ -11,6 +11,7 @@ mod segment;
 pub mod acp;
 pub mod ag_ui;
 pub mod chat;
+pub mod mcp;
 pub mod native;
 pub mod responses;
 

@@ -5,7 +5,7 @@ use super::journal::Journal;
 use super::listener::Listener;
 use crate::model::ModelResolver;
 use crate::project::ProjectLock;
-use crate::tool::{SharedState, Tool};
+use crate::tool::{Executor, SharedState, Tool};
 use crate::trace::SessionTracer;
 use patter_core::compile::{CompileError, CompiledAgent, select_agent};
 use patter_core::declare::Agent;
@@ -13,8 +13,10 @@ use patter_core::declare::project::Project;
 use patter_core::declare::scope::AgentPath;
 use patter_core::event::RunEvent;
 use patter_core::library::{KnownTools, Library};
+use patter_core::name::FullName;
 use patter_core::permission::{Permissions, Rule, UnusedRule};
 use patter_core::provider::ModelRef;
+use patter_core::serve::mcp::client_permissions;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -247,6 +249,14 @@ impl Driver {
     /// Returns the rules that are added to those of the agents.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Returns the executor of calls that a client makes by itself, without an agent, with the permissions that
+    /// [`client_permissions`] returns. With a lock, only tools as the lock records them are permitted.
+    pub fn client_executor(&self) -> Executor {
+        let is_locked = |name: &FullName| self.lock.as_ref().is_none_or(|lock| lock.records_tool(name, &self.library));
+        let permissions = client_permissions(&self.library, &self.rules, is_locked);
+        Executor::new(Arc::clone(&self.library), permissions).with_state(self.state.clone())
     }
 
     /// Returns the permissions of an agent in its runs.

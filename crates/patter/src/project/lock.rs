@@ -9,6 +9,7 @@ use crate::tool::command::named_files;
 use crate::tool::mcp::ServerConfig;
 use patter_core::compile::{CompileError, CompiledAgent, Drift, LOCK_FILE, Lock, LockError, LockedFile, LockedServer};
 use patter_core::library::Library;
+use patter_core::name::FullName;
 use patter_core::text::mask_secrets;
 use patter_core::types::definition::hash;
 use serde_json::Value as Json;
@@ -98,6 +99,14 @@ impl ProjectLock {
             return Ok(());
         }
         Err(CompileError::Drift { agent: compiled.name().to_owned(), drift })
+    }
+
+    /// Returns whether a tool is as the lock records it. The lock records the tools that agents may call.
+    pub fn records_tool(&self, name: &FullName, library: &Library<Tool>) -> bool {
+        let mut current = Lock::default();
+        current.add_tool(name, library);
+        lock_files(&mut current, Some(&self.root), library);
+        self.lock.drift_of_agents(&current).is_empty()
     }
 }
 

@@ -1,6 +1,9 @@
 //! The context of a call.
 
+use super::wait::WaitClock;
+use super::{Answer, CallHost, Question, QuestionKind, SampledReply, SamplingRequest};
 use crate::trace::CallTrace;
+use patter_core::message::conversation::Message;
 use patter_core::name::FullName;
 use patter_core::permission::{Decision, Permissions};
 use patter_core::session::TraceParent;
@@ -30,6 +33,9 @@ pub struct ToolContext {
     state: SharedState,
     progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     rules: Option<Arc<CallRules>>,
+    /// The tool that is called, if an executor calls it.
+    tool: Option<FullName>,
+    clock: WaitClock,
 }
 
 /// The permission rules as they apply to a call that was permitted.
@@ -77,6 +83,8 @@ impl ToolContext {
             state: SharedState::default(),
             progress: None,
             rules: None,
+            tool: None,
+            clock: WaitClock::default(),
         }
     }
 
@@ -106,6 +114,18 @@ impl ToolContext {
     pub(super) fn with_rules(mut self, rules: Option<CallRules>) -> Self {
         self.rules = rules.map(Arc::new);
         self
+    }
+
+    /// Sets the tool that is called.
+    #[must_use]
+    pub(super) fn with_tool(mut self, tool: &FullName) -> Self {
+        self.tool = Some(tool.clone());
+        self
+    }
+
+    /// Returns the clock of the time that the call waits for others.
+    pub(super) fn clock(&self) -> &WaitClock {
+        &self.clock
     }
 
     /// Returns whether [`ToolContext::permits`] may return `false`.
@@ -161,6 +181,47 @@ impl ToolContext {
         self.state::<CallTrace>().map(|trace| trace.0)
     }
 
+    /// Asks the person who watches the call, and waits for the answer, which is not part of the time limit of the call.
+    /// Where nobody can be asked, the answer is [`Answer::Decline`].
+    ///
+    /// ```
+    /// use patter::tool::{Answer, FieldKind, FormField, Question, ToolContext};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let fields = vec![FormField::new("branch", FieldKind::TEXT).required()];
+    /// let question = Question::form("branch", "Which branch should be deployed?", fields);
+    /// assert_eq!(ToolContext::new("call-1").ask(question).await, Answer::Decline);
+    /// # }
+    /// ```
+    pub async fn ask(&self, mut question: Question) -> Answer {
+        let Some(host) = self.state::<CallHost>() else { return Answer::Decline };
+        question.asker = self.asker();
+        let _wait = self.clock.wait();
+        host.0.ask(&question).await
+    }
+
+    /// Calls the model of the agent that makes the call, or of the client, if a person agrees. The error says why it is not
+    /// called. The name is that of the question to the person.
+    pub async fn sample(&self, name: &str, request: SamplingRequest) -> Result<SampledReply, String> {
+        let Some(host) = self.state::<CallHost>() else { return Err("there is no model to call".to_owned()) };
+        let mut shown = request.instruction.clone();
+        for message in request.messages.iter() {
+            match message {
+                Message::User { text } => shown.push_str(&format!("\nuser: {text}")),
+                Message::Assistant { text, .. } => shown.push_str(&format!("\nassistant: {text}")),
+                Message::Tool { .. } => {}
+            }
+        }
+        let kind = QuestionKind::Sampling { max_tokens: request.max_tokens };
+        let message = shown.trim().to_owned();
+        let question = Question { asker: self.asker(), name: name.to_owned(), message, kind };
+        let _wait = self.clock.wait();
+        host.0.sample(&question, request).await
+    }
+
+    fn asker(&self) -> String {
+        self.tool.as_ref().map_or_else(|| "a tool".to_owned(), |tool| format!("the tool `{tool}`"))
+    }
+
     /// Reports progress. The fraction is between 0 and 1.
     pub fn progress(&self, fraction: Option<f64>, message: impl Into<String>) {
         if let Some(listener) = &self.progress {
@@ -175,6 +236,12 @@ impl SharedState {
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.values).insert(TypeId::of::<T>(), Arc::new(value));
         self
+    }
+
+    /// Sets the span that calls are a part of. See [`ToolContext::traceparent`].
+    #[must_use]
+    pub fn with_trace_parent(self, parent: TraceParent) -> Self {
+        self.with(CallTrace(parent))
     }
 
     /// Returns the value of a type.

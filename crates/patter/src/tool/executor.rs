@@ -118,6 +118,16 @@ impl Executor {
         self
     }
 
+    /// Returns the shared state.
+    pub fn state(&self) -> &SharedState {
+        &self.state
+    }
+
+    /// Returns the permissions.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
     /// Returns the library of tools.
     pub fn library(&self) -> &Arc<Library<Tool>> {
         &self.library
@@ -129,6 +139,18 @@ impl Executor {
         let mut arguments = arguments.as_object().cloned().unwrap_or_default();
         entry.value.validator().fill_defaults(&mut arguments);
         Ok(self.decide(&entry.name, &entry.value, &arguments))
+    }
+
+    /// Checks the arguments of a call, without making it.
+    pub fn check_arguments(&self, tool: &str, arguments: &Json) -> Result<(), CallError> {
+        let entry = self.library.resolve(tool).map_err(|error| CallError::NotFound { error })?;
+        let validator = entry.value.validator();
+        let mut arguments = arguments.clone();
+        if let Some(arguments) = arguments.as_object_mut() {
+            validator.fill_defaults(arguments);
+        }
+        let invalid = |mismatches| CallError::InvalidInput { tool: entry.name.clone(), mismatches };
+        validator.check_arguments(&arguments).map_err(invalid)
     }
 
     /// Returns the permission decision for a call to another agent.
@@ -222,6 +244,7 @@ impl Executor {
         let context = ToolContext::new(Arc::clone(id))
             .with_state(self.state.clone())
             .with_rules(self.call_rules(name, tool, &arguments))
+            .with_tool(name)
             .with_cancellation(cancellation.child_token());
         let context = match &self.listener {
             Some(listener) => context.with_progress(progress_listener(listener, id, name)),
@@ -237,7 +260,7 @@ impl Executor {
             tool.implementation.call(arguments, &context).await
         };
         let isolated = AssertUnwindSafe(work).catch_unwind();
-        let timed = tokio::time::timeout(tool.timeout, isolated);
+        let timed = context.clock().timeout(tool.timeout, isolated);
         let result = tokio::select! {
             biased;
             () = cancellation.cancelled() => return Err(CallError::Cancelled { tool: name.clone() }),
@@ -245,15 +268,15 @@ impl Executor {
         };
         let failed = |failure| CallError::Failed { tool: name.clone(), failure };
         match result {
-            Err(_) => Err(CallError::TimedOut { tool: name.clone(), after: tool.timeout, detail: None }),
-            Ok(Err(panic)) => Err(failed(ToolFailure::new("the tool panicked").with_detail(panic_message(&*panic)))),
-            Ok(Ok(Err(failure))) => Err(match failure.time_limit() {
+            None => Err(CallError::TimedOut { tool: name.clone(), after: tool.timeout, detail: None }),
+            Some(Err(panic)) => Err(failed(ToolFailure::new("the tool panicked").with_detail(panic_message(&*panic)))),
+            Some(Ok(Err(failure))) => Err(match failure.time_limit() {
                 Some(after) => {
                     CallError::TimedOut { tool: name.clone(), after, detail: failure.detail().map(str::to_owned) }
                 }
                 None => failed(failure),
             }),
-            Ok(Ok(Ok(value))) => Ok(value),
+            Some(Ok(Ok(value))) => Ok(value),
         }
     }
 }

@@ -25,6 +25,7 @@ pub(crate) mod kept;
 pub(crate) mod process;
 pub(crate) mod redact;
 pub(crate) mod scripts;
+pub(crate) mod wait;
 
 pub use context::{Access, Progress, SharedState, ToolContext, VariableLookup};
 pub(crate) use declared::{DeclaredSpec, DeclaredTools};

@@ -1,17 +1,21 @@
 //! Questions that a tool asks while a call is in progress.
 
 use super::BoxFuture;
-use patter_core::message::conversation::{Conversation, Usage};
+use patter_core::message::conversation::{Conversation, Message, Usage};
 use patter_core::message::request::FinishReason;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
-/// A question for the person who watches a call. All texts are foreign: they come from a server.
+/// A question for the person who watches a call. All texts are foreign: they come from a tool or a server.
+///
+/// A tool asks with [`ToolContext::ask`](super::ToolContext::ask).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Question {
-    /// The MCP server that asks.
-    pub server: String,
+    /// Who asks, for people: "the tool `deploy`", "the MCP server `files`".
+    pub asker: String,
+    /// The name, which is the same if the question is asked again.
+    pub name: String,
     /// What it says.
     pub message: String,
     /// What it asks for.
@@ -95,8 +99,20 @@ pub enum Answer {
 }
 
 impl Question {
-    pub(crate) fn new(server: &str, message: String, kind: QuestionKind) -> Self {
-        Self { server: server.to_owned(), message, kind }
+    /// Creates a question for the values of some fields.
+    pub fn form(name: impl Into<String>, message: impl Into<String>, fields: Vec<FormField>) -> Self {
+        let kind = QuestionKind::Form(fields);
+        Self { asker: "a tool".to_owned(), name: name.into(), message: message.into(), kind }
+    }
+
+    pub(crate) fn of_server(server: &str, message: String, kind: QuestionKind) -> Self {
+        let name = match &kind {
+            QuestionKind::Form(_) => "input",
+            QuestionKind::Url(_) => "page",
+            QuestionKind::Done => "done",
+            QuestionKind::Sampling { .. } => "sampling",
+        };
+        Self { asker: format!("the MCP server `{server}`"), name: name.to_owned(), message, kind }
     }
 }
 
@@ -126,9 +142,64 @@ impl FormField {
     pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
         Self { name: name.into(), title: None, description: None, kind, required: false, default: None }
     }
+
+    /// Requires a value.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Sets the value if none is entered.
+    #[must_use]
+    pub fn with_default(mut self, value: impl Into<Json>) -> Self {
+        self.default = Some(value.into());
+        self
+    }
+
+    /// Returns whether a value, if it is given, is a possible one.
+    ///
+    /// ```
+    /// # use patter::tool::{FieldKind, FormField};
+    /// let field = FormField::new("age", FieldKind::Number { is_integer: true, min: 0.0, max: 150.0 }).required();
+    /// assert!(field.accepts(Some(&36.into())));
+    /// assert!(!field.accepts(Some(&"36".into())) && !field.accepts(None));
+    /// ```
+    pub fn accepts(&self, value: Option<&Json>) -> bool {
+        value.map_or(!self.required || self.default.is_some(), |value| self.kind.accepts(value))
+    }
 }
 
 impl FieldKind {
+    /// A text of any length.
+    pub const TEXT: Self = FieldKind::Text { min: 0, max: u64::MAX };
+    /// A number.
+    pub const NUMBER: Self = FieldKind::Number { is_integer: false, min: f64::NEG_INFINITY, max: f64::INFINITY };
+    /// A whole number.
+    pub const INTEGER: Self = FieldKind::Number { is_integer: true, min: f64::NEG_INFINITY, max: f64::INFINITY };
+
+    /// Returns whether a value is a possible one.
+    fn accepts(&self, value: &Json) -> bool {
+        match self {
+            FieldKind::Text { min, max } => {
+                value.as_str().is_some_and(|text| (*min..=*max).contains(&(text.chars().count() as u64)))
+            }
+            FieldKind::Number { is_integer, min, max } => {
+                let is_whole = |number: f64| !is_integer || number.fract() == 0.0;
+                value.as_f64().is_some_and(|number| (*min..=*max).contains(&number) && is_whole(number))
+            }
+            FieldKind::Boolean => value.is_boolean(),
+            FieldKind::Choice { options, is_multiple } => {
+                let is_option =
+                    |value: &Json| value.as_str().is_some_and(|text| options.iter().any(|(one, _)| one == text));
+                match is_multiple {
+                    true => value.as_array().is_some_and(|values| values.iter().all(is_option)),
+                    false => is_option(value),
+                }
+            }
+        }
+    }
+
     /// Returns what can be entered, in words.
     pub fn expected(&self) -> String {
         match self {
@@ -186,7 +257,9 @@ impl FieldKind {
     }
 }
 
-/// A prompt for the model of the agent whose call is in progress.
+/// A prompt for the model of the agent whose call is in progress, or of the client that makes the call.
+///
+/// A tool sends it with [`ToolContext::sample`](super::ToolContext::sample).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SamplingRequest {
@@ -214,6 +287,21 @@ pub struct SampledReply {
     pub finish: FinishReason,
     /// The tokens that it used.
     pub usage: Usage,
+}
+
+impl SamplingRequest {
+    /// Creates a prompt that is one message.
+    pub fn new(text: impl Into<String>, max_tokens: u64) -> Self {
+        let messages = vec![Message::user(text)].into();
+        Self { instruction: String::new(), messages, max_tokens, temperature: None, stop: Vec::new() }
+    }
+}
+
+impl SampledReply {
+    /// Creates a complete reply, of which the tokens are not known.
+    pub fn new(text: impl Into<String>, model: impl Into<String>) -> Self {
+        Self { text: text.into(), model: model.into(), finish: FinishReason::Stop, usage: Usage::default() }
+    }
 }
 
 /// What answers the questions of a tool.

@@ -8,15 +8,16 @@ pub(crate) use error::{api_error, unknown_agent};
 pub(crate) use joined::{RecentRequests, RequestKey};
 pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 
+use crate::mcp::McpHandler;
 use crate::metrics::Metrics;
-use crate::settings::ServeSettings;
+use crate::settings::{ServeSettings, ToolAccess};
 use crate::token::Access;
 use patter::drive::{ApprovalAnswer, Approver, Driver, now_ms};
 use patter::live::LiveProject;
 use patter::run::PendingCall;
 use patter::session::{AgentSelection, CallAnswer, Log, Session, SessionError};
 use patter::store::{SessionId, SessionState, SessionSummary, Store, StoreError};
-use patter::tool::{BoxFuture, CancellationToken};
+use patter::tool::{BoxFuture, CancellationToken, Executor};
 use patter::trace::Tracer;
 use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::{Message, Usage};
@@ -52,6 +53,8 @@ pub(crate) struct Host {
     /// The files that sessions are resumed with.
     files: Vec<String>,
     drivers: Arc<ConfiguredDriver>,
+    /// What the application adds to the MCP server.
+    pub(crate) mcp_handler: Option<McpHandler>,
     tracer: Option<Tracer>,
     active: Mutex<HashMap<SessionId, Arc<Turn>>>,
     tasks: TaskTracker,
@@ -172,6 +175,7 @@ impl Host {
             served: None,
             files,
             drivers: Arc::new(ConfiguredDriver { configure, last: Mutex::default() }),
+            mcp_handler: None,
             tracer: None,
             active: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -182,6 +186,11 @@ impl Host {
 
     pub(crate) fn with_agents(mut self, agents: Option<Vec<String>>) -> Self {
         self.served = agents;
+        self
+    }
+
+    pub(crate) fn with_mcp_handler(mut self, handler: Option<McpHandler>) -> Self {
+        self.mcp_handler = handler;
         self
     }
 
@@ -217,6 +226,25 @@ impl Host {
             Some(compiled) => compiled.map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string())),
             None => Err(unknown_agent(agent)),
         }
+    }
+
+    /// Returns the executor of the tools that clients may call without an agent; `None` if they may not.
+    pub(crate) fn tools(&self, access: &Access) -> Option<Executor> {
+        if self.settings.tools == ToolAccess::ThroughAgents || !access.may_reach_all() {
+            return None;
+        }
+        Some(self.drivers.configured(self.project.driver()).client_executor())
+    }
+
+    /// Starts work that the server waits for when it stops. It is dropped if it takes too long then.
+    pub(crate) fn spawn_work(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), ApiError> {
+        let permit = self.permit()?;
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(work).await;
+            drop(permit);
+        });
+        Ok(())
     }
 
     /// Starts a turn.

@@ -1,39 +1,46 @@
-//! Agents as tools of an MCP server, over HTTP and over stdio.
+//! An MCP server, over HTTP and over stdio: agents as tools, and on request the tools of the library.
 //!
 //! Both generations of the protocol are served: the stateless one of 2026-07-28, in which a call that needs an approval
 //! returns with the question and is sent again with the answer, and the older one, in which the server asks the client.
 
+mod agent;
 mod approval;
+mod extension;
+mod library;
+mod open_call;
+mod question;
+mod report;
 mod resource;
 mod tool;
 
-use crate::host::{Host, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy};
+use crate::host::Host;
 use crate::token::{Access, Scope};
-use approval::{answers_of, approval_requests, supports_questions};
 use axum::http::request::Parts;
-use patter::drive::now_ms;
-use patter::store::SessionId;
-use patter_core::event::RunEventKind;
-use patter_core::serve::{ApiError, ApiErrorKind, TurnEnd, TurnOutcome};
+pub(crate) use extension::McpHandler;
+use open_call::WaitingCalls;
+use patter_core::serve::ApiError;
+use patter_core::session::TraceParent;
+use report::{Logging, Reporter};
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::{Value as Json, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tool::{agent_tool, tool_agent};
 
-/// The MCP server of a host.
-#[derive(Clone)]
+/// The MCP server of a host, for one session if the client has one.
 pub(crate) struct McpService {
     host: Arc<Host>,
+    waiting: Arc<WaitingCalls>,
+    /// Whether the client of the session asked for log messages.
+    logging: Mutex<Logging>,
 }
 
 /// The service over HTTP.
@@ -41,7 +48,11 @@ pub(crate) type HttpService = StreamableHttpService<McpService, LocalSessionMana
 
 impl McpService {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host }
+        Self::with_waiting(host, Arc::new(WaitingCalls::new()))
+    }
+
+    fn with_waiting(host: Arc<Host>, waiting: Arc<WaitingCalls>) -> Self {
+        Self { host, waiting, logging: Mutex::default() }
     }
 
     /// Returns the service over HTTP. The guard in front of all routes has checked host, origin and token.
@@ -51,130 +62,69 @@ impl McpService {
         config.cancellation_token = host.draining.child_token();
         config.max_request_body_bytes = host.settings.limits.max_body;
         config.allowed_hosts = Vec::new();
-        let service = Self::new(Arc::clone(host));
-        StreamableHttpService::new(move || Ok(service.clone()), Arc::default(), config)
+        let host = Arc::clone(host);
+        let waiting = Arc::new(WaitingCalls::new());
+        let service = move || Ok(Self::with_waiting(Arc::clone(&host), Arc::clone(&waiting)));
+        StreamableHttpService::new(service, Arc::default(), config)
     }
 
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let access = access(context);
-        access.require(Scope::Run).map_err(|error| mcp_error(&error))?;
-        let agent = tool_agent(&request.name);
-        let compiled = agent.and_then(|agent| self.host.compile_for(&access, agent).ok());
-        let Some(compiled) = compiled else {
-            return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
+    /// Returns what reports to the client of a request.
+    fn reporter<'c>(&self, context: &'c RequestContext<RoleServer>) -> Reporter<'c> {
+        let logging = match is_stateless(context) {
+            true => context.meta.log_level().map(Logging::for_level).unwrap_or_default(),
+            false => *self.logging.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        let mut follower = match &request.request_state {
-            Some(state) => {
-                let session = SessionId::parse(state).map_err(|error| invalid(&error))?;
-                access.require(Scope::Approve).map_err(|error| mcp_error(&error))?;
-                let answers = answers_of(&self.host, &session, request.input_responses.unwrap_or_default()).await;
-                let answers = answers.map_err(|error| mcp_error(&error))?;
-                self.host.answer(&access, &session, answers, Lifetime::Attached).await
-            }
-            None => {
-                let arguments = request.arguments.unwrap_or_default();
-                let text = |name: &str| arguments.get(name).and_then(Json::as_str);
-                let Some(input) = text("message").filter(|message| !message.trim().is_empty()) else {
-                    return Err(ErrorData::invalid_params("`message` is missing", None));
-                };
-                let session = match text("session") {
-                    Some(id) => SessionChoice::Named(SessionId::parse(id).map_err(|error| invalid(&error))?),
-                    None => SessionChoice::New(SessionId::new(now_ms())),
-                };
-                let turn = TurnRequest {
-                    agent: compiled.name().to_owned(),
-                    session,
-                    history: Vec::new(),
-                    client: None,
-                    input: input.to_owned(),
-                    lifetime: Lifetime::Attached,
-                    when_busy: WhenBusy::Enqueue,
-                    parent: None,
-                };
-                self.host.start(&access, turn).await
-            }
-        }
-        .map_err(|error| mcp_error(&error))?;
-        loop {
-            let session = follower.turn().session.clone();
-            let end = self.follow(&mut follower, context).await.map_err(|error| mcp_error(&error))?;
-            let asks = end.approvals().next().is_some() && access.require(Scope::Approve).is_ok();
-            let (true, Some(id)) = (asks, session.clone()) else {
-                return Ok(result(&end, session.as_ref()).into());
-            };
-            if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
-                let requests = approval_requests(&end);
-                return Ok(InputRequiredResult::new(Some(requests), Some(id.to_string())).into());
-            }
-            if !supports_questions(context) {
-                return Ok(result(&end, session.as_ref()).into());
-            }
-            let answers = approval::ask(context, &end).await;
-            let resumed = self.host.answer(&access, &id, answers, Lifetime::Attached).await;
-            follower = resumed.map_err(|error| mcp_error(&error))?;
-        }
+        Reporter::new(context, logging)
     }
 
-    /// Waits for the end of a turn, and reports its progress.
-    async fn follow(
-        &self,
-        follower: &mut crate::host::Follower,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<TurnEnd, ApiError> {
-        let token = context.meta.get_progress_token();
-        let mut steps = 0.0;
-        loop {
-            let item = tokio::select! {
-                item = follower.next() => item,
-                () = context.ct.cancelled() => return Err(ApiError::new(ApiErrorKind::Run, "the call was cancelled")),
-            };
-            match item {
-                Some(TurnItem::End(end)) => return end,
-                None => return Err(ApiError::new(ApiErrorKind::Server, "the turn ended without a result")),
-                Some(TurnItem::Event(event)) => {
-                    let message = match &event.kind {
-                        RunEventKind::ModelCalled { number } => format!("{}: model call {number}", event.agent),
-                        RunEventKind::ToolStarted { tool, .. } => format!("{}: calls {tool}", event.agent),
-                        RunEventKind::ToolProgress { message, .. } => message.clone(),
-                        _ => continue,
-                    };
-                    if let Some(token) = &token {
-                        steps += 1.0;
-                        let mut progress = ProgressNotificationParam::new(token.clone(), steps);
-                        progress.message = Some(message);
-                        let _ = context.peer.notify_progress(progress).await;
-                    }
-                }
-            }
-        }
+    fn capabilities(&self) -> ServerCapabilities {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().enable_completions();
+        let mut capabilities = capabilities.build();
+        capabilities.logging = Some(serde_json::Map::new());
+        capabilities
     }
 }
 
 impl ServerHandler for McpService {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let mut capabilities = self.capabilities();
+        let subscribes = self.host.mcp_handler.as_ref().is_some_and(|handler| extension::subscribes(handler));
+        if let (Some(resources), true) = (&mut capabilities.resources, subscribes) {
+            resources.subscribe = Some(true);
+        }
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new("patter", env!("CARGO_PKG_VERSION"));
         info.instructions = Some(
-            "Each tool asks an agent. Pass the `session` of an earlier result to continue its conversation.".to_owned(),
+            "Each tool `ask_NAME` asks an agent. Pass the `session` of an earlier result to continue its conversation."
+                .to_owned(),
         );
         info
     }
 
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        // Subscriptions to resources are a stream in this version, which handlers cannot add to.
+        info.capabilities = self.capabilities();
+        let versions = ServerHandler::supported_protocol_versions(self).into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
+    }
+
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let access = access(&context);
-        access.require(Scope::Read).map_err(|error| mcp_error(&error))?;
+        let access = permitted(&context, Scope::Read)?;
         let agents = self.host.agents().into_iter().filter(|(name, _)| access.may_reach(name));
-        let tools = agents.filter_map(|(name, _)| self.host.compile(&name).ok().map(|compiled| agent_tool(&compiled)));
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        let agents = agents.filter_map(|(name, _)| self.host.compile(&name).ok().map(|compiled| agent_tool(&compiled)));
+        let mut tools: Vec<_> = agents.collect();
+        tools.extend(self.library_tools(&access));
+        tools.extend(self.extension_tools(&access, page, context).await?);
+        // Of several tools of a name, the first is called.
+        let mut names = std::collections::HashSet::new();
+        tools.retain(|tool| names.insert(tool.name.clone()));
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -182,17 +132,27 @@ impl ServerHandler for McpService {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.call(request, &context).await
+        let access = permitted(&context, Scope::Run)?;
+        let agent = tool_agent(&request.name).and_then(|agent| self.host.compile_for(&access, agent).ok());
+        if let Some(agent) = agent {
+            return self.call_agent(&agent, request, &context).await;
+        }
+        if let Some(response) = self.call_library(&request, &context).await {
+            return response;
+        }
+        let missing = || ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None);
+        self.call_extension(&access, request.clone(), context).await.unwrap_or_else(|| Err(missing()))
     }
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let access = access(&context);
-        access.require(Scope::Read).map_err(|error| mcp_error(&error))?;
-        Ok(ListPromptsResult::with_all_items(resource::prompts(&self.host, &access)))
+        let access = permitted(&context, Scope::Read)?;
+        let mut prompts = resource::prompts(&self.host, &access);
+        prompts.extend(self.extension_prompts(&access, page, context).await?);
+        Ok(ListPromptsResult::with_all_items(prompts))
     }
 
     async fn get_prompt(
@@ -200,28 +160,33 @@ impl ServerHandler for McpService {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let access = access(&context);
-        access.require(Scope::Read).map_err(|error| mcp_error(&error))?;
-        resource::prompt(&self.host, &access, &request).map(Into::into)
+        let access = permitted(&context, Scope::Read)?;
+        match resource::prompt(&self.host, &access, &request) {
+            Ok(prompt) => Ok(prompt.into()),
+            Err(missing) => self.extension_prompt(&access, request, context).await.unwrap_or(Err(missing)),
+        }
     }
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let access = access(&context);
-        access.require(Scope::Read).map_err(|error| mcp_error(&error))?;
-        Ok(ListResourcesResult::with_all_items(resource::resources(&self.host, &access)))
+        let access = permitted(&context, Scope::Read)?;
+        let mut resources = resource::resources(&self.host, &access);
+        resources.extend(self.extension_resources(&access, page, context).await?);
+        Ok(ListResourcesResult::with_all_items(resources))
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        access(&context).require(Scope::Read).map_err(|error| mcp_error(&error))?;
-        Ok(ListResourceTemplatesResult::with_all_items(resource::templates()))
+        let access = permitted(&context, Scope::Read)?;
+        let mut templates = resource::templates();
+        templates.extend(self.extension_templates(&access, page, context).await?);
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
     async fn read_resource(
@@ -229,34 +194,55 @@ impl ServerHandler for McpService {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let access = access(&context);
-        access.require(Scope::Read).map_err(|error| mcp_error(&error))?;
-        resource::read(&self.host, &access, &request.uri).await.map(Into::into)
+        let access = permitted(&context, Scope::Read)?;
+        if resource::is_own(&request.uri) {
+            return resource::read(&self.host, &access, &request.uri).await.map(Into::into);
+        }
+        let missing = resource::missing(&request.uri);
+        self.extension_resource(&access, request, context).await.unwrap_or(Err(missing))
     }
-}
 
-/// Returns the result of a call.
-fn result(end: &TurnEnd, session: Option<&SessionId>) -> CallToolResult {
-    let session = session.map(ToString::to_string);
-    match &end.outcome {
-        TurnOutcome::Answered { text, value, .. } => {
-            let structured = match value {
-                Some(value @ Json::Object(_)) => value.clone(),
-                Some(value) => json!({"value": value, "session": session}),
-                None => json!({"text": text, "session": session}),
-            };
-            let mut result = CallToolResult::structured(structured);
-            result.content = vec![ContentBlock::text(text.clone())];
-            result
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let access = permitted(&context, Scope::Read)?;
+        match resource::complete(&self.host, &access, &request).await {
+            Some(completion) => Ok(completion),
+            None => self.extension_completion(&access, request, context).await,
         }
-        TurnOutcome::Failed(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
-        TurnOutcome::Cancelled => CallToolResult::error(vec![ContentBlock::text("the run was cancelled")]),
-        TurnOutcome::Waiting(calls) => {
-            let lines: Vec<_> = calls.iter().map(patter_core::serve::Waiting::line).collect();
-            let session = session.unwrap_or_default();
-            let text = format!("the session `{session}` is {}", lines.join(", and "));
-            CallToolResult::error(vec![ContentBlock::text(text)])
+    }
+
+    #[expect(deprecated, reason = "clients of the older protocol ask for logs")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if is_stateless(&context) {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "logging/setLevel", None));
         }
+        *self.logging.lock().unwrap_or_else(PoisonError::into_inner) = Logging::for_level(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let access = permitted(&context, Scope::Read)?;
+        self.subscribe_to_extension(&access, request, context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let access = permitted(&context, Scope::Read)?;
+        self.unsubscribe_from_extension(&access, request, context).await
     }
 }
 
@@ -264,6 +250,26 @@ fn result(end: &TurnEnd, session: Option<&SessionId>) -> CallToolResult {
 fn access(context: &RequestContext<RoleServer>) -> Access {
     let parts = context.extensions.get::<Parts>();
     parts.and_then(|parts| parts.extensions.get::<Access>()).cloned().unwrap_or_default()
+}
+
+/// Returns what the sender may do, or an error unless that includes a scope.
+fn permitted(context: &RequestContext<RoleServer>, scope: Scope) -> Result<Access, ErrorData> {
+    let access = access(context);
+    access.require(scope).map_err(|error| mcp_error(&error))?;
+    Ok(access)
+}
+
+/// Returns whether a request is of the stateless protocol, in which the server cannot ask the client.
+fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// Returns the span of the client that sent a request: in its metadata, or in the header. One that is not valid does not
+/// count.
+fn trace_parent(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
+    let parts = context.extensions.get::<Parts>();
+    let header = || parts?.headers.get("traceparent")?.to_str().ok();
+    context.meta.get_traceparent().or_else(header).and_then(|text| text.trim().parse().ok())
 }
 
 fn invalid(error: &impl ToString) -> ErrorData {

@@ -4,12 +4,12 @@ use crate::host::Host;
 use crate::token::Access;
 use patter::experiment::StoredTrials;
 use patter::session::Log;
-use patter::store::SessionId;
+use patter::store::{SessionId, SessionSummary};
 use patter_core::serve::native::log_json;
 use rmcp::ErrorData;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate, Role,
+    CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResult, Prompt,
+    PromptArgument, PromptMessage, ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, Role,
 };
 use serde_json::json;
 
@@ -43,9 +43,43 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
+/// Returns whether a resource is one of Patter.
+pub(super) fn is_own(uri: &str) -> bool {
+    uri.starts_with("patter:")
+}
+
+/// Returns the error for a resource that does not exist.
+pub(super) fn missing(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({"uri": uri})))
+}
+
+/// Completes the id of a session or an experiment; `None` for anything else.
+pub(super) async fn complete(host: &Host, access: &Access, request: &CompleteRequestParams) -> Option<CompleteResult> {
+    /// How many sessions are searched, the newest first.
+    const MAX_SESSIONS: usize = 1000;
+    let Reference::Resource(template) = &request.r#ref else { return None };
+    let is_experiment = match template.uri.strip_suffix("{id}")? {
+        SESSIONS => false,
+        EXPERIMENTS => true,
+        _ => return None,
+    };
+    let sessions = match &host.store {
+        Some(store) => store.list_in_state(None, MAX_SESSIONS).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let is_meant = |session: &&SessionSummary| {
+        session.is_experiment() == is_experiment
+            && (is_experiment || access.may_reach(&session.agent))
+            && session.id.as_str().starts_with(&request.argument.value)
+    };
+    let ids = sessions.iter().filter(is_meant).map(|session| session.id.to_string());
+    let values = CompletionInfo::new(ids.take(CompletionInfo::MAX_VALUES).collect()).ok()?;
+    Some(CompleteResult::new(values))
+}
+
 /// Reads a resource.
 pub(super) async fn read(host: &Host, access: &Access, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let missing = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({"uri": uri})));
+    let missing = || missing(uri);
     let (text, kind) = if let Some(name) = uri.strip_prefix(AGENTS).and_then(|rest| rest.strip_suffix(".gram")) {
         let compiled = host.compile_for(access, name).map_err(|_| missing())?;
         (compiled.declaration().to_string(), "text/plain")

@@ -1,6 +1,7 @@
 //! Agents as tools.
 
 use patter_core::compile::CompiledAgent;
+use patter_core::serve::mcp::value_schema;
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -39,16 +40,9 @@ pub(super) fn tool_agent(tool: &str) -> Option<&str> {
 
 /// Returns the schema of an answer that is not an object.
 fn answer_schema(name: &str, schema: &Json) -> Json {
-    let mut answer = schema.clone();
-    // Definitions are at the root.
-    let definitions = answer.as_object_mut().and_then(|answer| answer.remove("$defs"));
-    let mut root = json!({
-        "type": "object",
-        "properties": {name: answer, "session": {"type": ["string", "null"]}},
-        "required": [name],
-    });
-    if let (Some(root), Some(definitions)) = (root.as_object_mut(), definitions) {
-        root.insert("$defs".to_owned(), definitions);
+    let mut root = value_schema(name, schema);
+    if let Some(properties) = root.get_mut("properties").and_then(Json::as_object_mut) {
+        properties.insert("session".to_owned(), json!({"type": ["string", "null"]}));
     }
     root
 }

@@ -16,6 +16,7 @@ mod ag_ui;
 mod approvals;
 mod attacks;
 mod chat;
+mod conformance;
 mod lab;
 mod mcp;
 #[path = "../../../patter/tests/it/npm.rs"]

@@ -6,6 +6,7 @@ use super::auth::safe_page;
 use super::error::MAX_MESSAGE_CHARS;
 use super::settings::ServerSettings;
 use crate::tool::redact::Redactor;
+use crate::tool::wait::WaitClock;
 use crate::tool::{Answer, CallHost, FieldKind, FormField, Question, QuestionKind, SamplingRequest};
 use patter_core::message::conversation::Message;
 use patter_core::message::request::FinishReason;
@@ -16,10 +17,10 @@ use rmcp::model::{
 };
 use rmcp::{ErrorData, ServiceError};
 use serde_json::{Map, Value as Json};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
 /// The time that a person has for an answer.
 pub(super) const PERSON_TIMEOUT: Duration = Duration::from_mins(10);
@@ -37,8 +38,6 @@ const MAX_PAGES: usize = 5;
 const PAGES_REQUIRED: i32 = -32042;
 /// The error code for a request that a person refused.
 const REFUSED: i32 = -1;
-/// The step in which a time limit is extended.
-const STEP: Duration = Duration::from_millis(100);
 
 /// What a server may ask for, and the time that its questions take.
 #[derive(Clone)]
@@ -56,17 +55,6 @@ pub(super) struct RequiredPage {
     /// What the server says about it.
     message: String,
     pub(super) url: String,
-}
-
-/// Counts the time that calls wait for a person or a model. It is not the server's.
-#[derive(Clone, Default)]
-pub(super) struct WaitClock(Arc<Mutex<Waits>>);
-
-#[derive(Default)]
-struct Waits {
-    open: usize,
-    since: Option<Instant>,
-    total: Duration,
 }
 
 impl ServerRequests {
@@ -191,58 +179,7 @@ impl ServerRequests {
     }
 
     fn question(&self, message: &str, kind: QuestionKind) -> Question {
-        Question::new(&self.server, truncate(&self.redactor.redact(message), MAX_MESSAGE_CHARS), kind)
-    }
-}
-
-impl WaitClock {
-    /// Counts the time until the value is dropped.
-    fn wait(&self) -> impl Drop + use<> {
-        struct Wait(WaitClock);
-        impl Drop for Wait {
-            fn drop(&mut self) {
-                let mut waits = self.0.waits();
-                waits.open = waits.open.saturating_sub(1);
-                if waits.open == 0 {
-                    let waited = waits.since.take().map(|since| since.elapsed());
-                    waits.total += waited.unwrap_or_default();
-                }
-            }
-        }
-        let mut waits = self.waits();
-        waits.open += 1;
-        waits.since.get_or_insert_with(Instant::now);
-        drop(waits);
-        Wait(self.clone())
-    }
-
-    /// Waits for work with a time limit, which does not include the time that is counted here.
-    pub(super) async fn timeout<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-        let start = Instant::now();
-        let before = self.total();
-        let mut next = start + limit;
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                result = &mut work => return Some(result),
-                () = sleep_until(next) => {}
-            }
-            let deadline = start + limit + self.total().saturating_sub(before);
-            if Instant::now() >= deadline {
-                return None;
-            }
-            next = deadline.max(Instant::now() + STEP);
-        }
-    }
-
-    fn total(&self) -> Duration {
-        let waits = self.waits();
-        waits.total + waits.since.map(|since| since.elapsed()).unwrap_or_default()
-    }
-
-    fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Question::of_server(&self.server, truncate(&self.redactor.redact(message), MAX_MESSAGE_CHARS), kind)
     }
 }
 

@@ -81,7 +81,7 @@ async fn a_person_fills_in_a_form() {
     let result = call(&server, "trigger-elicitation-request", json!({}), Some(&person)).await.unwrap().to_string();
     assert!(result.contains("Name: Ada") && result.contains("dark and stormy"), "{result}");
     let questions = person.questions.lock().unwrap().clone();
-    assert_eq!((questions.len(), questions[0].server.as_str()), (1, "demo"));
+    assert_eq!((questions.len(), questions[0].asker.as_str()), (1, "the MCP server `demo`"));
     let QuestionKind::Form(fields) = &questions[0].kind else { panic!("{questions:?}") };
     insta::assert_snapshot!(
         fields
