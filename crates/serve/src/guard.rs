@@ -48,6 +48,7 @@ fn admit(host: &Host, request: &Request) -> Result<Access, ApiError> {
     check_host(host, request)?;
     if let Some(origin) = headers.get(header::ORIGIN)
         && !is_allowed_origin(host, origin)
+        && !is_own_origin(headers, origin)
     {
         let message = "requests of this web page are not accepted (see the option --cors)";
         return Err(ApiError::new(ApiErrorKind::Forbidden, message));
@@ -95,6 +96,14 @@ fn without_port(name: &str) -> Option<&str> {
 
 fn is_allowed_origin(host: &Host, origin: &HeaderValue) -> bool {
     host.settings.origins.iter().any(|known| known.as_bytes() == origin.as_bytes())
+}
+
+/// Returns whether a page is of this server, under the name of the request, which was checked.
+fn is_own_origin(headers: &HeaderMap, origin: &HeaderValue) -> bool {
+    let name = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let origin = origin.as_bytes();
+    let page = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+    page.is_some() && page == name
 }
 
 fn is_preflight(request: &Request) -> bool {

@@ -14,7 +14,7 @@ use patter_core::serve::mcp::{offered_tools, result_json, tool_json};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, InputRequest, InputRequests,
-    InputRequiredResult, InputResponses, Tool,
+    InputRequiredResult, InputResponses, ResultType, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value as Json};
@@ -268,7 +268,8 @@ fn end_of(
     let error = match end {
         Ok(Ok(value)) => {
             let result = serde_json::from_value::<CallToolResult>(result_json(&call.definition, &value));
-            let result = result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            let mut result = result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            result.result_type = Some(ResultType::COMPLETE);
             return Ok(result.into());
         }
         Ok(Err(error)) => error.to_string(),

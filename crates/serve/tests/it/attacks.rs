@@ -27,6 +27,8 @@ async fn web_pages_cannot_use_the_server() {
         (vec![("Host", "user@localhost"), json_type], 403),
         (vec![("Origin", "https://evil.example"), json_type], 403),
         (vec![("Origin", "null"), json_type], 403),
+        (vec![("Host", "evil.example"), ("Origin", "http://evil.example"), json_type], 403),
+        (vec![("Host", "localhost:8484"), ("Origin", "http://localhost:8485"), json_type], 403),
         (vec![("Origin", "http://127.0.0.1:8484"), json_type], 403),
         (vec![("Origin", "https://app.example.com.evil.example"), json_type], 403),
         (vec![("Content-Type", "text/plain")], 415),
@@ -50,6 +52,7 @@ async fn web_pages_cannot_use_the_server() {
     for headers in [
         vec![("Host", "localhost:8484"), json_type],
         vec![("Host", "[::1]:8484"), json_type],
+        vec![("Host", "localhost:8484"), ("Origin", "http://localhost:8484"), json_type],
         vec![("Host", "agents.example.com"), json_type],
         vec![("Host", "agents.example.com:443"), json_type],
     ] {

@@ -123,7 +123,7 @@ impl ServerHandler for Handler {
         };
         let mut content = content;
         content["uri"] = uri.into();
-        Ok(read::<ReadResourceResult>(json!({"contents": [content]})).into())
+        Ok(read::<ReadResourceResult>(json!({"resultType": "complete", "contents": [content]})).into())
     }
 
     async fn subscribe(&self, _: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -189,6 +189,6 @@ impl ServerHandler for Handler {
         };
         let messages: Vec<_> =
             contents.into_iter().map(|content| json!({"role": "user", "content": content})).collect();
-        Ok(read::<GetPromptResult>(json!({"messages": messages})).into())
+        Ok(read::<GetPromptResult>(json!({"resultType": "complete", "messages": messages})).into())
     }
 }
