@@ -53,7 +53,8 @@ impl Server {
         self
     }
 
-    /// Exports the runs as spans, if there is a tracer. The header `traceparent` of a request is the parent of its run.
+    /// Exports the runs as spans, if there is a tracer. The header `traceparent` of a request, or
+    /// its metadata in MCP, is the parent of its run.
     #[must_use]
     pub fn with_tracer(mut self, tracer: Option<Tracer>) -> Self {
         self.tracer = tracer;
@@ -62,7 +63,7 @@ impl Server {
 
     /// Adds the tools, prompts and resources of an application to the MCP server. Requests for what the project does not have
     /// are passed on to the handler, after the checks that apply to all requests; tokens that are limited to some agents do
-    /// not reach it. Of the notifications of the handler, clients receive those about a request of theirs.
+    /// not reach it. Its lists have one page.
     ///
     /// ```
     /// # use patter::live::LiveProject;

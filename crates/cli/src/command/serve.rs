@@ -9,10 +9,11 @@ use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources};
 use crate::ui::style::{ACCENT, BOLD, DIM};
 use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
+use patter::drive::Driver;
 use patter::live::{LiveProject, ProjectPaths};
 use patter::project::{Project, ServerSelection};
 use patter::provider::ModelRef;
-use patter_serve::{ServeSettings, Server, SystemMessages, Token, TokenHash};
+use patter_serve::{ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,10 @@ use tokio::net::TcpListener;
 /// (`/mcp`, or --mcp over stdin and stdout). With --acp, an editor talks to the agents over stdin and stdout. Calls that need
 /// an approval wait in the session store until somebody answers; nothing is approved by itself.
 ///
+/// With --tools, MCP clients may also call the tools of the project themselves. Calls that compute, read or use the network
+/// are allowed, and calls that change something need an approval, which the client asks its user for. Rules of patter.toml
+/// and of the command apply too: tools that they deny are not offered.
+///
 /// The server accepts requests from this machine only, and only such that are meant for it. To listen elsewhere, it needs a
 /// token.
 #[derive(Args)]
@@ -32,6 +37,7 @@ use tokio::net::TcpListener;
                         patter serve examples/hello.gram\n  \
                         patter serve examples/hello.gram --mcp\n  \
                         patter serve examples/hello.gram --acp\n  \
+                        patter serve --mcp --tools --deny 'fs/*'\n  \
                         patter serve --listen 0.0.0.0:8484 --host agents.example.com --tokens tokens.toml\n  \
                         curl http://127.0.0.1:8484/v1/models")]
 pub(crate) struct Serve {
@@ -50,6 +56,10 @@ pub(crate) struct Serve {
     /// Serve the agents to an editor that speaks the Agent Client Protocol over stdin and stdout
     #[arg(long, conflicts_with_all = ["mcp", "listen", "token", "tokens", "hosts", "origins"])]
     acp: bool,
+
+    /// Let MCP clients call the tools of the project without an agent, if its rules permit it
+    #[arg(long)]
+    tools: bool,
 
     /// Token that clients present, and that may do everything; better: the variable `PATTER_SERVE_TOKEN`
     #[arg(long, value_name = "TOKEN")]
@@ -88,8 +98,13 @@ pub(crate) struct Serve {
     #[command(flatten)]
     lock: LockOption,
 
-    #[command(flatten)]
-    sources: ToolSources,
+    /// Gram file with more toolboxes; may be repeated
+    #[arg(long = "toolbox", value_name = "FILE")]
+    toolboxes: Vec<PathBuf>,
+
+    /// Do not start MCP servers
+    #[arg(long)]
+    no_mcp: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -105,19 +120,20 @@ enum SystemOption {
 impl Command for Serve {
     fn run(&self) -> CommandResult {
         let settings = self.settings()?;
-        let setup =
-            Setup::read_locked(&self.paths, &self.sources, &ServerSelection::ForAgents, Intent::Call, &[], self.lock)?;
+        let sources = ToolSources::new(self.toolboxes.clone(), self.no_mcp);
+        let servers = if self.tools { ServerSelection::All } else { ServerSelection::ForAgents };
+        let setup = Setup::read_locked(&self.paths, &sources, &servers, Intent::Call, &[], self.lock)?;
         let rules = self.rules.checked(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;
         let environment = toolset.environment.clone();
-        let paths: Vec<_> = self.paths.iter().chain(self.sources.files()).cloned().collect();
+        let paths: Vec<_> = self.paths.iter().chain(sources.files()).cloned().collect();
         let places = ProjectPaths { paths, root: root.clone() };
         let tools = std::mem::take(&mut toolset.tools);
         let library = Arc::clone(&toolset.library);
         let project = LiveProject::new(places, config.clone(), environment.clone(), loaded.project, tools, library);
         let lock = toolset.lock.clone();
         let model = self.model.clone();
-        let configure = move |driver: patter::drive::Driver| {
+        let configure = move |driver: Driver| {
             let mut driver = driver.with_rules(rules.clone());
             if let Some(lock) = &lock {
                 driver = driver.with_lock(Arc::clone(lock));
@@ -129,15 +145,17 @@ impl Command for Serve {
         };
         let driver = configure(project.driver());
         let names = self.agents(driver.project());
-        if names.is_empty() {
+        if names.is_empty() && !self.tools {
             let error = CommandError::usage("there are no agents to serve");
             return Err(error.with_hint("name a file with agents: `patter serve FILE`"));
         }
+        self.check_paths(driver.project())?;
         let mut agents = Vec::with_capacity(names.len());
         for name in &names {
             agents.extend(driver.compile_named(name).transpose()?);
         }
         unsupported::warn(&agents, &environment, &config.models)?;
+        let tools = if self.tools { offered_tools(&driver) } else { 0 };
         let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
         server = server.with_tracer(toolset.runtime.tracer());
         let stop = toolset.stop.clone();
@@ -162,6 +180,10 @@ impl Command for Serve {
             for name in &names {
                 ui::status(&format!("  {BOLD}{name}{BOLD:#}"))?;
             }
+            if self.tools {
+                let tools = ui::plural(tools, "tool");
+                ui::status(&format!("MCP clients may call {tools} at {ACCENT}http://{address}/mcp{ACCENT:#}"))?;
+            }
             ui::status(&format!("{DIM}stop with Ctrl-C{DIM:#}"))?;
             server.serve(listener, stop).await?;
             Ok(Outcome::Success)
@@ -172,14 +194,33 @@ impl Command for Serve {
 impl Serve {
     /// Returns the names of the agents to serve: those of the paths, or of the whole project.
     fn agents(&self, project: &Project) -> Vec<String> {
+        Self::agents_of(&self.paths, project)
+    }
+
+    fn agents_of(paths: &[PathBuf], project: &Project) -> Vec<String> {
         let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let paths: Vec<_> = self.paths.iter().map(|path| full(path)).collect();
+        let paths: Vec<_> = paths.iter().map(|path| full(path)).collect();
         let is_served = |file: usize| {
             let path = project.files().get(file).map(|file| full(Path::new(&file.path)));
             paths.is_empty() || path.is_some_and(|path| paths.iter().any(|served| path.starts_with(served)))
         };
         let agents = project.agents().filter(|(declaration, _)| is_served(declaration.file));
         agents.filter_map(|(_, agent)| Some(agent.name()?.into_owned())).collect()
+    }
+
+    /// Checks that each path has agents. Other commands have an option --tools for files, so a file may be meant as such.
+    fn check_paths(&self, project: &Project) -> Result<(), CommandError> {
+        let has_agents = |path: &&PathBuf| {
+            let served = Self::agents_of(std::slice::from_ref(*path), project);
+            !served.is_empty()
+        };
+        match self.paths.iter().find(|path| self.tools && !has_agents(path)) {
+            None => Ok(()),
+            Some(path) => {
+                let error = CommandError::usage(format!("`{}` has no agents to serve", path.display()));
+                Err(error.with_hint("name a file with toolboxes with --toolbox; --tools has no value here"))
+            }
+        }
     }
 
     fn settings(&self) -> Result<ServeSettings, CommandError> {
@@ -220,6 +261,7 @@ impl Serve {
                 SystemOption::Ignore => SystemMessages::Ignore,
                 SystemOption::Refuse => SystemMessages::Refuse,
             },
+            tools: if self.tools { ToolAccess::Direct } else { ToolAccess::ThroughAgents },
             approval_expiry: self.approval_expiry,
             ..ServeSettings::default()
         })
@@ -229,4 +271,10 @@ impl Serve {
         let message = format!("cannot listen on {}: {}", self.listen, patter::os_error::describe(error));
         CommandError::failure(message).with_hint("choose another address with --listen, such as 127.0.0.1:0")
     }
+}
+
+/// Returns how many tools clients may call.
+fn offered_tools(driver: &Driver) -> usize {
+    let executor = driver.client_executor();
+    executor.library().entries().filter(|entry| executor.permissions().may_permit(&entry.name)).count()
 }

@@ -79,6 +79,11 @@ pub(crate) struct ToolSources {
 }
 
 impl ToolSources {
+    /// Returns the sources that a command has as options of other names.
+    pub(crate) fn new(toolboxes: Vec<PathBuf>, no_mcp: bool) -> Self {
+        Self { toolboxes, no_mcp }
+    }
+
     /// Iterates over the files with toolboxes.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.toolboxes.iter()

@@ -22,6 +22,7 @@ mod experiments;
 mod folder;
 mod import;
 mod lock;
+mod mcp_clients;
 mod mistakes;
 mod new;
 mod notation;

@@ -19,6 +19,7 @@ mod chat;
 mod conformance;
 mod lab;
 mod mcp;
+mod mcp_tools;
 #[path = "../../../patter/tests/it/npm.rs"]
 mod npm;
 mod open_responses;

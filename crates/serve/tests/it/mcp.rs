@@ -6,18 +6,29 @@ use serde_json::{Value as Json, json};
 const NEW: &str = "2026-07-28";
 
 /// Sends a request in the stateless form, and returns its result or error.
-async fn call(lab: &Lab, method: &str, mut params: Json) -> Json {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": NEW,
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-    });
+pub(crate) async fn call(lab: &Lab, method: &str, params: Json) -> Json {
+    call_as(lab, &json!({"elicitation": {}}), None, method, params).await
+}
+
+/// Sends a request of a client with other capabilities, or with a token.
+pub(crate) async fn call_as(
+    lab: &Lab,
+    capabilities: &Json,
+    token: Option<&str>,
+    method: &str,
+    mut params: Json,
+) -> Json {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = NEW.into();
+    params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
     let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
     let mut headers =
         vec![("Accept", "application/json, text/event-stream"), ("MCP-Protocol-Version", NEW), ("Mcp-Method", method)];
     if !name.is_empty() {
         headers.push(("Mcp-Name", &name));
     }
+    let token = token.map(|token| format!("Bearer {token}"));
+    headers.extend(token.as_ref().map(|token| ("Authorization", token.as_str())));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let response = lab.post_with("/mcp", &headers, &body).await;
     let message: Json = match response.data().iter().rfind(|data| !data.is_empty()) {

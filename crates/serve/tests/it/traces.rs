@@ -47,7 +47,19 @@ async fn a_run_is_part_of_the_trace_of_its_client() {
     assert!(has(b"invoke_agent greeter") && has(b"execute_tool look"), "{}", String::from_utf8_lossy(&bytes));
     let trace: Vec<u8> = (0..16).map(|at| u8::from_str_radix(&parent.1[3 + 2 * at..5 + 2 * at], 16).unwrap()).collect();
     assert!(has(&trace), "the spans are in the trace of the client");
+    // MCP clients have it in the metadata of a request.
+    let parent = "00-1bf7651916cd43dd8448eb211c80319d-c7ad6b7169203332-01";
+    let meta = json!({"traceparent": parent});
+    let request = json!({"name": "ask_slow", "arguments": {"message": "Hi"}, "_meta": meta});
+    let answer = crate::mcp::call(&lab, "tools/call", request).await;
+    assert_eq!(answer["structuredContent"]["text"], "Late.", "{answer}");
+    tracer.flush().await;
+    let bytes = received.lock().unwrap().clone();
+    let trace: Vec<u8> = (0..16).map(|at| u8::from_str_radix(&parent[3 + 2 * at..5 + 2 * at], 16).unwrap()).collect();
+    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    assert!(has(b"invoke_agent slow") && has(&trace), "the spans are in the trace of the MCP client");
     // A parent that is not valid does not count.
+    let request = json!({"model": "greeter", "messages": [{"role": "user", "content": "Hi"}]});
     let invalid = [("traceparent", "00-zz")];
     assert_eq!(lab.post_with("/v1/chat/completions", &invalid, &request).await.status, 200);
 }
