@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 const AGENTS: &str = "
 [greeter:Agent {instruction: 'Greet.', model: 'scripted/FOLDER/greeter.json'}]
 [counter:Agent {instruction: 'Count.', model: 'scripted/FOLDER/counter.json', returns: 'Count'}]
-[clerk:Agent {instruction: 'Write.', model: 'scripted/FOLDER/clerk.json', ask: ['fs/writeFile']} | fs/writeFile]
+[clerk:Agent {instruction: 'Write.', model: 'scripted/FOLDER/clerk.json', ask: ['fs/writeFile']} | `fs/writeFile`]
 [Count:Object | (count::Integer)]
 ";
 
@@ -53,27 +53,21 @@ fn project() -> Folder {
 }
 
 /// Runs the script, which fails if anything is not as it expects it.
-fn use_server(python: &Path, client: &str, mode: &str, folder: &Folder, target: &[&str]) {
+fn use_with(client: &str) {
+    let Some(python) = python::installed("mcp-python") else { return };
+    let folder = project();
+    let server = HttpServer::start(&folder);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp-python/session.py");
     let mut command = Command::new(python);
-    command.arg(script).args([client, mode]).arg(folder.path()).args(target).stdin(Stdio::null());
+    command.arg(script).arg(client).arg(folder.path()).arg(&server.url);
+    command.args([PATTER, "serve", "--mcp", "--tools"]).stdin(Stdio::null());
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
         command.env_remove(name);
     }
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.trim() == "ok", "{client} {mode} {target:?}: {said}\n{complaint}");
-}
-
-fn use_with(client: &str) {
-    let Some(python) = python::installed("mcp-python") else { return };
-    let folder = project();
-    let server = HttpServer::start(&folder);
-    for mode in ["auto", "legacy"] {
-        use_server(&python, client, mode, &folder, &[&server.url]);
-        use_server(&python, client, mode, &folder, &[PATTER, "serve", "--mcp", "--tools"]);
-    }
+    assert!(output.status.success() && said.trim() == "ok", "{client}: {said}\n{complaint}");
 }
 
 #[test]

@@ -1,11 +1,10 @@
-"""Uses `patter serve --tools` with MCP clients for Python, as their users do.
+"""Uses `patter serve --tools` with MCP clients for Python, as their users do: over HTTP and stdio, in the newest protocol (`auto`)
+and the older one (`legacy`).
 
-Arguments: the client (`mcp` or `fastmcp`), the mode (`auto` for the newest protocol, or `legacy`), the folder of the project, and
-the URL of the server or the command that starts it.
+Arguments: the client (`mcp` or `fastmcp`), the folder of the project, the URL of the server, and the command that starts one.
 """
 
 import asyncio
-import json
 import pathlib
 import sys
 
@@ -15,7 +14,7 @@ from fastmcp.client.elicitation import ElicitResult as FastElicitResult
 from fastmcp.client.transports import StdioTransport
 from mcp_types import ElicitResult
 
-kind, mode, folder, *target = sys.argv[1:]
+kind, folder, url, *command = sys.argv[1:]
 folder = pathlib.Path(folder)
 PLAN = {"path": "plan.txt", "content": "buy milk"}
 
@@ -43,12 +42,13 @@ class Person:
 class Mcp:
     """The client of the package `mcp`."""
 
-    def __init__(self, person):
+    def __init__(self, transport, mode, person):
         callback = person.for_mcp if person else None
-        server = target[0]
-        if not server.startswith("http"):
-            server = mcp.StdioServerParameters(command=target[0], args=target[1:], env={"PATTER_TRUST": "1"}, cwd=folder)
-        self.client = mcp.Client(server, mode=mode, elicitation_callback=callback, read_timeout_seconds=20)
+        server = url
+        if transport == "stdio":
+            program, *arguments = command
+            server = mcp.StdioServerParameters(command=program, args=arguments, env={"PATTER_TRUST": "1"}, cwd=folder)
+        self.client = mcp.Client(server, mode=mode, elicitation_callback=callback, read_timeout_seconds=30)
 
     async def call(self, name, arguments, progress=None):
         result = await self.client.call_tool(name, arguments, progress_callback=progress)
@@ -64,12 +64,13 @@ class Mcp:
 class FastMcp:
     """The client of the package `fastmcp`."""
 
-    def __init__(self, person):
+    def __init__(self, transport, mode, person):
         handler = person.for_fastmcp if person else None
-        server = target[0]
-        if not server.startswith("http"):
-            server = StdioTransport(target[0], target[1:], env={"PATTER_TRUST": "1"}, cwd=str(folder), keep_alive=False)
-        self.client = fastmcp.Client(server, mode=mode, elicitation_handler=handler, timeout=20)
+        server = url
+        if transport == "stdio":
+            program, *arguments = command
+            server = StdioTransport(program, arguments, env={"PATTER_TRUST": "1"}, cwd=str(folder), keep_alive=False)
+        self.client = fastmcp.Client(server, mode=mode, elicitation_handler=handler, timeout=30)
 
     async def call(self, name, arguments, progress=None):
         result = await self.client.call_tool(name, arguments, progress_handler=progress, raise_on_error=False)
@@ -142,14 +143,14 @@ async def use(session, person):
             raise AssertionError(name)
 
 
-async def main():
+async def check(transport, mode):
     person = Person()
-    session = KINDS[kind](person)
+    session = KINDS[kind](transport, mode, person)
     async with session.client:
         await use(session, person)
     # A client that cannot ask is refused.
     (folder / "plan.txt").unlink()
-    session = KINDS[kind](None)
+    session = KINDS[kind](transport, mode, None)
     async with session.client:
         try:
             failed, _, text = await session.call("fs__writeFile", PLAN)
@@ -157,7 +158,14 @@ async def main():
             failed, text = True, str(error)
         assert failed and ("cannot ask" in text or "capability" in text), text
     assert not (folder / "plan.txt").exists()
+
+
+async def main():
+    for transport in ["http", "stdio"]:
+        for mode in ["auto", "legacy"]:
+            print(transport, mode, file=sys.stderr)
+            await check(transport, mode)
     print("ok")
 
 
-asyncio.run(asyncio.wait_for(main(), 40))
+asyncio.run(asyncio.wait_for(main(), 100))
