@@ -54,7 +54,7 @@ pub(crate) struct Serve {
     mcp: bool,
 
     /// Serve the agents to an editor that speaks the Agent Client Protocol over stdin and stdout
-    #[arg(long, conflicts_with_all = ["mcp", "listen", "token", "tokens", "hosts", "origins"])]
+    #[arg(long, conflicts_with_all = ["mcp", "tools", "listen", "token", "tokens", "hosts", "origins"])]
     acp: bool,
 
     /// Let MCP clients call the tools of the project without an agent, if its rules permit it
