@@ -6,9 +6,9 @@ use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientRequest, CompleteRequest, CompleteRequestParams, CompleteResult,
     ErrorCode, GetPromptRequest, GetPromptRequestParams, GetPromptResponse, ListPromptsRequest,
-    ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, Prompt,
-    ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, Request, Resource, ResourceTemplate,
-    ServerResult, SubscribeRequestParams, Tool, UnsubscribeRequestParams,
+    ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, Prompt, ReadResourceRequest,
+    ReadResourceRequestParams, ReadResourceResponse, Request, Resource, ResourceTemplate, ServerResult,
+    SubscribeRequestParams, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{DynService, RequestContext, RoleServer};
 use std::sync::Arc;
@@ -39,12 +39,10 @@ impl McpService {
     pub(super) async fn extension_tools(
         &self,
         access: &Access,
-        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<Vec<Tool>, ErrorData> {
-        let mut request = ListToolsRequest::default();
-        request.params = page;
-        match self.pass_on(access, ClientRequest::ListToolsRequest(request), context).await.transpose()? {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+        match self.pass_on(access, request, context).await.transpose()? {
             Some(ServerResult::ListToolsResult(list)) => Ok(list.tools),
             _ => Ok(Vec::new()),
         }
@@ -67,12 +65,10 @@ impl McpService {
     pub(super) async fn extension_prompts(
         &self,
         access: &Access,
-        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<Vec<Prompt>, ErrorData> {
-        let mut request = ListPromptsRequest::default();
-        request.params = page;
-        match self.pass_on(access, ClientRequest::ListPromptsRequest(request), context).await.transpose()? {
+        let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::default());
+        match self.pass_on(access, request, context).await.transpose()? {
             Some(ServerResult::ListPromptsResult(list)) => Ok(list.prompts),
             _ => Ok(Vec::new()),
         }
@@ -95,12 +91,10 @@ impl McpService {
     pub(super) async fn extension_resources(
         &self,
         access: &Access,
-        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<Vec<Resource>, ErrorData> {
-        let mut request = ListResourcesRequest::default();
-        request.params = page;
-        match self.pass_on(access, ClientRequest::ListResourcesRequest(request), context).await.transpose()? {
+        let request = ClientRequest::ListResourcesRequest(ListResourcesRequest::default());
+        match self.pass_on(access, request, context).await.transpose()? {
             Some(ServerResult::ListResourcesResult(list)) => Ok(list.resources),
             _ => Ok(Vec::new()),
         }
@@ -109,12 +103,10 @@ impl McpService {
     pub(super) async fn extension_templates(
         &self,
         access: &Access,
-        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<Vec<ResourceTemplate>, ErrorData> {
-        let mut request = ListResourceTemplatesRequest::default();
-        request.params = page;
-        match self.pass_on(access, ClientRequest::ListResourceTemplatesRequest(request), context).await.transpose()? {
+        let request = ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::default());
+        match self.pass_on(access, request, context).await.transpose()? {
             Some(ServerResult::ListResourceTemplatesResult(list)) => Ok(list.resource_templates),
             _ => Ok(Vec::new()),
         }

@@ -37,7 +37,13 @@ struct LibraryCall {
 enum Approved {
     Yes(Approval),
     /// The response of the call instead.
-    Not(CallToolResponse),
+    Not(Box<CallToolResponse>),
+}
+
+impl Approved {
+    fn refused(message: &str) -> Self {
+        Self::Not(Box::new(failure(message).into()))
+    }
 }
 
 impl McpService {
@@ -86,7 +92,7 @@ impl McpService {
         }
         match self.approval(&call, access, context).await? {
             Approved::Yes(approval) => self.run(call, approval, responses, context).await,
-            Approved::Not(response) => Ok(response),
+            Approved::Not(response) => Ok(*response),
         }
     }
 
@@ -137,21 +143,21 @@ impl McpService {
         if access.require(Scope::Approve).is_err() {
             let message =
                 format!("`{tool}` needs an approval ({because}), and the token does not have the scope `approve`");
-            return Ok(Approved::Not(failure(&message).into()));
+            return Ok(Approved::refused(&message));
         }
         match (supports_questions(context), is_stateless(context)) {
-            (true, true) => self.ask_approval(call).map(Approved::Not),
+            (true, true) => self.ask_approval(call).map(|response| Approved::Not(Box::new(response))),
             (true, false) => {
                 let question = approval::library_question(tool, &call.arguments, &because);
                 Ok(match approval::ask_one(context, question).await {
                     true => Approved::Yes(Approval::Given),
-                    false => Approved::Not(failure(&not_approved(tool)).into()),
+                    false => Approved::refused(&not_approved(tool)),
                 })
             }
             (false, true) => Err(ErrorData::missing_required_client_capability(Capability::Form.required())),
             (false, false) => {
                 let message = format!("`{tool}` needs an approval ({because}), and the client cannot ask for it");
-                Ok(Approved::Not(failure(&message).into()))
+                Ok(Approved::refused(&message))
             }
         }
     }

@@ -89,7 +89,7 @@ impl McpService {
 impl ServerHandler for McpService {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = self.capabilities();
-        let subscribes = self.host.mcp_handler.as_ref().is_some_and(|handler| extension::subscribes(handler));
+        let subscribes = self.host.mcp_handler.as_ref().is_some_and(extension::subscribes);
         if let (Some(resources), true) = (&mut capabilities.resources, subscribes) {
             resources.subscribe = Some(true);
         }
@@ -112,7 +112,7 @@ impl ServerHandler for McpService {
 
     async fn list_tools(
         &self,
-        page: Option<PaginatedRequestParams>,
+        _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let access = permitted(&context, Scope::Read)?;
@@ -120,7 +120,7 @@ impl ServerHandler for McpService {
         let agents = agents.filter_map(|(name, _)| self.host.compile(&name).ok().map(|compiled| agent_tool(&compiled)));
         let mut tools: Vec<_> = agents.collect();
         tools.extend(self.library_tools(&access));
-        tools.extend(self.extension_tools(&access, page, context).await?);
+        tools.extend(self.extension_tools(&access, context).await?);
         // Of several tools of a name, the first is called.
         let mut names = std::collections::HashSet::new();
         tools.retain(|tool| names.insert(tool.name.clone()));
@@ -146,12 +146,12 @@ impl ServerHandler for McpService {
 
     async fn list_prompts(
         &self,
-        page: Option<PaginatedRequestParams>,
+        _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let access = permitted(&context, Scope::Read)?;
         let mut prompts = resource::prompts(&self.host, &access);
-        prompts.extend(self.extension_prompts(&access, page, context).await?);
+        prompts.extend(self.extension_prompts(&access, context).await?);
         Ok(ListPromptsResult::with_all_items(prompts))
     }
 
@@ -169,23 +169,23 @@ impl ServerHandler for McpService {
 
     async fn list_resources(
         &self,
-        page: Option<PaginatedRequestParams>,
+        _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let access = permitted(&context, Scope::Read)?;
         let mut resources = resource::resources(&self.host, &access);
-        resources.extend(self.extension_resources(&access, page, context).await?);
+        resources.extend(self.extension_resources(&access, context).await?);
         Ok(ListResourcesResult::with_all_items(resources))
     }
 
     async fn list_resource_templates(
         &self,
-        page: Option<PaginatedRequestParams>,
+        _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let access = permitted(&context, Scope::Read)?;
         let mut templates = resource::templates();
-        templates.extend(self.extension_templates(&access, page, context).await?);
+        templates.extend(self.extension_templates(&access, context).await?);
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 

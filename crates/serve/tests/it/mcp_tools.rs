@@ -20,7 +20,12 @@ async fn tools_are_offered_on_request() {
     let lab = lab().await;
     let list = call(&lab, "tools/list", json!({})).await;
     let find = |name: &str| list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
-    let hints = |read_only, idempotent, open| json!({"readOnlyHint": read_only, "destructiveHint": !read_only, "idempotentHint": idempotent, "openWorldHint": open});
+    let hints = |read_only: bool, idempotent: bool, open: bool| {
+        let mut hints = json!({"readOnlyHint": read_only, "destructiveHint": !read_only});
+        hints["idempotentHint"] = idempotent.into();
+        hints["openWorldHint"] = open.into();
+        hints
+    };
     assert_eq!(find("pay")["annotations"], hints(false, false, true));
     assert_eq!(find("calculator")["annotations"], hints(true, true, false));
     assert_eq!(find("pay")["inputSchema"]["required"], json!(["euros"]));
@@ -28,11 +33,11 @@ async fn tools_are_offered_on_request() {
     assert_eq!(find("json__get")["inputSchema"]["type"], "object");
     let sum = json!({"name": "calculator", "arguments": {"expression": "6 * 7"}});
     let sum = call(&lab, "tools/call", sum).await;
-    assert_eq!(sum["content"][0]["text"], "42", "{sum}");
+    assert_eq!(sum["structuredContent"], json!({"value": "42", "exact": true}), "{sum}");
     // Patter checks arguments, and a model reads what is wrong.
     for (name, arguments, expected) in [
         ("calculator", json!({"expression": 7}), "`expression`: expected a Text, found 7"),
-        ("pay", json!({}), "`euros` is missing"),
+        ("pay", json!({}), "`euros`: expected an Int, found nothing"),
     ] {
         let wrong = call(&lab, "tools/call", json!({"name": name, "arguments": arguments})).await;
         let text = wrong["content"][0]["text"].as_str().unwrap_or_default();
@@ -114,7 +119,7 @@ async fn tokens_limit_what_clients_call() {
     assert!(names(&send("reader", "tools/list", json!({})).await).contains(&"calculator"));
     let refused = send("reader", "tools/call", sum.clone()).await;
     assert_eq!(refused["message"], "the token does not permit this: it needs the scope `run`");
-    assert_eq!(send("runner", "tools/call", sum.clone()).await["content"][0]["text"], "2");
+    assert_eq!(send("runner", "tools/call", sum.clone()).await["structuredContent"]["value"], "2");
     let refused = send("runner", "tools/call", pay).await;
     let text = refused["content"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains("needs an approval") && text.contains("scope `approve`"), "{refused}");
