@@ -202,7 +202,7 @@ impl ToolContext {
     /// Calls the model of the agent that makes the call, or of the client, if a person agrees. The error says why it is not
     /// called. The name is that of the question to the person.
     pub async fn sample(&self, name: &str, request: SamplingRequest) -> Result<SampledReply, String> {
-        let Some(host) = self.state::<CallHost>() else { return Err("there is no model to call".to_owned()) };
+        let Some(host) = self.state::<CallHost>() else { return Err("the caller has no model".to_owned()) };
         let mut shown = request.instruction.clone();
         for message in request.messages.iter() {
             match message {

@@ -26,7 +26,7 @@ fn constant(name: &str, value: Json) -> Tool {
     })
 }
 
-/// Defines a tool that asks for a text, and returns what came of it.
+/// Defines a tool that asks for a text, and returns the outcome.
 fn asking(name: &str, question: &'static str, field: &'static str, message: &'static str) -> Tool {
     tool(name, "()==>(::Text)", move |_, context| async move {
         let fields = vec![FormField::new(field, FieldKind::TEXT).required()];
