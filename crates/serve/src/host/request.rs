@@ -1,0 +1,62 @@
+//! What is asked of a host.
+
+use patter::session::CallAnswer;
+use patter::store::SessionId;
+use patter_core::message::conversation::Message;
+use patter_core::run::ClientAdditions;
+use patter_core::session::{RunPath, TraceParent};
+
+/// A turn to be started.
+pub(crate) struct TurnRequest {
+    pub(crate) agent: String,
+    pub(crate) session: SessionChoice,
+    /// The conversation before it, in a new session.
+    pub(crate) history: Vec<Message>,
+    pub(crate) client: Option<ClientAdditions>,
+    pub(crate) input: String,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) when_busy: WhenBusy,
+    /// The span of the client that the turn is a part of.
+    pub(crate) parent: Option<TraceParent>,
+}
+
+/// The session of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionChoice {
+    /// A new session that is not stored.
+    Unsaved,
+    /// A new session.
+    New(SessionId),
+    /// A session that may exist.
+    Named(SessionId),
+    /// A session whose last segment has this number.
+    After(SessionId, u32),
+}
+
+/// Whether a turn needs a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// It is cancelled when its clients are gone.
+    Attached,
+    /// It continues without a client.
+    Detached,
+}
+
+/// How a message to a session that is in use is handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum WhenBusy {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It waits for its turn.
+    Enqueue,
+}
+
+/// An answer to a call that waits.
+pub(crate) struct Answer {
+    pub(crate) run: RunPath,
+    pub(crate) call_id: String,
+    /// The hash of the call that the answer is about, if it is an approval.
+    pub(crate) hash: Option<String>,
+    pub(crate) answer: CallAnswer,
+}

@@ -1,0 +1,118 @@
+//! Turns that run.
+
+use super::driver::LaterApprover;
+use super::{Host, Lifetime, Turn, TurnDetails, api_error};
+use patter::session::{AgentSelection, Session};
+use patter::tool::CancellationToken;
+use patter_core::message::conversation::Usage;
+use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// What a turn does.
+pub(super) enum Work {
+    Say(String),
+    /// Continues a run, with what is known of the segment that the turn is about.
+    Resume(Box<Segment>),
+}
+
+impl Host {
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        session: Session,
+        about: TurnDetails,
+        work: Work,
+        lifetime: Lifetime,
+        permit: OwnedSemaphorePermit,
+    ) -> Arc<Turn> {
+        let grace = match lifetime {
+            Lifetime::Attached => Some(self.settings.limits.disconnect_grace),
+            Lifetime::Detached => None,
+        };
+        let source = self.selection(&about.agent);
+        let agent = about.agent.clone();
+        let turn = Arc::new(Turn::new(session.id(), about, CancellationToken::new(), grace));
+        if let Work::Resume(segment) = &work {
+            segment.events.iter().for_each(|event| turn.push(event));
+        }
+        if let Some(id) = session.id() {
+            self.active().insert(id, Arc::clone(&turn));
+        }
+        let drivers = Arc::clone(&self.drivers);
+        let listening = Arc::clone(&turn);
+        let session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
+            let turn = Arc::clone(&listening);
+            drivers.configured(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
+        });
+        self.metrics.started();
+        let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), start: Instant::now() };
+        self.tasks.spawn(running.run(session, work, permit));
+        turn
+    }
+
+    /// Returns how an agent is found when its session is resumed elsewhere: its file comes first.
+    fn selection(&self, agent: &str) -> AgentSelection {
+        let driver = self.project.driver();
+        let project = driver.project();
+        let is_agent = |declared: &patter_core::declare::Agent| declared.name().is_some_and(|name| name == agent);
+        let declared = project.agents().find(|(_, declared)| is_agent(declared));
+        let own = declared.and_then(|(declaration, _)| self.files.get(declaration.file));
+        let others = self.files.iter().filter(|file| Some(*file) != own);
+        let files = own.into_iter().chain(others).cloned().collect();
+        AgentSelection { files, agent: Some(agent.to_owned()), model: None }
+    }
+}
+
+/// A turn that runs. However it ends, its clients learn about it.
+struct RunningTurn {
+    host: Arc<Host>,
+    turn: Arc<Turn>,
+    start: Instant,
+}
+
+impl RunningTurn {
+    async fn run(self, mut session: Session, work: Work, permit: OwnedSemaphorePermit) {
+        let turn = Arc::clone(&self.turn);
+        let stop = self.host.stop.clone();
+        let usage_before = match &work {
+            Work::Say(_) => Usage::default(),
+            Work::Resume(segment) => segment.usage_before,
+        };
+        let performed = async {
+            match &work {
+                Work::Say(text) => session.say(text, &turn.cancellation).await,
+                Work::Resume(_) => session.resume(&turn.cancellation).await,
+            }
+        };
+        // A turn that is stopped with the server is unfinished, and can be resumed.
+        let end = match stop.run_until_cancelled(performed).await {
+            Some(Ok(run)) => Ok(session.read_log(|log| TurnEnd::new(&run, log)).since(usage_before)),
+            Some(Err(error)) => Err(api_error(&error)),
+            None => {
+                let _ = session.wait_until_saved().await;
+                Err(ApiError::new(ApiErrorKind::Unavailable, "the server stopped; the run can be resumed"))
+            }
+        };
+        // The next request may follow at once, so the session is free before this one ends.
+        drop(session);
+        self.finish(end);
+        drop(permit);
+    }
+
+    fn finish(&self, end: Result<TurnEnd, ApiError>) {
+        if let Some(id) = &self.turn.session {
+            self.host.active().remove(id);
+        }
+        self.host.metrics.ended(end.as_ref().ok(), self.start.elapsed());
+        self.turn.end(end);
+    }
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        if self.turn.ending().is_none() {
+            self.finish(Err(ApiError::new(ApiErrorKind::Server, "the turn broke off")));
+        }
+    }
+}
