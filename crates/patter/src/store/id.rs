@@ -7,8 +7,10 @@ use thiserror::Error;
 
 /// The maximum length of an id.
 const MAX_LENGTH: usize = 64;
-/// The number of random characters in a generated id.
-const RANDOM_CHARACTERS: usize = 5;
+/// The number of random characters in an id that people type.
+const FEW_CHARACTERS: usize = 5;
+/// The number of random characters in an id of a server, where thousands of sessions may start in the same second.
+const MANY_CHARACTERS: usize = 12;
 /// The characters to choose from, without those that look alike.
 const ALPHABET: &[u8; 31] = b"23456789abcdefghjkmnpqrstuvwxyz";
 
@@ -19,6 +21,8 @@ const ALPHABET: &[u8; 31] = b"23456789abcdefghjkmnpqrstuvwxyz";
 /// let id = SessionId::new(1_700_000_000_000);
 /// assert!(id.as_str().starts_with("20231114-221320-"));
 /// assert_eq!(SessionId::parse(id.as_str()).unwrap(), id);
+/// let ids: std::collections::HashSet<_> = (0..10_000).map(|_| SessionId::unique(1_700_000_000_000)).collect();
+/// assert_eq!(ids.len(), 10_000);
 /// let error = SessionId::parse("Mine!").unwrap_err();
 /// assert_eq!(error.to_string(), "`Mine!` is not a session id");
 /// ```
@@ -44,6 +48,15 @@ impl SessionIdError {
 impl SessionId {
     /// Returns a new id made of the time and random characters. Ids sort by time, to the second.
     pub fn new(now_ms: u64) -> Self {
+        Self::with_random(now_ms, FEW_CHARACTERS)
+    }
+
+    /// Returns a new id with more random characters, for servers: there, thousands of sessions may start in the same second.
+    pub fn unique(now_ms: u64) -> Self {
+        Self::with_random(now_ms, MANY_CHARACTERS)
+    }
+
+    fn with_random(now_ms: u64, count: usize) -> Self {
         let time = i64::try_from(now_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
         let time = time.unwrap_or_default().strftime("%Y%m%d-%H%M%S");
         let mut random = RandomState::new().hash_one(now_ms);
@@ -52,7 +65,7 @@ impl SessionId {
             random /= 31;
             ALPHABET.get(index).copied().map_or('2', char::from)
         });
-        Self(format!("{time}-{}", characters.take(RANDOM_CHARACTERS).collect::<String>()))
+        Self(format!("{time}-{}", characters.take(count).collect::<String>()))
     }
 
     /// Parses an id.

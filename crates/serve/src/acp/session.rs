@@ -104,7 +104,7 @@ impl Connection {
     pub(super) fn new_session(&self) -> Result<(SessionId, Json), RpcError> {
         self.host.require_store()?;
         let agent = self.default_agent()?;
-        let id = SessionId::new(now_ms());
+        let id = SessionId::unique(now_ms());
         self.sessions.open(&id, agent.clone());
         Ok((id, self.agents(&agent).state()))
     }

@@ -77,7 +77,7 @@ pub(super) async fn complete(
     let mut follower = identity.join_or_start(&host, &access, start).await?;
     let created = now_ms() / 1000;
     let session = follower.turn().session.as_ref().map(ToString::to_string);
-    let id = format!("chatcmpl-{}", session.clone().unwrap_or_else(|| SessionId::new(now_ms()).to_string()));
+    let id = format!("chatcmpl-{}", session.clone().unwrap_or_else(|| SessionId::unique(now_ms()).to_string()));
     let meta = ChatMeta { id, created, model: request.model.clone(), session };
     let mut response = if request.stream {
         let stream = ChatStream::new(meta.clone())

@@ -129,7 +129,7 @@ impl Identity {
 
     /// Returns a new session, which is found by this request after a restart.
     pub(super) fn new_session(&self) -> SessionId {
-        let id = SessionId::new(now_ms());
+        let id = SessionId::unique(now_ms());
         SessionId::parse(&format!("{id}-{}", self.key.as_str())).unwrap_or(id)
     }
 }

@@ -97,7 +97,7 @@ pub(super) async fn fork(
     let (summary, log) = find(&host, &access, &id).await?;
     let new = match &request.session {
         Some(id) => parse_session_id(id, "session")?,
-        None => SessionId::new(now_ms()),
+        None => SessionId::unique(now_ms()),
     };
     let count = log.conversation().len();
     let messages = request.messages.unwrap_or(count);

@@ -40,7 +40,7 @@ impl McpService {
                 };
                 let session = match text("session") {
                     Some(id) => SessionChoice::Named(SessionId::parse(id).map_err(|error| invalid(&error))?),
-                    None => SessionChoice::New(SessionId::new(now_ms())),
+                    None => SessionChoice::New(SessionId::unique(now_ms())),
                 };
                 let turn = TurnRequest {
                     agent: agent.name().to_owned(),

@@ -182,7 +182,7 @@ impl McpService {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let mut request = CallRequest::new(call.tool.as_str(), call.arguments.clone());
-        request.id = format!("mcp-{}", patter::store::SessionId::new(now_ms())).into();
+        request.id = format!("mcp-{}", patter::store::SessionId::unique(now_ms())).into();
         request.approval = approval;
         let mut state = call.executor.state().clone();
         if let Some(parent) = trace_parent(context) {

@@ -48,7 +48,7 @@ pub(super) async fn create(
     let mut follower = identity.join_or_start(&host, &access, start).await?;
     let turn = Arc::clone(follower.turn());
     let session = turn.session.as_ref().map(ToString::to_string);
-    let id = session.clone().unwrap_or_else(|| SessionId::new(now_ms()).to_string());
+    let id = session.clone().unwrap_or_else(|| SessionId::unique(now_ms()).to_string());
     let id = ResponseId::new(id, turn.about.number);
     let previous = match &request.previous {
         PreviousState::Response(previous) => Some(previous.clone()),
