@@ -98,7 +98,7 @@ async fn start(
             if !interrupts.is_empty() {
                 access.require(Scope::Approve)?;
             }
-            let (answers, refused) = answers(host, access, &thread, interrupts, results).await?;
+            let (answers, refused) = answers(host, access, agent, &thread, interrupts, results).await?;
             return Ok((host.answer(access, &thread, answers, lifetime).await?, refused));
         }
     };
@@ -130,6 +130,7 @@ async fn start(
 async fn answers(
     host: &Host,
     access: &Access,
+    agent: &str,
     thread: &SessionId,
     interrupts: &[InterruptAnswer],
     results: &[ToolResult],
@@ -139,6 +140,9 @@ async fn answers(
         None => return Err(ApiError::invalid("threadId", format!("there is no session `{thread}`"))),
     };
     let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+    if let Some(run) = log.open_run().filter(|run| run.spec().agent != agent) {
+        return Err(ApiError::invalid("threadId", format!("the run that waits is one of `{}`", run.spec().agent)));
+    }
     let waiting = Waiting::all(&log);
     let answer = |call: &Waiting, answer| Answer {
         run: call.run.clone(),

@@ -57,6 +57,9 @@ async fn what_is_not_clear_approves_nothing() {
     let elsewhere = json!({"interruptId": id, "status": "resolved", "payload": {"approved": true}});
     let response = lab.post(PATH, &request("u", json!({"runId": "r2", "resume": [elsewhere]}))).await;
     assert_eq!(error(&response), "400 threadId: there is no session `u`");
+    let here = json!({"interruptId": id, "status": "resolved", "payload": {"approved": true}});
+    let response = lab.post("/agents/greeter/ag-ui", &request("t", json!({"runId": "r3", "resume": [here]}))).await;
+    assert_eq!(error(&response), "400 threadId: the run that waits is one of `clerk`");
     assert_eq!(lab.payments.load(Ordering::SeqCst), 0);
 }
 
