@@ -1,5 +1,5 @@
 //! The client for requests that need neither a proxy nor compression, such as those of models. It does less than the other
-//! client, and so takes half of the time.
+//! client, and takes less than half of its instructions.
 
 use super::policy::NetworkPolicy;
 use super::resolve::{check_addresses, look_up};
@@ -26,6 +26,7 @@ use tower_service::Service;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How often a connection is probed, and how long it may take to answer.
 const PROBE_INTERVAL: Duration = Duration::from_secs(15);
+#[cfg(target_os = "linux")]
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client without proxies.

@@ -4,7 +4,7 @@ use super::Connection;
 use super::session::{ActivePrompt, timestamp};
 use crate::host::{Answer, Follower, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy, api_error};
 use futures_util::future::join_all;
-use patter::session::{CallAnswer, Log, Session};
+use patter::session::{CallAnswer, Session};
 use patter::store::SessionId;
 use patter::tool::CancellationToken;
 use patter_core::message::conversation::ToolOutcome;
@@ -109,8 +109,7 @@ impl Prompt {
     /// cancelled.
     async fn finish_run(&self, updates: &mut UpdateStream) -> Result<bool, RpcError> {
         let Connection { host, access, .. } = &*self.connection;
-        let stored = host.require_store()?.read(&self.session).await.map_err(|error| api_error(&error.into()))?;
-        let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+        let (_, log) = host.read_session(&self.session).await?;
         let calls: Vec<_> = Waiting::all(&log).into_iter().filter(|call| call.because.is_some()).collect();
         let answers = match self.decide(calls, updates).await? {
             Decision::Answers(answers) => answers,

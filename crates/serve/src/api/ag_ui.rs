@@ -3,9 +3,7 @@
 use super::request::{add_headers, apply_system_messages, lifetime, parse_session_id, trace_parent};
 use super::stream::{TurnStream, stream_turn};
 use crate::guard::read_body;
-use crate::host::{
-    Answer, Follower, Host, Lifetime, RequestKey, SessionChoice, TurnItem, TurnRequest, WhenBusy, api_error,
-};
+use crate::host::{Answer, Follower, Host, Lifetime, RequestKey, SessionChoice, TurnItem, TurnRequest, WhenBusy};
 use crate::respond::{ErrorResponse, data};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -14,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
-use patter::session::{CallAnswer, Log};
+use patter::session::CallAnswer;
 use patter::store::SessionId;
 use patter_core::serve::ag_ui::{
     AgUiInput, AgUiMeta, AgUiRequest, AgUiStream, InterruptAnswer, ToolResult, call_id, interrupt_id,
@@ -135,11 +133,10 @@ async fn answers(
     interrupts: &[InterruptAnswer],
     results: &[ToolResult],
 ) -> Result<(Vec<Answer>, Refused), ApiError> {
-    let stored = match host.find_session(access, thread).await? {
-        Some(summary) => host.require_store()?.read(&summary.id).await.map_err(|error| api_error(&error.into()))?,
-        None => return Err(ApiError::invalid("threadId", format!("there is no session `{thread}`"))),
-    };
-    let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+    if host.find_session(access, thread).await?.is_none() {
+        return Err(ApiError::invalid("threadId", format!("there is no session `{thread}`")));
+    }
+    let (_, log) = host.read_session(thread).await?;
     if let Some(run) = log.open_run().filter(|run| run.spec().agent != agent) {
         return Err(ApiError::invalid("threadId", format!("the run that waits is one of `{}`", run.spec().agent)));
     }

@@ -280,9 +280,7 @@ async fn respond(
 /// Reads a session that the sender may see, with its log.
 pub(super) async fn find(host: &Host, access: &Access, id: &str) -> Result<(SessionSummary, Log), ApiError> {
     let summary = find_summary(host, access, id).await?;
-    let stored = host.require_store()?.read(&summary.id).await.map_err(|error| api_error(&error.into()))?;
-    let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
-    Ok((stored.summary, log))
+    host.read_session(&summary.id).await
 }
 
 /// Returns the metadata of a session that the sender may see.

@@ -1,9 +1,9 @@
 //! Approvals that nobody gave in time.
 
-use super::{Answer, Host, Lifetime, api_error};
+use super::{Answer, Host, Lifetime};
 use crate::token::Access;
 use patter::drive::now_ms;
-use patter::session::{CallAnswer, Log};
+use patter::session::CallAnswer;
 use patter::store::{SessionId, SessionState};
 use patter_core::serve::{ApiError, Waiting};
 use std::sync::Arc;
@@ -31,8 +31,7 @@ impl Host {
     }
 
     async fn refuse_expired(self: &Arc<Self>, id: &SessionId) -> Result<(), ApiError> {
-        let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
-        let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+        let (_, log) = self.read_session(id).await?;
         let refuse = |call: Waiting| Answer {
             answer: CallAnswer::Refuse("nobody approved the call in time".to_owned()),
             hash: Some(call.hash),

@@ -24,6 +24,7 @@ use crate::settings::{ServeSettings, ToolAccess};
 use crate::token::Access;
 use patter::drive::now_ms;
 use patter::live::LiveProject;
+use patter::session::Log;
 use patter::store::{SessionId, SessionSummary, Store, StoreError};
 use patter::tool::{CancellationToken, Executor};
 use patter::trace::Tracer;
@@ -190,6 +191,13 @@ impl Host {
             Ok(_) => Err(ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"))),
             Err(error) => Err(api_error(&error.into())),
         }
+    }
+
+    /// Reads a session with its log. The sender must have been checked.
+    pub(crate) async fn read_session(&self, id: &SessionId) -> Result<(SessionSummary, Log), ApiError> {
+        let stored = self.require_store()?.read(id).await.map_err(|error| api_error(&error.into()))?;
+        let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+        Ok((stored.summary, log))
     }
 
     /// Returns the store, or an error if sessions are not stored.

@@ -1,8 +1,8 @@
 //! Approvals as questions to the person who uses the client.
 
 use super::question::{Capability, PATIENCE};
-use crate::host::{Answer, Host, api_error};
-use patter::session::{CallAnswer, Log};
+use crate::host::{Answer, Host};
+use patter::session::CallAnswer;
 use patter::store::SessionId;
 use patter_core::name::FullName;
 use patter_core::serve::{ApiError, TurnEnd, Waiting};
@@ -31,8 +31,7 @@ pub(super) async fn answers_of(
     session: &SessionId,
     responses: InputResponses,
 ) -> Result<Vec<Answer>, ApiError> {
-    let stored = host.require_store()?.read(session).await.map_err(|error| api_error(&error.into()))?;
-    let log = Log::read(&stored.entries).map_err(|error| api_error(&error.into()))?;
+    let (_, log) = host.read_session(session).await?;
     let calls = Waiting::all(&log);
     let answers = calls.into_iter().filter_map(|call| {
         let response = responses.get(&key(&call))?;

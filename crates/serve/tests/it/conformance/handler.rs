@@ -165,7 +165,8 @@ impl ServerHandler for Handler {
         let contents = match (request.name.as_str(), request.input_responses) {
             ("test_simple_prompt", _) => vec![text("This is a simple prompt for testing.".to_owned())],
             ("test_prompt_with_arguments", _) => {
-                let (one, two) = (argument("arg1"), argument("arg2"));
+                let one = argument("arg1");
+                let two = argument("arg2");
                 vec![text(format!("Prompt with arguments: arg1='{one}', arg2='{two}'"))]
             }
             ("test_prompt_with_embedded_resource", _) => {
