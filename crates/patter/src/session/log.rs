@@ -1,5 +1,6 @@
 //! The log of a session: in memory, in a store, and in a recording.
 
+use super::complete::Completing;
 use super::entry::to_json;
 use super::recording::Recorder;
 use crate::drive::{Journal, JournalError, now_ms};
@@ -161,11 +162,11 @@ impl SessionLog {
         if matches!(*saved, SavedLog::None) {
             return Ok(());
         }
-        let description = lock(&self.description).clone();
+        let description = before.is_some().then(|| lock(&self.description).clone()).unwrap_or_default();
         let entries = Arc::clone(&self.entries);
         let failure = Arc::clone(&self.failure);
-        // In a task of its own, which completes even if this future is dropped: the log in memory has the entries.
-        let append = tokio::spawn(async move {
+        // This completes even if the caller is dropped: the log in memory has the entries.
+        Completing::new(async move {
             let result = saved.append(documents, state, &description).await;
             if let Err(error) = &result {
                 let mut failure = lock(&failure);
@@ -178,8 +179,8 @@ impl SessionLog {
                 }
             }
             Ok(result?)
-        });
-        append.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
+        })
+        .await
     }
 
     async fn sync_saved(&self) -> Result<(), JournalError> {

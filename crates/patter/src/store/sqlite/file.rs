@@ -70,10 +70,9 @@ pub(super) struct SqliteFile {
 }
 
 /// The files of the database. They stay the same ones as long as a connection has them open, unless somebody replaces them.
-#[derive(Default)]
 pub(super) struct FileParts {
-    /// The files, as far as they have been seen.
-    known: [Option<FileId>; PARTS.len()],
+    /// The paths, and the files that have been seen there.
+    known: [(PathBuf, Option<FileId>); PARTS.len()],
     /// When the database had changed the last time its content was checked.
     checked: Option<ChangeTime>,
 }
@@ -97,7 +96,7 @@ impl SqliteFile {
         let file = Self { path: create_file(path).map_err(unusable)?.into() };
         let connection = file.connect().map_err(|error| file.failed(&error))?;
         file.prepare(&connection)?;
-        let mut parts = FileParts::default();
+        let mut parts = FileParts::new(&file);
         let changed = parts.verify(&file)?;
         parts.set_checked(changed);
         let writer = Writer::start(file.clone(), connection, parts).map_err(unusable)?;
@@ -273,11 +272,15 @@ impl SqliteFile {
 }
 
 impl FileParts {
+    fn new(file: &SqliteFile) -> Self {
+        Self { known: PARTS.map(|ending| (file.path_with(ending), None)), checked: None }
+    }
+
     /// Checks that the files are those that were opened. Returns when the database changed.
     pub(super) fn verify(&mut self, file: &SqliteFile) -> Result<Option<ChangeTime>, StoreError> {
         let mut changed = None;
-        for (part, (ending, known)) in PARTS.iter().zip(&mut self.known).enumerate() {
-            let metadata = fs::metadata(file.path_with(ending)).ok();
+        for (part, (path, known)) in self.known.iter_mut().enumerate() {
+            let metadata = fs::metadata(&*path).ok();
             if part == 0 {
                 changed = metadata.as_ref().map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
             }
