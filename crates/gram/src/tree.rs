@@ -159,6 +159,8 @@ struct Inner {
     invalid_bytes: Vec<(u32, u8)>,
     /// The lines of the source, once they are needed.
     lines: OnceLock<Lines>,
+    /// The parent of each node, once they are needed. The root is its own.
+    parents: OnceLock<Vec<u32>>,
 }
 
 /// Replaces each byte that is not UTF-8, so that offsets into the source stay valid.
@@ -171,7 +173,9 @@ impl Tree {
         comments: Vec<Span>,
         invalid_bytes: Vec<(u32, u8)>,
     ) -> Self {
-        Self { inner: Arc::new(Inner { source, nodes, comments, invalid_bytes, lines: OnceLock::new() }) }
+        let lines = OnceLock::new();
+        let parents = OnceLock::new();
+        Self { inner: Arc::new(Inner { source, nodes, comments, invalid_bytes, lines, parents }) }
     }
 
     /// Returns the text that was parsed.
@@ -234,6 +238,21 @@ impl Tree {
     #[inline]
     pub(crate) fn syntax(&self, index: usize) -> Syntax<'_> {
         Syntax { tree: self, id: offset(index) }
+    }
+
+    /// Returns the parent of each node, in the order of [`Tree::nodes`].
+    fn parents(&self) -> &[u32] {
+        self.inner.parents.get_or_init(|| {
+            let mut parents = vec![0; self.nodes().len()];
+            for parent in self.root().descendants() {
+                for child in parent.children() {
+                    if let Some(slot) = parents.get_mut(child.id as usize) {
+                        *slot = parent.id;
+                    }
+                }
+            }
+            parents
+        })
     }
 
     pub(crate) fn comment_spans(&self) -> &[Span] {
@@ -333,6 +352,19 @@ impl<'t> Syntax<'t> {
     #[inline]
     pub fn child(self, kind: Kind) -> Option<Syntax<'t>> {
         self.children().find(|child| child.kind() == kind)
+    }
+
+    /// Returns the node that this one is a direct child of.
+    ///
+    /// ```
+    /// let (tree, _) = patter_gram::parse("[a | [b | c]]");
+    /// let text = tree.root().descendants().last().unwrap();
+    /// let around: Vec<_> = std::iter::successors(Some(text), |syntax| syntax.parent()).map(|syntax| syntax.text()).collect();
+    /// assert!(around.ends_with(&["[b | c]", "[a | [b | c]]", "[a | [b | c]]"]));
+    /// ```
+    pub fn parent(self) -> Option<Syntax<'t>> {
+        let parent = *self.tree.parents().get(self.id as usize)?;
+        (self.id != 0).then_some(Syntax { tree: self.tree, id: parent })
     }
 
     /// Iterates over this node and all its descendants, in reading order.

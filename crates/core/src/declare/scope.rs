@@ -6,10 +6,11 @@
 
 use super::project::Project;
 use super::{Agent, DeclarationKind};
-use patter_gram::{Pattern, PatternKind, Span};
+use patter_gram::{Pattern, PatternKind};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::iter;
 
 /// The path to an agent: the names of the agents that contain it, outermost first, and its own.
 ///
@@ -159,18 +160,10 @@ fn callable_kind(pattern: Pattern<'_>) -> Option<DeclarationKind> {
 
 /// Returns the agents that contain an agent, outermost first, and the agent itself.
 fn enclosing(agent: &Agent) -> Vec<Pattern<'_>> {
-    let contains = |outer: Span, inner: Span| outer.start <= inner.start && inner.end <= outer.end;
-    let Some(own) = agent.pattern() else { return Vec::new() };
-    let mut path = Vec::new();
-    let mut next = agent.tree().patterns().find(|pattern| contains(pattern.span(), own.span()));
-    while let Some(pattern) = next {
-        if DeclarationKind::from_pattern(pattern) == Some(DeclarationKind::Agent) {
-            path.push(pattern);
-        }
-        if pattern.syntax().id() == own.syntax().id() {
-            break;
-        }
-        next = pattern.elements().find(|element| contains(element.span(), own.span()));
-    }
+    let own = agent.pattern().map(Pattern::syntax);
+    let around = iter::successors(own, |syntax| syntax.parent()).filter_map(Pattern::cast);
+    let is_agent = |pattern: &Pattern<'_>| DeclarationKind::from_pattern(*pattern) == Some(DeclarationKind::Agent);
+    let mut path: Vec<_> = around.filter(is_agent).collect();
+    path.reverse();
     path
 }
