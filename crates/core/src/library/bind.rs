@@ -288,19 +288,19 @@ pub fn bind_each<T: HasDefinition>(
     bound.collect()
 }
 
-/// Returns the names that an agent, and the agents that it may call, look up in a library: each once, in order.
+/// Returns the names that agents, and the agents that they may call, look up in a library: each once, in order.
 ///
 /// ```
 /// use patter_core::{declare::project::Project, library::library_names};
 /// let text = "[a:Agent | b, `files/read`] [b:Agent | [greet:Tool {description: 'x'} | ()==>(::Text)], a]";
 /// let project = Project::read([("a.gram", text)]);
-/// let names = library_names(&project.find_agent("a").unwrap(), &project);
+/// let names = library_names(project.find_agent("a"), &project);
 /// assert_eq!(names.iter().collect::<Vec<_>>(), ["files/read", "greet"]);
 /// ```
-pub fn library_names(agent: &Agent, project: &Project) -> IndexSet<String> {
+pub fn library_names(agents: impl IntoIterator<Item = Agent>, project: &Project) -> IndexSet<String> {
     let mut names = IndexSet::new();
     let mut seen = HashSet::new();
-    let mut open = vec![agent.clone()];
+    let mut open: Vec<_> = agents.into_iter().collect();
     while let Some(agent) = open.pop() {
         if !seen.insert((project.agent_file(&agent), agent.path().to_string())) {
             continue;

@@ -18,7 +18,6 @@ use crate::tool::standard::{
 };
 use crate::tool::{DeclaredTools, Hook, Tool, ToolResources, Workspace, WorkspaceError, merge};
 use indexmap::IndexSet;
-use patter_core::declare::Agent;
 use patter_core::declare::project::{Finding, Project};
 use patter_core::library::{Layer, Library, MergeError, library_names};
 use patter_core::name::FullName;
@@ -100,16 +99,13 @@ pub enum ToolsError {
 
 impl NeededTools {
     fn new(project: &Project, wanted: &ServerSelection) -> Self {
-        let named = |agent: &Agent| library_names(agent, project);
         NeededTools::Named(match wanted {
             ServerSelection::All => return NeededTools::All,
             ServerSelection::None => IndexSet::new(),
             ServerSelection::ForTool(tool) => IndexSet::from([tool.clone()]),
             // The caller reports an agent that does not exist.
-            ServerSelection::ForAgent(name) => {
-                project.main_agent(name.as_deref()).map_or_else(|_| IndexSet::new(), |agent| named(&agent))
-            }
-            ServerSelection::ForAgents => project.agents().flat_map(|(_, agent)| named(&agent)).collect(),
+            ServerSelection::ForAgent(name) => library_names(project.main_agent(name.as_deref()).ok(), project),
+            ServerSelection::ForAgents => library_names(project.agents().map(|(_, agent)| agent.clone()), project),
         })
     }
 }
