@@ -22,6 +22,7 @@ pub mod session;
 pub mod store;
 pub mod live;
 pub mod experiment;
+pub mod html;
 pub mod report;
 pub mod openapi;
 pub mod file;

@@ -6,6 +6,7 @@
 
 use crate::host::Host;
 use crate::respond::{ErrorResponse, add_common_headers};
+use crate::studio;
 use crate::token::Access;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
@@ -28,7 +29,8 @@ pub(crate) async fn guard(State(host): State<Arc<Host>>, mut request: Request, n
         Err(error) => {
             host.metrics.refused();
             tracing::debug!(path = request.uri().path(), %error, "request refused");
-            ErrorResponse::from(error).into_response()
+            let page = if error.kind == ApiErrorKind::Unauthorized { studio::login_page(&request) } else { None };
+            page.unwrap_or_else(|| ErrorResponse::from(error).into_response())
         }
         Ok(_) if is_preflight(&request) => StatusCode::NO_CONTENT.into_response(),
         Ok(access) => {
@@ -99,7 +101,7 @@ fn is_allowed_origin(host: &Host, origin: &HeaderValue) -> bool {
 }
 
 /// Returns whether a page is of this server, under the name of the request, which was checked.
-fn is_own_origin(headers: &HeaderMap, origin: &HeaderValue) -> bool {
+pub(crate) fn is_own_origin(headers: &HeaderMap, origin: &HeaderValue) -> bool {
     let name = headers.get(header::HOST).map(HeaderValue::as_bytes);
     let origin = origin.as_bytes();
     let page = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
@@ -120,23 +122,20 @@ fn add_cors_headers(headers: &mut HeaderMap, origin: HeaderValue) {
 }
 
 fn authenticate(host: &Host, request: &Request) -> Result<Access, ApiError> {
-    if host.settings.tokens.is_empty() || OPEN_ROUTES.contains(&request.uri().path()) {
+    let path = request.uri().path();
+    if host.settings.tokens.is_empty() || OPEN_ROUTES.contains(&path) || studio::is_open_route(request.method(), path) {
         return Ok(Access::default());
     }
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given =
         given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let Some((_, given)) = given else {
+        if let Some(token) = studio::cookie_token(host, request) {
+            return Ok(Access::with(&token));
+        }
         return Err(ApiError::new(ApiErrorKind::Unauthorized, "a token is needed: `Authorization: Bearer …`"));
     };
-    // All tokens are compared, so that the time does not tell which one is similar.
-    let mut found = None;
-    for token in &host.settings.tokens {
-        if token.hash.matches(given.trim()) {
-            found = Some(token);
-        }
-    }
-    match found {
+    match host.find_token(given.trim()) {
         Some(token) => Ok(Access::with(token)),
         None => Err(ApiError::new(ApiErrorKind::Unauthorized, "the token is not valid")),
     }

@@ -26,6 +26,7 @@ mod respond;
 mod guard;
 mod mcp;
 mod acp;
+mod studio;
 mod api;
 mod listen;
 mod server;

@@ -26,6 +26,7 @@ pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod show;
+pub(crate) mod studio;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod why;

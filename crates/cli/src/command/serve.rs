@@ -41,13 +41,8 @@ use tokio::net::TcpListener;
                         patter serve --listen 0.0.0.0:8484 --host agents.example.com --tokens tokens.toml\n  \
                         curl http://127.0.0.1:8484/v1/models")]
 pub(crate) struct Serve {
-    /// Files and folders with agents; by default those of the project
-    #[arg(value_name = "PATH")]
-    paths: Vec<PathBuf>,
-
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
-    listen: SocketAddr,
+    #[command(flatten)]
+    options: ServeOptions,
 
     /// Serve the agents as tools of an MCP server over stdin and stdout, for editors and other agents
     #[arg(long, conflicts_with_all = ["listen", "token", "tokens", "hosts", "origins"])]
@@ -60,6 +55,22 @@ pub(crate) struct Serve {
     /// Let MCP clients call the tools of the project without an agent, if its rules permit it
     #[arg(long)]
     tools: bool,
+
+    /// How to handle the system messages of clients
+    #[arg(long, value_enum, default_value_t = SystemOption::Append)]
+    system: SystemOption,
+}
+
+/// What all servers over HTTP have in common.
+#[derive(Args)]
+pub(super) struct ServeOptions {
+    /// Files and folders with agents; by default those of the project
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
+    listen: SocketAddr,
 
     /// Token that clients present, and that may do everything; better: the variable `PATTER_SERVE_TOKEN`
     #[arg(long, value_name = "TOKEN")]
@@ -76,10 +87,6 @@ pub(crate) struct Serve {
     /// Web page that may use the server, such as https://app.example.com; may be repeated
     #[arg(long = "cors", value_name = "ORIGIN")]
     origins: Vec<String>,
-
-    /// How to handle the system messages of clients
-    #[arg(long, value_enum, default_value_t = SystemOption::Append)]
-    system: SystemOption,
 
     /// Refuse a call if nobody approves it in this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "24h")]
@@ -117,11 +124,49 @@ enum SystemOption {
     Refuse,
 }
 
+/// Where a server is reached.
+enum Transport {
+    Http,
+    Mcp,
+    Acp,
+}
+
 impl Command for Serve {
     fn run(&self) -> CommandResult {
-        let settings = self.settings()?;
+        let system_messages = match self.system {
+            SystemOption::Append => SystemMessages::Append,
+            SystemOption::Ignore => SystemMessages::Ignore,
+            SystemOption::Refuse => SystemMessages::Refuse,
+        };
+        let tools = if self.tools { ToolAccess::Direct } else { ToolAccess::ThroughAgents };
+        let settings = ServeSettings { system_messages, tools, ..self.options.settings()? };
+        let transport = match self {
+            Self { mcp: true, .. } => Transport::Mcp,
+            Self { acp: true, .. } => Transport::Acp,
+            _ => Transport::Http,
+        };
+        self.options.serve(settings, &transport, |_, _| Ok(()))
+    }
+}
+
+impl ServeOptions {
+    /// Serves over HTTP, and reports the address once the server listens.
+    pub(super) fn serve_http(
+        &self,
+        announce: impl FnOnce(SocketAddr, Option<&str>) -> Result<(), CommandError>,
+    ) -> CommandResult {
+        self.serve(self.settings()?, &Transport::Http, announce)
+    }
+
+    fn serve(
+        &self,
+        settings: ServeSettings,
+        transport: &Transport,
+        announce: impl FnOnce(SocketAddr, Option<&str>) -> Result<(), CommandError>,
+    ) -> CommandResult {
+        let has_tools = settings.tools == ToolAccess::Direct;
         let sources = ToolSources::new(self.toolboxes.clone(), self.no_mcp);
-        let servers = if self.tools { ServerSelection::All } else { ServerSelection::ForAgents };
+        let servers = if has_tools { ServerSelection::All } else { ServerSelection::ForAgents };
         let setup = Setup::read_locked(&self.paths, &sources, &servers, Intent::Call, &[], self.lock)?;
         let rules = self.rules.checked(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;
@@ -145,17 +190,17 @@ impl Command for Serve {
         };
         let driver = configure(project.driver());
         let names = self.agents(driver.project());
-        if names.is_empty() && !self.tools {
+        if names.is_empty() && !has_tools {
             let error = CommandError::usage("there are no agents to serve");
             return Err(error.with_hint("name a file with agents: `patter serve FILE`"));
         }
-        self.check_paths(driver.project())?;
+        self.check_paths(driver.project(), has_tools)?;
         let mut agents = Vec::with_capacity(names.len());
         for name in &names {
             agents.extend(driver.compile_named(name).transpose()?);
         }
         unsupported::warn(&agents, &environment, &config.models)?;
-        let tools = if self.tools { offered_tools(&driver) } else { 0 };
+        let tools = if has_tools { offered_tools(&driver) } else { 0 };
         let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
         server = server.with_tracer(toolset.runtime.tracer());
         let stop = toolset.stop.clone();
@@ -163,16 +208,19 @@ impl Command for Serve {
             let location = self.store.location(root.as_deref(), &config, &environment)?;
             match &location {
                 Some(location) => server = server.with_store(patter::store::open(location).await?),
-                None if self.acp => return Err(self.store.disabled()),
+                None if matches!(transport, Transport::Acp) => return Err(self.store.disabled()),
                 None => ui::warning("sessions are not stored: no call can wait for an approval")?,
             }
-            if self.mcp {
-                server.serve_mcp(stop).await?;
-                return Ok(Outcome::Success);
-            }
-            if self.acp {
-                server.serve_acp(stop).await?;
-                return Ok(Outcome::Success);
+            match transport {
+                Transport::Http => {}
+                Transport::Mcp => {
+                    server.serve_mcp(stop).await?;
+                    return Ok(Outcome::Success);
+                }
+                Transport::Acp => {
+                    server.serve_acp(stop).await?;
+                    return Ok(Outcome::Success);
+                }
             }
             let listener = TcpListener::bind(self.listen).await.map_err(|error| self.cannot_listen(&error))?;
             let address = listener.local_addr()?;
@@ -180,18 +228,17 @@ impl Command for Serve {
             for name in &names {
                 ui::status(&format!("  {BOLD}{name}{BOLD:#}"))?;
             }
-            if self.tools {
+            if has_tools {
                 let tools = ui::plural(tools, "tool");
                 ui::status(&format!("MCP clients may call {tools} at {ACCENT}http://{address}/mcp{ACCENT:#}"))?;
             }
+            announce(address, self.given_token().as_deref())?;
             ui::status(&format!("{DIM}stop with Ctrl-C{DIM:#}"))?;
             server.serve(listener, stop).await?;
             Ok(Outcome::Success)
         })
     }
-}
 
-impl Serve {
     /// Returns the names of the agents to serve: those of the paths, or of the whole project.
     fn agents(&self, project: &Project) -> Vec<String> {
         Self::agents_of(&self.paths, project)
@@ -209,12 +256,12 @@ impl Serve {
     }
 
     /// Checks that each path has agents. Other commands have an option --tools for files, so a file may be meant as such.
-    fn check_paths(&self, project: &Project) -> Result<(), CommandError> {
+    fn check_paths(&self, project: &Project, has_tools: bool) -> Result<(), CommandError> {
         let has_agents = |path: &&PathBuf| {
             let served = Self::agents_of(std::slice::from_ref(*path), project);
             !served.is_empty()
         };
-        match self.paths.iter().find(|path| self.tools && !has_agents(path)) {
+        match self.paths.iter().find(|path| has_tools && !has_agents(path)) {
             None => Ok(()),
             Some(path) => {
                 let error = CommandError::usage(format!("`{}` has no agents to serve", path.display()));
@@ -223,11 +270,15 @@ impl Serve {
         }
     }
 
+    /// Returns the token of the command line. It is not read from `.env`: a project must not decide who may use the server.
+    fn given_token(&self) -> Option<String> {
+        let token = self.token.clone().or_else(|| std::env::var("PATTER_SERVE_TOKEN").ok());
+        token.map(|token| token.trim().to_owned())
+    }
+
     fn settings(&self) -> Result<ServeSettings, CommandError> {
         let mut tokens = Vec::new();
-        // Not from `.env`: a project must not decide who may use the server.
-        let token = self.token.clone().or_else(|| std::env::var("PATTER_SERVE_TOKEN").ok());
-        if let Some(token) = token.map(|token| token.trim().to_owned()) {
+        if let Some(token) = self.given_token() {
             const MIN_LENGTH: usize = 16;
             if token.len() < MIN_LENGTH {
                 let error = CommandError::usage(format!("the token has fewer than {MIN_LENGTH} characters"));
@@ -256,12 +307,6 @@ impl Serve {
             tokens,
             hosts,
             origins: self.origins.clone(),
-            system_messages: match self.system {
-                SystemOption::Append => SystemMessages::Append,
-                SystemOption::Ignore => SystemMessages::Ignore,
-                SystemOption::Refuse => SystemMessages::Refuse,
-            },
-            tools: if self.tools { ToolAccess::Direct } else { ToolAccess::ThroughAgents },
             approval_expiry: self.approval_expiry,
             ..ServeSettings::default()
         })

@@ -1,10 +1,10 @@
 //! Latency distributions, pass rates by tag, and tool calls.
 
-use super::html::{Html, html};
 use super::number::{digits, duration, percent, plural, signed};
 use super::svg::{self, Scale, percentile};
 use super::view::{CaseView, ReportView};
 use crate::experiment::Trial;
+use crate::html::{Html, html};
 use indexmap::{IndexMap, IndexSet};
 
 /// The maximum number of tags to list, those with the most cases.

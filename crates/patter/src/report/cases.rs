@@ -3,11 +3,11 @@
 //! The most telling cases come first. Only the first rows are part of the document; the others are text that the browser
 //! does not parse until the script shows them, so that a page with thousands of cases opens quickly.
 
-use super::html::{Html, html};
 use super::number::{count, dollars, duration, plural};
 use super::transcript::{mark, shorten, transcript_budget, transcripts};
 use super::view::{CaseView, ReportView};
 use crate::experiment::{ReportKind, Trial, TrialOutcome};
+use crate::html::{Html, html};
 use indexmap::IndexMap;
 use patter_core::provider::price::Cost;
 use serde_json::{Value as Json, json};

@@ -5,9 +5,9 @@
 //! the mean of the baseline. The plot is a table, so that each figure is also text.
 
 use super::decision::{ArmDecision, is_identical};
-use super::html::{Html, html};
 use super::number::{digits, display_scale, effect, effect_range, mean, percent, signed};
 use super::summary::finding;
+use crate::html::{Html, html};
 use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance};
 
 /// The ends of the axis of ratios. Longer intervals are cut off, and end in an arrow.

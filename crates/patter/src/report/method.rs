@@ -1,8 +1,8 @@
 //! Judges, the method, how to read the figures, and what exactly was run.
 
-use super::html::{Html, html};
 use super::number::{count, digits, duration, percent, plural, timestamp};
 use super::view::ReportView;
+use crate::html::{Html, html};
 use patter_core::stats::Stopping;
 
 /// Returns the judges with their instructions; empty if there are none.

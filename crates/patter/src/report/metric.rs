@@ -1,10 +1,10 @@
 //! Metrics: the difference of each arm from the baseline, and the results of each arm.
 
-use super::html::{Html, html, prose};
 use super::number::{count, digits, dollars, duration, effect, effect_range, p_value, percent, plural, value};
 use super::summary::finding;
 use super::view::ReportView;
 use crate::experiment::{ArmSummary, summarize};
+use crate::html::{Html, html, prose};
 use patter_core::stats::{Comparison, Contrast, Estimate, Interval, MetricKind};
 
 /// Returns the differences in detail, metric by metric; empty if nothing was compared.

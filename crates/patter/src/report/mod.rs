@@ -5,7 +5,6 @@
 //! cases only the most telling ones are listed; a small script pages, filters and sorts them. The page is a function of
 //! the report, takes time in proportion to it, and has a limited size.
 
-mod html;
 mod number;
 mod svg;
 mod view;
@@ -19,9 +18,9 @@ mod cases;
 mod method;
 
 use crate::experiment::Report;
+use crate::html::{Html, THEME, html};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use html::{Html, html};
 use sha2::{Digest, Sha256};
 use view::ReportView;
 
@@ -50,6 +49,7 @@ pub fn html(report: &Report) -> String {
     let present = || sections.iter().filter(|(_, _, section)| !section.is_empty());
     let contents: Html = present().map(|(id, name, _)| html!("<li><a href=\"#{}\">{}</a></li>", id, name)).collect();
     let body: Html = present().map(|(_, _, section)| section.clone()).collect();
+    let style = [THEME, STYLE].concat();
     let page = html!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src '{}'; \
@@ -59,12 +59,12 @@ pub fn html(report: &Report) -> String {
          <title>{}</title><link rel=\"icon\" href=\"data:,\"><style>{}</style></head>\n\
          <body><a class=\"skip\" href=\"#main\">Skip to the report</a>{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>\
          <main id=\"main\">{}</main>{}<script>{}</script></body></html>\n",
-        digest(STYLE),
+        digest(&style),
         digest(SCRIPT),
         report.version,
         report.title,
-        // Both are files of the program, and contain no closing tag.
-        Html::from_markup(STYLE.to_owned()),
+        // These are files of the program, and contain no closing tag.
+        Html::from_markup(style.clone()),
         summary::header(&view),
         contents,
         body,

@@ -1,6 +1,6 @@
 //! Formatting of numbers. The space before a unit is a non-breaking space.
 
-use super::html::{Html, html};
+use crate::html::{Html, html};
 use jiff::Timestamp;
 use patter_core::stats::{Contrast, MetricKind};
 

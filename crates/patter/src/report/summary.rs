@@ -2,12 +2,12 @@
 
 use super::decision::{Advice, ArmDecision, decisions, is_identical, preferred};
 use super::forest::forest;
-use super::html::{Html, html, prose};
 use super::number::{count, digits, dollars, duration, percent, plural, timestamp};
 use super::svg;
 use super::transcript::{mark, shorten};
 use super::view::ReportView;
 use crate::experiment::{ArmSummary, ReportKind, Trial, TrialOutcome, summarize};
+use crate::html::{Html, html, prose};
 use patter_core::stats::{Comparison, Conclusion, Contrast, Interval, MetricKind, Relevance};
 
 /// The number of characters of the reason why runs have no answer.

@@ -1,7 +1,7 @@
 //! Drawings. Horizontal coordinates are percentages of the width, so that drawings scale but their text does not.
 
-use super::html::{Html, html};
 use super::number::{digits, duration};
+use crate::html::{Html, html};
 
 /// The number of columns of a histogram.
 const BINS: usize = 48;

@@ -1,9 +1,9 @@
 //! Transcripts of a case, the arms side by side, with differences marked.
 
-use super::html::{Html, html, prose};
 use super::number::{count, duration, plural};
 use super::view::{CaseView, ReportView};
 use crate::experiment::Trial;
+use crate::html::{Html, html, prose};
 use patter_core::message::conversation::{Message, ToolCall};
 use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;

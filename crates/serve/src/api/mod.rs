@@ -14,6 +14,7 @@ use crate::guard::guard;
 use crate::host::Host;
 use crate::mcp::McpService;
 use crate::respond::ErrorResponse;
+use crate::studio;
 use axum::Router;
 use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
@@ -52,6 +53,7 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(openapi))
         .route_service("/mcp", McpService::over_http(host))
+        .merge(studio::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(host), guard))

@@ -21,7 +21,8 @@ use driver::ConfiguredDriver;
 use crate::mcp::McpHandler;
 use crate::metrics::Metrics;
 use crate::settings::{ServeSettings, ToolAccess};
-use crate::token::Access;
+use crate::studio::Logins;
+use crate::token::{Access, Token};
 use patter::drive::now_ms;
 use patter::live::LiveProject;
 use patter::session::Log;
@@ -44,6 +45,8 @@ pub(crate) struct Host {
     pub(crate) settings: ServeSettings,
     pub(crate) metrics: Metrics,
     pub(crate) recent: RecentRequests,
+    /// Who logged in to the studio.
+    pub(crate) logins: Logins,
     /// Cancelled when the server stops taking requests.
     pub(crate) draining: CancellationToken,
     /// The agents to serve; `None` for all.
@@ -76,6 +79,7 @@ impl Host {
             settings,
             metrics: Metrics::default(),
             recent: RecentRequests::default(),
+            logins: Logins::default(),
             draining: CancellationToken::new(),
             served: None,
             files,
@@ -106,6 +110,15 @@ impl Host {
 
     fn serves(&self, agent: &str) -> bool {
         self.served.as_ref().is_none_or(|served| served.iter().any(|known| known == agent))
+    }
+
+    /// Returns the token that a text is, if it is one.
+    pub(crate) fn find_token(&self, text: &str) -> Option<&Token> {
+        // All are compared, so that the time does not tell which one is similar.
+        self.settings
+            .tokens
+            .iter()
+            .fold(None, |found, token| if token.hash.matches(text) { Some(token) } else { found })
     }
 
     /// Returns the names of the agents, with the time of their files in seconds since 1970.

@@ -30,4 +30,5 @@ mod retries;
 mod sdk;
 mod sessions;
 mod stopping;
+mod studio;
 mod traces;

@@ -1,47 +1,63 @@
-//! Markup that is safe by construction: data is escaped, unless it is markup already.
+//! Markup that is safe by construction: data is escaped, unless it is markup already. The pages that Patter writes, reports
+//! and the studio, are made of it, and share a theme.
 
 use std::fmt::{self, Display, Write};
 
-/// A piece of markup. Only [`html!`] creates it from text, and only from literals in the program.
+/// The colours and fonts of all pages, and their base styles.
+pub const THEME: &str = include_str!("theme.css");
+
+/// A piece of markup. [`html!`](crate::html::html) creates it from literals in the program and escaped values.
+///
+/// ```
+/// use patter::html::html;
+/// assert_eq!(html!("<b>{}</b>", "1 < 2").into_page(), "<b>1 &lt; 2</b>");
+/// ```
 #[derive(Debug, Clone, Default)]
-pub(super) struct Html(String);
+pub struct Html(String);
 
 /// A value that can be inserted into markup.
-pub(super) trait ToHtml {
+pub trait ToHtml {
+    /// Returns what is inserted.
     fn to_html(&self) -> impl Display;
 }
 
 /// Creates markup from a literal template and values, which are escaped. The template is passed through `concat!`, which
 /// rules out inline arguments such as `{name}`, so no value is inserted unescaped.
-macro_rules! html {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __html {
     ($template:literal $(, $value:expr)* $(,)?) => {
-        $crate::report::html::Html::from_markup(
-            format!(concat!($template) $(, $crate::report::html::ToHtml::to_html(&$value))*)
+        $crate::html::Html::from_markup(
+            format!(concat!($template) $(, $crate::html::ToHtml::to_html(&$value))*)
         )
     };
 }
-pub(super) use html;
+#[doc(inline)]
+pub use __html as html;
 
 impl Html {
-    /// Wraps trusted markup.
-    pub(super) fn from_markup(markup: String) -> Self {
+    /// Wraps markup as it is. It must not contain data that was not escaped.
+    pub fn from_markup(markup: String) -> Self {
         Self(markup)
     }
 
-    pub(super) fn push(&mut self, other: &Html) {
+    /// Appends markup.
+    pub fn push(&mut self, other: &Html) {
         self.0.push_str(&other.0);
     }
 
     /// Returns the length in bytes.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn into_page(self) -> String {
+    /// Returns the text of a page.
+    pub fn into_page(self) -> String {
         self.0
     }
 }
@@ -126,7 +142,7 @@ impl ToHtml for f64 {
 }
 
 /// Renders a sentence with names in backticks as code, and keeps numbers and units on one line.
-pub(super) fn prose(words: &str) -> Html {
+pub fn prose(words: &str) -> Html {
     let words = words.replace(" points", "\u{a0}points");
     let parts: Vec<&str> = words.split('`').collect();
     // An unmatched backtick does not start a name.

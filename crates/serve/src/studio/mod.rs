@@ -1,0 +1,37 @@
+//! The studio: pages about the project, its conversations and its runs.
+//!
+//! A page is complete when it arrives: what it shows is HTML that was written here, and can be read without JavaScript. Small
+//! modules add what changes while people look at it, over the routes that other clients use too.
+
+mod asset;
+mod login;
+mod page;
+mod project;
+mod agent;
+mod talk;
+mod runs;
+mod session;
+mod experiments;
+mod inbox;
+
+pub(crate) use login::{Logins, cookie_token, is_open_route, login_page};
+
+use crate::host::Host;
+use axum::Router;
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// Returns the routes of the pages. They are not described by `/openapi.json`, because they are not for programs.
+pub(crate) fn routes() -> Router<Arc<Host>> {
+    Router::new()
+        .route("/", get(project::show))
+        .route("/studio/agents/{name}", get(agent::show))
+        .route("/studio/talk", get(talk::choose))
+        .route("/studio/sessions", get(runs::list))
+        .route("/studio/sessions/{id}", get(session::show))
+        .route("/studio/experiments", get(experiments::list))
+        .route("/studio/experiments/{id}", get(experiments::show))
+        .route("/studio/inbox", get(inbox::list))
+        .route("/studio/login", post(login::log_in))
+        .route("/studio/assets/{version}/{*path}", get(asset::serve))
+}

@@ -1,0 +1,15 @@
+//! Talk.
+
+use super::page::{Page, PageError, Section, respond};
+use crate::token::{Access, Scope};
+use axum::Extension;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use patter::html::html;
+
+/// Shows the page.
+pub(super) async fn choose(Extension(access): Extension<Access>, headers: HeaderMap) -> Result<Response, PageError> {
+    access.require(Scope::Read)?;
+    let body = html!("<h1>Talk</h1>");
+    Ok(respond(&Page::new(Section::Talk, "Talk", body), &headers))
+}
