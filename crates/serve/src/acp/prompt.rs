@@ -93,6 +93,7 @@ impl Prompt {
             history: Vec::new(),
             client: None,
             input: text.to_owned(),
+            model: None,
             lifetime: Lifetime::Attached,
             when_busy: WhenBusy::Reject,
             parent: None,

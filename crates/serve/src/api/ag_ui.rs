@@ -14,6 +14,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use patter::session::CallAnswer;
 use patter::store::SessionId;
+use patter_core::provider::{ModelRef, ModelRefError};
 use patter_core::serve::ag_ui::{
     AgUiInput, AgUiMeta, AgUiRequest, AgUiStream, InterruptAnswer, ToolResult, call_id, interrupt_id,
 };
@@ -117,11 +118,21 @@ async fn start(
         history,
         client: has_client.then(|| client.clone()),
         input,
+        model: chosen_model(access, request)?,
         lifetime,
         when_busy: WhenBusy::Reject,
         parent: trace_parent(headers),
     };
     Ok((host.start(access, turn).await?, Vec::new()))
+}
+
+/// Returns the model that a page chose. Models differ in what they cost, so only those may choose who may do everything.
+fn chosen_model(access: &Access, request: &AgUiRequest) -> Result<Option<ModelRef>, ApiError> {
+    let Some(model) = &request.model else { return Ok(None) };
+    access.require(Scope::Admin)?;
+    let model =
+        model.parse().map_err(|error: ModelRefError| ApiError::invalid("forwardedProps.model", error.to_string()))?;
+    Ok(Some(model))
 }
 
 /// Returns the answers to the calls that wait in a session.

@@ -135,7 +135,8 @@ async fn start(
     let client = has_client.then(|| request.client.clone());
     let agent = request.model.clone();
     let parent = trace_parent(headers);
-    host.start(access, TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
+    host.start(access, TurnRequest { agent, session, history, client, input, model: None, lifetime, when_busy, parent })
+        .await
 }
 
 /// Returns the session that waits for results, with the answers for it.

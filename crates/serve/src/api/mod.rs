@@ -43,6 +43,7 @@ pub(crate) fn router(host: &Arc<Host>) -> Router {
         .route("/api/sessions/{id}/answers", post(sessions::answer))
         .route("/api/sessions/{id}/resume", post(sessions::resume))
         .route("/api/sessions/{id}/cancel", post(sessions::cancel))
+        .route("/api/sessions/{id}/undo", post(sessions::undo))
         .route("/api/sessions/{id}/fork", post(sessions::fork))
         .route("/api/sessions/{id}/events", get(events::session_events))
         .route("/api/approvals", get(sessions::approvals))

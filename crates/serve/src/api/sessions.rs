@@ -207,6 +207,18 @@ pub(super) async fn cancel(
     Ok(json(&json!({"session": id, "status": "cancelled"})))
 }
 
+/// Removes the last message of a session and everything after it.
+pub(super) async fn undo(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Run)?;
+    let id = find_id(&host, &access, &id).await?;
+    let message = host.undo(&access, &id).await?;
+    Ok(json(&json!({"session": id, "message": message})))
+}
+
 /// Lists the calls of all sessions that wait for approval.
 pub(super) async fn approvals(
     State(host): State<Arc<Host>>,
@@ -245,7 +257,11 @@ async fn say(
     let lifetime = detached_by_default(headers)?;
     let history = Vec::new();
     let parent = trace_parent(headers);
-    host.start(access, TurnRequest { agent, session, history, client: None, input, lifetime, when_busy, parent }).await
+    host.start(
+        access,
+        TurnRequest { agent, session, history, client: None, input, model: None, lifetime, when_busy, parent },
+    )
+    .await
 }
 
 /// Returns whether a turn continues without its client: it does, unless the client wants it otherwise.

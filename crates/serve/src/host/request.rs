@@ -3,6 +3,7 @@
 use patter::session::CallAnswer;
 use patter::store::SessionId;
 use patter_core::message::conversation::Message;
+use patter_core::provider::ModelRef;
 use patter_core::run::ClientAdditions;
 use patter_core::session::{RunPath, TraceParent};
 
@@ -14,6 +15,8 @@ pub(crate) struct TurnRequest {
     pub(crate) history: Vec<Message>,
     pub(crate) client: Option<ClientAdditions>,
     pub(crate) input: String,
+    /// The model to use instead of those of the agents.
+    pub(crate) model: Option<ModelRef>,
     pub(crate) lifetime: Lifetime,
     pub(crate) when_busy: WhenBusy,
     /// The span of the client that the turn is a part of.

@@ -5,6 +5,7 @@ use super::{Host, Lifetime, Turn, TurnDetails, api_error};
 use patter::session::{AgentSelection, Session};
 use patter::tool::CancellationToken;
 use patter_core::message::conversation::Usage;
+use patter_core::provider::ModelRef;
 use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +13,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// What a turn does.
 pub(super) enum Work {
-    Say(String),
+    /// Sends a message, to another model than that of the agent if there is one.
+    Say(String, Option<ModelRef>),
     /// Continues a run, with what is known of the segment that the turn is about.
     Resume(Box<Segment>),
 }
@@ -41,10 +43,17 @@ impl Host {
         }
         let drivers = Arc::clone(&self.drivers);
         let listening = Arc::clone(&turn);
-        let session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
+        let model = match &work {
+            Work::Say(_, model) => model.clone(),
+            Work::Resume(_) => session.read_log(|log| log.selection()?.model.as_ref()?.parse().ok()),
+        };
+        let mut session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
             let turn = Arc::clone(&listening);
             drivers.configured(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
         });
+        if let Some(model) = model {
+            session.set_model(model);
+        }
         self.metrics.started();
         let running = RunningTurn { host: Arc::clone(self), turn: Arc::clone(&turn), start: Instant::now() };
         self.tasks.spawn(running.run(session, work, permit));
@@ -76,12 +85,12 @@ impl RunningTurn {
         let turn = Arc::clone(&self.turn);
         let stop = self.host.stop.clone();
         let usage_before = match &work {
-            Work::Say(_) => Usage::default(),
+            Work::Say(..) => Usage::default(),
             Work::Resume(segment) => segment.usage_before,
         };
         let performed = async {
             match &work {
-                Work::Say(text) => session.say(text, &turn.cancellation).await,
+                Work::Say(text, _) => session.say(text, &turn.cancellation).await,
                 Work::Resume(_) => session.resume(&turn.cancellation).await,
             }
         };

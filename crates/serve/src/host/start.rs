@@ -23,7 +23,7 @@ impl Host {
     /// Starts a turn.
     pub(crate) async fn start(self: &Arc<Self>, access: &Access, request: TurnRequest) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
-        let TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent } = request;
+        let TurnRequest { agent, session, history, client, input, model, lifetime, when_busy, parent } = request;
         if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
             self.find_session(access, id).await?;
         }
@@ -52,7 +52,7 @@ impl Host {
         session.set_client(client.clone());
         let number = session.read_log(Log::segments) + 1;
         let about = TurnDetails { number, agent: agent.clone(), client, created_ms: now_ms() };
-        Ok(self.spawn(session, about, Work::Say(input), lifetime, permit).follow())
+        Ok(self.spawn(session, about, Work::Say(input, model), lifetime, permit).follow())
     }
 
     /// Answers calls of a session that waits, and resumes its run.
@@ -135,6 +135,13 @@ impl Host {
         segment.events.iter().for_each(|event| turn.push(event));
         turn.end(Ok(end));
         Ok(Arc::new(turn).follow())
+    }
+
+    /// Removes the last message of a session and everything after it, and returns the message if there was one.
+    pub(crate) async fn undo(&self, access: &Access, id: &SessionId) -> Result<Option<String>, ApiError> {
+        self.find_session(access, id).await?;
+        let mut session = self.open_free(id, WhenBusy::Reject).await.map_err(|error| api_error(&error))?;
+        session.undo().await.map_err(|error| api_error(&error))
     }
 
     /// Cancels the run of a session, whether it is under way or waits.

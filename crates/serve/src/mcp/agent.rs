@@ -48,6 +48,7 @@ impl McpService {
                     history: Vec::new(),
                     client: None,
                     input: input.to_owned(),
+                    model: None,
                     lifetime: Lifetime::Attached,
                     when_busy: WhenBusy::Enqueue,
                     parent: trace_parent(context),

@@ -6,6 +6,10 @@
 mod asset;
 mod login;
 mod page;
+mod figures;
+mod markdown;
+mod transcript;
+mod conversation;
 mod project;
 mod agent;
 mod talk;
@@ -27,6 +31,9 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
         .route("/", get(project::show))
         .route("/studio/agents/{name}", get(agent::show))
         .route("/studio/talk", get(talk::choose))
+        .route("/studio/talk/{id}", get(talk::show))
+        .route("/studio/talk/{id}/turns", get(talk::show_turns))
+        .route("/studio/markdown", post(talk::render_markdown))
         .route("/studio/sessions", get(runs::list))
         .route("/studio/sessions/{id}", get(session::show))
         .route("/studio/experiments", get(experiments::list))

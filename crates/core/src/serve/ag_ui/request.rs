@@ -30,6 +30,8 @@ pub struct AgUiRequest {
     pub input: AgUiInput,
     /// The tools that the page executes, and what it adds to the instruction.
     pub client: ClientAdditions,
+    /// The model to use instead of that of the agent: `forwardedProps.model`.
+    pub model: Option<String>,
     /// The conversation before the input.
     history: Vec<Message>,
     /// Fields that have no effect.
@@ -75,8 +77,17 @@ const TEXT: &[&str] = &["text"];
 const REFUSED: &str = "the user did not approve the call";
 
 /// Fields that are read.
-const READ: &[&str] =
-    &["threadId", "runId", "protocolVersion", "parentRunId", "messages", "tools", "context", "resume"];
+const READ: &[&str] = &[
+    "threadId",
+    "runId",
+    "protocolVersion",
+    "parentRunId",
+    "messages",
+    "tools",
+    "context",
+    "resume",
+    "forwardedProps",
+];
 
 impl AgUiRequest {
     /// Reads the body of a request.
@@ -100,6 +111,7 @@ impl AgUiRequest {
             input,
             client: ClientAdditions { tools: tools(&fields)?, context: context.collect::<Vec<_>>().join("\n\n") },
             history: transcript.messages,
+            model: chosen_model(&fields)?,
             ignored: fields.others(READ).into_iter().filter(|name| !is_empty(name)).collect(),
         })
     }
@@ -112,6 +124,15 @@ impl AgUiRequest {
             Some(call) => Err(ApiError::invalid("messages", format!("there is no result of the call `{}`", call.id))),
             None => Ok(in_order(self.history.clone())),
         }
+    }
+}
+
+/// Returns the model that the page chose, if it chose one.
+fn chosen_model(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
+    match fields.get("forwardedProps").and_then(|props| props.get("model")) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(model)) => Ok(Some(model.clone())),
+        Some(_) => Err(fields.wrong("forwardedProps.model", "is not a text")),
     }
 }
 

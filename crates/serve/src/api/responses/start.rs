@@ -55,7 +55,8 @@ pub(super) async fn start(
     let when_busy = when_busy(query.when_busy.as_deref())?;
     let agent = request.model.clone();
     let parent = trace_parent(headers);
-    host.start(access, TurnRequest { agent, session, history, client, input, lifetime, when_busy, parent }).await
+    host.start(access, TurnRequest { agent, session, history, client, input, model: None, lifetime, when_busy, parent })
+        .await
 }
 
 fn new_session(identity: &Identity, request: &ResponsesRequest) -> SessionChoice {

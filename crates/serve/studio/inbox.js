@@ -1,0 +1,25 @@
+// Decides about calls in the inbox, and reloads it when something changes elsewhere.
+import { handleApprovals, sendDecision } from "./approve.js";
+import { notify } from "./live.js";
+
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+
+handleApprovals(main, async (decision, form) => {
+  await sendDecision(decision);
+  const item = form.closest("li");
+  const next = item?.nextElementSibling ?? item?.previousElementSibling;
+  item?.remove();
+  notify(decision.approved ? "Approved." : "Refused.");
+  const focus = next?.querySelector("button") ?? main;
+  focus.focus();
+  if (!main.querySelector(".approval")) location.reload();
+});
+
+let known = main.querySelectorAll(".approval").length;
+window.addEventListener("patter:waiting", (event) => {
+  const count = /** @type {CustomEvent<number>} */ (event).detail;
+  const shown = main.querySelectorAll(".approval").length;
+  const isWriting = main.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement;
+  if (count !== shown && count !== known && !isWriting) location.reload();
+  known = shown;
+});

@@ -1,0 +1,203 @@
+// A conversation: sending, streaming, stopping, approving, and following what others do in the same session.
+import { handleApprovals } from "./approve.js";
+import { notify, post, request } from "./live.js";
+import { followSession, readEvents } from "./stream.js";
+import { LiveTurn } from "./turn.js";
+
+/**
+ * @template {HTMLElement} T
+ * @param {string} id
+ * @returns {T}
+ */
+const element = (id) => /** @type {T} */ (document.getElementById(id));
+
+const talk = element("talk");
+const conversation = element("conversation");
+const live = element("live");
+const form = /** @type {HTMLFormElement} */ (element("compose"));
+const message = /** @type {HTMLTextAreaElement} */ (element("message"));
+const send = /** @type {HTMLButtonElement} */ (element("send"));
+const stop = /** @type {HTMLButtonElement} */ (element("stop"));
+const undo = /** @type {HTMLButtonElement} */ (element("undo"));
+const status = element("status");
+const agent = /** @type {HTMLSelectElement} */ (element("agent"));
+const model = /** @type {HTMLInputElement | null} */ (document.getElementById("model"));
+
+const session = talk.dataset.session ?? "";
+const path = encodeURIComponent(session);
+let isNew = talk.dataset.new === "yes";
+/** Whether this page receives the stream of a turn. */
+let isStreaming = false;
+let isOnline = true;
+let isFollowing = false;
+let refreshTimer = 0;
+
+/** @returns {string} */
+const activity = () => document.getElementById("turns")?.dataset.activity ?? "idle";
+
+function showState() {
+  const isBusy = isStreaming || activity() === "running";
+  send.disabled = isBusy || activity() === "waiting" || activity() === "interrupted";
+  stop.hidden = !isBusy && activity() !== "waiting";
+  undo.hidden = isNew || isBusy || activity() !== "idle";
+  const states = { running: "Working…", waiting: "Waiting for an approval", interrupted: "Interrupted" };
+  const state = states[/** @type {keyof typeof states} */ (activity())] ?? "";
+  status.textContent = isOnline ? (isStreaming ? "Working…" : state) : "Connection lost. Reconnecting…";
+}
+
+/** Shows the conversation as the server has it. Turns that are the same stay as they are. */
+async function refresh() {
+  const from = document.getElementById("turns")?.dataset.from;
+  const query = from === undefined ? "" : `?from=${from}`;
+  const response = await fetch(`/studio/talk/${path}/turns${query}`).catch(() => null);
+  if (!response?.ok || isStreaming) return;
+  const template = document.createElement("template");
+  template.innerHTML = await response.text();
+  for (const turn of template.content.querySelectorAll(".turn")) {
+    const shown = document.getElementById(turn.id);
+    const isSame = shown && shown.dataset.version === /** @type {HTMLElement} */ (turn).dataset.version;
+    if (isSame) turn.replaceWith(shown);
+  }
+  const isAtEnd = window.innerHeight + window.scrollY >= document.body.scrollHeight - 120;
+  conversation.replaceChildren(template.content);
+  showState();
+  if (isAtEnd) window.scrollTo({ top: document.body.scrollHeight });
+}
+
+function refreshSoon() {
+  window.clearTimeout(refreshTimer);
+  if (!isStreaming) refreshTimer = window.setTimeout(() => void refresh(), 120);
+}
+
+function follow() {
+  if (isFollowing) return;
+  isFollowing = true;
+  const entries = Number(document.getElementById("turns")?.dataset.entries ?? talk.dataset.entries ?? 0);
+  const onConnection = (/** @type {boolean} */ online) => {
+    isOnline = online;
+    showState();
+  };
+  const leaving = new AbortController();
+  window.addEventListener("pagehide", () => leaving.abort());
+  void followSession({ session, entries, onEvent: refreshSoon, onConnection, signal: leaving.signal });
+}
+
+/**
+ * Runs a turn, and shows it while it is streamed.
+ * @param {object} body
+ * @param {string} input
+ */
+async function run(body, input) {
+  isStreaming = true;
+  showState();
+  document.querySelector(".hello")?.remove();
+  const turn = new LiveTurn(live, agent.value, input);
+  live.scrollIntoView({ block: "end" });
+  let failure = "";
+  try {
+    const chosen = model?.value.trim();
+    const forwardedProps = chosen ? { model: chosen } : {};
+    const options = { headers: { "X-Patter-On-Disconnect": "continue" } };
+    const request = { threadId: session, runId: crypto.randomUUID(), tools: [], context: [], forwardedProps, ...body };
+    const response = await post(`/agents/${encodeURIComponent(agent.value)}/ag-ui`, request, options);
+    if (isNew) {
+      isNew = false;
+      history.replaceState(null, "", `/studio/talk/${path}`);
+    }
+    for await (const { data } of readEvents(response)) {
+      const event = JSON.parse(data);
+      if (event.type === "RUN_ERROR") failure = event.message;
+      const isAtEnd = window.innerHeight + window.scrollY >= document.body.scrollHeight - 120;
+      turn.apply(event);
+      if (isAtEnd) requestAnimationFrame(() => window.scrollTo({ top: document.body.scrollHeight }));
+    }
+  } catch (error) {
+    failure = error instanceof Error ? error.message : String(error);
+  }
+  isStreaming = false;
+  const thoughts = turn.thoughts();
+  await refresh();
+  turn.close();
+  keepThoughts(thoughts);
+  if (failure && isNew) {
+    message.value = input;
+    status.textContent = failure;
+    notify(failure);
+  }
+  if (!isNew) follow();
+  showState();
+}
+
+/**
+ * Shows the reasoning of the last turn, which the log does not have.
+ * @param {string[]} thoughts
+ */
+function keepThoughts(thoughts) {
+  const reply = conversation.querySelector(".turn:last-child .reply .who");
+  if (thoughts.length === 0 || !reply) return;
+  const details = document.createElement("details");
+  details.className = "thought";
+  const summary = document.createElement("summary");
+  summary.textContent = "Reasoning";
+  const text = document.createElement("p");
+  text.textContent = thoughts.join("\n\n");
+  details.append(summary, text);
+  reply.after(details);
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = message.value.trim();
+  if (!text || send.disabled) return;
+  message.value = "";
+  void run({ messages: [{ id: crypto.randomUUID(), role: "user", content: text }] }, text);
+});
+
+message.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !stop.hidden) stop.click();
+});
+
+stop.addEventListener("click", () => void act("cancel"));
+
+undo.addEventListener("click", async () => {
+  const response = await request(`/api/sessions/${path}/undo`, { method: "POST" }).catch((error) => notify(error.message));
+  if (!response) return;
+  const { message: text } = await response.json();
+  await refresh();
+  if (text && !message.value) message.value = text;
+  message.focus();
+});
+
+/** @param {string} action */
+async function act(action) {
+  await request(`/api/sessions/${path}/${action}`, { method: "POST" }).catch((error) => notify(error.message));
+  await refresh();
+  follow();
+}
+
+conversation.addEventListener("click", (event) => {
+  const button = event.target instanceof HTMLElement ? event.target.closest("[data-action]") : null;
+  if (button instanceof HTMLElement && button.dataset.action) void act(button.dataset.action);
+});
+
+handleApprovals(conversation, async ({ interrupt, approved, reason }) => {
+  const payload = approved ? { approved } : { approved, reason: reason || undefined };
+  const resume = [{ interruptId: interrupt, status: "resolved", payload }];
+  await run({ messages: [], resume }, "");
+});
+
+agent.addEventListener("change", () => {
+  if (isNew) location.href = `/studio/talk?agent=${encodeURIComponent(agent.value)}`;
+});
+
+if (!isNew) follow();
+showState();
+message.focus({ preventScroll: true });
+if (!isNew && !location.hash) window.scrollTo({ top: document.body.scrollHeight, behavior: "instant" });
