@@ -312,6 +312,11 @@ impl Snapshot {
 }
 
 impl ProjectChanges {
+    /// Returns a driver with the changed files, to find out what they would do. It starts no MCP servers.
+    pub fn driver(&self) -> Driver {
+        self.snapshot.driver.clone()
+    }
+
     /// Iterates over the files, with how they changed.
     pub fn files(&self) -> impl Iterator<Item = (&str, FileChange)> {
         self.files.iter().map(|(path, change)| (path.as_str(), *change))

@@ -21,6 +21,11 @@ impl ConfiguredDriver {
         Self { configure, last: Mutex::default() }
     }
 
+    /// Configures a driver that is used once.
+    pub(super) fn configured_once(&self, driver: Driver) -> Driver {
+        (self.configure)(driver)
+    }
+
     pub(super) fn configured(&self, driver: Driver) -> Driver {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((base, configured)) = last.as_ref()

@@ -23,8 +23,9 @@ use crate::metrics::Metrics;
 use crate::settings::{ServeSettings, ToolAccess};
 use crate::studio::Logins;
 use crate::token::{Access, Token};
+use patter::drive::Driver;
 use patter::drive::now_ms;
-use patter::live::LiveProject;
+use patter::live::{LiveProject, LiveProjectError};
 use patter::session::Log;
 use patter::store::{SessionId, SessionSummary, Store, StoreError};
 use patter::tool::{CancellationToken, Executor};
@@ -135,6 +136,14 @@ impl Host {
     /// Compiles an agent that the sender may reach.
     pub(crate) fn compile_for(&self, access: &Access, agent: &str) -> Result<CompiledAgent, ApiError> {
         if access.may_reach(agent) { self.compile(agent) } else { Err(unknown_agent(agent)) }
+    }
+
+    /// Returns the driver of the project as it is on disk, and whether that differs from the one in use.
+    pub(crate) fn driver_on_disk(&self) -> Result<(Driver, bool), LiveProjectError> {
+        Ok(match self.project.changes()? {
+            Some(changes) => (self.drivers.configured_once(changes.driver()), true),
+            None => (self.drivers.configured(self.project.driver()), false),
+        })
     }
 
     /// Compiles an agent.

@@ -30,6 +30,8 @@ const FILES: &[(&str, &str)] = files![
     "talk.js",
     "talk.css",
     "inbox.js",
+    "runs.css",
+    "session.js",
     "vendor/index.mjs",
     "vendor/preact.mjs",
     "vendor/hooks.mjs",

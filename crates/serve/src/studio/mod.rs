@@ -13,8 +13,13 @@ mod conversation;
 mod project;
 mod agent;
 mod talk;
+mod timeline;
+mod raw_request;
 mod runs;
 mod session;
+mod entry;
+mod replay;
+mod compare;
 mod experiments;
 mod inbox;
 
@@ -36,6 +41,11 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
         .route("/studio/markdown", post(talk::render_markdown))
         .route("/studio/sessions", get(runs::list))
         .route("/studio/sessions/{id}", get(session::show))
+        .route("/studio/sessions/{id}/rows", get(session::rows))
+        .route("/studio/sessions/{id}/export", get(session::export))
+        .route("/studio/sessions/{id}/replay", get(replay::show))
+        .route("/studio/sessions/{id}/entries/{number}", get(entry::show))
+        .route("/studio/compare", get(compare::show))
         .route("/studio/experiments", get(experiments::list))
         .route("/studio/experiments/{id}", get(experiments::show))
         .route("/studio/inbox", get(inbox::list))

@@ -154,7 +154,7 @@ impl Lab {
         let project = Arc::new(project.with_environment(Environment::default()).read().await.unwrap());
         let store = store::open(&StoreLocation::Sqlite(self.folder.path().join("s.db"))).await.unwrap();
         let server = Server::new(project, self.settings.clone()).with_store(store).with_tracer(self.tracer.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         self.stop = CancellationToken::new();
         let stop = self.stop.clone();
@@ -164,6 +164,12 @@ impl Lab {
     /// Stops the server, and starts another with the same store.
     pub(crate) async fn restart(&mut self) {
         self.shut_down().await;
+        self.address.set_port(0);
+        self.start().await;
+    }
+
+    /// Starts another server with the same store, at the same address.
+    pub(crate) async fn start_again(&mut self) {
         self.start().await;
     }
 

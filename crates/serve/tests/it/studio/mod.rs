@@ -3,10 +3,13 @@
 use crate::lab::Lab;
 use crate::npm;
 use crate::sdk::{self, run_script};
+use patter::store::{self, NewSession, SessionId, SessionState, StoreLocation};
+use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 mod guard;
+mod restart;
 mod types;
 
 /// Returns the packages that the scenarios need, if there is a browser.
@@ -38,4 +41,61 @@ async fn pages_have_a_frame() {
 async fn people_log_in() {
     let Some(packages) = packages() else { return };
     play(&sdk::lab().await, &packages, "login", &[sdk::TOKEN]).await;
+}
+
+#[tokio::test]
+async fn people_talk_to_agents() {
+    let Some(packages) = packages() else { return };
+    play(&Lab::new().await, &packages, "talk", &[]).await;
+}
+
+#[tokio::test]
+async fn people_look_at_runs() {
+    let Some(packages) = packages() else { return };
+    let lab = Lab::new().await;
+    for (agent, session) in [("greeter", "one"), ("counter", "two"), ("boss", "three")] {
+        let request = json!({"agent": agent, "message": format!("Hello {agent}"), "session": session});
+        assert_eq!(lab.post("/api/sessions?wait=true", &request).await.status, 200);
+    }
+    let folder = lab.folder.path().display().to_string();
+    play(&lab, &packages, "runs", &["one", "two", &folder]).await;
+}
+
+/// Stores a session with many messages, some of them hostile.
+async fn store_large_session(lab: &Lab, messages: usize) -> usize {
+    let started =
+        lab.post("/api/sessions?wait=true", &json!({"agent": "counter", "message": "Hi", "session": "small"})).await;
+    assert_eq!(started.status, 200);
+    let store = store::open(&StoreLocation::Sqlite(lab.folder.path().join("s.db"))).await.unwrap();
+    let small = store.read(&SessionId::parse("small").unwrap()).await.unwrap();
+    let turn: Vec<Json> = small.entries.iter().map(|entry| serde_json::from_str(entry).unwrap()).collect();
+    let mut entries = Vec::new();
+    for number in 0..messages {
+        let text = match messages - number {
+            1 => "</script><script>window.hacked = 1</script><img src=x onerror=\"window.hacked = 1\">".to_owned(),
+            2 => format!("\u{202e}gnirts\u{202c} {}", "long".repeat(250_000)),
+            _ => format!("Message {number}"),
+        };
+        for entry in turn.iter().filter(|entry| number == 0 || entry["type"] != "opened") {
+            let mut entry = entry.clone();
+            if entry["type"] == "began" {
+                entry["beginning"]["input"] = json!(text);
+            }
+            entries.push(entry.to_string());
+        }
+    }
+    let count = entries.len();
+    let id = SessionId::parse("large").unwrap();
+    let session = NewSession::new(id, "counter", "Large").with_entries(entries, SessionState::Idle);
+    store.create(session, 1).await.unwrap();
+    count
+}
+
+#[tokio::test]
+async fn large_and_hostile_sessions_are_shown() {
+    let Some(packages) = packages() else { return };
+    let lab = Lab::new().await;
+    let count = store_large_session(&lab, 5000).await;
+    assert!(count >= 10_000, "{count}");
+    play(&lab, &packages, "large", &["large", &count.to_string()]).await;
 }
