@@ -184,6 +184,7 @@ fn walk() -> Vec<Step> {
         step(&["run", "a.gram", "hi", "--allow", &poisoned("x")], SHOWN),
         step(&["serve", "a.gram", "--allow", &poisoned("x")], SHOWN),
         step(&["serve", "a.gram", "--listen", "192.0.2.1:1", "--token", "0123456789abcdef"], "cannot listen"),
+        step(&["studio", "a.gram", "--listen", "192.0.2.1:1", "--token", "0123456789abcdef"], "cannot listen"),
         step(&["run", &format!("a.gram#{POISON}"), "hi"], SHOWN),
         step(&["run", "sub/far.gram", "hi"], ""),
         step(&["resume", &poisoned("x")], SHOWN),

@@ -21,7 +21,7 @@ use driver::ConfiguredDriver;
 use crate::mcp::McpHandler;
 use crate::metrics::Metrics;
 use crate::settings::{ServeSettings, ToolAccess};
-use crate::studio::Logins;
+use crate::studio::{Logins, TimelineCache};
 use crate::token::{Access, Token};
 use patter::drive::Driver;
 use patter::drive::now_ms;
@@ -48,6 +48,7 @@ pub(crate) struct Host {
     pub(crate) recent: RecentRequests,
     /// Who logged in to the studio.
     pub(crate) logins: Logins,
+    pub(crate) timelines: TimelineCache,
     /// Cancelled when the server stops taking requests.
     pub(crate) draining: CancellationToken,
     /// The agents to serve; `None` for all.
@@ -81,6 +82,7 @@ impl Host {
             metrics: Metrics::default(),
             recent: RecentRequests::default(),
             logins: Logins::default(),
+            timelines: TimelineCache::default(),
             draining: CancellationToken::new(),
             served: None,
             files,

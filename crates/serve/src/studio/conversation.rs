@@ -4,7 +4,7 @@ use super::figures::{count, duration, plural, time};
 use super::markdown;
 use super::page::path_segment;
 use super::transcript::{CallView, Step, TurnState, TurnView};
-use patter::html::{Html, html};
+use patter::html::{Html, html, prose};
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Prices};
@@ -156,7 +156,8 @@ fn render_call(scene: &Scene<'_>, call: &CallView, path: &mut Vec<String>) -> Ht
         call.outcome.as_ref().map(|outcome| data(scene, call.entry, "Result", &outcome.text())).unwrap_or_default();
     let binding =
         scene.bindings.get(&call.tool).map(|binding| html!("<div><dt>Bound to</dt><dd>{}</dd></div>", binding));
-    let asked = call.asked.as_ref().map(|because| html!("<div><dt>Approval</dt><dd>{}</dd></div>", because));
+    let asked = call.asked.as_ref().filter(|_| waiting.is_none());
+    let asked = asked.map(|because| html!("<div><dt>Approval</dt><dd>{}</dd></div>", prose(because)));
     let open = if waiting.is_some() || call.agent.is_some() { html!(" open") } else { Html::default() };
     html!(
         "<details class=\"call\"{}><summary><code>{}</code> <span class=\"digest\">{}</span>{}{}</summary>\
@@ -212,6 +213,6 @@ pub(super) fn approval(session: &str, call: &Waiting) -> Html {
         call.call_id,
         call.hash,
         patter_core::serve::ag_ui::interrupt_id(call),
-        call.because.as_deref().unwrap_or("This call needs an approval.")
+        prose(call.because.as_deref().unwrap_or("This call needs an approval."))
     )
 }

@@ -75,7 +75,8 @@ fn render(id: &str, row: &Row, entry: &LogEntry, text: &str, messages: usize, re
     let took = (row.took > 0).then(|| html!("<div><dt>Took</dt><dd>{}</dd></div>", duration(row.took)));
     let tokens = (!row.tokens.is_empty()).then(|| html!("<div><dt>Tokens</dt><dd>{}</dd></div>", row.tokens));
     let cost = (!row.cost.is_empty()).then(|| html!("<div><dt>Cost</dt><dd>{}</dd></div>", row.cost));
-    let facts: Html = [at, took, tokens, cost].into_iter().flatten().collect();
+    let model = (!row.model.is_empty()).then(|| html!("<div><dt>Model</dt><dd>{}</dd></div>", row.model));
+    let facts: Html = [model, at, took, tokens, cost].into_iter().flatten().collect();
     let raw: Json = serde_json::from_str(text).unwrap_or_default();
     let request = request.map(|request| {
         html!(

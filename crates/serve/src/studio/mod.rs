@@ -25,6 +25,8 @@ mod inbox;
 
 pub(crate) use login::{Logins, cookie_token, is_open_route, login_page};
 
+pub(crate) use timeline::TimelineCache;
+
 use crate::host::Host;
 use axum::Router;
 use axum::routing::{get, post};

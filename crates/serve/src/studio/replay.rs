@@ -87,7 +87,7 @@ fn render(comparison: &ReplayComparison) -> Html {
                         Html::default()
                     } else {
                         html!(
-                            "<div class=\"sides\"><div><h4>Recorded</h4><pre tabindex=\"0\">{}</pre></div><div><h4>Now</h4><pre tabindex=\"0\">{}</pre></div></div>",
+                            "<div class=\"sides\"><div><h3>Recorded</h3><pre tabindex=\"0\">{}</pre></div><div><h3>Now</h3><pre tabindex=\"0\">{}</pre></div></div>",
                             then,
                             now
                         )

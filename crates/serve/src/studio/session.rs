@@ -4,8 +4,7 @@ use super::conversation::Activity;
 use super::figures::{count, duration, plural, time};
 use super::page::{Page, PageError, Section, path_segment, respond};
 use super::talk::{activity, read_entries};
-use super::timeline::{Row, Timeline};
-use super::transcript::Transcript;
+use super::timeline::{Kind, Row, Timeline, TimelineKey};
 use crate::host::Host;
 use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
@@ -15,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use patter::html::{Html, html};
 use patter::session::Recording;
-use patter::store::SessionSummary;
+use patter::store::{SessionId, SessionState, SessionSummary};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use patter_core::session::LogError;
 use serde::Deserialize;
@@ -39,6 +38,34 @@ pub(super) fn damaged(error: LogError) -> ApiError {
     ApiError::new(ApiErrorKind::Server, error.to_string())
 }
 
+/// Returns the timeline of a session that the reader may see.
+async fn read_timeline(host: &Host, access: &Access, id: &str) -> Result<(SessionSummary, Arc<Timeline>), ApiError> {
+    let missing = || ApiError::new(ApiErrorKind::NotFound, format!("there is no session `{id}`"));
+    let session = SessionId::parse(id).map_err(|_| missing())?;
+    let summary = host.find_session(access, &session).await?.ok_or_else(missing)?;
+    let key = |summary: &SessionSummary| TimelineKey {
+        id: summary.id.clone(),
+        created_ms: summary.created_ms,
+        entries: summary.entries,
+    };
+    if let Some(timeline) = host.timelines.get(&key(&summary)) {
+        return Ok((summary, timeline));
+    }
+    let (summary, entries) = read_entries(host, access, id).await?;
+    let timeline = Arc::new(Timeline::read(&entries, &host.project.config().prices()).map_err(damaged)?);
+    host.timelines.insert(key(&summary), Arc::clone(&timeline));
+    Ok((summary, timeline))
+}
+
+/// Returns whether the last run of a session is under way. Only the log of one that is not idle has to be read for that.
+async fn read_activity(host: &Host, summary: &SessionSummary) -> Result<Activity, ApiError> {
+    if summary.state == SessionState::Idle {
+        return Ok(Activity::Idle);
+    }
+    let (summary, log) = host.read_session(&summary.id).await?;
+    Ok(activity(host, &summary, &log))
+}
+
 /// Shows a session.
 pub(super) async fn show(
     State(host): State<Arc<Host>>,
@@ -48,10 +75,8 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     access.require(Scope::Read)?;
-    let (summary, entries) = read_entries(&host, &access, &id).await?;
-    let timeline = Timeline::read(&entries, &host.project.config().prices()).map_err(damaged)?;
-    let transcript = Transcript::read(&entries).map_err(damaged)?;
-    let activity = activity(&host, &summary, &transcript);
+    let (summary, timeline) = read_timeline(&host, &access, &id).await?;
+    let activity = read_activity(&host, &summary).await?;
     let part = path_segment(&id);
     let span = timeline.span();
     let rows: Html = timeline.rows.iter().skip(query.from).take(PAGE).map(|row| render_row(&part, row, span)).collect();
@@ -72,7 +97,7 @@ pub(super) async fn show(
         total,
         span,
         query.from,
-        header(&summary, &timeline, &transcript, activity),
+        header(&summary, &timeline, activity),
         query.from,
         rows,
         more.unwrap_or_default()
@@ -82,7 +107,7 @@ pub(super) async fn show(
     Ok(respond(&page.with_module("session.js"), &headers))
 }
 
-fn header(summary: &SessionSummary, timeline: &Timeline, transcript: &Transcript, activity: Activity) -> Html {
+fn header(summary: &SessionSummary, timeline: &Timeline, activity: Activity) -> Html {
     let part = path_segment(summary.id.as_str());
     let title = if summary.title.is_empty() { summary.id.as_str() } else { &summary.title };
     let forked = summary.forked_from.as_ref().map(|from| {
@@ -92,6 +117,8 @@ fn header(summary: &SessionSummary, timeline: &Timeline, transcript: &Transcript
             from.as_str()
         )
     });
+    let is_message = |row: &&Row| row.kind == Kind::Message && row.depth == 0;
+    let messages = u64::try_from(timeline.rows.iter().filter(is_message).count()).unwrap_or(0);
     let run = match activity {
         Activity::Interrupted => {
             html!("<button data-action=\"resume\">Resume</button><button data-action=\"cancel\">Give up</button>")
@@ -108,7 +135,7 @@ fn header(summary: &SessionSummary, timeline: &Timeline, transcript: &Transcript
         summary.agent,
         activity.name(),
         activity.name(),
-        plural(u64::try_from(transcript.turns.len()).unwrap_or(0), "message"),
+        plural(messages, "message"),
         duration(timeline.span()),
         count(timeline.usage.input_tokens + timeline.usage.output_tokens),
         timeline.cost.as_ref().map(|cost| html!("<span>{}</span>", cost)).unwrap_or_default(),
@@ -156,8 +183,7 @@ pub(super) async fn rows(
     Query(query): Query<RowsQuery>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
-    let (_, entries) = read_entries(&host, &access, &id).await?;
-    let timeline = Timeline::read(&entries, &host.project.config().prices()).map_err(damaged)?;
+    let (_, timeline) = read_timeline(&host, &access, &id).await?;
     let count = query.count.unwrap_or(PAGE).min(MAX_ROWS);
     let rows: Vec<_> = timeline.rows.iter().skip(query.from).take(count).collect();
     Ok(json(&object!({"total": timeline.rows.len(), "span": timeline.span(), "rows": rows})))

@@ -18,6 +18,7 @@ use patter::html::{Html, html};
 use patter::store::{SessionId, SessionSummary};
 use patter_core::run::CallTarget;
 use patter_core::serve::{ApiError, ApiErrorKind, Waiting};
+use patter_core::session::Log;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -167,11 +168,11 @@ pub(super) async fn read_entries(
 }
 
 /// Returns whether the last turn of a session runs.
-pub(super) fn activity(host: &Host, summary: &SessionSummary, transcript: &Transcript) -> Activity {
-    match transcript.log.open_run() {
+pub(super) fn activity(host: &Host, summary: &SessionSummary, log: &Log) -> Activity {
+    match log.open_run() {
         None => Activity::Idle,
         Some(_) if host.active_turn(&summary.id).is_some() => Activity::Running,
-        Some(_) if transcript.log.is_waiting() => Activity::Waiting,
+        Some(_) if log.is_waiting() => Activity::Waiting,
         Some(_) => Activity::Interrupted,
     }
 }
@@ -185,7 +186,7 @@ fn render(
 ) -> Html {
     let count = transcript.turns.len();
     let from = from.unwrap_or_else(|| count.saturating_sub(TURNS_SHOWN)).min(count);
-    let activity = activity(host, summary, transcript);
+    let activity = activity(host, summary, &transcript.log);
     let waiting = match activity {
         Activity::Waiting => Waiting::all(&transcript.log).into_iter().filter(|call| call.because.is_some()).collect(),
         _ => Vec::new(),

@@ -2,12 +2,14 @@
 
 use super::figures;
 use super::transcript::entry_time;
+use patter::store::SessionId;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::provider::price::{Bill, Prices};
 use patter_core::run::RunInput;
 use patter_core::session::{Log, LogEntry, LogError, RunPath};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much of a text a row shows.
 const MAX_DIGEST: usize = 160;
@@ -30,9 +32,11 @@ pub(super) struct Row {
     /// How deeply the agent is nested.
     pub(super) depth: usize,
     pub(super) agent: String,
-    /// What it is about: a model, a tool.
+    /// What it is about: an agent whose model replied, a tool.
     pub(super) name: String,
     pub(super) text: String,
+    #[serde(skip)]
+    pub(super) model: String,
     /// When it started, in milliseconds since the first entry.
     pub(super) start: u64,
     /// How long it took, in milliseconds.
@@ -70,6 +74,38 @@ impl Kind {
             Self::Decision => "decision",
             Self::Run => "run",
         }
+    }
+}
+
+/// The timelines that were looked at last, so that a long one is not computed for each page of its rows.
+#[derive(Default)]
+pub(crate) struct TimelineCache(Mutex<VecDeque<(TimelineKey, Arc<Timeline>)>>);
+
+/// A state of a session. Logs only grow, so it is the same if it has as many entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TimelineKey {
+    pub(super) id: SessionId,
+    pub(super) created_ms: u64,
+    pub(super) entries: u64,
+}
+
+impl TimelineCache {
+    const MAX: usize = 4;
+
+    /// Returns the timeline of a state of a session, if it is known.
+    pub(super) fn get(&self, key: &TimelineKey) -> Option<Arc<Timeline>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(known, _)| known == key).map(|(_, timeline)| Arc::clone(timeline))
+    }
+
+    /// Remembers a timeline.
+    pub(super) fn insert(&self, key: TimelineKey, timeline: Arc<Timeline>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(known, _)| known.id != key.id);
+        while known.len() >= Self::MAX {
+            known.pop_front();
+        }
+        known.push_back((key, timeline));
     }
 }
 
@@ -152,7 +188,8 @@ fn input_row(
     match input {
         RunInput::ModelReplied { reply, .. } => {
             row.kind = Kind::Model;
-            row.name.clone_from(&state.model);
+            row.name.clone_from(&state.agent);
+            row.model.clone_from(&state.model);
             let calls = || reply.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>().join(", ");
             row.text = if reply.text.is_empty() { format!("→ {}", calls()) } else { digest(&reply.text) };
             row.tokens = figures::tokens(&reply.usage);
@@ -165,7 +202,8 @@ fn input_row(
         }
         RunInput::ModelFailed { failure, .. } => {
             row.kind = Kind::Model;
-            row.name.clone_from(&state.model);
+            row.name.clone_from(&state.agent);
+            row.model.clone_from(&state.model);
             row.text = digest(&failure.message);
             row.failed = true;
             since = state.since;

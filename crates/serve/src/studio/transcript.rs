@@ -171,8 +171,7 @@ impl TurnView {
         if run.is_empty() {
             match &kind {
                 RunEventKind::Started { model, .. } => self.model.clone_from(model),
-                RunEventKind::Finished { error, model_calls, .. } => {
-                    self.model_calls = *model_calls;
+                RunEventKind::Finished { error, .. } => {
                     self.state = match error {
                         None => TurnState::Answered,
                         Some(error) if error.kind == "Cancelled" => TurnState::Cancelled,
@@ -181,6 +180,9 @@ impl TurnView {
                 }
                 _ => {}
             }
+        }
+        if matches!(kind, RunEventKind::Replied { .. }) {
+            self.model_calls += 1;
         }
         if let RunEventKind::Replied { model, usage, .. } | RunEventKind::Sampled { model, usage, .. } = &kind {
             *self.usage.entry(model.clone()).or_default() += *usage;

@@ -62,12 +62,17 @@ pub(crate) fn tests() -> PathBuf {
 }
 
 /// Runs a script, which prints `ok` if everything is as it expects it.
-pub(crate) async fn run_script(mut command: Command, name: &str) {
+pub(crate) async fn run_script(command: Command, name: &str) {
+    run_script_within(command, name, TIMEOUT).await;
+}
+
+/// Runs a script that may take longer than others.
+pub(crate) async fn run_script_within(mut command: Command, name: &str, timeout: Duration) {
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
         command.env_remove(name);
     }
     let command = command.stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(TIMEOUT, command.output()).await.expect("the script takes too long").unwrap();
+    let output = tokio::time::timeout(timeout, command.output()).await.expect("the script takes too long").unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.trim() == "ok", "{name}: {said}\n{complaint}");

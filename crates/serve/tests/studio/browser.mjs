@@ -32,7 +32,7 @@ export async function scenario(run) {
 /** Opens a window. `allow` says which messages are expected. */
 async function openContext(browser, problems, { allow = [], ...settings } = {}) {
   const context = await browser.newContext({ baseURL: base, reducedMotion: "reduce", ...settings });
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(40_000);
   const report = (text) => allow.some((known) => known.test(text)) || problems.push(text);
   await context.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) =>

@@ -2,15 +2,19 @@
 
 use crate::lab::Lab;
 use crate::npm;
-use crate::sdk::{self, run_script};
+use crate::sdk::{self, run_script_within};
 use patter::store::{self, NewSession, SessionId, SessionState, StoreLocation};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::process::Command;
 
 mod guard;
 mod restart;
 mod types;
+
+/// How long a scenario may take, on a machine that does other things too.
+const TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Returns the packages that the scenarios need, if there is a browser.
 fn packages() -> Option<PathBuf> {
@@ -28,7 +32,7 @@ async fn play(lab: &Lab, packages: &Path, name: &str, arguments: &[&str]) {
     let mut command = Command::new("node");
     command.arg(sdk::tests().join("studio").join(format!("{name}.mjs")));
     command.arg(format!("http://{}", lab.address)).arg(packages).args(arguments);
-    run_script(command, name).await;
+    run_script_within(command, name, TIMEOUT).await;
 }
 
 #[tokio::test]
