@@ -25,6 +25,7 @@ pub mod event;
 pub mod wire;
 pub mod case;
 pub mod check;
+pub mod graph;
 pub mod diff;
 pub mod compile;
 pub mod serve;

@@ -13,6 +13,7 @@ pub(crate) mod eval;
 pub(crate) mod experiments;
 pub(crate) mod explain;
 pub(crate) mod fmt;
+pub(crate) mod graph;
 pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod man;

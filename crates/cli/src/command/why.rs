@@ -7,7 +7,7 @@ use crate::inspect::{Resolution, call_permissions};
 use crate::setup::{Intent, Rules, Setup, ToolSources, split_agent};
 use crate::ui;
 use clap::Args;
-use patter::library::{KnownTools, Toolkits};
+use patter::library::{KnownTools, Toolkits, declared_permissions};
 use patter::name::FullName;
 use patter::permission::Permissions;
 use patter::project::ServerSelection;
@@ -57,11 +57,7 @@ impl Command for Why {
         let toolkits = Toolkits::new(project, library);
         let rules: Vec<_> = rules.into_iter().map(|rule| toolkits.expand(rule)).collect();
         let permissions = |name: &FullName| match (&agent, library.resolve(&self.tool)) {
-            (Some(agent), _) => {
-                let (own, _) = agent.rules(project.agent_path(agent).unwrap_or_default());
-                let own = own.into_iter().map(|rule| toolkits.expand(rule));
-                Permissions::for_declared([name.clone()]).with_all(own).with_all(rules.clone())
-            }
+            (Some(agent), _) => declared_permissions(agent, project, &toolkits, name).with_all(rules.clone()),
             (None, Ok(entry)) => call_permissions(&entry.name, &entry.value).with_all(rules.clone()),
             (None, Err(_)) => Permissions::default().with_all(rules.clone()),
         };

@@ -13,7 +13,7 @@ pub use bind::{
 };
 
 pub(crate) use rules::first_unused_rule;
-pub use rules::{KnownTools, Toolkits, find_unused_rules};
+pub use rules::{KnownTools, Toolkits, declared_permissions, find_unused_rules};
 
 use crate::name::FullName;
 use crate::text::nearest;

@@ -5,7 +5,7 @@ use crate::declare::project::{Finding, Project};
 use crate::declare::scope::Scope;
 use crate::declare::{Agent, DeclarationKind, Element, ToolSpec};
 use crate::name::FullName;
-use crate::permission::{KnownTool, Rule, ToolPattern, UnusedReason, UnusedRule};
+use crate::permission::{KnownTool, Permissions, Rule, ToolPattern, UnusedReason, UnusedRule};
 use crate::rule;
 use crate::types::signature::{Field, Presence, Shape, Type};
 use patter_gram::{Diagnostic, Pattern, PatternKind};
@@ -132,6 +132,12 @@ impl Toolkits {
         let tools = ToolPattern::Toolkit { name: name.clone(), tools: tools.clone() };
         Rule { tools, ..rule }
     }
+}
+
+/// Returns the permissions of an agent for a tool that it declares: what its own rules say. Other rules can be added.
+pub fn declared_permissions(agent: &Agent, project: &Project, toolkits: &Toolkits, tool: &FullName) -> Permissions {
+    let (own, _) = agent.rules(project.agent_path(agent).unwrap_or_default());
+    Permissions::for_declared([tool.clone()]).with_all(own.into_iter().map(|rule| toolkits.expand(rule)))
 }
 
 /// Returns a finding for each permission rule of any agent in a project that is about nothing.

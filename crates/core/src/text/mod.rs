@@ -1,12 +1,14 @@
-//! Helpers for text that people write and read: durations, wildcards, truncation, suggestions, secrets.
+//! Helpers for text that people write and read: durations, wildcards, truncation, suggestions, secrets, markup.
 
 mod duration;
 mod glob;
+mod markup;
 mod secret;
 mod suggest;
 
 pub use duration::{duration_in, format_duration, milliseconds, parse_duration};
 pub use glob::Glob;
+pub use markup::{Escaped, is_disguise};
 pub use secret::{Secret, find_secrets, mask_secrets};
 pub use suggest::nearest;
 

@@ -23,6 +23,7 @@ mod experiments;
 mod findings;
 mod from_schema;
 mod generate;
+mod graph;
 mod judgements;
 mod library;
 mod openapi;

@@ -1,0 +1,132 @@
+//! `patter graph`: draws a project.
+
+use super::Command;
+use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
+use crate::file::{Existing, Input, unreadable, unwritable, write_atomically};
+use crate::format::{FormatOption, OutputFormat};
+use crate::inspect::KnownTools;
+use crate::ui;
+use clap::{Args, ValueEnum};
+use patter::gram::Dialect;
+use patter::graph::{Graph, GraphSource, Selection, SvgOptions, SvgStyle};
+use patter::library::find_unused_rules;
+use patter::project::{Config, LoadedProject, find_root, find_root_of};
+use std::path::PathBuf;
+
+/// Draw agents, what they call, and what that is bound to
+///
+/// Shows models, agents, the agents and tools that they call, toolboxes and layers, with the effects of tools, the
+/// permissions of calls and the problems that `patter check` finds. The drawing of a project is always the same. No MCP
+/// server is started: tools of servers are shown as agents name them.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+                        patter graph -o project.svg                the project around this folder\n  \
+                        patter graph support.gram -o support.svg   the agents of a file, and what they call\n  \
+                        patter graph --agent desk --format mermaid one agent, for Markdown\n  \
+                        patter graph --format dot | dot -Tpdf > project.pdf")]
+pub(crate) struct GraphCommand {
+    /// Files and folders
+    #[arg(value_name = "PATH", default_value = ".")]
+    paths: Vec<PathBuf>,
+
+    /// Agent to draw, with what it calls; by default all
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    #[command(flatten)]
+    format: FormatOption<GraphFormat>,
+
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum GraphFormat {
+    /// A drawing for light and dark pages
+    #[default]
+    Svg,
+    /// A flowchart for Markdown
+    Mermaid,
+    /// For Graphviz
+    Dot,
+    /// One JSON document
+    Json,
+}
+
+impl OutputFormat for GraphFormat {
+    const DEFAULT: &'static str = "svg";
+
+    fn error_format(self) -> ErrorFormat {
+        match self {
+            GraphFormat::Svg | GraphFormat::Mermaid | GraphFormat::Dot => ErrorFormat::Text,
+            GraphFormat::Json => ErrorFormat::Json,
+        }
+    }
+}
+
+impl Command for GraphCommand {
+    fn error_format(&self) -> ErrorFormat {
+        self.format.format.error_format()
+    }
+
+    fn run(&self) -> CommandResult {
+        let root = self.paths.first().map_or_else(find_root, |path| find_root_of(path));
+        let config = Config::read(root.as_deref())?;
+        let loaded = LoadedProject::read(&self.paths, root.as_deref(), Dialect::Patter)?;
+        for (path, error) in &loaded.unreadable {
+            unreadable(&Input::Path(path.clone()), error).print_problem()?;
+        }
+        let selection = self.selection(&loaded)?;
+        let known = KnownTools::read(&loaded.project, root.as_deref(), &config);
+        let mut findings = known.check(&loaded.project, config.check.pedantic);
+        findings.extend(find_unused_rules(&loaded.project, known.library()));
+        findings.retain(|finding| !config.check.ignore.iter().any(|code| code == finding.diagnostic.code));
+        let rules = config.permissions.rules()?;
+        let source =
+            GraphSource { project: &loaded.project, library: known.library(), rules: &rules, findings: &findings };
+        let graph = Graph::build(source, &selection);
+        let text = match self.format.format {
+            GraphFormat::Svg => {
+                let title = self.agent.as_deref().map_or_else(|| "Project".to_owned(), |name| format!("Agent {name}"));
+                graph.to_svg(&SvgOptions { title: &title, style: SvgStyle::Standalone, link: &|_| None })
+            }
+            GraphFormat::Mermaid => graph.to_mermaid(),
+            GraphFormat::Dot => graph.to_dot(),
+            GraphFormat::Json => format!("{:#}\n", graph.to_json()),
+        };
+        match &self.output {
+            Some(path) => {
+                write_atomically(path, &text, Existing::Replace).map_err(|error| unwritable(path, &error))?;
+                ui::status(&format!("wrote {}: {}", path.display(), graph.summary()))?;
+            }
+            None => ui::print(&text)?,
+        }
+        Ok(Outcome::from_findings(!loaded.unreadable.is_empty()))
+    }
+}
+
+impl GraphCommand {
+    fn selection(&self, loaded: &LoadedProject) -> Result<Selection, CommandError> {
+        let project = &loaded.project;
+        let files = loaded.selected.clone();
+        let Some(name) = &self.agent else {
+            let is_all = files.len() == project.files().len();
+            return Ok(if is_all { Selection::Project } else { Selection::Files(files) });
+        };
+        let sources = project.files().iter().enumerate().filter(|(index, _)| files.contains(index));
+        let agents = sources.flat_map(|(_, file)| file.tree.walk()).filter_map(patter::declare::Agent::cast);
+        let names: Vec<_> = agents
+            .flat_map(|agent| {
+                let own = agent.name().map(std::borrow::Cow::into_owned);
+                [own, Some(agent.path().to_string())].into_iter().flatten().collect::<Vec<_>>()
+            })
+            .collect();
+        if names.contains(name) {
+            return Ok(Selection::Agent { name: name.clone(), files });
+        }
+        let near = patter::text::nearest(name, names.iter().map(String::as_str));
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        Err(CommandError::failure(format!("there is no agent `{name}`")).with_hint_if(hint))
+    }
+}
