@@ -4,13 +4,11 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Existing, Input, unreadable, unwritable, write_atomically};
 use crate::format::{FormatOption, OutputFormat};
-use crate::inspect::KnownTools;
 use crate::ui;
 use clap::{Args, ValueEnum};
 use patter::gram::Dialect;
 use patter::graph::{Graph, GraphSource, Selection, SvgOptions, SvgStyle};
-use patter::library::find_unused_rules;
-use patter::project::{Config, LoadedProject, find_root, find_root_of};
+use patter::project::{Config, LoadedProject, ProjectCheck, find_root, find_root_of};
 use std::path::PathBuf;
 
 /// Draw agents, what they call, and what that is bound to
@@ -78,10 +76,8 @@ impl Command for GraphCommand {
             unreadable(&Input::Path(path.clone()), error).print_problem()?;
         }
         let selection = self.selection(&loaded)?;
-        let known = KnownTools::read(&loaded.project, root.as_deref(), &config);
-        let mut findings = known.check(&loaded.project, config.check.pedantic);
-        findings.extend(find_unused_rules(&loaded.project, known.library()));
-        findings.retain(|finding| !config.check.ignore.iter().any(|code| code == finding.diagnostic.code));
+        let known = ProjectCheck::read(&loaded.project, root.as_deref(), &config);
+        let findings = known.findings(&loaded.project, &config);
         let rules = config.permissions.rules()?;
         let source =
             GraphSource { project: &loaded.project, library: known.library(), rules: &rules, findings: &findings };
@@ -123,7 +119,7 @@ impl GraphCommand {
             })
             .collect();
         if names.contains(name) {
-            return Ok(Selection::Agent { name: name.clone(), files });
+            return Ok(Selection::Agents { names: [name.clone()].into(), files });
         }
         let near = patter::text::nearest(name, names.iter().map(String::as_str));
         let hint = near.map(|near| format!("did you mean `{near}`?"));

@@ -7,7 +7,7 @@ mod resolution;
 mod signature;
 
 pub(crate) use bindings::{bind_all, drift};
-pub(crate) use findings::{KnownTools, add_unbound, read_file};
+pub(crate) use findings::{add_unbound, read_file};
 pub(crate) use overrides::{UsedOverrides, with_called};
 pub(crate) use resolution::{Resolution, call_permissions};
 pub(crate) use signature::format_signature;

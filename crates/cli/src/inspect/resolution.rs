@@ -94,7 +94,7 @@ impl Resolution<'_> {
                     "layer": entry.layer.name(),
                     "source": &*entry.value.source,
                     "chosen": is_chosen,
-                    "reason": self.reason(entry, resolved, is_agent),
+                    "reason": self.library.reason(self.tool, entry, resolved, is_agent),
                 })
             })
             .collect();
@@ -214,35 +214,9 @@ impl Resolution<'_> {
             let (mark, style) = if is_chosen { (">", GOOD) } else { (" ", DIM) };
             let name = entry.name.as_str();
             let layer = entry.layer.name();
-            let reason = self.reason(entry, chosen, is_agent);
+            let reason = self.library.reason(self.tool, entry, chosen, is_agent);
             let source = &entry.value.source;
             let _ = writeln!(out, "{style}{mark} {name:<width$}  {layer:<8}  {reason}{style:#}  {DIM}{source}{DIM:#}");
-        }
-    }
-
-    /// Returns whether a tool is chosen because it is sealed.
-    fn is_sealed(&self, entry: &Entry<Tool>) -> bool {
-        self.library.sealed(self.tool).is_some_and(|sealed| std::ptr::eq(sealed, entry))
-    }
-
-    /// Returns why a candidate is chosen or not.
-    fn reason(&self, entry: &Entry<Tool>, chosen: Option<&Entry<Tool>>, is_agent: bool) -> &'static str {
-        let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, entry));
-        let is_overridden = self.library.overrides().any(|one| std::ptr::eq(one.loser, entry));
-        match chosen {
-            _ if is_overridden => "overridden: a higher layer has the same full name",
-            Some(chosen) if is_chosen && chosen.name.as_str() == self.tool && self.tool.contains('/') => {
-                "chosen: the full name matches"
-            }
-            Some(chosen) if is_chosen && self.is_sealed(chosen) => "chosen: it is sealed",
-            Some(_) if is_chosen => "chosen: the highest layer with this name",
-            Some(chosen) if entry.layer > chosen.layer && self.is_sealed(chosen) => {
-                "not chosen: a lower layer seals this name"
-            }
-            Some(chosen) if entry.layer < chosen.layer => "not chosen: a higher layer has this name",
-            Some(_) => "not chosen: the full name differs",
-            None if is_agent => "not chosen: an agent has this name",
-            None => "not chosen: the name is ambiguous",
         }
     }
 }

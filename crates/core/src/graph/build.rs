@@ -40,10 +40,10 @@ pub enum Selection {
     Project,
     /// The agents and tools of some files, as indices in [`Project::files`].
     Files(BTreeSet<usize>),
-    /// The agents with this name or path, in some files.
-    Agent {
-        /// The name or the path.
-        name: String,
+    /// The agents with these names or paths, in some files.
+    Agents {
+        /// The names or paths.
+        names: BTreeSet<String>,
         /// The files.
         files: BTreeSet<usize>,
     },
@@ -121,8 +121,9 @@ impl<T: LibraryTool> Builder<'_, T> {
         let is_selected = |agent: &KnownAgent| match selection {
             Selection::Project => true,
             Selection::Files(files) => files.contains(&agent.file),
-            Selection::Agent { name, files } => {
-                let is_named = agent.path == *name || agent.agent.name().as_deref() == Some(name);
+            Selection::Agents { names, files } => {
+                let is_named =
+                    names.contains(&agent.path) || agent.agent.name().is_some_and(|name| names.contains(&*name));
                 files.contains(&agent.file) && is_named
             }
         };

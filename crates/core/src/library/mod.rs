@@ -322,6 +322,28 @@ impl<T> Library<T> {
         }
     }
 
+    /// Returns why a candidate for a name is chosen or not, in words. `is_agent` says that the name refers to an agent.
+    pub fn reason(&self, name: &str, candidate: &Entry<T>, chosen: Option<&Entry<T>>, is_agent: bool) -> &'static str {
+        let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, candidate));
+        let is_overridden = self.overrides().any(|one| std::ptr::eq(one.loser, candidate));
+        let is_sealed = |entry: &Entry<T>| self.sealed(name).is_some_and(|sealed| std::ptr::eq(sealed, entry));
+        match chosen {
+            _ if is_overridden => "overridden: a higher layer has the same full name",
+            Some(chosen) if is_chosen && chosen.name.as_str() == name && name.contains('/') => {
+                "chosen: the full name matches"
+            }
+            Some(chosen) if is_chosen && is_sealed(chosen) => "chosen: it is sealed",
+            Some(_) if is_chosen => "chosen: the highest layer with this name",
+            Some(chosen) if candidate.layer > chosen.layer && is_sealed(chosen) => {
+                "not chosen: a lower layer seals this name"
+            }
+            Some(chosen) if candidate.layer < chosen.layer => "not chosen: a higher layer has this name",
+            Some(_) => "not chosen: the full name differs",
+            None if is_agent => "not chosen: an agent has this name",
+            None => "not chosen: the name is ambiguous",
+        }
+    }
+
     fn not_found(&self, name: &str) -> ResolveError {
         let full = nearest(name, self.entries.keys().map(FullName::as_str));
         let near = full.or_else(|| nearest(name, self.entries.keys().map(FullName::tool_name)));

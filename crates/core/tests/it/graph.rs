@@ -96,7 +96,7 @@ fn an_agent_is_drawn_with_what_it_calls() {
     let library = library();
     let source = GraphSource { project: &project, library: &library, rules: &[], findings: &[] };
     let names = |name: &str| {
-        let selection = Selection::Agent { name: name.to_owned(), files: [0].into() };
+        let selection = Selection::Agents { names: [name.to_owned()].into(), files: [0].into() };
         let graph = Graph::build(source, &selection);
         graph.nodes().iter().filter(|node| node.is_agent()).map(|node| node.name.clone()).collect::<Vec<_>>()
     };

@@ -6,10 +6,12 @@ mod models;
 mod environment;
 mod tools;
 mod servers;
+mod check;
 mod lock;
 mod trust;
 mod diff;
 
+pub use check::ProjectCheck;
 pub use config::{
     CheckConfig, Config, FsConfig, HookConfig, HttpConfig, OrgConfig, PermissionConfig, SandboxConfig, StoreConfig,
 };

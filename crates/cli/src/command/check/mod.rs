@@ -7,7 +7,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::file::{Input, unreadable};
 use crate::format::{FormatOption, OutputFormat};
-use crate::inspect::{KnownTools, UsedOverrides, add_unbound, drift, with_called};
+use crate::inspect::{UsedOverrides, add_unbound, drift, with_called};
 use crate::place::Place;
 use crate::setup::{Intent, LockOption, Toolset, UNTRUSTED, unused_error, unused_hooks};
 use crate::ui::{self, Excerpts, Limit, nonzero};
@@ -17,7 +17,9 @@ use patter::compile::CompiledAgent;
 use patter::declare::{Agent, DeclarationKind};
 use patter::gram::{Dialect, Severity};
 use patter::library::{self, Library, find_unbound, find_unused_rules};
-use patter::project::{Config, Finding, LoadedProject, Project, ServerSelection, find_root, find_root_of};
+use patter::project::{
+    Config, Finding, LoadedProject, Project, ProjectCheck, ServerSelection, find_root, find_root_of,
+};
 use patter::tool::Tool;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,7 +114,7 @@ impl Command for Check {
             let error = CommandError::failure(format!("patter.toml ignores the unknown rule `{code}`"));
             return Err(error.with_hint("`patter explain` lists all rules"));
         }
-        let known = KnownTools::read(&loaded.project, root.as_deref(), &config);
+        let known = ProjectCheck::read(&loaded.project, root.as_deref(), &config);
         let mut findings = known.check(&loaded.project, self.pedantic || config.check.pedantic);
         tables.problems.iter_mut().try_for_each(CommandError::print_problem)?;
         let mut overrides = UsedOverrides::default();

@@ -1,14 +1,14 @@
 //! The project: its configuration, variables and files.
 
 use super::CheckResult;
-use crate::inspect::{KnownTools, add_unbound};
+use crate::inspect::add_unbound;
 use crate::setup::unused_error;
 use crate::ui::{self, nonzero};
 use patter::declare::DeclarationKind;
 use patter::gram::Dialect;
 use patter::library::{self, Library, find_unbound, find_unused_rules};
 use patter::os_error::describe;
-use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project};
+use patter::project::{CONFIG, Config, Environment, LoadError, LoadedProject, Project, ProjectCheck};
 use patter::tool::Tool;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub(super) fn findings(
     config: &Config,
     library: Option<&Library<Tool>>,
 ) -> Vec<CheckResult> {
-    let known = KnownTools::read(project, root, config);
+    let known = ProjectCheck::read(project, root, config);
     let mut findings = known.check(project, false);
     if let Some(library) = library {
         add_unbound(&mut findings, find_unbound(project, library));
