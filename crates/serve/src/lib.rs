@@ -33,5 +33,5 @@ mod server;
 
 pub use rmcp;
 pub use server::Server;
-pub use settings::{Limits, ServeSettings, SystemMessages, ToolAccess};
+pub use settings::{Editing, Limits, ServeSettings, SystemMessages, ToolAccess};
 pub use token::{Scope, Scopes, Token, TokenFileError, TokenHash, TokenHashError};

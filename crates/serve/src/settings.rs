@@ -18,6 +18,8 @@ pub struct ServeSettings {
     pub system_messages: SystemMessages,
     /// Whether clients may call tools without an agent.
     pub tools: ToolAccess,
+    /// Whether people may edit the files of the project in the studio.
+    pub editing: Editing,
     /// How long an approval can be given. After that the call is refused.
     pub approval_expiry: Duration,
     /// Bounds that keep the server alive.
@@ -44,6 +46,16 @@ pub enum ToolAccess {
     ThroughAgents,
     /// MCP clients may call the tools of the library, behind the rules of the project.
     Direct,
+}
+
+/// Whether people may edit the files of the project in the studio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Editing {
+    /// They may not.
+    #[default]
+    Off,
+    /// Those with the scope `admin` may.
+    On,
 }
 
 /// Bounds that keep a server alive.
@@ -79,6 +91,7 @@ impl Default for ServeSettings {
             origins: Vec::new(),
             system_messages: SystemMessages::default(),
             tools: ToolAccess::default(),
+            editing: Editing::default(),
             approval_expiry: Duration::from_secs(24 * 60 * 60),
             limits: Limits::default(),
         }

@@ -13,7 +13,7 @@ use patter::drive::Driver;
 use patter::live::{LiveProject, ProjectPaths};
 use patter::project::{Project, ServerSelection};
 use patter::provider::ModelRef;
-use patter_serve::{ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
+use patter_serve::{Editing, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,6 +87,10 @@ pub(super) struct ServeOptions {
     /// Web page that may use the server, such as https://app.example.com; may be repeated
     #[arg(long = "cors", value_name = "ORIGIN")]
     origins: Vec<String>,
+
+    /// Let people with the scope `admin` edit the files of the project in the studio
+    #[arg(long)]
+    edit: bool,
 
     /// Refuse a call if nobody approves it in this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "24h")]
@@ -307,6 +311,7 @@ impl ServeOptions {
             tokens,
             hosts,
             origins: self.origins.clone(),
+            editing: if self.edit { Editing::On } else { Editing::Off },
             approval_expiry: self.approval_expiry,
             ..ServeSettings::default()
         })

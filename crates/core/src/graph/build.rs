@@ -152,7 +152,7 @@ impl<T: LibraryTool> Builder<'_, T> {
         let node = Node {
             id: id.clone(),
             place: Some(place),
-            description: agent.description().map(|text| text.into_owned()),
+            description: agent.description().map(std::borrow::Cow::into_owned),
             model,
             ..Node::new(NodeKind::Agent, name)
         };

@@ -21,10 +21,9 @@ use driver::ConfiguredDriver;
 use crate::mcp::McpHandler;
 use crate::metrics::Metrics;
 use crate::settings::{ServeSettings, ToolAccess};
-use crate::studio::{Logins, TimelineCache};
+use crate::studio::{Logins, ProjectViews, TimelineCache};
 use crate::token::{Access, Token};
-use patter::drive::Driver;
-use patter::drive::now_ms;
+use patter::drive::{Driver, now_ms};
 use patter::live::{LiveProject, LiveProjectError};
 use patter::session::Log;
 use patter::store::{SessionId, SessionSummary, Store, StoreError};
@@ -49,6 +48,8 @@ pub(crate) struct Host {
     /// Who logged in to the studio.
     pub(crate) logins: Logins,
     pub(crate) timelines: TimelineCache,
+    /// The project as pages show it.
+    pub(crate) views: ProjectViews,
     /// Cancelled when the server stops taking requests.
     pub(crate) draining: CancellationToken,
     /// The agents to serve; `None` for all.
@@ -83,6 +84,7 @@ impl Host {
             recent: RecentRequests::default(),
             logins: Logins::default(),
             timelines: TimelineCache::default(),
+            views: ProjectViews::default(),
             draining: CancellationToken::new(),
             served: None,
             files,
@@ -113,6 +115,16 @@ impl Host {
 
     fn serves(&self, agent: &str) -> bool {
         self.served.as_ref().is_none_or(|served| served.iter().any(|known| known == agent))
+    }
+
+    /// Returns whether all agents of the project are served.
+    pub(crate) fn serves_all(&self) -> bool {
+        self.project.driver().project().agents().all(|(declaration, _)| self.serves(&declaration.name))
+    }
+
+    /// Returns the driver of the agents as they are now, with the rules of the server.
+    pub(crate) fn driver(&self) -> Driver {
+        self.drivers.configured(self.project.driver())
     }
 
     /// Returns the token that a text is, if it is one.
@@ -150,7 +162,7 @@ impl Host {
 
     /// Compiles an agent.
     pub(crate) fn compile(&self, agent: &str) -> Result<CompiledAgent, ApiError> {
-        let driver = self.drivers.configured(self.project.driver());
+        let driver = self.driver();
         match driver.compile_named(agent).filter(|_| self.serves(agent)) {
             Some(compiled) => compiled.map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string())),
             None => Err(unknown_agent(agent)),
@@ -162,7 +174,7 @@ impl Host {
         if self.settings.tools == ToolAccess::ThroughAgents || !access.may_reach_all() {
             return None;
         }
-        Some(self.drivers.configured(self.project.driver()).client_executor())
+        Some(self.driver().client_executor())
     }
 
     /// Starts work that the server waits for when it stops. It is dropped if it takes too long then.

@@ -32,6 +32,11 @@ const FILES: &[(&str, &str)] = files![
     "inbox.js",
     "runs.css",
     "session.js",
+    "map.css",
+    "map.js",
+    "agent.css",
+    "edit.css",
+    "edit.js",
     "vendor/index.mjs",
     "vendor/preact.mjs",
     "vendor/hooks.mjs",
@@ -55,7 +60,7 @@ struct Assets {
 fn assets() -> &'static Assets {
     static ASSETS: OnceLock<Assets> = OnceLock::new();
     ASSETS.get_or_init(|| {
-        let files = || FILES.iter().copied().chain([("theme.css", THEME)]);
+        let files = || FILES.iter().copied().chain([("theme.css", THEME), ("graph.css", patter::graph::STYLE)]);
         let mut hash = Sha256::new();
         for (name, text) in files() {
             hash.update(name);
@@ -74,13 +79,21 @@ impl Asset {
             Some("css") => "text/css; charset=utf-8",
             _ => "text/javascript; charset=utf-8",
         };
-        Self { content_type, plain: Bytes::from_static(text.as_bytes()), gzip: compress(text.as_bytes()) }
+        Self {
+            content_type,
+            plain: Bytes::from_static(text.as_bytes()),
+            gzip: compress(text.as_bytes(), Compression::best()),
+        }
     }
 }
 
-/// Returns bytes as they are sent to clients that accept gzip.
-pub(super) fn compress(bytes: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+/// Returns a page as it is sent to clients that accept gzip. It is compressed for each of them, so that must be quick.
+pub(super) fn compress_page(page: &str) -> Bytes {
+    compress(page.as_bytes(), Compression::fast())
+}
+
+fn compress(bytes: &[u8], level: Compression) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
     let compressed = encoder.write_all(bytes).and_then(|()| encoder.finish());
     compressed.unwrap_or_default().into()
 }

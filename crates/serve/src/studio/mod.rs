@@ -10,8 +10,14 @@ mod figures;
 mod markdown;
 mod transcript;
 mod conversation;
+mod view;
+mod source;
 mod project;
+mod callable;
 mod agent;
+mod tool;
+mod file;
+mod edit;
 mod talk;
 mod timeline;
 mod raw_request;
@@ -24,6 +30,7 @@ mod experiments;
 mod inbox;
 
 pub(crate) use login::{Logins, cookie_token, is_open_route, login_page};
+pub(crate) use view::ProjectViews;
 
 pub(crate) use timeline::TimelineCache;
 
@@ -36,7 +43,11 @@ use std::sync::Arc;
 pub(crate) fn routes() -> Router<Arc<Host>> {
     Router::new()
         .route("/", get(project::show))
+        .route("/studio/map.svg", get(project::map))
         .route("/studio/agents/{name}", get(agent::show))
+        .route("/studio/tools/{name}", get(tool::show))
+        .route("/studio/edit/{path}", get(edit::show).post(edit::save))
+        .route("/studio/edit/{path}/check", post(edit::check))
         .route("/studio/talk", get(talk::choose))
         .route("/studio/talk/{id}", get(talk::show))
         .route("/studio/talk/{id}/turns", get(talk::show_turns))

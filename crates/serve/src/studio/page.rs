@@ -162,7 +162,7 @@ fn send_html(text: String, headers: &HeaderMap) -> Response {
         (header::VARY, HeaderValue::from_static("Accept-Encoding")),
     ];
     if text.len() >= COMPRESSED_FROM && asset::accepts_gzip(headers) {
-        let compressed = asset::compress(text.as_bytes());
+        let compressed = asset::compress_page(&text);
         return (common, [(header::CONTENT_ENCODING, "gzip")], compressed).into_response();
     }
     (common, text).into_response()

@@ -1,14 +1,22 @@
-//! The first page: what the project has.
+//! The first page: a map of the project, its agents and its problems.
 
-use super::page::{Page, PageError, Section, path_segment, reachable_agents, respond};
+use super::page::{Page, PageError, Section, path_segment, respond};
+use super::source::{severity, show_finding};
+use super::view::{ProjectView, agent_address};
 use crate::host::Host;
 use crate::token::{Access, Scope};
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use patter::graph::{Graph, Node, SvgOptions, SvgStyle};
 use patter::html::{Html, html};
+use patter::permission::Decision;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The maximum number of problems that are listed.
+const MAX_PROBLEMS: usize = 100;
 
 /// Shows the project.
 pub(super) async fn show(
@@ -17,17 +25,148 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     access.require(Scope::Read)?;
-    let item = |name: &String| {
-        let part = path_segment(name);
+    let view = ProjectView::read(&host, &access).await?;
+    let served: BTreeSet<_> = super::page::reachable_agents(&host, &access).into_iter().collect();
+    let body = body(&view, &served, access.may_reach_all());
+    let page = Page::new(Section::Project, "Project", body).wide();
+    Ok(respond(&page.with_style("graph.css").with_style("map.css").with_module("map.js"), &headers))
+}
+
+/// Sends the map as a file.
+pub(super) async fn map(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+) -> Result<Response, PageError> {
+    access.require(Scope::Read)?;
+    let view = ProjectView::read(&host, &access).await?;
+    let options = SvgOptions { title: "Project", style: SvgStyle::Standalone, link: &|_| None };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"project.svg\"")),
+        // The drawing has its style in it, and nothing else that could be loaded or run.
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'")),
+    ];
+    Ok((headers, view.graph.to_svg(&options)).into_response())
+}
+
+fn body(view: &ProjectView, served: &BTreeSet<String>, sees_all: bool) -> Html {
+    let graph = &view.graph;
+    if graph.nodes().is_empty() {
+        return html!(
+            "<section class=\"empty\"><h1>No agents</h1><p>Declare one in a gram file, and start the studio again.</p></section>"
+        );
+    }
+    html!(
+        "<header class=\"top\"><h1>Project</h1><p class=\"quiet\">{}</p></header>{}\
+         <div class=\"map\" id=\"map\" role=\"region\" tabindex=\"0\" aria-label=\"Map. Arrow keys move it, plus and minus zoom, 0 shows all of it.\">{}</div>\
+         {}{}",
+        graph.summary(),
+        filters(graph),
+        Html::from_markup(view.map.clone()),
+        agents(graph, served),
+        if sees_all { problems(view) } else { Html::default() }
+    )
+}
+
+/// The controls of the map. They need JavaScript, and are hidden without it.
+fn filters(graph: &Graph) -> Html {
+    let effects: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.effect.clone()).collect();
+    let layers: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.layer).collect();
+    let layers: Vec<_> = layers.into_iter().map(|layer| layer.name().to_owned()).collect();
+    let models: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.model.clone()).collect();
+    let decisions = graph.edges().iter().filter_map(|edge| Some(edge.permission.as_ref()?.decision));
+    let decisions: BTreeSet<_> = decisions.collect();
+    let decisions: Vec<_> = decisions.into_iter().map(|decision| decision.name().to_owned()).collect();
+    html!(
+        "<form class=\"filters\" id=\"filters\" role=\"search\" hidden>\
+         <label>Search<input type=\"search\" name=\"name\" autocomplete=\"off\" spellcheck=\"false\"></label>{}{}{}{}\
+         <label class=\"check\"><input type=\"checkbox\" name=\"problems\"> Problems only</label>\
+         <output id=\"found\" class=\"quiet\"></output>\
+         <span class=\"actions\"><button type=\"button\" data-zoom=\"in\" aria-label=\"Zoom in\">+</button>\
+         <button type=\"button\" data-zoom=\"out\" aria-label=\"Zoom out\">−</button>\
+         <button type=\"button\" data-zoom=\"fit\">Fit</button>\
+         <a class=\"button\" href=\"/studio/map.svg\" download>SVG</a></span></form>",
+        choice("Effect", "effect", effects),
+        choice("Permission", "permission", decisions),
+        choice("Layer", "layer", layers),
+        choice("Model", "model", models)
+    )
+}
+
+/// Returns a list to choose from, if there is something to choose.
+fn choice(label: &str, name: &str, values: impl IntoIterator<Item = String>) -> Html {
+    let values: Html = values.into_iter().map(|value| html!("<option>{}</option>", value)).collect();
+    if values.is_empty() {
+        return values;
+    }
+    html!("<label>{}<select name=\"{}\"><option value=\"\">all</option>{}</select></label>", label, name, values)
+}
+
+/// Lists the agents: the map in words.
+fn agents(graph: &Graph, served: &BTreeSet<String>) -> Html {
+    let mut called = vec![Vec::new(); graph.nodes().len()];
+    for (edge, (from, _)) in graph.edges().iter().zip(graph.ends()) {
+        let decision = edge.permission.as_ref().map(|permission| permission.decision);
+        called.get_mut(*from).into_iter().for_each(|called| called.extend(decision));
+    }
+    let row = |(node, calls): (&Node, &Vec<Decision>)| {
+        let asks = calls.iter().filter(|decision| **decision == Decision::Ask).count();
+        let asks = if asks > 0 { html!(", {} ask first", asks) } else { Html::default() };
+        let problems = match node.problems.len() {
+            0 => Html::default(),
+            count => html!("<span class=\"bad\">{}</span>", count),
+        };
+        let talk = match served.contains(&node.name) {
+            true => html!(
+                "<a href=\"/studio/talk?agent={}\">Talk<span class=\"hidden\"> to {}</span></a>",
+                path_segment(&node.name),
+                node.name
+            ),
+            false => Html::default(),
+        };
         html!(
-            "<li><a href=\"/studio/agents/{}\">{}</a> <a class=\"quiet\" href=\"/studio/talk?agent={}\">Talk<span class=\"hidden\"> to {}</span></a></li>",
-            part,
-            name,
-            part,
-            name
+            "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td>{}</td><td>{}{}</td><td>{}</td><td>{}</td></tr>",
+            agent_address(&node.name),
+            node.name,
+            node.description.as_deref().unwrap_or_default(),
+            node.model.as_deref().unwrap_or("none"),
+            calls.len(),
+            asks,
+            problems,
+            talk
         )
     };
-    let agents: Html = reachable_agents(&host, &access).iter().map(item).collect();
-    let body = html!("<h1>Project</h1><section><h2>Agents</h2><ul class=\"plain\">{}</ul></section>", agents);
-    Ok(respond(&Page::new(Section::Project, "Project", body), &headers))
+    let rows: Html = graph.nodes().iter().zip(&called).filter(|(node, _)| node.is_agent()).map(row).collect();
+    html!(
+        "<section aria-labelledby=\"agents\"><h2 id=\"agents\">Agents</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
+         <table class=\"list\"><thead><tr><th scope=\"col\">Agent</th><th scope=\"col\">Description</th><th scope=\"col\">Model</th>\
+         <th scope=\"col\">Calls</th><th scope=\"col\">Problems</th><th scope=\"col\"><span class=\"hidden\">Actions</span></th></tr></thead>\
+         <tbody>{}</tbody></table></div></section>",
+        rows
+    )
+}
+
+/// Lists the findings of the check, errors first.
+fn problems(view: &ProjectView) -> Html {
+    let project = view.driver.project();
+    let mut findings: Vec<_> = view.findings.iter().collect();
+    findings.sort_by_key(|finding| severity(&finding.diagnostic));
+    if findings.is_empty() {
+        return html!("<section><h2>Problems</h2><p class=\"quiet\">No problems found.</p></section>");
+    }
+    let row = |finding: &&patter::project::Finding| {
+        let place = project.location(finding.file, finding.diagnostic.span);
+        html!("<li><span class=\"quiet\">{}</span>{}</li>", place, show_finding(&finding.diagnostic))
+    };
+    let rows: Html = findings.iter().take(MAX_PROBLEMS).map(row).collect();
+    let rest = match findings.len().saturating_sub(MAX_PROBLEMS) {
+        0 => Html::default(),
+        hidden => html!("<p class=\"quiet\">{} more: run `patter check`</p>", hidden),
+    };
+    html!(
+        "<section><h2>Problems <i>{}</i></h2><ul class=\"plain problems\">{}</ul>{}</section>",
+        findings.len(),
+        rows,
+        rest
+    )
 }

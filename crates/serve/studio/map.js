@@ -1,0 +1,213 @@
+// The map: moving and zooming by pointer and keyboard, and finding what is in it.
+
+/** @typedef {{ x: number, y: number, width: number, height: number }} Box */
+/** @typedef {{ element: Element, name: string, data: DOMStringMap, isTool: boolean, isAgent: boolean, hasProblem: boolean }} Item */
+/** @typedef {{ element: Element, from: number, to: number, permission: string | undefined, calls: boolean }} Line */
+
+const map = /** @type {HTMLElement} */ (document.getElementById("map"));
+const svg = /** @type {SVGSVGElement} */ (map?.querySelector("svg"));
+const form = /** @type {HTMLFormElement} */ (document.getElementById("filters"));
+const found = /** @type {HTMLOutputElement} */ (document.getElementById("found"));
+
+const whole = { x: 0, y: 0, width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height };
+/** The part that is shown. @type {Box} */
+let box = { ...whole };
+
+/** Shows a part of the drawing. @param {Box} next */
+function show(next) {
+  const width = Math.min(Math.max(next.width, 120), Math.max(whole.width, map.clientWidth) * 1.5);
+  const height = width * (map.clientHeight / map.clientWidth);
+  // Something of the drawing stays in sight.
+  const x = Math.min(Math.max(next.x, 40 - width), whole.width - 40);
+  const y = Math.min(Math.max(next.y, 40 - height), whole.height - 40);
+  box = { x, y, width, height };
+  svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+}
+
+/** Zooms by a factor, and keeps a point of the window where it is. @param {number} factor @param {number} [px] @param {number} [py] */
+function zoom(factor, px = 0.5, py = 0.5) {
+  const width = box.width * factor;
+  const height = box.height * factor;
+  show({ x: box.x + (box.width - width) * px, y: box.y + (box.height - height) * py, width, height });
+}
+
+/** Shows everything, as long as names can be read; else the start. */
+function fit() {
+  const shape = map.clientWidth / map.clientHeight;
+  const all = Math.max(whole.width, whole.height * shape);
+  const width = Math.min(all, Math.max(map.clientWidth * 1.6, Math.min(whole.width, map.clientWidth * 2)));
+  const fitsX = width >= whole.width;
+  const fitsY = width / shape >= whole.height;
+  show({ x: fitsX ? (whole.width - width) / 2 : 0, y: fitsY ? (whole.height - width / shape) / 2 : 0, width, height: 0 });
+}
+
+/** Moves a node into the middle. @param {Element} element */
+function reveal(element) {
+  const { x, y, width, height } = /** @type {SVGGraphicsElement} */ (element).getBBox();
+  const isSeen = x >= box.x && y >= box.y && x + width <= box.x + box.width && y + height <= box.y + box.height;
+  if (!isSeen) show({ ...box, x: x + width / 2 - box.width / 2, y: y + height / 2 - box.height / 2 });
+}
+
+/** @type {Map<number, PointerEvent>} */
+const pointers = new Map();
+let moved = 0;
+
+map.addEventListener("pointerdown", (event) => {
+  pointers.set(event.pointerId, event);
+  moved = 0;
+});
+map.addEventListener("pointermove", (event) => {
+  const before = pointers.get(event.pointerId);
+  if (!before) return;
+  const scale = box.width / map.clientWidth;
+  const [dx, dy] = [event.clientX - before.clientX, event.clientY - before.clientY];
+  const other = [...pointers.values()].find((one) => one.pointerId !== event.pointerId);
+  pointers.set(event.pointerId, event);
+  moved += Math.abs(dx) + Math.abs(dy);
+  if (moved < 5) return;
+  if (!map.hasPointerCapture(event.pointerId)) map.setPointerCapture(event.pointerId);
+  map.classList.add("dragging");
+  if (other) {
+    const distance = (/** @type {PointerEvent} */ one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+    zoom(distance(before) / Math.max(distance(event), 1));
+  } else {
+    show({ ...box, x: box.x - dx * scale, y: box.y - dy * scale });
+  }
+});
+for (const name of ["pointerup", "pointercancel"]) {
+  map.addEventListener(name, (event) => {
+    pointers.delete(/** @type {PointerEvent} */ (event).pointerId);
+    map.classList.remove("dragging");
+  });
+}
+// The end of a movement is not a click on what happens to be there.
+map.addEventListener("click", (event) => moved >= 5 && event.preventDefault(), true);
+map.addEventListener("wheel", (event) => {
+  // Without a key the page scrolls, as everywhere.
+  if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+  event.preventDefault();
+  const area = map.getBoundingClientRect();
+  const delta = event.deltaY || event.deltaX;
+  zoom(Math.exp(delta / 400), (event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height);
+}, { passive: false });
+map.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const step = box.width / 8;
+  /** @type {Record<string, () => void>} */
+  const keys = {
+    ArrowLeft: () => show({ ...box, x: box.x - step }),
+    ArrowRight: () => show({ ...box, x: box.x + step }),
+    ArrowUp: () => show({ ...box, y: box.y - step }),
+    ArrowDown: () => show({ ...box, y: box.y + step }),
+    "+": () => zoom(0.8),
+    "=": () => zoom(0.8),
+    "-": () => zoom(1.25),
+    0: fit,
+  };
+  const act = keys[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+map.addEventListener("focusin", (event) => {
+  const link = /** @type {Element} */ (event.target).closest("a");
+  // The browser scrolls to what has the focus; the map moves instead.
+  map.scrollTo(0, 0);
+  if (link && moved < 5) reveal(link);
+});
+
+/** @type {Item[]} */
+const nodes = [...svg.querySelectorAll(".node")].map((element) => {
+  const { classList, dataset } = /** @type {SVGElement} */ (element);
+  return {
+    element,
+    name: (dataset.name ?? "").toLowerCase(),
+    data: dataset,
+    isTool: classList.contains("tool"),
+    isAgent: classList.contains("agent") || classList.contains("delegate"),
+    hasProblem: classList.contains("problem"),
+  };
+});
+/** @type {Line[]} */
+const lines = [...svg.querySelectorAll(".edges .edge")].map((element) => {
+  const { dataset, classList } = /** @type {SVGElement} */ (element);
+  const calls = classList.contains("calls") || classList.contains("delegates_to");
+  return { element, from: Number(dataset.from), to: Number(dataset.to), permission: dataset.permission, calls };
+});
+/** @type {Element[]} */
+let hits = [];
+let current = 0;
+
+/** Shows what matches all filters, and dims the rest. */
+function filter() {
+  const values = new FormData(form);
+  const value = (/** @type {string} */ name) => String(values.get(name) ?? "");
+  const [name, effect, permission, layer, model] = [value("name").trim().toLowerCase(), value("effect"), value("permission"), value("layer"), value("model")];
+  const onlyProblems = values.has("problems");
+  const isActive = name || effect || permission || layer || model || onlyProblems;
+  const fits = (/** @type {Item | undefined} */ item) =>
+    !!item &&
+    (!effect || !item.isTool || item.data.effect === effect) &&
+    (!layer || !item.isTool || item.data.layer === layer) &&
+    (!model || !item.isAgent || item.data.model === model);
+  // What a filter is about: tools, agents, or calls, with what is at their other end.
+  const isLinked = effect || layer || permission || model;
+  const linked = new Set();
+  for (const { from, to, permission: decision, calls } of isLinked ? lines : []) {
+    const isTool = !!nodes[to]?.isTool;
+    if (calls && fits(nodes[from]) && fits(nodes[to]) && (!permission || decision === permission) && (isTool || !(effect || layer))) {
+      linked.add(from).add(to);
+    }
+  }
+  if (!permission && !model) {
+    nodes.forEach((item, index) => item.isTool && isLinked && fits(item) && linked.add(index));
+  }
+  const direct = new Set();
+  nodes.forEach((item, index) => {
+    if ((!isLinked || linked.has(index)) && item.name.includes(name) && (!onlyProblems || item.hasProblem)) direct.add(index);
+  });
+  // What was searched for is shown with its neighbours.
+  const lit = new Set(direct);
+  const isSearch = name || onlyProblems;
+  for (const { from, to } of isSearch ? lines : []) {
+    if (direct.has(from) && (!isLinked || linked.has(to))) lit.add(to);
+    if (direct.has(to) && (!isLinked || linked.has(from))) lit.add(from);
+  }
+  nodes.forEach((item, index) => {
+    item.element.classList.toggle("dim", !!isActive && !lit.has(index));
+    item.element.classList.toggle("hit", !!isSearch && direct.has(index));
+  });
+  for (const { element, from, to, permission: decision } of lines) {
+    const isLit = lit.has(from) && lit.has(to) && (!isSearch || direct.has(from) || direct.has(to)) && (!permission || decision === permission);
+    element.classList.toggle("dim", !!isActive && !isLit);
+  }
+  hits = isActive ? nodes.filter((_, index) => direct.has(index)).map((item) => item.element) : [];
+  current = 0;
+  found.textContent = isActive ? `${hits.length} of ${nodes.length}` : "";
+  if (isSearch && hits[0]) reveal(hits[0]);
+}
+
+let waiting = 0;
+form.addEventListener("input", () => {
+  cancelAnimationFrame(waiting);
+  waiting = requestAnimationFrame(filter);
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  // Enter goes from one to the next.
+  const hit = hits[current % Math.max(hits.length, 1)];
+  current += 1;
+  if (hit) reveal(hit);
+  const link = hit?.closest("a");
+  if (link && hits.length === 1) link.focus();
+});
+form.addEventListener("click", (event) => {
+  const way = /** @type {HTMLElement} */ (event.target).dataset.zoom;
+  if (way === "fit") fit();
+  else if (way) zoom(way === "in" ? 0.8 : 1.25);
+});
+
+form.hidden = false;
+map.classList.add("live");
+fit();
+new ResizeObserver(() => show(box)).observe(map);
