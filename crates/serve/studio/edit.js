@@ -1,4 +1,5 @@
 // Editing a file: findings while typing, what the change means before it is saved, and a way out if the file changed.
+export {};
 
 /** @typedef {{ severity: string, code: string, message: string, hint?: string, place?: string, line?: number, column?: number, start?: number, end?: number }} Finding */
 /** @typedef {{ judgement: string, text: string, texts: [string, string] | null }} Change */

@@ -1,4 +1,5 @@
 // The map: moving and zooming by pointer and keyboard, and finding what is in it.
+export {};
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
 /** @typedef {{ element: Element, name: string, data: DOMStringMap, isTool: boolean, isAgent: boolean, hasProblem: boolean }} Item */
@@ -140,7 +141,7 @@ let current = 0;
 
 /** Shows what matches all filters, and dims the rest. */
 function filter() {
-  const values = new FormData(form);
+  const values = new FormData(/** @type {HTMLFormElement} */ (form));
   const value = (/** @type {string} */ name) => String(values.get(name) ?? "");
   const [name, effect, permission, layer, model] = [value("name").trim().toLowerCase(), value("effect"), value("permission"), value("layer"), value("model")];
   const onlyProblems = values.has("problems");

@@ -36,6 +36,10 @@ impl fmt::Debug for SvgOptions<'_> {
     }
 }
 
+/// A drawing with more edges than this is not read line by line: in a page, it has no tips and no titles, which would take
+/// browsers longer than everything else.
+const DENSE: usize = 1000;
+
 /// The height of the key below the drawing.
 const KEY_HEIGHT: i32 = 32;
 
@@ -71,13 +75,14 @@ impl Graph {
         for (x, heading) in &drawing.headings {
             let _ = writeln!(out, "<text class=\"heading\" x=\"{x}\" y=\"{}\">{heading}</text>", TOP - 16);
         }
+        let is_dense = options.style == SvgStyle::Embedded && self.edges().len() > DENSE;
         out.push_str("<g class=\"edges\">\n");
         for ((edge, ends), placed) in self.edges().iter().zip(self.ends()).zip(&drawing.edges) {
-            write_edge(&mut out, self, edge, *ends, placed, options.style);
+            write_edge(&mut out, self, edge, *ends, placed, options.style, is_dense);
         }
         out.push_str("</g>\n<g class=\"nodes\">\n");
         for ((index, node), placed) in self.nodes().iter().enumerate().zip(&drawing.nodes) {
-            write_node(&mut out, index, node, placed, options);
+            write_node(&mut out, index, node, placed, options, is_dense);
         }
         out.push_str("</g>\n");
         key.write(&mut out, drawing.height);
@@ -93,6 +98,7 @@ fn write_edge(
     (from, to): (usize, usize),
     placed: &PlacedEdge,
     style: SvgStyle,
+    is_dense: bool,
 ) {
     let decision = edge.permission.as_ref().map(|permission| permission.decision);
     let class = match decision {
@@ -103,13 +109,17 @@ fn write_edge(
     let _ = write!(out, "<path class=\"edge {}{class}\" d=\"", edge.kind.key());
     write_course(out, placed);
     out.push('"');
-    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo) {
+    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo) && !is_dense {
         out.push_str(" marker-end=\"url(#graph-tip)\"");
     }
     if style == SvgStyle::Embedded {
         let _ = write!(out, " data-from=\"{from}\" data-to=\"{to}\"");
         let decision = decision.map(|decision| format!(" data-permission=\"{}\"", decision.name()));
         out.push_str(&decision.unwrap_or_default());
+    }
+    if is_dense {
+        out.push_str("/>\n");
+        return;
     }
     let name = |index: usize| graph.nodes().get(index).map(|node| node.name.as_str()).unwrap_or_default();
     let words = describe(edge, name(from), name(to));
@@ -140,19 +150,30 @@ fn write_course(out: &mut String, placed: &PlacedEdge) {
     }
 }
 
-fn write_node(out: &mut String, index: usize, node: &Node, placed: &PlacedNode, options: &SvgOptions<'_>) {
+fn write_node(
+    out: &mut String,
+    index: usize,
+    node: &Node,
+    placed: &PlacedNode,
+    options: &SvgOptions<'_>,
+    is_dense: bool,
+) {
     let PlacedNode { x, y, width, height, label, remark } = placed;
     let problem = if node.problems.is_empty() { "" } else { " problem" };
     let unknown = if node.availability == Availability::Known { "" } else { " unknown" };
     let link = (options.link)(node);
-    if let Some(link) = &link {
-        let _ = write!(out, "<a href=\"{}\">", Escaped(link));
-    }
-    let _ = write!(out, "<g class=\"node {}{problem}{unknown}\"", node.kind.name());
+    let class = format!("node {}{problem}{unknown}", node.kind.name());
+    let _ = match &link {
+        Some(link) => write!(out, "<a class=\"{class}\" href=\"{}\"", Escaped(link)),
+        None => write!(out, "<g class=\"{class}\""),
+    };
     if options.style == SvgStyle::Embedded {
         write_data(out, index, node);
     }
-    let _ = write!(out, "><title>{}</title>", Escaped(&title(node)));
+    out.push('>');
+    if !is_dense {
+        let _ = write!(out, "<title>{}</title>", Escaped(&title(node)));
+    }
     let radius = if node.is_agent() { height / 2 } else { 4 };
     let _ = write!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{radius}\"/>");
     write_sign(out, node.kind, x + 14, y + height / 2);
@@ -172,8 +193,7 @@ fn write_node(out: &mut String, index: usize, node: &Node, placed: &PlacedNode, 
             y + 4
         );
     }
-    out.push_str("</g>");
-    out.push_str(if link.is_some() { "</a>\n" } else { "\n" });
+    out.push_str(if link.is_some() { "</a>\n" } else { "</g>\n" });
 }
 
 /// Writes what filters and the search read.

@@ -138,7 +138,7 @@ fn agents(graph: &Graph, served: &BTreeSet<String>) -> Html {
     };
     let rows: Html = graph.nodes().iter().zip(&called).filter(|(node, _)| node.is_agent()).map(row).collect();
     html!(
-        "<section aria-labelledby=\"agents\"><h2 id=\"agents\">Agents</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
+        "<section><h2 id=\"agents\">Agents</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
          <table class=\"list\"><thead><tr><th scope=\"col\">Agent</th><th scope=\"col\">Description</th><th scope=\"col\">Model</th>\
          <th scope=\"col\">Calls</th><th scope=\"col\">Problems</th><th scope=\"col\"><span class=\"hidden\">Actions</span></th></tr></thead>\
          <tbody>{}</tbody></table></div></section>",

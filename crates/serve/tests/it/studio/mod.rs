@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 mod guard;
+mod project;
 mod restart;
 mod types;
 

@@ -1,0 +1,36 @@
+// A thousand agents.
+import { appendFileSync } from "node:fs";
+import { assert, scenario, shoot } from "./browser.mjs";
+
+/** Reports a figure to those who look at the pictures. */
+const measure = (words) => process.env.STUDIO_SHOTS && appendFileSync(`${process.env.STUDIO_SHOTS}/figures.txt`, `${words}\n`);
+
+await scenario(async ({ open }) => {
+  const context = await open({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  // The first request computes the map; later ones send it again.
+  await page.goto("/");
+  await page.goto("/");
+  await page.waitForSelector("#map.live");
+  const taken = await page.evaluate(() => new Promise((resolve) => {
+    const done = () => resolve(performance.now() - performance.getEntriesByType("navigation")[0].responseEnd);
+    requestAnimationFrame(() => requestAnimationFrame(done));
+  }));
+  measure(`drawn ${Math.round(taken)} ms after the response`);
+  assert.equal(await page.locator("#map .agent, #map .delegate").count(), 1000 + 8);
+  assert.ok(taken < 4000, `${taken} ms`);
+  const moved = await page.evaluate(async () => {
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const start = performance.now();
+    for (let step = 0; step < 10; step += 1) {
+      document.getElementById("map").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown" }));
+      await frame();
+    }
+    return (performance.now() - start) / 10;
+  });
+  measure(`moved in ${Math.round(moved)} ms`);
+  await page.getByLabel("Search").fill("agent0777");
+  await page.waitForFunction(() => document.querySelectorAll("#map .hit").length === 1);
+  await shoot(page, "fleet");
+});

@@ -1,0 +1,107 @@
+// The map: by pointer and keyboard, with filters, and the pages that it leads to.
+import { assert, judge, judgePages, scenario, shoot } from "./browser.mjs";
+
+const view = (page) => page.locator("#map > svg").getAttribute("viewBox").then((text) => text.split(" ").map(Number));
+const lit = (page) => page.locator("#map .node:not(.dim)").evaluateAll((nodes) => nodes.map((node) => node.dataset.name).sort());
+
+await scenario(async ({ open }) => {
+  await judgePages(open, [
+    ["map", "/", "#map.live"],
+    ["agent", "/studio/agents/refunds", ".source"],
+    ["agent-nested", "/studio/agents/refunds%2Fjudge", ".source"],
+    ["tool", "/studio/tools/shop%2Frefund"],
+    ["agent-hostile", `/studio/agents/${encodeURIComponent("</script><script>alert(1)</script>")}`, ".source"],
+  ]);
+  const context = await open({ allow: [/status of 404/] });
+  const page = await context.newPage();
+  await page.goto("/");
+  await page.waitForSelector("#map.live");
+
+  // By keyboard.
+  await page.locator("#map").focus();
+  const before = await view(page);
+  await page.keyboard.press("+");
+  const closer = await view(page);
+  assert.ok(closer[2] < before[2], "plus zooms in");
+  await page.keyboard.press("ArrowRight");
+  assert.ok((await view(page))[0] > closer[0], "arrows move");
+  await page.keyboard.press("0");
+  assert.deepEqual(await view(page), before);
+
+  // By pointer: a movement is not a click.
+  const area = await page.locator("#map").boundingBox();
+  const node = await page.locator("#map a", { hasText: "desk" }).first().boundingBox();
+  await page.mouse.move(node.x + 20, node.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(node.x + 80, node.y + 40, { steps: 4 });
+  await page.mouse.up();
+  assert.ok((await view(page))[0] < before[0], "dragging moves the map");
+  assert.equal(new URL(page.url()).pathname, "/");
+  await page.keyboard.down("Control");
+  await page.mouse.move(area.x + 100, area.y + 100);
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up("Control");
+  assert.ok((await view(page))[2] < before[2], "the wheel zooms");
+  await page.getByRole("button", { name: "Fit" }).click();
+  assert.deepEqual(await view(page), before);
+
+  // Filters.
+  await page.getByLabel("Effect").selectOption("reads");
+  await page.waitForSelector("#map .dim");
+  assert.deepEqual(await lit(page), ["desk", "shop/order"]);
+  await page.getByLabel("Effect").selectOption("");
+  await page.getByLabel("Permission").selectOption("deny");
+  await page.waitForFunction(() => document.querySelectorAll("#map .node:not(.dim)").length === 2);
+  assert.deepEqual(await lit(page), ["desk", "shop/wipe"]);
+  await page.getByLabel("Permission").selectOption("");
+  await page.getByLabel("Model").selectOption("OpenAI/gpt-4o-mini");
+  await page.waitForFunction(() => document.querySelector("#map .dim"));
+  assert.ok((await lit(page)).includes("shop/refund"));
+  await shoot(page, "map-filtered");
+  await page.getByLabel("Model").selectOption("");
+  await page.getByLabel("Problems only").check();
+  await page.waitForFunction(() => document.querySelectorAll("#map .hit").length > 0);
+  assert.ok((await page.locator("#found").textContent()).endsWith(` of ${await page.locator("#map .node").count()}`));
+  await page.getByLabel("Problems only").uncheck();
+  await page.getByLabel("Search").fill("shop/ref");
+  await page.waitForFunction(() => document.querySelectorAll("#map .hit").length === 1);
+  await judge(page);
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("href")), "/studio/tools/shop%2Frefund");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/studio/tools/shop%2Frefund");
+  assert.ok((await page.locator("main").innerText()).includes("asks first"));
+
+  // From the tool to the agent, whose findings are where they belong.
+  await page.getByRole("link", { name: "refunds" }).click();
+  await page.waitForURL("**/studio/agents/refunds");
+  const line = page.locator(".source li", { hasText: "modle" });
+  assert.match(await line.locator(".finding").first().innerText(), /error P004.*modle/s);
+  assert.ok(await line.locator("mark.error").first().isVisible());
+  const text = await page.locator("main").innerText();
+  for (const words of ["Asks first because ask shop/refund", "nothing implements the tool nowhere/tool", "this project"]) {
+    assert.ok(text.includes(words), `${words} in ${text}`);
+  }
+  await page.locator("summary", { hasText: "Schemas" }).first().click();
+  await page.getByText("OpenAI, strict").first().waitFor();
+  await judge(page);
+  await shoot(page, "agent-schemas", true);
+  await page.getByRole("link", { name: "desk" }).click();
+  await page.waitForURL("**/studio/agents/desk");
+  assert.ok((await page.locator("main").innerText()).includes("otherwise Allowed because the agent declares it"));
+
+  // A name that looks like markup is text everywhere.
+  await page.goto("/");
+  assert.equal(await page.locator("main script, main img").count(), 0);
+  await page.goto("/studio/agents/nobody");
+  await judge(page);
+  const download = await page.request.get("/studio/map.svg");
+  assert.ok((await download.text()).includes("<title id=\"graph-title\">Project</title>"));
+
+  // Without JavaScript everything can be read.
+  const plain = await open({ javaScriptEnabled: false });
+  const still = await plain.newPage();
+  await still.goto("/");
+  assert.ok(await still.locator("#map svg").isVisible());
+  assert.ok(await still.getByRole("table").getByRole("link", { name: "desk", exact: true }).isVisible());
+});
