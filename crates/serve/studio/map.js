@@ -32,6 +32,12 @@ function zoom(factor, px = 0.5, py = 0.5) {
   show({ x: box.x + (box.width - width) * px, y: box.y + (box.height - height) * py, width, height });
 }
 
+/** Makes the window as high as the drawing needs, up to a part of the screen. */
+function size() {
+  const needed = (whole.height * map.clientWidth) / Math.min(Math.max(whole.width, map.clientWidth), map.clientWidth * 1.6);
+  map.style.height = `${Math.round(Math.min(Math.max(needed, 220), Math.max(innerHeight * 0.72, 320)))}px`;
+}
+
 /** Shows everything, as long as names can be read; else the start. */
 function fit() {
   const shape = map.clientWidth / map.clientHeight;
@@ -210,5 +216,6 @@ form.addEventListener("click", (event) => {
 
 form.hidden = false;
 map.classList.add("live");
+size();
 fit();
 new ResizeObserver(() => show(box)).observe(map);

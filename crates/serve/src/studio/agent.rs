@@ -12,15 +12,20 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use patter::declare::Agent;
+use patter::drive::Tally;
 use patter::html::{Html, html};
 use patter::project::Project;
 use patter::store::{SessionState, SessionSummary};
+use patter_core::event::Playback;
+use patter_core::provider::price::{Cost, Prices};
 use std::sync::Arc;
 
 /// How many sessions are looked through for those of an agent.
 const MAX_SESSIONS: usize = 500;
 /// How many of them are shown.
 const MAX_SHOWN: usize = 20;
+/// Longer sessions are listed without their cost, which would take long to compute.
+const MAX_ENTRIES: u64 = 2000;
 
 /// Shows an agent, by its path.
 pub(super) async fn show(
@@ -49,11 +54,38 @@ fn find_agent(project: &Project, path: &str) -> Option<(usize, Agent)> {
     agents.find(|(_, agent)| agent.path().to_string() == path)
 }
 
+/// A session of the agent, with its tokens and its cost, where they are known.
+struct PastSession {
+    summary: SessionSummary,
+    figures: Option<(u64, Option<Cost>)>,
+}
+
 /// Returns the latest sessions of an agent.
-async fn sessions(host: &Host, agent: &str) -> Vec<SessionSummary> {
+async fn sessions(host: &Host, agent: &str) -> Vec<PastSession> {
     let Some(store) = &host.store else { return Vec::new() };
     let all = store.list(MAX_SESSIONS).await.unwrap_or_default();
-    all.into_iter().filter(|session| session.agent == agent).take(MAX_SHOWN).collect()
+    let mut sessions = Vec::new();
+    for summary in all.into_iter().filter(|session| session.agent == agent).take(MAX_SHOWN) {
+        let stored = match summary.entries <= MAX_ENTRIES {
+            true => store.read(&summary.id).await.ok(),
+            false => None,
+        };
+        let figures = stored.and_then(|stored| figures(&stored.entries, host.project.config().prices()));
+        sessions.push(PastSession { summary, figures });
+    }
+    sessions
+}
+
+/// Returns the tokens of a session, and what they cost at current prices.
+fn figures<T: AsRef<str>>(entries: &[T], prices: Prices) -> Option<(u64, Option<Cost>)> {
+    let tally = Tally::new(prices);
+    let mut playback = Playback::default();
+    for entry in entries {
+        let events = playback.play(serde_json::from_str(entry.as_ref()).ok()?).ok()?;
+        events.iter().for_each(|event| tally.record(event));
+    }
+    let usage = tally.usage();
+    Some((usage.input_tokens + usage.output_tokens, tally.cost()))
 }
 
 fn body(
@@ -62,7 +94,7 @@ fn body(
     agent: &Agent,
     is_served: bool,
     is_editable: bool,
-    sessions: &[SessionSummary],
+    sessions: &[PastSession],
 ) -> Html {
     let project = view.driver.project();
     let path = agent.path().to_string();
@@ -132,13 +164,14 @@ fn count(findings: &[&patter::gram::Diagnostic]) -> Html {
 }
 
 /// Lists the latest conversations with the agent.
-fn history(sessions: &[SessionSummary]) -> Html {
+fn history(sessions: &[PastSession]) -> Html {
     if sessions.is_empty() {
         return html!(
-            "<section><h2>Runs</h2><p class=\"quiet\">Nobody talked to it yet, as far as the store knows.</p></section>"
+            "<section><h2>Runs</h2><p class=\"quiet\">No runs are stored.</p></section>"
         );
     }
-    let item = |session: &SessionSummary| {
+    let item = |past: &PastSession| {
+        let session = &past.summary;
         let state = match session.state {
             SessionState::Idle => Html::default(),
             SessionState::Running => html!(" <span class=\"state running\">running</span>"),
@@ -147,13 +180,18 @@ fn history(sessions: &[SessionSummary]) -> Html {
         let title = if session.title.is_empty() { session.id.as_str() } else { &session.title };
         let changed = i64::try_from(session.changed_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
         let changed = changed.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default();
+        let figures = match past.figures {
+            Some((tokens, Some(cost))) => html!(", {} tokens, {}", tokens, cost.to_string()),
+            Some((tokens, None)) => html!(", {} tokens, cost unknown", tokens),
+            None => Html::default(),
+        };
         html!(
-            "<li><a href=\"/studio/sessions/{}\">{}</a>{} <span class=\"quiet\">{}, {} entries</span></li>",
+            "<li><a href=\"/studio/sessions/{}\">{}</a>{} <span class=\"quiet\">{}{}</span></li>",
             path_segment(session.id.as_str()),
             title,
             state,
             changed,
-            session.entries
+            figures
         )
     };
     let items: Html = sessions.iter().map(item).collect();

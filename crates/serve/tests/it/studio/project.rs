@@ -199,3 +199,13 @@ async fn readers_of_some_agents_see_only_these() {
     assert_eq!(get("/studio/agents/clerk").await.status, 200);
     assert!(!get("/studio/map.svg").await.body.contains("painter"));
 }
+
+#[tokio::test]
+async fn runs_of_an_agent_are_on_its_page() {
+    let lab = Lab::new().await;
+    assert!(lab.get("/studio/agents/greeter").await.body.contains("No runs are stored."));
+    let message = json!({"agent": "greeter", "message": "Hi <b>there</b>"});
+    assert_eq!(lab.post("/api/sessions?wait=true", &message).await.status, 200);
+    let page = lab.get("/studio/agents/greeter").await.body;
+    assert!(page.contains(">Hi &lt;b&gt;there&lt;/b&gt;</a>") && page.contains(", 26 tokens, "), "{page}");
+}
