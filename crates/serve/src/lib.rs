@@ -21,6 +21,7 @@
 mod settings;
 mod token;
 mod metrics;
+mod experiment;
 mod host;
 mod respond;
 mod guard;
@@ -31,6 +32,7 @@ mod api;
 mod listen;
 mod server;
 
+pub use experiment::{ExperimentRequest, ExperimentRunner};
 pub use rmcp;
 pub use server::Server;
 pub use settings::{Editing, Limits, ServeSettings, SystemMessages, ToolAccess};

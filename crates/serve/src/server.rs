@@ -2,6 +2,7 @@
 
 use crate::acp;
 use crate::api::router;
+use crate::experiment::ExperimentRunner;
 use crate::host::Host;
 use crate::listen;
 use crate::mcp::{McpHandler, McpService};
@@ -25,6 +26,7 @@ pub struct Server {
     agents: Option<Vec<String>>,
     tracer: Option<Tracer>,
     mcp_handler: Option<McpHandler>,
+    experiments: Option<Arc<dyn ExperimentRunner>>,
     settings: ServeSettings,
     configure: Arc<dyn Fn(Driver) -> Driver + Send + Sync>,
     host: OnceLock<Arc<Host>>,
@@ -40,6 +42,7 @@ impl Server {
             agents: None,
             tracer: None,
             mcp_handler: None,
+            experiments: None,
             settings,
             configure,
             host: OnceLock::new(),
@@ -96,6 +99,43 @@ impl Server {
     #[must_use]
     pub fn with_mcp_handler(mut self, handler: impl rmcp::ServerHandler) -> Self {
         self.mcp_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Lets people start experiments from the studio. Needs a store.
+    ///
+    /// ```
+    /// # use patter::live::LiveProject;
+    /// use patter::store::SessionId;
+    /// use patter::tool::{BoxFuture, CancellationToken};
+    /// use patter_serve::{ExperimentRequest, ExperimentRunner, ServeSettings, Server};
+    /// use tokio::sync::oneshot;
+    ///
+    /// struct NotNow;
+    ///
+    /// impl ExperimentRunner for NotNow {
+    ///     fn run(
+    ///         &self,
+    ///         _: ExperimentRequest,
+    ///         _: oneshot::Sender<SessionId>,
+    ///         _: CancellationToken,
+    ///     ) -> BoxFuture<'_, Result<(), String>> {
+    ///         Box::pin(async { Err("not before the weekend".to_owned()) })
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("hello.gram");
+    /// # std::fs::write(&path, "[hi:Agent {instruction: 'Greet.', model: 'demo'} | sayHello]").unwrap();
+    /// # let project = LiveProject::open(&path).read().await.unwrap();
+    /// let server = Server::new(project.into(), ServeSettings::default()).with_experiments(NotNow);
+    /// # drop(server);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_experiments(mut self, runner: impl ExperimentRunner + 'static) -> Self {
+        self.experiments = Some(Arc::new(runner));
         self
     }
 
@@ -168,7 +208,8 @@ impl Server {
             Arc::new(
                 host.with_agents(self.agents.clone())
                     .with_tracer(self.tracer.clone())
-                    .with_mcp_handler(self.mcp_handler.clone()),
+                    .with_mcp_handler(self.mcp_handler.clone())
+                    .with_experiments(self.experiments.clone()),
             )
         })
     }

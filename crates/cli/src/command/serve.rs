@@ -3,6 +3,7 @@
 use super::Command;
 use crate::argument::{parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, Outcome};
+use crate::experiment::ExperimentProcesses;
 use crate::file::{Input, unreadable};
 use crate::session::StoreOption;
 use crate::setup::{Intent, LockOption, Rules, Setup, ToolSources};
@@ -14,6 +15,7 @@ use patter::live::{LiveProject, ProjectPaths};
 use patter::project::{Project, ServerSelection};
 use patter::provider::ModelRef;
 use patter_serve::{Editing, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -211,7 +213,10 @@ impl ServeOptions {
         toolset.runtime.block_on(async {
             let location = self.store.location(root.as_deref(), &config, &environment)?;
             match &location {
-                Some(location) => server = server.with_store(patter::store::open(location).await?),
+                Some(location) => {
+                    server = server.with_store(patter::store::open(location).await?);
+                    server = server.with_experiments(self.experiment_processes());
+                }
                 None if matches!(transport, Transport::Acp) => return Err(self.store.disabled()),
                 None => ui::warning("sessions are not stored: no call can wait for an approval")?,
             }
@@ -241,6 +246,18 @@ impl ServeOptions {
             server.serve(listener, stop).await?;
             Ok(Outcome::Success)
         })
+    }
+
+    /// Returns what starts experiments with the options of this server.
+    fn experiment_processes(&self) -> ExperimentProcesses {
+        let mut options: Vec<OsString> = self.rules.options().map(OsString::from).collect();
+        for file in &self.toolboxes {
+            options.extend(["--tools".into(), file.into()]);
+        }
+        options.extend(self.model.iter().map(|model| format!("--model={model}").into()));
+        options.extend(self.no_mcp.then(|| "--no-mcp".into()));
+        options.extend(self.lock.is_given().then(|| "--locked".into()));
+        ExperimentProcesses { options, store: self.store.given().map(str::to_owned) }
     }
 
     /// Returns the names of the agents to serve: those of the paths, or of the whole project.

@@ -5,6 +5,7 @@ mod cases;
 mod baseline;
 mod output;
 mod plot;
+mod process;
 mod revision;
 mod text;
 
@@ -12,6 +13,7 @@ pub(crate) use arm::ArmSpec;
 pub(crate) use baseline::{Baseline, FailOn, describe_regressions, regressions_since};
 pub(crate) use cases::read as read_cases;
 pub(crate) use output::{OutputOptions, ReportFormat, document, write_report};
+pub(crate) use process::ExperimentProcesses;
 pub(crate) use text::{ab_text, comparison_text, eval_text};
 
 use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
@@ -86,6 +88,10 @@ pub(crate) struct ExperimentOptions {
 
     #[command(flatten)]
     limits: TurnLimits,
+
+    /// Print the id to stdout as soon as the experiment is stored
+    #[arg(long, hide = true)]
+    print_id: bool,
 
     /// Record each run in a file of this folder, for arms that are recordings
     #[arg(long, value_name = "FOLDER")]
@@ -274,6 +280,9 @@ impl ExperimentOptions {
     ) -> Result<(StoredTrials, SeriesEnd), CommandError> {
         let begun = setup.toolset.stop.run_until_cancelled(self.begin_or_resume(plan, store)).await;
         let mut stored = begun.ok_or_else(CommandError::interrupted)??;
+        if self.print_id {
+            ui::print(&format!("{}\n", stored.id()))?;
+        }
         let pace = Throttle { concurrency, interval: self.rate };
         let mut progress = Progress::new(stored.plan().planned_trials().len(), stored.trials().len());
         let names: Vec<_> = stored.plan().arms.iter().map(|arm| arm.name.clone()).collect();

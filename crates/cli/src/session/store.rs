@@ -68,6 +68,11 @@ impl StoreOption {
         self.store.as_ref().map_or_else(String::new, |store| format!(" --store {store}"))
     }
 
+    /// Returns the store that the command names.
+    pub(crate) fn given(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+
     /// Returns whether the command names a store.
     pub(crate) fn is_given(&self) -> bool {
         self.store.is_some()

@@ -26,6 +26,11 @@ impl LockOption {
     /// Ignores the lock, for commands that run no agents.
     pub(crate) const NEVER: Self = Self { locked: false, is_ignored: true };
 
+    /// Returns whether `--locked` is given.
+    pub(crate) fn is_given(self) -> bool {
+        self.locked
+    }
+
     /// Always checks the lock.
     pub(crate) const ALWAYS: Self = Self { locked: true, is_ignored: false };
 

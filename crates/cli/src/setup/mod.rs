@@ -15,7 +15,8 @@ pub(crate) use signal::{
 };
 
 pub(crate) use trust::{
-    Intent, UNTRUSTED, definition_line, extend_trust, remember_trust, require_trust, set_trust, shown_folder,
+    Intent, UNTRUSTED, definition_line, extend_trust, is_trust_given, remember_trust, require_trust, set_trust,
+    shown_folder,
 };
 
 use crate::error::CommandError;

@@ -28,6 +28,12 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// Returns the rules as options of another command.
+    pub(crate) fn options(&self) -> impl Iterator<Item = String> {
+        let kinds = [("allow", &self.allow), ("ask", &self.ask), ("deny", &self.deny)];
+        kinds.into_iter().flat_map(|(kind, rules)| rules.iter().map(move |rule| format!("--{kind}={rule}")))
+    }
+
     /// Returns the rules of the project and of the command. A rule that is about nothing is an error, because it would
     /// protect nothing.
     pub(crate) fn checked(&self, setup: &Setup) -> Result<Vec<Rule>, CommandError> {

@@ -33,7 +33,7 @@ pub(crate) fn set_trust(given: bool) {
 }
 
 /// Returns whether the user trusts every project: by option, or by a variable of the process. The file `.env` has no say.
-fn is_given() -> bool {
+pub(crate) fn is_trust_given() -> bool {
     let is_set = || std::env::var("PATTER_TRUST").is_ok_and(|value| matches!(value.as_str(), "1" | "true"));
     GIVEN.get().copied().unwrap_or(false) || is_set()
 }
@@ -46,7 +46,7 @@ pub(crate) fn require_trust<'d>(
     definitions: impl IntoIterator<Item = &'d Definition>,
 ) -> Result<(), CommandError> {
     let definitions: Vec<_> = definitions.into_iter().collect();
-    if definitions.is_empty() || is_given() {
+    if definitions.is_empty() || is_trust_given() {
         return Ok(());
     }
     let folder = root.unwrap_or(Path::new("."));
@@ -77,7 +77,7 @@ pub(crate) fn require_trust<'d>(
 /// Remembers that the user trusts definitions which were shown and accepted.
 pub(crate) fn remember_trust(root: Option<&Path>, definitions: &[Definition]) -> Result<(), CommandError> {
     match TrustStore::of_user() {
-        Some(store) if !definitions.is_empty() && !is_given() => {
+        Some(store) if !definitions.is_empty() && !is_trust_given() => {
             Ok(store.add(root.unwrap_or(Path::new(".")), definitions)?)
         }
         _ => Ok(()),

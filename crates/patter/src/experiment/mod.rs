@@ -17,4 +17,4 @@ pub use judge::{Judge, JudgeError};
 pub use patter_core::experiment::*;
 pub use recordings::{ReplySource, hash_recordings, recorded_replies};
 pub use series::{Series, SeriesEnd, SeriesProgress, Throttle};
-pub use stored::{StoredTrials, StoredTrialsError};
+pub use stored::{NewTrials, StoredTrials, StoredTrialsError};

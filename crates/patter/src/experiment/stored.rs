@@ -1,7 +1,7 @@
 //! Experiments in a store: the plan, and each trial as it ends, so that an interrupted experiment can resume.
 
 use crate::drive::now_ms;
-use crate::store::{Claim, EXPERIMENT_AGENT, NewSession, SessionId, SessionState, Store, StoreError};
+use crate::store::{Claim, EXPERIMENT_AGENT, NewSession, SessionId, SessionState, SessionSummary, Store, StoreError};
 use patter_core::experiment::{Completion, Plan, PlannedTrial, Report, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -54,6 +54,17 @@ pub enum StoredTrialsError {
     /// A trial cannot be serialized.
     #[error("cannot serialize a trial: {0}")]
     Unwritable(#[from] serde_json::Error),
+}
+
+/// Trials of an experiment that were saved after others.
+#[derive(Debug, Clone)]
+pub struct NewTrials {
+    /// The trials, in the order in which they ended.
+    pub trials: Vec<Trial>,
+    /// How many entries the experiment has, to read those after them next.
+    pub entries: u64,
+    /// The state of the experiment.
+    pub state: SessionState,
 }
 
 #[derive(Serialize)]
@@ -119,6 +130,17 @@ impl StoredTrials {
         Ok(report(plan, began_ms, trials, state))
     }
 
+    /// Reads the trials of an experiment that were saved after others: `known` is how many entries have been read before, 0
+    /// for none.
+    pub async fn read_new(store: &dyn Store, id: &SessionId, known: u64) -> Result<NewTrials, StoredTrialsError> {
+        let stored = read_entries(store, id, known).await?;
+        let trials = stored.entries.into_iter().filter_map(|entry| match entry {
+            StoredEntry::Trial(trial) => Some(*trial),
+            StoredEntry::Plan(_) => None,
+        });
+        Ok(NewTrials { trials: trials.collect(), entries: stored.summary.entries, state: stored.summary.state })
+    }
+
     /// Returns the id of the experiment, which is a session of the store.
     pub fn id(&self) -> &SessionId {
         self.claim.id()
@@ -180,21 +202,34 @@ struct StoredExperiment {
 }
 
 async fn read(store: &dyn Store, id: &SessionId) -> Result<StoredExperiment, StoredTrialsError> {
-    let stored = store.read(id).await?;
-    if stored.summary.agent != EXPERIMENT_AGENT {
-        return Err(StoredTrialsError::NotAnExperiment { id: id.clone() });
-    }
-    let damaged = |message: String| StoredTrialsError::Damaged { id: id.clone(), message };
+    let stored = read_entries(store, id, 0).await?;
     let mut plan = None;
     let mut trials = Vec::with_capacity(stored.entries.len());
     for entry in stored.entries {
-        match serde_json::from_str(&entry).map_err(|error| damaged(error.to_string()))? {
+        match entry {
             StoredEntry::Plan(read) => plan = Some(*read),
             StoredEntry::Trial(trial) => trials.push(*trial),
         }
     }
-    let plan = plan.ok_or_else(|| damaged("the plan is missing".to_owned()))?;
+    let missing = || StoredTrialsError::Damaged { id: id.clone(), message: "the plan is missing".to_owned() };
+    let plan = plan.ok_or_else(missing)?;
     Ok(StoredExperiment { plan, began_ms: stored.summary.created_ms, trials, state: stored.summary.state })
+}
+
+/// The entries of an experiment, from some number on.
+struct StoredEntries {
+    summary: SessionSummary,
+    entries: Vec<StoredEntry>,
+}
+
+async fn read_entries(store: &dyn Store, id: &SessionId, first: u64) -> Result<StoredEntries, StoredTrialsError> {
+    let stored = store.read_from(id, first).await?;
+    if !stored.summary.is_experiment() {
+        return Err(StoredTrialsError::NotAnExperiment { id: id.clone() });
+    }
+    let damaged = |error: serde_json::Error| StoredTrialsError::Damaged { id: id.clone(), message: error.to_string() };
+    let entries = stored.entries.iter().map(|entry| serde_json::from_str(entry).map_err(damaged));
+    Ok(StoredEntries { entries: entries.collect::<Result<_, _>>()?, summary: stored.summary })
 }
 
 fn report(plan: Plan, began_ms: u64, mut trials: Vec<Trial>, state: SessionState) -> Report {

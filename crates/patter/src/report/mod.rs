@@ -24,8 +24,10 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use view::ReportView;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// The styles of reports, which add to those of the [theme](THEME).
+pub const STYLE: &str = include_str!("page.css");
+/// The script of reports, which pages, filters and sorts cases.
+pub const SCRIPT: &str = include_str!("page.js");
 
 /// Renders a report as an HTML page.
 ///
@@ -35,20 +37,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// assert!(page.contains("<h1>Fish &amp; chips</h1>"));
 /// ```
 pub fn html(report: &Report) -> String {
-    let view = ReportView::new(report);
-    let sections = [
-        ("totals", "Results", metric::totals(&view)),
-        ("cases", "Cases", cases::cases(&view)),
-        ("metrics", "Details", metric::contrasts(&view)),
-        ("latency", "Latency", breakdown::latency(&view)),
-        ("tags", "Tags", breakdown::tags(&view)),
-        ("tools", "Tools", breakdown::tools(&view)),
-        ("judge", "Judges", method::judges(&view)),
-        ("method", "Method", method::method(&view)),
-    ];
-    let present = || sections.iter().filter(|(_, _, section)| !section.is_empty());
-    let contents: Html = present().map(|(id, name, _)| html!("<li><a href=\"#{}\">{}</a></li>", id, name)).collect();
-    let body: Html = present().map(|(_, _, section)| section.clone()).collect();
+    let parts = Parts::new(report);
     let style = [THEME, STYLE].concat();
     let page = html!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -65,13 +54,63 @@ pub fn html(report: &Report) -> String {
         report.title,
         // These are files of the program, and contain no closing tag.
         Html::from_markup(style.clone()),
-        summary::header(&view),
-        contents,
-        body,
-        method::footer(&view),
+        parts.header,
+        parts.contents,
+        parts.body,
+        parts.footer,
         Html::from_markup(SCRIPT.to_owned())
     );
     page.into_page()
+}
+
+/// Renders a report as a part of a page that has [`THEME`], [`STYLE`] and [`SCRIPT`].
+///
+/// ```
+/// use patter::experiment::{Report, ReportKind};
+/// let part = patter::report::fragment(&Report::new("Fish & chips", ReportKind::Eval));
+/// assert!(part.into_page().starts_with("<div class=\"report\"><header>"));
+/// ```
+pub fn fragment(report: &Report) -> Html {
+    let Parts { header, contents, body, footer } = Parts::new(report);
+    html!(
+        "<div class=\"report\">{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>{}{}</div>",
+        header,
+        contents,
+        body,
+        footer
+    )
+}
+
+/// The parts of a report.
+struct Parts {
+    header: Html,
+    contents: Html,
+    body: Html,
+    footer: Html,
+}
+
+impl Parts {
+    fn new(report: &Report) -> Self {
+        let view = ReportView::new(report);
+        let sections = [
+            ("totals", "Results", metric::totals(&view)),
+            ("cases", "Cases", cases::cases(&view)),
+            ("metrics", "Details", metric::contrasts(&view)),
+            ("latency", "Latency", breakdown::latency(&view)),
+            ("tags", "Tags", breakdown::tags(&view)),
+            ("tools", "Tools", breakdown::tools(&view)),
+            ("judge", "Judges", method::judges(&view)),
+            ("method", "Method", method::method(&view)),
+        ];
+        let present = || sections.iter().filter(|(_, _, section)| !section.is_empty());
+        let link = |id: &str, name: &str| html!("<li><a href=\"#{}\">{}</a></li>", id, name);
+        Self {
+            header: summary::header(&view),
+            contents: present().map(|(id, name, _)| link(id, name)).collect(),
+            body: present().map(|(_, _, section)| section.clone()).collect(),
+            footer: method::footer(&view),
+        }
+    }
 }
 
 /// Returns the hash by which the content security policy allows a text.

@@ -18,6 +18,7 @@ pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 
 use driver::ConfiguredDriver;
 
+use crate::experiment::{ExperimentRunner, Experiments};
 use crate::mcp::McpHandler;
 use crate::metrics::Metrics;
 use crate::settings::{ServeSettings, ToolAccess};
@@ -48,6 +49,7 @@ pub(crate) struct Host {
     /// Who logged in to the studio.
     pub(crate) logins: Logins,
     pub(crate) timelines: TimelineCache,
+    pub(crate) experiments: Experiments,
     /// The project as pages show it.
     pub(crate) views: ProjectViews,
     /// Cancelled when the server stops taking requests.
@@ -84,6 +86,7 @@ impl Host {
             recent: RecentRequests::default(),
             logins: Logins::default(),
             timelines: TimelineCache::default(),
+            experiments: Experiments::default(),
             views: ProjectViews::default(),
             draining: CancellationToken::new(),
             served: None,
@@ -105,6 +108,11 @@ impl Host {
 
     pub(crate) fn with_mcp_handler(mut self, handler: Option<McpHandler>) -> Self {
         self.mcp_handler = handler;
+        self
+    }
+
+    pub(crate) fn with_experiments(mut self, runner: Option<Arc<dyn ExperimentRunner>>) -> Self {
+        self.experiments = Experiments::new(runner);
         self
     }
 

@@ -166,9 +166,7 @@ fn count(findings: &[&patter::gram::Diagnostic]) -> Html {
 /// Lists the latest conversations with the agent.
 fn history(sessions: &[PastSession]) -> Html {
     if sessions.is_empty() {
-        return html!(
-            "<section><h2>Runs</h2><p class=\"quiet\">No runs are stored.</p></section>"
-        );
+        return html!("<section><h2>Runs</h2><p class=\"quiet\">No runs are stored.</p></section>");
     }
     let item = |past: &PastSession| {
         let session = &past.summary;

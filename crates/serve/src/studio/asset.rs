@@ -10,6 +10,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use patter::html::THEME;
+use patter::report;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -32,6 +33,8 @@ const FILES: &[(&str, &str)] = files![
     "inbox.js",
     "runs.css",
     "session.js",
+    "experiment.js",
+    "new-experiment.js",
     "map.css",
     "map.js",
     "agent.css",
@@ -60,7 +63,14 @@ struct Assets {
 fn assets() -> &'static Assets {
     static ASSETS: OnceLock<Assets> = OnceLock::new();
     ASSETS.get_or_init(|| {
-        let files = || FILES.iter().copied().chain([("theme.css", THEME), ("graph.css", patter::graph::STYLE)]);
+        let files = || {
+            FILES.iter().copied().chain([
+                ("theme.css", THEME),
+                ("report.css", report::STYLE),
+                ("report.js", report::SCRIPT),
+                ("graph.css", patter::graph::STYLE),
+            ])
+        };
         let mut hash = Sha256::new();
         for (name, text) in files() {
             hash.update(name);

@@ -1,20 +1,71 @@
-//! Experiments: their list, and their reports.
+//! Experiments: their list, their progress, and their reports.
 
+use super::figures::{count, plural, time};
 use super::page::{Page, PageError, Section, path_segment, respond};
 use crate::host::{Host, api_error};
+use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use patter::experiment::StoredTrials;
+use patter::experiment::{Completion, NewTrials, Report, ReportKind, StoredTrials, StoredTrialsError, Trial};
 use patter::html::{Html, html};
-use patter::store::SessionId;
+use patter::report;
+use patter::stats::CompareOptions;
+use patter::store::{SessionId, SessionState, SessionSummary, Store, StoreError};
 use patter_core::serve::{ApiError, ApiErrorKind};
+use serde::Deserialize;
+use serde_json::json as object;
 use std::sync::Arc;
 
 /// How many sessions are searched for experiments.
-const MAX_SEARCHED: usize = 1000;
+const MAX_SEARCHED: usize = 5000;
+/// How many cases are listed while an experiment runs. The report has all of them.
+const MAX_CASES: usize = 500;
+
+/// Whether an experiment goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    /// It runs, started here or elsewhere.
+    Running,
+    /// Nobody runs it, and it can be resumed.
+    Interrupted,
+    Ended,
+}
+
+impl Activity {
+    async fn read(host: &Host, store: &dyn Store, id: &SessionId, state: SessionState) -> Self {
+        if !state.is_open() {
+            return Activity::Ended;
+        }
+        if host.experiments.is_running(id) {
+            return Activity::Running;
+        }
+        // Whoever runs an experiment has claimed it.
+        match store.claim(id).await {
+            Err(StoreError::Busy { .. }) => Activity::Running,
+            _ => Activity::Interrupted,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Activity::Running => "running",
+            Activity::Interrupted => "interrupted",
+            Activity::Ended => "ended",
+        }
+    }
+
+    fn badge(self) -> Html {
+        let class = match self {
+            Activity::Running => "running",
+            Activity::Interrupted => "failed",
+            Activity::Ended => "",
+        };
+        html!("<span class=\"state {}\">{}</span>", class, self.name())
+    }
+}
 
 /// Lists the experiments, newest first.
 pub(super) async fn list(
@@ -23,25 +74,49 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     access.require(Scope::Read)?;
-    let sessions = host.require_store()?.list(MAX_SEARCHED).await.map_err(|error| api_error(&error.into()))?;
-    let item = |(id, title): (&SessionId, &String)| {
-        html!("<li><a href=\"/studio/experiments/{}\">{}</a></li>", path_segment(id.as_str()), title)
-    };
-    let items: Html = sessions
-        .iter()
-        .filter(|session| session.is_experiment())
-        .map(|session| item((&session.id, &session.title)))
-        .collect();
-    let list = if items.is_empty() {
-        html!("<p class=\"quiet\">No experiments yet. Run <code>patter ab</code> or <code>patter eval</code>.</p>")
+    let store = host.require_store()?;
+    let sessions = store.list(MAX_SEARCHED).await.map_err(|error| api_error(&error.into()))?;
+    let mut rows = Html::default();
+    for session in sessions.iter().filter(|session| session.is_experiment()) {
+        let activity = Activity::read(&host, &*store, &session.id, session.state).await;
+        rows.push(&row(session, activity));
+    }
+    let list = if rows.is_empty() {
+        html!(
+            "<section class=\"empty\"><p>No experiments yet.</p><p class=\"quiet\">An experiment runs cases against an agent, and measures whether a \
+             change makes it better. <code>patter eval</code> and <code>patter ab</code> run them too.</p></section>"
+        )
     } else {
-        html!("<ul class=\"plain\">{}</ul>", items)
+        html!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Experiments\"><table class=\"sessions\"><thead><tr>\
+             <th scope=\"col\">Experiment</th><th scope=\"col\">State</th><th scope=\"col\" class=\"n\">Runs</th><th scope=\"col\">Started</th></tr></thead>\
+             <tbody>{}</tbody></table></div>",
+            rows
+        )
     };
-    let body = html!("<h1>Experiments</h1>{}", list);
-    Ok(respond(&Page::new(Section::Experiments, "Experiments", body), &headers))
+    let new = host.experiments.can_start().then(|| {
+        html!(
+            "<p class=\"actions\"><a class=\"button primary\" href=\"/studio/experiments/new\">New experiment</a></p>"
+        )
+    });
+    let body = html!("<h1>Experiments</h1>{}{}", new.unwrap_or_default(), list);
+    Ok(respond(&Page::new(Section::Experiments, "Experiments", body).with_style("runs.css"), &headers))
 }
 
-/// Shows an experiment.
+fn row(session: &SessionSummary, activity: Activity) -> Html {
+    html!(
+        "<tr><td><a href=\"/studio/experiments/{}\">{}</a><br><span class=\"quiet\">{}</span></td><td>{}</td><td class=\"n\">{}</td>\
+         <td class=\"when\">{}</td></tr>",
+        path_segment(session.id.as_str()),
+        session.title,
+        session.id.as_str(),
+        activity.badge(),
+        count(session.entries.saturating_sub(1)),
+        time(session.created_ms)
+    )
+}
+
+/// Shows an experiment: its progress while it runs, and its report afterwards.
 pub(super) async fn show(
     State(host): State<Arc<Host>>,
     Extension(access): Extension<Access>,
@@ -49,10 +124,117 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     access.require(Scope::Read)?;
-    let missing = || ApiError::new(ApiErrorKind::NotFound, format!("there is no experiment `{id}`"));
-    let session = SessionId::parse(&id).map_err(|_| missing())?;
-    let report = StoredTrials::read(&*host.require_store()?, &session).await.map_err(|_| missing())?;
-    let body =
-        html!("<h1>{}</h1><p><a href=\"/api/experiments/{}\">Report as JSON</a></p>", report.title, path_segment(&id));
-    Ok(respond(&Page::new(Section::Experiments, report.title.clone(), body), &headers))
+    let store = host.require_store()?;
+    let session = parse_id(&id)?;
+    let mut report = StoredTrials::read(&*store, &session).await.map_err(|error| read_error(&id, &error))?;
+    let state = match report.completion {
+        Completion::Complete | Completion::StoppedEarly => SessionState::Idle,
+        Completion::Interrupted => SessionState::Running,
+    };
+    let activity = Activity::read(&host, &*store, &session, state).await;
+    let page = if activity == Activity::Running {
+        let body = progress(&host, &session, &report);
+        Page::new(Section::Experiments, report.title.clone(), body).with_module("experiment.js")
+    } else {
+        if report.kind == ReportKind::Ab {
+            let stopping = report.blocks.stopping();
+            let options = CompareOptions { seed: report.seed, stopping, ..CompareOptions::default() };
+            report.comparison = report.compare(&options).ok();
+        }
+        let part = path_segment(&id);
+        let failure = host.experiments.failure(&session);
+        let failure =
+            failure.map(|message| html!("<p class=\"banner\" role=\"alert\">The experiment failed: {}</p>", message));
+        let body = html!(
+            "{}{}<p class=\"actions\"><a class=\"button\" href=\"/api/experiments/{}\">Report as JSON</a></p>",
+            failure.unwrap_or_default(),
+            report::fragment(&report),
+            part
+        );
+        Page::new(Section::Experiments, report.title.clone(), body)
+            .with_style("report.css")
+            .with_module("report.js")
+            .wide()
+    };
+    Ok(respond(&page.with_style("runs.css"), &headers))
+}
+
+/// Returns the view of an experiment that runs: how far it is, and each case under each arm.
+fn progress(host: &Host, id: &SessionId, report: &Report) -> Html {
+    let planned = report.arms.len() * report.cases.len() * report.repeats as usize;
+    let stop = host.experiments.is_running(id).then(|| html!("<button id=\"stop\">Stop</button>"));
+    let arms: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
+    let cells = |case: &str| -> Html {
+        let cell = |arm: &str| html!("<td data-case=\"{}\" data-arm=\"{}\">·</td>", case, arm);
+        report.arms.iter().map(|arm| cell(&arm.name)).collect()
+    };
+    let cases: Html = report
+        .cases
+        .iter()
+        .take(MAX_CASES)
+        .map(|case| html!("<tr><th scope=\"row\">{}</th>{}</tr>", case.id, cells(&case.id)))
+        .collect();
+    let totals: Html = report.arms.iter().map(|arm| html!("<td data-total=\"{}\">·</td>", arm.name)).collect();
+    let left_out = report.cases.len().saturating_sub(MAX_CASES);
+    let more = (left_out > 0)
+        .then(|| html!("<p class=\"quiet\">{} more are in the report.</p>", plural(left_out as u64, "case")));
+    html!(
+        "<h1>{}</h1><div id=\"experiment\" data-id=\"{}\" data-planned=\"{}\" data-repeats=\"{}\"><p><label>Progress <progress id=\"progress\" max=\"{}\" value=\"0\"></progress></label> \
+         <span id=\"done\" role=\"status\">0 of {}</span></p><p class=\"actions\">{}</p>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cases\"><table class=\"matrix\"><thead><tr><th scope=\"col\">Case</th>{}</tr></thead>\
+         <tbody><tr class=\"all\"><th scope=\"row\">all, passed</th>{}</tr>{}</tbody></table></div>{}</div>",
+        report.title,
+        id.as_str(),
+        planned,
+        report.repeats,
+        planned,
+        count(planned as u64),
+        stop.unwrap_or_default(),
+        arms,
+        totals,
+        cases,
+        more.unwrap_or_default()
+    )
+}
+
+/// Which trials are known.
+#[derive(Debug, Deserialize)]
+pub(super) struct ProgressQuery {
+    #[serde(default)]
+    known: u64,
+}
+
+/// Returns the trials that ended since.
+pub(super) async fn read_progress(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+    Query(query): Query<ProgressQuery>,
+) -> Result<Response, ErrorResponse> {
+    access.require(Scope::Read)?;
+    let store = host.require_store()?;
+    let session = parse_id(&id)?;
+    let new = StoredTrials::read_new(&*store, &session, query.known).await.map_err(|error| read_error(&id, &error))?;
+    let NewTrials { trials, entries, state } = new;
+    let activity = Activity::read(&host, &*store, &session, state).await;
+    let told = |trial: &Trial| object!({"arm": trial.arm, "case": trial.case, "passed": trial.passed});
+    let trials: Vec<_> = trials.iter().map(told).collect();
+    Ok(json(&object!({"known": entries, "state": activity.name(), "trials": trials})))
+}
+
+pub(super) fn parse_id(id: &str) -> Result<SessionId, ApiError> {
+    SessionId::parse(id).map_err(|_| missing(id))
+}
+
+fn missing(id: &str) -> ApiError {
+    ApiError::new(ApiErrorKind::NotFound, format!("there is no experiment `{id}`"))
+}
+
+fn read_error(id: &str, error: &StoredTrialsError) -> ApiError {
+    match error {
+        StoredTrialsError::Store(StoreError::NotFound { .. }) | StoredTrialsError::NotAnExperiment { .. } => {
+            missing(id)
+        }
+        error => ApiError::new(ApiErrorKind::Server, error.to_string()),
+    }
 }

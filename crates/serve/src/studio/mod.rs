@@ -27,6 +27,7 @@ mod entry;
 mod replay;
 mod compare;
 mod experiments;
+mod new_experiment;
 mod inbox;
 
 pub(crate) use login::{Logins, cookie_token, is_open_route, login_page};
@@ -59,8 +60,11 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
         .route("/studio/sessions/{id}/replay", get(replay::show))
         .route("/studio/sessions/{id}/entries/{number}", get(entry::show))
         .route("/studio/compare", get(compare::show))
-        .route("/studio/experiments", get(experiments::list))
+        .route("/studio/experiments", get(experiments::list).post(new_experiment::start))
+        .route("/studio/experiments/new", get(new_experiment::show))
         .route("/studio/experiments/{id}", get(experiments::show))
+        .route("/studio/experiments/{id}/progress", get(experiments::read_progress))
+        .route("/studio/experiments/{id}/stop", post(new_experiment::stop))
         .route("/studio/inbox", get(inbox::list))
         .route("/studio/login", post(login::log_in))
         .route("/studio/assets/{version}/{*path}", get(asset::serve))

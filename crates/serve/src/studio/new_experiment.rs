@@ -1,0 +1,199 @@
+//! Starting and stopping experiments.
+
+use super::experiments::parse_id;
+use super::page::{Page, PageError, Section, reachable_agents, respond};
+use crate::experiment::ExperimentRequest;
+use crate::guard::read_body;
+use crate::host::{Host, unknown_agent};
+use crate::respond::{ErrorResponse, json};
+use crate::token::{Access, Scope};
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use patter::case::{self, CaseFormat};
+use patter::html::{Html, html};
+use patter::project::Project;
+use patter_core::serve::{ApiError, ApiErrorKind};
+use serde::Deserialize;
+use serde_json::json as object;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+/// How many arms the form has room for.
+const ARMS: usize = 3;
+/// The maximum number of arms.
+const MAX_ARMS: usize = 20;
+/// The maximum number of runs per case.
+const MAX_REPEATS: u32 = 1000;
+
+/// An experiment, as the form describes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartRequest {
+    agent: String,
+    /// A file with cases, relative to the root of the project.
+    cases: String,
+    #[serde(default)]
+    arms: Vec<ArmRequest>,
+    #[serde(default = "once")]
+    repeats: u32,
+    #[serde(default)]
+    stops_early: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArmRequest {
+    name: String,
+    what: String,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// Shows the form for a new experiment.
+pub(super) async fn show(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
+    require(&host, &access)?;
+    let agents: Html = reachable_agents(&host, &access).iter().map(|name| html!("<option>{}</option>", name)).collect();
+    let driver = host.driver();
+    let files: Html = case_files(driver.project(), host.project.root())
+        .iter()
+        .map(|file| html!("<option value=\"{}\"></option>", file))
+        .collect();
+    let arm = |number: usize| {
+        html!(
+            "<div class=\"arm-row\"><label>Name <input name=\"name\" maxlength=\"60\"></label>\
+             <label>What differs <input name=\"what\" maxlength=\"500\" aria-describedby=\"arm-help\" placeholder=\"{}\"></label></div>",
+            match number {
+                0 => "base",
+                1 => "model:Provider/name",
+                _ => "agent:other.gram",
+            }
+        )
+    };
+    let arms: Html = (0..ARMS).map(arm).collect();
+    let body = html!(
+        "<h1>New experiment</h1><form id=\"new-experiment\" class=\"form\">\
+         <label>Agent <select name=\"agent\" required>{}</select></label>\
+         <label>Cases <input name=\"cases\" list=\"case-files\" required autocomplete=\"off\" placeholder=\"cases.gram\"></label><datalist id=\"case-files\">{}</datalist>\
+         <fieldset><legend>Arms to compare</legend><p class=\"quiet\" id=\"arm-help\">Without arms, the agent is evaluated. An arm is <code>base</code> for the agent as it is, a file with toolboxes, \
+         <code>model:Provider/name</code>, <code>agent:FILE</code> or <code>git:REVISION</code>. The first arm is the one that the others are compared with.</p>{}</fieldset>\
+         <label>Runs per case <input type=\"number\" name=\"repeats\" value=\"1\" min=\"1\" max=\"{}\"></label>\
+         <label class=\"check\"><input type=\"checkbox\" name=\"stops_early\"> Stop as soon as the result is clear</label>\
+         <p class=\"quiet\">Calls that need an approval are refused.</p>\
+         <p class=\"actions\"><button class=\"primary\">Start</button><a class=\"button\" href=\"/studio/experiments\">Cancel</a></p>\
+         <p id=\"problem\" class=\"problem\" role=\"alert\"></p></form>",
+        agents,
+        files,
+        arms,
+        MAX_REPEATS
+    );
+    let page = Page::new(Section::Experiments, "New experiment", body).with_style("runs.css");
+    Ok(respond(&page.with_module("new-experiment.js"), &headers))
+}
+
+/// Starts an experiment, and returns its id.
+pub(super) async fn start(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    require(&host, &access)?;
+    let body = read_body(&host, body).await?;
+    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
+    let wanted: StartRequest = serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))?;
+    let request = read_request(&host, &access, wanted)?;
+    let stop = host.draining.child_token();
+    let id = host.experiments.start(request, stop, |work| host.spawn_work(work)).await?;
+    Ok(json(&object!({ "id": id.as_str() })))
+}
+
+/// Stops an experiment. It can be resumed.
+pub(super) async fn stop(
+    State(host): State<Arc<Host>>,
+    Extension(access): Extension<Access>,
+    Path(id): Path<String>,
+) -> Result<Response, ErrorResponse> {
+    require(&host, &access)?;
+    let session = parse_id(&id)?;
+    if !host.experiments.stop(&session) {
+        let message = format!("this server does not run the experiment `{id}`");
+        return Err(ApiError::new(ApiErrorKind::Busy, message).into());
+    }
+    Ok(json(&object!({ "id": id })))
+}
+
+/// Experiments may use every model and file, so they are for those who may reach all agents.
+fn require(host: &Host, access: &Access) -> Result<(), ApiError> {
+    access.require(Scope::Run)?;
+    if !access.may_reach_all() {
+        let message = "the token does not permit this: it is for some agents only";
+        return Err(ApiError::new(ApiErrorKind::Forbidden, message));
+    }
+    if !host.experiments.can_start() {
+        return Err(ApiError::new(ApiErrorKind::Invalid, "this server starts no experiments"));
+    }
+    Ok(())
+}
+
+fn read_request(host: &Host, access: &Access, wanted: StartRequest) -> Result<ExperimentRequest, ApiError> {
+    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, message);
+    if !reachable_agents(host, access).contains(&wanted.agent) {
+        return Err(unknown_agent(&wanted.agent));
+    }
+    let driver = host.driver();
+    let project = driver.project();
+    let declared = project.agents().find(|(_, agent)| agent.name().as_deref() == Some(wanted.agent.as_str()));
+    let file = declared.and_then(|(declaration, _)| project.files().get(declaration.file));
+    let file = file.map(|file| PathBuf::from(&file.path)).ok_or_else(|| unknown_agent(&wanted.agent))?;
+    let root = host.project.root().unwrap_or_else(|| FilePath::new("."));
+    let cases = find_inside(root, &wanted.cases)
+        .ok_or_else(|| invalid(format!("there is no file `{}` in the project", wanted.cases)))?;
+    if CaseFormat::from_path(&wanted.cases).is_none() {
+        return Err(invalid(format!("`{}` has no cases: use *.gram, *.jsonl or *.csv", wanted.cases)));
+    }
+    let arms: Vec<_> = wanted.arms.iter().filter(|arm| !(arm.name.is_empty() && arm.what.is_empty())).collect();
+    if arms.len() == 1 || arms.len() > MAX_ARMS {
+        return Err(invalid(format!(
+            "a comparison has 2 to {MAX_ARMS} arms; leave all of them empty to evaluate the agent"
+        )));
+    }
+    if !(1..=MAX_REPEATS).contains(&wanted.repeats) {
+        return Err(invalid(format!("a case can run 1 to {MAX_REPEATS} times")));
+    }
+    Ok(ExperimentRequest {
+        file,
+        agent: wanted.agent,
+        cases: vec![cases],
+        arms: arms.iter().map(|arm| format!("{}={}", arm.name, arm.what)).collect(),
+        repeats: wanted.repeats,
+        stops_early: wanted.stops_early,
+    })
+}
+
+/// Returns a file of a folder, unless the path leads out of it.
+fn find_inside(root: &FilePath, path: &str) -> Option<PathBuf> {
+    let root = root.canonicalize().ok()?;
+    let file = root.join(path).canonicalize().ok()?;
+    (file.starts_with(&root) && file.is_file()).then_some(file)
+}
+
+/// Returns the gram files of a project that have cases, relative to its root.
+fn case_files(project: &Project, root: Option<&FilePath>) -> Vec<String> {
+    let has_cases = |path: &str, bytes: &[u8]| !case::read(path, CaseFormat::Gram, bytes).0.is_empty();
+    let files = project.files().iter().filter(|file| has_cases(&file.path, file.tree.source().as_bytes()));
+    let relative = |path: &str| {
+        let full = FilePath::new(path).canonicalize().ok();
+        let root = root.and_then(|root| root.canonicalize().ok());
+        let inside = full.zip(root).and_then(|(full, root)| Some(full.strip_prefix(root).ok()?.display().to_string()));
+        inside.unwrap_or_else(|| path.to_owned())
+    };
+    files.map(|file| relative(&file.path)).collect()
+}
