@@ -12,15 +12,12 @@ const bar = /** @type {HTMLProgressElement} */ (document.getElementById("progres
 const done = /** @type {HTMLElement} */ (document.getElementById("done"));
 const stop = /** @type {HTMLButtonElement | null} */ (document.getElementById("stop"));
 const id = encodeURIComponent(place.dataset.id ?? "");
-const planned = Number(place.dataset.planned);
-let known = 0;
-let count = 0;
+let known = Number(place.dataset.known);
 
-/** The cells by what they count, with how many trials passed. @type {Map<string, { cell: HTMLElement, passed: number, all: number }>} */
-const tallies = new Map();
-for (const cell of /** @type {NodeListOf<HTMLElement>} */ (place.querySelectorAll("[data-arm], [data-total]"))) {
-  const { arm, total } = cell.dataset;
-  tallies.set(key(cell.dataset.case ?? "", arm ?? total ?? ""), { cell, passed: 0, all: 0 });
+/** The cells, by case and arm. @type {Map<string, HTMLElement>} */
+const cells = new Map();
+for (const cell of /** @type {NodeListOf<HTMLElement>} */ (place.querySelectorAll("[data-arm]"))) {
+  cells.set(key(cell.dataset.case ?? "", cell.dataset.arm ?? ""), cell);
 }
 
 /** @param {string} name @param {string} arm */
@@ -28,27 +25,27 @@ function key(name, arm) {
   return `${arm}\n${name}`;
 }
 
-/** Counts a trial in a cell. @param {string} name @param {string} arm @param {boolean} passed */
-function tally(name, arm, passed) {
-  const found = tallies.get(key(name, arm));
-  if (!found) return;
-  found.all += 1;
-  found.passed += passed ? 1 : 0;
-  const isOne = name !== "" && place.dataset.repeats === "1";
-  found.cell.textContent = isOne ? (passed ? "✓ passed" : "✗ failed") : `${found.passed} of ${found.all}`;
-  found.cell.className = found.passed === found.all ? "passed" : found.passed === 0 ? "failed" : "mixed";
+/** Counts a trial in a cell. @param {string} name @param {string} arm @param {boolean} isPassed */
+function tally(name, arm, isPassed) {
+  const cell = cells.get(key(name, arm));
+  if (!cell) return;
+  const all = Number(cell.dataset.all) + 1;
+  const passed = Number(cell.dataset.passed) + (isPassed ? 1 : 0);
+  cell.dataset.all = String(all);
+  cell.dataset.passed = String(passed);
+  cell.textContent = `${passed} of ${all}`;
+  cell.className = passed === all ? "passed" : passed === 0 ? "failed" : "mixed";
 }
 
 /** @param {News} news */
 function show(news) {
   known = news.known;
   for (const { arm, case: name, passed } of news.trials) {
-    count += 1;
+    bar.value += 1;
     tally(name, arm, passed);
     tally("", arm, passed);
   }
-  bar.value = count;
-  done.textContent = `${count} of ${planned}`;
+  done.textContent = `${bar.value} of ${bar.max}`;
 }
 
 /** Reads what is new, again and again. */

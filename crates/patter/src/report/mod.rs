@@ -46,7 +46,7 @@ pub fn html(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
          <meta name=\"generator\" content=\"patter {}\"><meta name=\"referrer\" content=\"no-referrer\">\
          <title>{}</title><link rel=\"icon\" href=\"data:,\"><style>{}</style></head>\n\
-         <body><a class=\"skip\" href=\"#main\">Skip to the report</a>{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>\
+         <body class=\"report\"><a class=\"skip\" href=\"#main\">Skip to the report</a>{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>\
          <main id=\"main\">{}</main>{}<script>{}</script></body></html>\n",
         digest(&style),
         digest(SCRIPT),
@@ -57,7 +57,7 @@ pub fn html(report: &Report) -> String {
         parts.header,
         parts.contents,
         parts.body,
-        parts.footer,
+        method::footer(report),
         Html::from_markup(SCRIPT.to_owned())
     );
     page.into_page()
@@ -71,14 +71,8 @@ pub fn html(report: &Report) -> String {
 /// assert!(part.into_page().starts_with("<div class=\"report\"><header>"));
 /// ```
 pub fn fragment(report: &Report) -> Html {
-    let Parts { header, contents, body, footer } = Parts::new(report);
-    html!(
-        "<div class=\"report\">{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>{}{}</div>",
-        header,
-        contents,
-        body,
-        footer
-    )
+    let Parts { header, contents, body } = Parts::new(report);
+    html!("<div class=\"report\">{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>{}</div>", header, contents, body)
 }
 
 /// The parts of a report.
@@ -86,7 +80,6 @@ struct Parts {
     header: Html,
     contents: Html,
     body: Html,
-    footer: Html,
 }
 
 impl Parts {
@@ -108,7 +101,6 @@ impl Parts {
             header: summary::header(&view),
             contents: present().map(|(id, name, _)| link(id, name)).collect(),
             body: present().map(|(_, _, section)| section.clone()).collect(),
-            footer: method::footer(&view),
         }
     }
 }

@@ -17,6 +17,7 @@ use patter::store::{SessionId, SessionState, SessionSummary, Store, StoreError};
 use patter_core::serve::{ApiError, ApiErrorKind};
 use serde::Deserialize;
 use serde_json::json as object;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How many sessions are searched for experiments.
@@ -159,36 +160,82 @@ pub(super) async fn show(
     Ok(respond(&page.with_style("runs.css"), &headers))
 }
 
-/// Returns the view of an experiment that runs: how far it is, and each case under each arm.
+/// How many trials passed, of how many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    all: u64,
+}
+
+impl Tally {
+    fn of<'t>(trials: impl Iterator<Item = &'t Trial>) -> Self {
+        let count =
+            |tally: Self, trial: &Trial| Self { passed: tally.passed + u64::from(trial.passed), all: tally.all + 1 };
+        trials.fold(Self::default(), count)
+    }
+
+    /// Returns a cell of a table. A module of the page counts on.
+    fn cell(self, case: &str, arm: &str) -> Html {
+        let class = match self {
+            Self { all: 0, .. } => "",
+            Self { passed, all } if passed == all => "passed",
+            Self { passed: 0, .. } => "failed",
+            _ => "mixed",
+        };
+        let text = if self.all == 0 { "·".to_owned() } else { format!("{} of {}", self.passed, self.all) };
+        html!(
+            "<td class=\"{}\" data-case=\"{}\" data-arm=\"{}\" data-passed=\"{}\" data-all=\"{}\">{}</td>",
+            class,
+            case,
+            arm,
+            self.passed,
+            self.all,
+            text
+        )
+    }
+}
+
+/// Returns the view of an experiment that runs: how far it is, and how many runs of each case passed under each arm.
 fn progress(host: &Host, id: &SessionId, report: &Report) -> Html {
     let planned = report.arms.len() * report.cases.len() * report.repeats as usize;
+    let done = report.trials.len();
     let stop = host.experiments.is_running(id).then(|| html!("<button id=\"stop\">Stop</button>"));
     let arms: Html = report.arms.iter().map(|arm| html!("<th scope=\"col\">{}</th>", arm.name)).collect();
-    let cells = |case: &str| -> Html {
-        let cell = |arm: &str| html!("<td data-case=\"{}\" data-arm=\"{}\">·</td>", case, arm);
-        report.arms.iter().map(|arm| cell(&arm.name)).collect()
+    let mut trials: HashMap<(&str, &str), Vec<&Trial>> = HashMap::new();
+    for trial in &report.trials {
+        trials.entry((&trial.case, &trial.arm)).or_default().push(trial);
+    }
+    let row = |case: &str| -> Html {
+        let tally = |arm: &str| Tally::of(trials.get(&(case, arm)).into_iter().flatten().copied());
+        report.arms.iter().map(|arm| tally(&arm.name).cell(case, &arm.name)).collect()
     };
+    let totals: Html = report
+        .arms
+        .iter()
+        .map(|arm| Tally::of(report.trials.iter().filter(|trial| trial.arm == arm.name)).cell("", &arm.name))
+        .collect();
     let cases: Html = report
         .cases
         .iter()
         .take(MAX_CASES)
-        .map(|case| html!("<tr><th scope=\"row\">{}</th>{}</tr>", case.id, cells(&case.id)))
+        .map(|case| html!("<tr><th scope=\"row\">{}</th>{}</tr>", case.id, row(&case.id)))
         .collect();
-    let totals: Html = report.arms.iter().map(|arm| html!("<td data-total=\"{}\">·</td>", arm.name)).collect();
     let left_out = report.cases.len().saturating_sub(MAX_CASES);
     let more = (left_out > 0)
         .then(|| html!("<p class=\"quiet\">{} more are in the report.</p>", plural(left_out as u64, "case")));
     html!(
-        "<h1>{}</h1><div id=\"experiment\" data-id=\"{}\" data-planned=\"{}\" data-repeats=\"{}\"><p><label>Progress <progress id=\"progress\" max=\"{}\" value=\"0\"></progress></label> \
-         <span id=\"done\" role=\"status\">0 of {}</span></p><p class=\"actions\">{}</p>\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cases\"><table class=\"matrix\"><thead><tr><th scope=\"col\">Case</th>{}</tr></thead>\
-         <tbody><tr class=\"all\"><th scope=\"row\">all, passed</th>{}</tr>{}</tbody></table></div>{}</div>",
+        "<h1>{}</h1><div id=\"experiment\" data-id=\"{}\" data-known=\"{}\"><p class=\"actions\"><label for=\"progress\">Progress</label> \
+         <progress id=\"progress\" max=\"{}\" value=\"{}\"></progress> <span id=\"done\" role=\"status\">{} of {}</span>{}</p>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Cases\"><table class=\"matrix\"><caption>Runs that passed</caption>\
+         <thead><tr><th scope=\"col\">Case</th>{}</tr></thead><tbody><tr class=\"all\"><th scope=\"row\">all</th>{}</tr>{}</tbody></table></div>{}</div>",
         report.title,
         id.as_str(),
+        // The plan is an entry too.
+        done + 1,
         planned,
-        report.repeats,
+        done,
+        done,
         planned,
-        count(planned as u64),
         stop.unwrap_or_default(),
         arms,
         totals,

@@ -14,10 +14,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use patter::case::{self, CaseFormat};
 use patter::html::{Html, html};
-use patter::project::Project;
 use patter_core::serve::{ApiError, ApiErrorKind};
 use serde::Deserialize;
 use serde_json::json as object;
+use std::fs;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +27,11 @@ const ARMS: usize = 3;
 const MAX_ARMS: usize = 20;
 /// The maximum number of runs per case.
 const MAX_REPEATS: u32 = 1000;
+/// How many files are searched for cases, and how deep.
+const MAX_SEARCHED: usize = 5000;
+const MAX_DEPTH: usize = 3;
+/// The largest gram file that is searched for cases.
+const MAX_GRAM_BYTES: u64 = 1 << 20;
 
 /// An experiment, as the form describes it.
 #[derive(Debug, Deserialize)]
@@ -62,11 +67,9 @@ pub(super) async fn show(
 ) -> Result<Response, PageError> {
     require(&host, &access)?;
     let agents: Html = reachable_agents(&host, &access).iter().map(|name| html!("<option>{}</option>", name)).collect();
-    let driver = host.driver();
-    let files: Html = case_files(driver.project(), host.project.root())
-        .iter()
-        .map(|file| html!("<option value=\"{}\"></option>", file))
-        .collect();
+    let root = root(&host);
+    let files = tokio::task::spawn_blocking(move || case_files(&root)).await.unwrap_or_default();
+    let files: Html = files.iter().map(|file| html!("<option value=\"{}\"></option>", file)).collect();
     let arm = |number: usize| {
         html!(
             "<div class=\"arm-row\"><label>Name <input name=\"name\" maxlength=\"60\"></label>\
@@ -153,8 +156,7 @@ fn read_request(host: &Host, access: &Access, wanted: StartRequest) -> Result<Ex
     let declared = project.agents().find(|(_, agent)| agent.name().as_deref() == Some(wanted.agent.as_str()));
     let file = declared.and_then(|(declaration, _)| project.files().get(declaration.file));
     let file = file.map(|file| PathBuf::from(&file.path)).ok_or_else(|| unknown_agent(&wanted.agent))?;
-    let root = host.project.root().unwrap_or_else(|| FilePath::new("."));
-    let cases = find_inside(root, &wanted.cases)
+    let cases = find_inside(&root(host), &wanted.cases)
         .ok_or_else(|| invalid(format!("there is no file `{}` in the project", wanted.cases)))?;
     if CaseFormat::from_path(&wanted.cases).is_none() {
         return Err(invalid(format!("`{}` has no cases: use *.gram, *.jsonl or *.csv", wanted.cases)));
@@ -178,6 +180,11 @@ fn read_request(host: &Host, access: &Access, wanted: StartRequest) -> Result<Ex
     })
 }
 
+/// Returns the folder of the project.
+fn root(host: &Host) -> PathBuf {
+    host.project.root().unwrap_or_else(|| FilePath::new(".")).to_owned()
+}
+
 /// Returns a file of a folder, unless the path leads out of it.
 fn find_inside(root: &FilePath, path: &str) -> Option<PathBuf> {
     let root = root.canonicalize().ok()?;
@@ -185,15 +192,44 @@ fn find_inside(root: &FilePath, path: &str) -> Option<PathBuf> {
     (file.starts_with(&root) && file.is_file()).then_some(file)
 }
 
-/// Returns the gram files of a project that have cases, relative to its root.
-fn case_files(project: &Project, root: Option<&FilePath>) -> Vec<String> {
-    let has_cases = |path: &str, bytes: &[u8]| !case::read(path, CaseFormat::Gram, bytes).0.is_empty();
-    let files = project.files().iter().filter(|file| has_cases(&file.path, file.tree.source().as_bytes()));
-    let relative = |path: &str| {
-        let full = FilePath::new(path).canonicalize().ok();
-        let root = root.and_then(|root| root.canonicalize().ok());
-        let inside = full.zip(root).and_then(|(full, root)| Some(full.strip_prefix(root).ok()?.display().to_string()));
-        inside.unwrap_or_else(|| path.to_owned())
-    };
-    files.map(|file| relative(&file.path)).collect()
+/// Returns the files below a folder that have cases, relative to it. There may be more if the folder is large.
+fn case_files(root: &FilePath) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![(root.to_owned(), 0)];
+    let mut seen = 0;
+    while let Some((folder, depth)) = open.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            seen += 1;
+            if seen > MAX_SEARCHED {
+                return found;
+            }
+            let name = entry.file_name();
+            let is_skipped = name.to_string_lossy().starts_with('.') || name == "node_modules" || name == "target";
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && !is_skipped && depth < MAX_DEPTH => open.push((path, depth + 1)),
+                Ok(kind) if kind.is_file() && !is_skipped && has_cases(&path) => {
+                    found.extend(path.strip_prefix(root).ok().map(|path| path.display().to_string()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns whether a file has cases. Other files end in `.jsonl` or `.csv` too, so only those with a telling name count.
+fn has_cases(path: &FilePath) -> bool {
+    let text = path.to_string_lossy();
+    match CaseFormat::from_path(&text) {
+        None => false,
+        Some(CaseFormat::Gram) => {
+            let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_GRAM_BYTES);
+            let bytes = if is_small { fs::read(path).unwrap_or_default() } else { Vec::new() };
+            !case::read(&text, CaseFormat::Gram, &bytes).0.is_empty()
+        }
+        Some(_) => path.file_name().is_some_and(|name| name.to_string_lossy().contains("case")),
+    }
 }
