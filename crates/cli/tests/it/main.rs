@@ -45,6 +45,7 @@ mod stopping;
 mod store;
 mod streams;
 mod terminal;
+mod studio;
 mod tools;
 mod traces;
 mod trust;

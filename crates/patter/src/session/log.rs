@@ -162,7 +162,7 @@ impl SessionLog {
         if matches!(*saved, SavedLog::None) {
             return Ok(());
         }
-        let description = before.is_some().then(|| lock(&self.description).clone()).unwrap_or_default();
+        let description = if before.is_some() { lock(&self.description).clone() } else { Description::default() };
         let entries = Arc::clone(&self.entries);
         let failure = Arc::clone(&self.failure);
         // This completes even if the caller is dropped: the log in memory has the entries.

@@ -8,7 +8,12 @@ use std::process::Command;
 ///
 /// If they cannot be installed, the test is skipped, or fails if `CI` is set.
 pub(crate) fn installed(name: &str) -> Option<PathBuf> {
-    match install(name) {
+    installed_from(Path::new(env!("CARGO_MANIFEST_DIR")), name)
+}
+
+/// Does the same for the tests of another crate.
+pub(crate) fn installed_from(crate_folder: &Path, name: &str) -> Option<PathBuf> {
+    match install(&crate_folder.join("tests").join(name), name) {
         Ok(folder) => Some(folder.join("node_modules")),
         Err(error) if std::env::var_os("CI").is_some() => panic!("cannot install the packages of `{name}`: {error}"),
         Err(error) => {
@@ -18,8 +23,7 @@ pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     }
 }
 
-fn install(name: &str) -> Result<PathBuf, String> {
-    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
+fn install(files: &Path, name: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("npm").join(name);
     fs::create_dir_all(&folder).unwrap();
     // Other threads and processes wait here. The lock is released with the file.

@@ -26,6 +26,7 @@ mod session;
 mod entry;
 mod replay;
 mod compare;
+mod case;
 mod experiments;
 mod new_experiment;
 mod inbox;
@@ -58,6 +59,7 @@ pub(crate) fn routes() -> Router<Arc<Host>> {
         .route("/studio/sessions/{id}/rows", get(session::rows))
         .route("/studio/sessions/{id}/export", get(session::export))
         .route("/studio/sessions/{id}/replay", get(replay::show))
+        .route("/studio/sessions/{id}/case", get(case::show))
         .route("/studio/sessions/{id}/entries/{number}", get(entry::show))
         .route("/studio/compare", get(compare::show))
         .route("/studio/experiments", get(experiments::list).post(new_experiment::start))

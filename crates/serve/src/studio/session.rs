@@ -130,6 +130,7 @@ fn header(summary: &SessionSummary, timeline: &Timeline, activity: Activity) -> 
         "<header class=\"head\"><div><h1>{}</h1><p class=\"facts\"><span>{}</span><span class=\"state {}\">{}</span><span>{}</span><span>{}</span>\
          <span>{} tokens</span>{}<span>{}</span>{}</p></div><div class=\"actions\"><a class=\"button\" href=\"/studio/talk/{}\">Conversation</a>\
          <a class=\"button\" href=\"/studio/sessions/{}/replay\">Replay against the agent</a>\
+         <a class=\"button\" href=\"/studio/sessions/{}/case\">Make a case</a>\
          <a class=\"button\" href=\"/studio/sessions/{}/export\" download>Export</a>{}<button class=\"danger\" data-action=\"delete\">Delete</button></div></header>",
         title,
         summary.agent,
@@ -141,6 +142,7 @@ fn header(summary: &SessionSummary, timeline: &Timeline, activity: Activity) -> 
         timeline.cost.as_ref().map(|cost| html!("<span>{}</span>", cost)).unwrap_or_default(),
         time(summary.created_ms),
         forked.unwrap_or_default(),
+        part,
         part,
         part,
         part,
