@@ -1,7 +1,7 @@
 //! Two sessions side by side.
 
 use super::conversation::{Activity, Scene, totals, turns};
-use super::figures::{count, duration};
+use super::figures::{count, duration, plural};
 use super::page::{Page, PageError, Section, path_segment, respond};
 use super::talk::read;
 use super::transcript::{Step, Transcript, TurnView};
@@ -77,12 +77,12 @@ fn head(prices: &Prices, summary: &SessionSummary, transcript: &Transcript) -> H
     }
     let title = if summary.title.is_empty() { summary.id.as_str() } else { &summary.title };
     html!(
-        "<div class=\"side\"><h2><a href=\"/studio/sessions/{}\">{}</a></h2><p class=\"facts\"><span>{}</span><span>{} messages</span>\
+        "<div class=\"side\"><h2><a href=\"/studio/sessions/{}\">{}</a></h2><p class=\"facts\"><span>{}</span><span>{}</span>\
          <span>{} tokens</span><span>{}</span></p></div>",
         path_segment(summary.id.as_str()),
         title,
         summary.agent,
-        transcript.turns.len(),
+        plural(u64::try_from(transcript.turns.len()).unwrap_or(0), "message"),
         count(tokens),
         duration(took)
     )

@@ -72,7 +72,7 @@ fn render_turn(scene: &Scene<'_>, turn: &TurnView, is_last: bool) -> Html {
     let version = format!("{}-{}-{:?}-{}", turn.ended_ms, turn.steps.len(), turn.state, activity.name());
     html!(
         "<article class=\"turn\" id=\"turn-{}\" data-version=\"{}\"><div class=\"user\"><h2 class=\"hidden\">Message</h2>\
-         <div class=\"bubble\">{}</div></div><div class=\"reply\"><h3 class=\"who\">{} <i>{}</i></h3>{}{}{}</div></article>",
+         <div class=\"bubble\" tabindex=\"0\">{}</div></div><div class=\"reply\"><h3 class=\"who\">{} <i>{}</i></h3>{}{}{}</div></article>",
         turn.entry,
         version,
         turn.input,

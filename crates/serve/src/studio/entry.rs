@@ -60,8 +60,9 @@ pub(super) async fn show(
         return Ok(respond_part(part, &headers));
     }
     let body = html!(
-        "<p><a href=\"/studio/sessions/{}#{}\">Back to the timeline</a></p><div id=\"session\" data-session=\"{}\">{}</div>",
+        "<p><a href=\"/studio/sessions/{}#{}\">Back to the timeline</a></p><h1>Entry {}</h1><div id=\"session\" data-session=\"{}\">{}</div>",
         path_segment(&id),
+        number,
         number,
         id,
         part

@@ -1,6 +1,6 @@
 //! A page survives a restart of the server.
 
-use super::packages;
+use super::{packages, slow_down};
 use crate::lab::Lab;
 use crate::sdk;
 use std::process::Stdio;
@@ -12,6 +12,7 @@ use tokio::process::Command;
 async fn pages_reconnect() {
     let Some(packages) = packages() else { return };
     let mut lab = Lab::with(|settings| settings.limits.drain_timeout = Duration::from_millis(50)).await;
+    slow_down(&lab, 4000);
     let mut command = Command::new("node");
     command.arg(sdk::tests().join("studio").join("restart.mjs"));
     command.arg(format!("http://{}", lab.address)).arg(packages);
@@ -33,7 +34,7 @@ async fn pages_reconnect() {
             input.write_all(b"done\n").await.unwrap();
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), talk).await.expect("the scenario takes too long");
+    tokio::time::timeout(super::TIMEOUT, talk).await.expect("the scenario takes too long");
     let mut output = String::new();
     node.stdout.take().unwrap().read_to_string(&mut output).await.unwrap();
     assert_eq!(output.trim(), "ok", "{said}");
