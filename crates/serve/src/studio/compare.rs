@@ -13,6 +13,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use patter::html::{Html, html};
 use patter::store::SessionSummary;
+use patter_core::message::conversation::ToolOutcome;
 use patter_core::provider::price::Prices;
 use patter_core::serve::ApiError;
 use std::collections::BTreeMap;
@@ -103,7 +104,7 @@ fn outline(turn: &TurnView) -> Vec<String> {
             match step {
                 Step::Text(text) | Step::Note(text) => lines.push(text.clone()),
                 Step::Call(call) => {
-                    let result = call.outcome.as_ref().map(|outcome| outcome.text()).unwrap_or_default();
+                    let result = call.outcome.as_ref().map(ToolOutcome::text).unwrap_or_default();
                     lines.push(format!("{} {} {result}", call.tool, call.arguments));
                     add(&call.steps, lines);
                 }

@@ -44,13 +44,16 @@ pub(super) async fn show(
     let text = entries.get(number).ok_or_else(missing)?;
     let entry: LogEntry =
         serde_json::from_str(text).map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string()))?;
-    let timeline = Timeline::read(&entries, &host.project.config().prices()).map_err(damaged)?;
+    let timeline = Timeline::read(&entries, &host.project.config().prices()).map_err(|error| damaged(&error))?;
     let row = timeline.rows.get(number).cloned().unwrap_or_default();
-    let log = log_until(&entries, number).map_err(damaged)?;
+    let log = log_until(&entries, number).map_err(|error| damaged(&error))?;
     let request = match &entry {
         LogEntry::InputReceived { run, input: RunInput::ModelReplied { .. } | RunInput::ModelFailed { .. } } => {
-            let before =
-                number.checked_sub(1).map(|before| log_until(&entries, before)).transpose().map_err(damaged)?;
+            let before = number
+                .checked_sub(1)
+                .map(|before| log_until(&entries, before))
+                .transpose()
+                .map_err(|error| damaged(&error))?;
             before.and_then(|log| rebuilt_request(&log, run))
         }
         _ => None,

@@ -30,7 +30,7 @@ pub(super) async fn show(
     let (summary, entries) = read_entries(&host, &access, &id).await?;
     let failed = |error: String| ApiError::new(ApiErrorKind::Server, error);
     let (driver, is_edited) = host.driver_on_disk().map_err(|error| failed(error.to_string()))?;
-    let log = Log::read(&entries).map_err(damaged)?;
+    let log = Log::read(&entries).map_err(|error| damaged(&error))?;
     let driver = match chosen_model(&log) {
         Some(model) => driver.with_model(model),
         None => driver,

@@ -34,7 +34,7 @@ pub(super) struct RowsQuery {
     count: Option<usize>,
 }
 
-pub(super) fn damaged(error: LogError) -> ApiError {
+pub(super) fn damaged(error: &LogError) -> ApiError {
     ApiError::new(ApiErrorKind::Server, error.to_string())
 }
 
@@ -52,7 +52,8 @@ async fn read_timeline(host: &Host, access: &Access, id: &str) -> Result<(Sessio
         return Ok((summary, timeline));
     }
     let (summary, entries) = read_entries(host, access, id).await?;
-    let timeline = Arc::new(Timeline::read(&entries, &host.project.config().prices()).map_err(damaged)?);
+    let timeline =
+        Arc::new(Timeline::read(&entries, &host.project.config().prices()).map_err(|error| damaged(&error))?);
     host.timelines.insert(key(&summary), Arc::clone(&timeline));
     Ok((summary, timeline))
 }
