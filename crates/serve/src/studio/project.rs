@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// The maximum number of problems that are listed.
 const MAX_PROBLEMS: usize = 100;
+/// A list with more agents is folded.
+const MAX_OPEN: usize = 200;
 
 /// Shows the project.
 pub(super) async fn show(
@@ -137,11 +139,16 @@ fn agents(graph: &Graph, served: &BTreeSet<String>) -> Html {
         )
     };
     let rows: Html = graph.nodes().iter().zip(&called).filter(|(node, _)| node.is_agent()).map(row).collect();
+    let count = graph.nodes().iter().filter(|node| node.is_agent()).count();
+    // A long list is there for those who want it.
+    let open = if count <= MAX_OPEN { html!(" open") } else { Html::default() };
     html!(
-        "<section><h2 id=\"agents\">Agents</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
+        "<section><h2 id=\"agents\">Agents</h2><details{}><summary>{} agents as a list</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
          <table class=\"list\"><thead><tr><th scope=\"col\">Agent</th><th scope=\"col\">Description</th><th scope=\"col\">Model</th>\
          <th scope=\"col\">Calls</th><th scope=\"col\">Problems</th><th scope=\"col\"><span class=\"hidden\">Actions</span></th></tr></thead>\
-         <tbody>{}</tbody></table></div></section>",
+         <tbody>{}</tbody></table></div></details></section>",
+        open,
+        count,
         rows
     )
 }

@@ -11,15 +11,19 @@ await scenario(async ({ open }) => {
   page.setDefaultTimeout(60_000);
   // The first request computes the map; later ones send it again.
   await page.goto("/");
+  await page.waitForSelector("#map.live");
+  // Time of the processor, because other tests run at the same time.
+  const session = await context.newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+  const before = await spent();
   await page.goto("/");
   await page.waitForSelector("#map.live");
-  const taken = await page.evaluate(() => new Promise((resolve) => {
-    const done = () => resolve(performance.now() - performance.getEntriesByType("navigation")[0].responseEnd);
-    requestAnimationFrame(() => requestAnimationFrame(done));
-  }));
-  measure(`drawn ${Math.round(taken)} ms after the response`);
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  const taken = (await spent()) - before;
+  measure(`drawn in ${Math.round(taken)} ms of the processor`);
   assert.equal(await page.locator("#map .agent, #map .delegate").count(), 1000 + 8);
-  assert.ok(taken < 4000, `${taken} ms`);
+  assert.ok(taken < 3000, `${taken} ms`);
   const moved = await page.evaluate(async () => {
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     const start = performance.now();

@@ -5,14 +5,8 @@ const view = (page) => page.locator("#map > svg").getAttribute("viewBox").then((
 const lit = (page) => page.locator("#map .node:not(.dim)").evaluateAll((nodes) => nodes.map((node) => node.dataset.name).sort());
 
 await scenario(async ({ open }) => {
-  await judgePages(open, [
-    ["map", "/", "#map.live"],
-    ["agent", "/studio/agents/refunds", ".source"],
-    ["agent-nested", "/studio/agents/refunds%2Fjudge", ".source"],
-    ["tool", "/studio/tools/shop%2Frefund"],
-    ["agent-hostile", `/studio/agents/${encodeURIComponent("</script><script>alert(1)</script>")}`, ".source"],
-  ]);
-  const context = await open({ allow: [/status of 404/] });
+  await judgePages(open, [["map", "/", "#map.live"]]);
+  const context = await open();
   const page = await context.newPage();
   await page.goto("/");
   await page.waitForSelector("#map.live");
@@ -47,7 +41,7 @@ await scenario(async ({ open }) => {
 
   // Filters.
   await page.getByLabel("Effect").selectOption("reads");
-  await page.waitForSelector("#map .dim");
+  await page.waitForSelector("#map .node.dim");
   assert.deepEqual(await lit(page), ["desk", "shop/order"]);
   await page.getByLabel("Effect").selectOption("");
   await page.getByLabel("Permission").selectOption("deny");
@@ -55,7 +49,7 @@ await scenario(async ({ open }) => {
   assert.deepEqual(await lit(page), ["desk", "shop/wipe"]);
   await page.getByLabel("Permission").selectOption("");
   await page.getByLabel("Model").selectOption("OpenAI/gpt-4o-mini");
-  await page.waitForFunction(() => document.querySelector("#map .dim"));
+  await page.waitForFunction(() => document.querySelector("#map .node.dim"));
   assert.ok((await lit(page)).includes("shop/refund"));
   await shoot(page, "map-filtered");
   await page.getByLabel("Model").selectOption("");
@@ -72,29 +66,6 @@ await scenario(async ({ open }) => {
   await page.waitForURL("**/studio/tools/shop%2Frefund");
   assert.ok((await page.locator("main").innerText()).includes("asks first"));
 
-  // From the tool to the agent, whose findings are where they belong.
-  await page.getByRole("link", { name: "refunds" }).click();
-  await page.waitForURL("**/studio/agents/refunds");
-  const line = page.locator(".source li", { hasText: "modle" });
-  assert.match(await line.locator(".finding").first().innerText(), /error P004.*modle/s);
-  assert.ok(await line.locator("mark.error").first().isVisible());
-  const text = await page.locator("main").innerText();
-  for (const words of ["Asks first because ask shop/refund", "nothing implements the tool nowhere/tool", "this project"]) {
-    assert.ok(text.includes(words), `${words} in ${text}`);
-  }
-  await page.locator("summary", { hasText: "Schemas" }).first().click();
-  await page.getByText("OpenAI, strict").first().waitFor();
-  await judge(page);
-  await shoot(page, "agent-schemas", true);
-  await page.getByRole("link", { name: "desk" }).click();
-  await page.waitForURL("**/studio/agents/desk");
-  assert.ok((await page.locator("main").innerText()).includes("otherwise Allowed because the agent declares it"));
-
-  // A name that looks like markup is text everywhere.
-  await page.goto("/");
-  assert.equal(await page.locator("main script, main img").count(), 0);
-  await page.goto("/studio/agents/nobody");
-  await judge(page);
   const download = await page.request.get("/studio/map.svg");
   assert.ok((await download.text()).includes("<title id=\"graph-title\">Project</title>"));
 

@@ -26,7 +26,7 @@ const SHOP: &str = r#"// A shop with what a project can have.
 
 [shop:Toolbox |
   [order:Command { description: "Finds an order", run: ["cat", "{id}"], effect: "reads" } | (id::Text { description: "The number", default: "1" })==>(::Text)],
-  [refund:Command { description: "Refunds an order", run: ["refund", "{id}", "{amount}"] } | (id::Text)==>(amount::Number { minimum: 0 })==>(::Text)],
+  [refund:Command { description: "Refunds an order", run: ["refund", "{id}", "{amount}"] } | (id::Text)==>(amount::Integer)==>(::Text)],
   [wipe:Command { description: "Removes all orders", run: ["wipe"] } | ()==>(::Text)]
 ]
 "#;
@@ -93,6 +93,13 @@ async fn a_project_is_seen() {
     let Some(packages) = packages() else { return };
     let lab = lab_with(&[("shop.gram", SHOP), ("hostile.gram", &hostile())], Editing::Off).await;
     play(&lab, &packages, "map", &[]).await;
+}
+
+#[tokio::test]
+async fn agents_and_tools_are_seen() {
+    let Some(packages) = packages() else { return };
+    let lab = lab_with(&[("shop.gram", SHOP), ("hostile.gram", &hostile())], Editing::Off).await;
+    play(&lab, &packages, "agent", &[]).await;
 }
 
 #[tokio::test]
