@@ -85,10 +85,12 @@ for (const name of ["pointerup", "pointercancel"]) {
   map.addEventListener(name, (event) => {
     pointers.delete(/** @type {PointerEvent} */ (event).pointerId);
     map.classList.remove("dragging");
+    // The click that follows is part of the movement; later ones are not.
+    setTimeout(() => (moved = 0));
   });
 }
 // The end of a movement is not a click on what happens to be there.
-map.addEventListener("click", (event) => moved >= 5 && event.preventDefault(), true);
+map.addEventListener("click", (event) => moved >= 5 && event.detail > 0 && event.preventDefault(), true);
 map.addEventListener("wheel", (event) => {
   // Without a key the page scrolls, as everywhere.
   if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;

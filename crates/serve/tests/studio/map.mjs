@@ -40,19 +40,19 @@ await scenario(async ({ open }) => {
   assert.deepEqual(await view(page), before);
 
   // Filters.
-  await page.getByLabel("Effect").selectOption("reads");
+  await page.locator("[name=effect]").selectOption("reads");
   await page.waitForSelector("#map .node.dim");
   assert.deepEqual(await lit(page), ["desk", "shop/order"]);
-  await page.getByLabel("Effect").selectOption("");
-  await page.getByLabel("Permission").selectOption("deny");
+  await page.locator("[name=effect]").selectOption("");
+  await page.locator("[name=permission]").selectOption("deny");
   await page.waitForFunction(() => document.querySelectorAll("#map .node:not(.dim)").length === 2);
   assert.deepEqual(await lit(page), ["desk", "shop/wipe"]);
-  await page.getByLabel("Permission").selectOption("");
-  await page.getByLabel("Model").selectOption("OpenAI/gpt-4o-mini");
+  await page.locator("[name=permission]").selectOption("");
+  await page.locator("[name=model]").selectOption("OpenAI/gpt-4o-mini");
   await page.waitForFunction(() => document.querySelector("#map .node.dim"));
   assert.ok((await lit(page)).includes("shop/refund"));
   await shoot(page, "map-filtered");
-  await page.getByLabel("Model").selectOption("");
+  await page.locator("[name=model]").selectOption("");
   await page.getByLabel("Problems only").check();
   await page.waitForFunction(() => document.querySelectorAll("#map .hit").length > 0);
   assert.ok((await page.locator("#found").textContent()).endsWith(` of ${await page.locator("#map .node").count()}`));

@@ -113,6 +113,8 @@ async fn files_are_edited() {
 async fn a_thousand_agents_are_seen() {
     let Some(packages) = packages() else { return };
     let lab = lab_with(&[("fleet.gram", &fleet(1000))], Editing::Off).await;
+    // The first request computes the map.
+    assert_eq!(lab.get("/").await.status, 200);
     play(&lab, &packages, "fleet", &[]).await;
 }
 
