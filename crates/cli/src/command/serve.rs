@@ -133,6 +133,8 @@ enum SystemOption {
 /// Where a server is reached.
 enum Transport {
     Http,
+    /// Over HTTP, for people who look at a project. They see agents that cannot run, too.
+    Studio,
     Mcp,
     Acp,
 }
@@ -156,12 +158,12 @@ impl Command for Serve {
 }
 
 impl ServeOptions {
-    /// Serves over HTTP, and reports the address once the server listens.
-    pub(super) fn serve_http(
+    /// Serves over HTTP even if some agents cannot run, and reports the address once the server listens.
+    pub(super) fn serve_studio(
         &self,
         announce: impl FnOnce(SocketAddr, Option<&str>) -> Result<(), CommandError>,
     ) -> CommandResult {
-        self.serve(self.settings()?, &Transport::Http, announce)
+        self.serve(self.settings()?, &Transport::Studio, announce)
     }
 
     fn serve(
@@ -203,7 +205,12 @@ impl ServeOptions {
         self.check_paths(driver.project(), has_tools)?;
         let mut agents = Vec::with_capacity(names.len());
         for name in &names {
-            agents.extend(driver.compile_named(name).transpose()?);
+            match driver.compile_named(name) {
+                Some(Err(_)) if matches!(transport, Transport::Studio) => {
+                    ui::warning(&format!("the agent `{name}` cannot run: its page says why"))?;
+                }
+                compiled => agents.extend(compiled.transpose()?),
+            }
         }
         unsupported::warn(&agents, &environment, &config.models)?;
         let tools = if has_tools { offered_tools(&driver) } else { 0 };
@@ -221,7 +228,7 @@ impl ServeOptions {
                 None => ui::warning("sessions are not stored: no call can wait for an approval")?,
             }
             match transport {
-                Transport::Http => {}
+                Transport::Http | Transport::Studio => {}
                 Transport::Mcp => {
                     server.serve_mcp(stop).await?;
                     return Ok(Outcome::Success);

@@ -29,7 +29,7 @@ pub(crate) struct Studio {
 
 impl Command for Studio {
     fn run(&self) -> CommandResult {
-        self.options.serve_http(|address, token| {
+        self.options.serve_studio(|address, token| {
             let page = page_address(address, token);
             ui::status(&format!("the studio is at {ACCENT}{page}{ACCENT:#}"))?;
             if !self.no_open && !open(&page) {

@@ -128,7 +128,7 @@ fn describe(messages: &[u8]) -> String {
     let lines = || text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let errors: Vec<_> = lines().skip_while(|line| !line.starts_with("error: ")).collect();
     let told = match errors.is_empty() {
-        true => lines().last().unwrap_or("the experiment failed").to_owned(),
+        true => lines().next_back().unwrap_or("the experiment failed").to_owned(),
         false => errors.join("\n"),
     };
     told.strip_prefix("error: ").unwrap_or(&told).to_owned()

@@ -101,7 +101,7 @@ mod tests {
             ("20261116-1", &["Say \"hi\"\n".to_owned(), "Bye".to_owned()][..])
         );
         let checks: Vec<_> = case.checks.iter().map(ToString::to_string).collect();
-        assert_eq!(checks, ["contains \"Bye \\\\o/\"", "called greet/hi"]);
+        assert_eq!(checks, ["contains \"Bye \\\\o/\"", "calls greet/hi"]);
     }
 
     #[test]
