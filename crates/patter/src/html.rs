@@ -1,7 +1,8 @@
 //! Markup that is safe by construction: data is escaped, unless it is markup already. The pages that Patter writes, reports
 //! and the studio, are made of it, and share a theme.
 
-use std::fmt::{self, Display, Write};
+use patter_core::text::Escaped;
+use std::fmt::Display;
 
 /// The colours and fonts of all pages, and their base styles.
 pub const THEME: &str = include_str!("theme.css");
@@ -77,26 +78,6 @@ impl<'h> FromIterator<&'h Html> for Html {
         let mut all = Html::default();
         pieces.into_iter().for_each(|piece| all.push(piece));
         all
-    }
-}
-
-struct Escaped<'t>(&'t str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|character| match character {
-            '&' => f.write_str("&amp;"),
-            '<' => f.write_str("&lt;"),
-            '>' => f.write_str("&gt;"),
-            '"' => f.write_str("&quot;"),
-            '\'' => f.write_str("&#39;"),
-            '\n' | '\t' => f.write_char(character),
-            // Browsers change or drop these; those that override the text direction could disguise text.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}'),
-            '\r' => Ok(()),
-            control if control.is_control() => f.write_char('\u{fffd}'),
-            other => f.write_char(other),
-        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Graphs in the language of Graphviz.
 
-use super::{EdgeKind, Graph, NodeKind};
-use crate::permission::Decision;
+use super::{EdgeKind, Graph, NodeKind, Permission};
 use std::fmt::Write;
 
 impl Graph {
@@ -22,11 +21,12 @@ impl Graph {
             let _ = writeln!(out, "  n{index} [label=\"{}{effect}\", shape={shape}{color}];", escape(&node.name));
         }
         for (edge, (from, to)) in self.edges().iter().zip(self.ends()) {
-            let decision = edge.permission.as_ref().map(|permission| permission.decision);
-            let style = match (edge.kind, decision) {
-                (EdgeKind::DelegatesTo, Some(Decision::Allow) | None) => "style=bold",
-                (_, Some(Decision::Ask)) => "style=dashed, label=\"ask\"",
-                (_, Some(Decision::Deny)) => "style=dotted, label=\"deny\"",
+            let permission = edge.permission.as_ref().map(Permission::word);
+            let style = match (edge.kind, permission) {
+                (_, Some("ask")) => "style=dashed, label=\"ask\"",
+                (_, Some("depends")) => "style=dashed, label=\"depends\"",
+                (_, Some("deny")) => "style=dotted, label=\"deny\"",
+                (EdgeKind::DelegatesTo, _) => "style=bold",
                 (EdgeKind::Calls, _) => "style=solid",
                 (EdgeKind::ServedBy | EdgeKind::BoundTo | EdgeKind::Declares, _) => {
                     "style=solid, arrowhead=none, color=gray"

@@ -1,7 +1,6 @@
 //! Graphs as Mermaid flowcharts.
 
-use super::{EdgeKind, Graph, NodeKind};
-use crate::permission::Decision;
+use super::{EdgeKind, Graph, NodeKind, Permission};
 use std::fmt::Write;
 
 impl Graph {
@@ -22,16 +21,16 @@ impl Graph {
             let _ = writeln!(out, "  n{index}{open}\"{mark}{name}{effect}\"{close}");
         }
         for (edge, (from, to)) in self.edges().iter().zip(self.ends()) {
-            let decision = edge.permission.as_ref().map(|permission| permission.decision);
-            let arrow = match (edge.kind, decision) {
+            let permission = edge.permission.as_ref().map(Permission::word);
+            let arrow = match (edge.kind, permission) {
                 (EdgeKind::DelegatesTo, _) => "==>",
-                (EdgeKind::Calls, Some(Decision::Allow) | None) => "-->",
+                (EdgeKind::Calls, Some("allow") | None) => "-->",
                 (EdgeKind::Calls, _) => "-.->",
                 (EdgeKind::ServedBy | EdgeKind::BoundTo | EdgeKind::Declares, _) => "---",
             };
-            let words = match (edge.kind, decision) {
-                (EdgeKind::DelegatesTo, Some(Decision::Allow) | None) => "delegates to",
-                (_, Some(decision @ (Decision::Ask | Decision::Deny))) => decision.name(),
+            let words = match (edge.kind, permission) {
+                (EdgeKind::DelegatesTo, Some("allow") | None) => "delegates to",
+                (_, Some(word @ ("ask" | "depends" | "deny"))) => word,
                 _ => "",
             };
             let name = edge.name.as_deref().map_or_else(String::new, |name| format!("as {}", escape(name)));

@@ -150,6 +150,13 @@ pub struct Permission {
     pub conditional: Vec<String>,
 }
 
+impl Permission {
+    /// Returns what a drawing says about calls in a word: `allow`, `ask`, `deny`, or `depends` if that depends on arguments.
+    pub fn word(&self) -> &'static str {
+        if self.conditional.is_empty() { self.decision.name() } else { "depends" }
+    }
+}
+
 impl Graph {
     /// Creates a graph from nodes and edges in any order. Edges without a node at both ends are dropped.
     pub fn new(nodes: impl IntoIterator<Item = Node>, edges: impl IntoIterator<Item = Edge>) -> Self {

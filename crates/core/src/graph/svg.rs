@@ -2,8 +2,7 @@
 
 use super::draw::{Drawing, MARGIN, NAME_AT, PADDING, PlacedEdge, PlacedNode, SMALL_SIZE, TOP};
 use super::width::width;
-use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, describe};
-use crate::permission::Decision;
+use super::{Availability, Edge, EdgeKind, Graph, Node, NodeKind, Permission, describe};
 use crate::text::Escaped;
 use std::fmt::{self, Write};
 
@@ -100,12 +99,8 @@ fn write_edge(
     style: SvgStyle,
     is_dense: bool,
 ) {
-    let decision = edge.permission.as_ref().map(|permission| permission.decision);
-    let class = match decision {
-        Some(Decision::Ask) => " ask",
-        Some(Decision::Deny) => " deny",
-        Some(Decision::Allow) | None => "",
-    };
+    let permission = edge.permission.as_ref().map(Permission::word);
+    let class = permission.filter(|word| *word != "allow").map(|word| format!(" {word}")).unwrap_or_default();
     let _ = write!(out, "<path class=\"edge {}{class}\" d=\"", edge.kind.key());
     write_course(out, placed);
     out.push('"');
@@ -114,8 +109,8 @@ fn write_edge(
     }
     if style == SvgStyle::Embedded {
         let _ = write!(out, " data-from=\"{from}\" data-to=\"{to}\"");
-        let decision = decision.map(|decision| format!(" data-permission=\"{}\"", decision.name()));
-        out.push_str(&decision.unwrap_or_default());
+        let permission = permission.map(|word| format!(" data-permission=\"{word}\""));
+        out.push_str(&permission.unwrap_or_default());
     }
     if is_dense {
         out.push_str("/>\n");
@@ -250,17 +245,18 @@ struct Key {
 
 impl Key {
     fn new(graph: &Graph) -> Self {
-        let has = |kind: EdgeKind, decision: Option<Decision>| {
+        let has = |kind: EdgeKind, permission: Option<&str>| {
             graph.edges().iter().any(|edge| {
-                let is_decided = edge.permission.as_ref().map_or(Decision::Allow, |permission| permission.decision);
-                edge.kind == kind && decision.is_none_or(|decision| decision == is_decided)
+                let word = edge.permission.as_ref().map_or("allow", Permission::word);
+                edge.kind == kind && permission.is_none_or(|permission| permission == word)
             })
         };
         let entries = [
             ("delegates_to", "delegates to", has(EdgeKind::DelegatesTo, None)),
-            ("calls", "calls: allowed", has(EdgeKind::Calls, Some(Decision::Allow))),
-            ("calls ask", "calls: asks first", has(EdgeKind::Calls, Some(Decision::Ask))),
-            ("calls deny", "calls: denied", has(EdgeKind::Calls, Some(Decision::Deny))),
+            ("calls", "calls: allowed", has(EdgeKind::Calls, Some("allow"))),
+            ("calls ask", "calls: asks first", has(EdgeKind::Calls, Some("ask"))),
+            ("calls depends", "calls: depends on the arguments", has(EdgeKind::Calls, Some("depends"))),
+            ("calls deny", "calls: denied", has(EdgeKind::Calls, Some("deny"))),
         ];
         let mut at = MARGIN;
         let mut shown = Vec::new();

@@ -1,6 +1,5 @@
 //! The log of a session: in memory, in a store, and in a recording.
 
-use super::complete::Completing;
 use super::entry::to_json;
 use super::recording::Recorder;
 use crate::drive::{Journal, JournalError, now_ms};
@@ -165,8 +164,9 @@ impl SessionLog {
         let description = if before.is_some() { lock(&self.description).clone() } else { Description::default() };
         let entries = Arc::clone(&self.entries);
         let failure = Arc::clone(&self.failure);
-        // This completes even if the caller is dropped: the log in memory has the entries.
-        Completing::new(async move {
+        // In a task of its own, which completes even if this future is dropped or not polled for a while: the log in memory has
+        // the entries, and runs of called agents wait for the lock.
+        let append = tokio::spawn(async move {
             let result = saved.append(documents, state, &description).await;
             if let Err(error) = &result {
                 let mut failure = lock(&failure);
@@ -179,8 +179,8 @@ impl SessionLog {
                 }
             }
             Ok(result?)
-        })
-        .await
+        });
+        append.await.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
     }
 
     async fn sync_saved(&self) -> Result<(), JournalError> {

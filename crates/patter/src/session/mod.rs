@@ -1,6 +1,5 @@
 //! Sessions: conversations with an agent, turn by turn, optionally saved in a store and recorded to a file.
 
-mod complete;
 mod entry;
 mod error;
 mod recording;

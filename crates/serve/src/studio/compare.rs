@@ -43,7 +43,8 @@ pub(super) async fn show(
     let length = left.turns.len().max(right.turns.len()).min(MAX_TURNS);
     let pairs: Html = (0..length)
         .map(|index| {
-            let (one, other) = (left.turns.get(index), right.turns.get(index));
+            let one = left.turns.get(index);
+            let other = right.turns.get(index);
             let is_same = one.zip(other).is_some_and(|(one, other)| outline(one) == outline(other));
             let mark = if is_same {
                 html!("<span class=\"state\">same</span>")

@@ -71,14 +71,13 @@ pub(super) enum Width {
 impl Page {
     /// Creates a page of a section. The title is that of the window.
     pub(super) fn new(section: Section, title: impl Into<String>, body: Html) -> Self {
-        let (styles, modules) = (Vec::new(), vec!["live.js"]);
-        Self { title: title.into(), section: Some(section), width: Width::Text, styles, modules, body }
+        Self { section: Some(section), modules: vec!["live.js"], ..Self::bare(title, body) }
     }
 
     /// Creates a page without navigation.
     pub(super) fn bare(title: impl Into<String>, body: Html) -> Self {
-        let (styles, modules) = (Vec::new(), Vec::new());
-        Self { title: title.into(), section: None, width: Width::Text, styles, modules, body }
+        let modules = Vec::new();
+        Self { title: title.into(), section: None, width: Width::Text, styles: Vec::new(), modules, body }
     }
 
     /// Lets the content use the whole window.

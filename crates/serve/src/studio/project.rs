@@ -76,9 +76,8 @@ fn filters(graph: &Graph) -> Html {
     let layers: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.layer).collect();
     let layers: Vec<_> = layers.into_iter().map(|layer| layer.name().to_owned()).collect();
     let models: BTreeSet<_> = graph.nodes().iter().filter_map(|node| node.model.clone()).collect();
-    let decisions = graph.edges().iter().filter_map(|edge| Some(edge.permission.as_ref()?.decision));
-    let decisions: BTreeSet<_> = decisions.collect();
-    let decisions: Vec<_> = decisions.into_iter().map(|decision| decision.name().to_owned()).collect();
+    let permissions = graph.edges().iter().filter_map(|edge| Some(edge.permission.as_ref()?.word().to_owned()));
+    let permissions: BTreeSet<_> = permissions.collect();
     html!(
         "<form class=\"filters\" id=\"filters\" role=\"search\" hidden>\
          <label>Search<input type=\"search\" name=\"name\" autocomplete=\"off\" spellcheck=\"false\"></label>{}{}{}{}\
@@ -89,7 +88,7 @@ fn filters(graph: &Graph) -> Html {
          <button type=\"button\" data-zoom=\"fit\">Fit</button>\
          <a class=\"button\" href=\"/studio/map.svg\" download>SVG</a></span></form>",
         choice("Effect", "effect", effects),
-        choice("Permission", "permission", decisions),
+        choice("Permission", "permission", permissions),
         choice("Layer", "layer", layers),
         choice("Model", "model", models)
     )

@@ -26,9 +26,12 @@ fn encoded(frame: &RequestTemplate, run: &Run) -> Option<Json> {
         .tools
         .iter()
         .map(|tool| {
-            let strict_schema = tool.is_strict.then(|| tool.schema.clone());
-            let (description, schema) = (tool.description.clone(), tool.schema.clone());
-            Some(OfferedTool { name: WireName::from_full_name(&tool.name).ok()?, description, schema, strict_schema })
+            Some(OfferedTool {
+                name: WireName::from_full_name(&tool.name).ok()?,
+                description: tool.description.clone(),
+                schema: tool.schema.clone(),
+                strict_schema: tool.is_strict.then(|| tool.schema.clone()),
+            })
         })
         .collect();
     let request = Request {

@@ -142,9 +142,13 @@ fn inherited(entry: usize, messages: &[Message]) -> Vec<TurnView> {
                     turn.steps.push(Step::Text(text.clone()));
                 }
                 turn.steps.extend(calls.iter().map(|call| {
-                    let (id, tool) = (call.id.clone(), call.tool.clone());
-                    let call = CallView { entry, id, tool, arguments: call.arguments.clone(), ..CallView::default() };
-                    Step::Call(Box::new(call))
+                    Step::Call(Box::new(CallView {
+                        entry,
+                        id: call.id.clone(),
+                        tool: call.tool.clone(),
+                        arguments: call.arguments.clone(),
+                        ..CallView::default()
+                    }))
                 }));
             }
             Message::Tool { call_id, outcome, .. } => {
