@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +26,7 @@ pub(super) struct ServerListener {
     /// The folders that the server may work on.
     roots: Arc<[Url]>,
     progress: Arc<Mutex<HashMap<ProgressToken, CallProgress>>>,
+    calls: Arc<Mutex<OpenCalls>>,
     is_list_stale: Arc<AtomicBool>,
     requests: ServerRequests,
 }
@@ -36,12 +37,32 @@ struct CallProgress {
     last: f64,
 }
 
+/// Who answers questions during the calls in progress, oldest first.
+#[derive(Default)]
+struct OpenCalls {
+    next: u64,
+    hosts: BTreeMap<u64, CallHost>,
+}
+
+/// A call during which the server may ask questions, until this is dropped.
+pub(super) struct OpenCall {
+    number: u64,
+    calls: Arc<Mutex<OpenCalls>>,
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).hosts.remove(&self.number);
+    }
+}
+
 impl ServerListener {
     pub(super) fn new(settings: &ServerSettings) -> Self {
         Self {
             redactor: Arc::clone(&settings.redactor),
             roots: settings.roots.as_slice().into(),
             progress: Arc::default(),
+            calls: Arc::default(),
             is_list_stale: Arc::default(),
             requests: ServerRequests::new(settings),
         }
@@ -57,9 +78,20 @@ impl ServerListener {
         &self.requests
     }
 
+    /// Lets the server ask questions. This is called before the request is sent, since a question can arrive at once.
+    pub(super) fn open_call(&self, context: &ToolContext) -> OpenCall {
+        let host = context.state::<CallHost>().map(|host| (*host).clone());
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = calls.next;
+        calls.next += 1;
+        calls.hosts.extend(host.map(|host| (number, host)));
+        OpenCall { number, calls: Arc::clone(&self.calls) }
+    }
+
     /// Returns who answers questions during the calls in progress. A server may not ask at other times.
     fn host(&self) -> Option<CallHost> {
-        self.progress().values().find_map(|call| call.context.state::<CallHost>()).map(|host| (*host).clone())
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.hosts.values().next().cloned()
     }
 
     /// Returns whether the list of tools changed since the last call of this method.

@@ -180,6 +180,7 @@ impl McpServer {
         context: &ToolContext,
     ) -> Result<ServerResult, ServiceError> {
         let limit = self.settings().timeout;
+        let _call = connection.listener.open_call(context);
         let response = connection.listener.requests().clock().timeout(limit, async {
             let sent = connection.peer.send_request_with_option(request, request_options(context)).await?;
             let pending = PendingRequest::new(connection, sent.id, sent.progress_token, context);
