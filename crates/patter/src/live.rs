@@ -56,6 +56,8 @@ pub struct ProjectPaths {
     pub paths: Vec<PathBuf>,
     /// The root of the project, if there is one.
     pub root: Option<PathBuf>,
+    /// Files of the project that are not read with it.
+    pub excluded: Vec<PathBuf>,
 }
 
 /// A project to be opened.
@@ -190,7 +192,7 @@ impl LiveProject {
     /// Opens a file, with the project that it belongs to, if any.
     pub fn open(path: impl Into<PathBuf>) -> LiveProjectBuilder {
         let path = path.into();
-        let paths = ProjectPaths { root: find_root_of(&path), paths: vec![path] };
+        let paths = ProjectPaths { root: find_root_of(&path), paths: vec![path], excluded: Vec::new() };
         LiveProjectBuilder { paths, tools: Vec::new(), environment: None, trust: None }
     }
 
@@ -368,7 +370,7 @@ fn list(definitions: &[Definition]) -> String {
 }
 
 fn load(paths: &ProjectPaths) -> Result<Project, LiveProjectError> {
-    let loaded = LoadedProject::read(&paths.paths, paths.root.as_deref(), Dialect::Patter)?;
+    let loaded = LoadedProject::read_excluding(&paths.paths, paths.root.as_deref(), Dialect::Patter, &paths.excluded)?;
     match loaded.unreadable.into_iter().next() {
         Some((path, error)) => Err(LiveProjectError::File { path, error }),
         None => Ok(loaded.project),

@@ -10,9 +10,11 @@ use crate::settings::ServeSettings;
 use axum::Router;
 use patter::drive::Driver;
 use patter::live::LiveProject;
+use patter::project::ToolVariant;
 use patter::store::Store;
 use patter::tool::CancellationToken;
 use patter::trace::Tracer;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,6 +29,7 @@ pub struct Server {
     tracer: Option<Tracer>,
     mcp_handler: Option<McpHandler>,
     experiments: Option<Arc<dyn ExperimentRunner>>,
+    variants: BTreeMap<String, ToolVariant>,
     settings: ServeSettings,
     configure: Arc<dyn Fn(Driver) -> Driver + Send + Sync>,
     host: OnceLock<Arc<Host>>,
@@ -43,6 +46,7 @@ impl Server {
             tracer: None,
             mcp_handler: None,
             experiments: None,
+            variants: BTreeMap::new(),
             settings,
             configure,
             host: OnceLock::new(),
@@ -139,6 +143,13 @@ impl Server {
         self
     }
 
+    /// Adds tools that a conversation in the studio may use instead of those of the project with the same names.
+    #[must_use]
+    pub fn with_variant(mut self, name: impl Into<String>, tools: ToolVariant) -> Self {
+        self.variants.insert(name.into(), tools);
+        self
+    }
+
     /// Sets where sessions are stored.
     #[must_use]
     pub fn with_store(mut self, store: Arc<dyn Store>) -> Self {
@@ -204,7 +215,8 @@ impl Server {
         self.host.get_or_init(|| {
             let store = self.store.clone();
             let configure = Arc::clone(&self.configure);
-            let host = Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure);
+            let host =
+                Host::new(Arc::clone(&self.project), store, self.settings.clone(), configure, self.variants.clone());
             Arc::new(
                 host.with_agents(self.agents.clone())
                     .with_tracer(self.tracer.clone())

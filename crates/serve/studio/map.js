@@ -2,7 +2,7 @@
 export {};
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
-/** @typedef {{ element: Element, name: string, data: DOMStringMap, isTool: boolean, isAgent: boolean, hasProblem: boolean }} Item */
+/** @typedef {{ element: Element, box: Box, name: string, data: DOMStringMap, isTool: boolean, isAgent: boolean, hasProblem: boolean }} Item */
 /** @typedef {{ element: Element, from: number, to: number, permission: string | undefined, calls: boolean }} Line */
 
 const map = /** @type {HTMLElement} */ (document.getElementById("map"));
@@ -23,6 +23,7 @@ function show(next) {
   const y = Math.min(Math.max(next.y, 40 - height), whole.height - 40);
   box = { x, y, width, height };
   svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+  if (bands.length > 0) drawAround(y - height / 2, y + height * 1.5);
 }
 
 /** Zooms by a factor, and keeps a point of the window where it is. @param {number} factor @param {number} [px] @param {number} [py] */
@@ -48,9 +49,8 @@ function fit() {
   show({ x: fitsX ? (whole.width - width) / 2 : 0, y: fitsY ? (whole.height - width / shape) / 2 : 0, width, height: 0 });
 }
 
-/** Moves a node into the middle. @param {Element} element */
-function reveal(element) {
-  const { x, y, width, height } = /** @type {SVGGraphicsElement} */ (element).getBBox();
+/** Moves a node into the middle. @param {Box} place */
+function reveal({ x, y, width, height }) {
   const isSeen = x >= box.x && y >= box.y && x + width <= box.x + box.width && y + height <= box.y + box.height;
   if (!isSeen) show({ ...box, x: x + width / 2 - box.width / 2, y: y + height / 2 - box.height / 2 });
 }
@@ -122,14 +122,23 @@ map.addEventListener("focusin", (event) => {
   const link = /** @type {Element} */ (event.target).closest("a");
   // The browser scrolls to what has the focus; the map moves instead.
   map.scrollTo(0, 0);
-  if (link && moved < 5) reveal(link);
+  const node = link && moved < 5 ? nodes[Number(link.dataset.node)] : null;
+  if (node) reveal(node.box);
 });
+
+/** Returns where a node is, also if it is not drawn. @param {Element} element @returns {Box} */
+function place(element) {
+  const rect = element.querySelector("rect");
+  const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(rect?.getAttribute(name)));
+  return { x, y, width, height };
+}
 
 /** @type {Item[]} */
 const nodes = [...svg.querySelectorAll(".node")].map((element) => {
   const { classList, dataset } = /** @type {SVGElement} */ (element);
   return {
     element,
+    box: place(element),
     name: (dataset.name ?? "").toLowerCase(),
     data: dataset,
     isTool: classList.contains("tool"),
@@ -143,7 +152,37 @@ const lines = [...svg.querySelectorAll(".edges .edge")].map((element) => {
   const calls = classList.contains("calls") || classList.contains("delegates_to");
   return { element, from: Number(dataset.from), to: Number(dataset.to), permission: dataset.permission, calls };
 });
-/** @type {Element[]} */
+/** The height of a band. A large drawing is drawn band by band, around what is shown. */
+const BAND = 1500;
+const bandOf = (/** @type {number} */ index) => Math.floor((nodes[index]?.box.y ?? 0) / BAND);
+/** What is in each band, if the drawing is large. @type {{ nodes: Item[], lines: Line[] }[]} */
+const bands = [];
+if (svg.querySelector(".far")) {
+  const band = (/** @type {number} */ index) => (bands[bandOf(index)] ??= { nodes: [], lines: [] });
+  nodes.forEach((item, index) => band(index).nodes.push(item));
+  for (const line of lines) {
+    band(line.from).lines.push(line);
+    if (bandOf(line.from) !== bandOf(line.to)) band(line.to).lines.push(line);
+  }
+}
+/** The bands that are drawn. At first each counts, so that each gets its state. @type {Set<number>} */
+let drawn = new Set(bands.keys());
+
+/** Draws the bands between two heights, and no others. @param {number} top @param {number} bottom */
+function drawAround(top, bottom) {
+  const next = new Set();
+  for (let index = Math.max(Math.floor(top / BAND), 0); index * BAND < bottom && index < bands.length; index += 1) next.add(index);
+  const changed = [...new Set([...drawn, ...next])].filter((index) => drawn.has(index) !== next.has(index));
+  drawn = next;
+  for (const index of changed) {
+    bands[index]?.nodes.forEach(({ element }) => element.classList.toggle("far", !next.has(index)));
+    for (const { element, from, to } of bands[index]?.lines ?? []) {
+      element.classList.toggle("far", !next.has(bandOf(from)) && !next.has(bandOf(to)));
+    }
+  }
+}
+
+/** @type {Item[]} */
 let hits = [];
 let current = 0;
 
@@ -190,10 +229,10 @@ function filter() {
     const isLit = lit.has(from) && lit.has(to) && (!isSearch || direct.has(from) || direct.has(to)) && (!permission || decision === permission);
     element.classList.toggle("dim", !!isActive && !isLit);
   }
-  hits = isActive ? nodes.filter((_, index) => direct.has(index)).map((item) => item.element) : [];
+  hits = isActive ? nodes.filter((_, index) => direct.has(index)): [];
   current = 0;
   found.textContent = isActive ? `${hits.length} of ${nodes.length}` : "";
-  if (isSearch && hits[0]) reveal(hits[0]);
+  if (isSearch && hits[0]) reveal(hits[0].box);
 }
 
 let waiting = 0;
@@ -206,8 +245,8 @@ form.addEventListener("submit", (event) => {
   // Enter goes from one to the next.
   const hit = hits[current % Math.max(hits.length, 1)];
   current += 1;
-  if (hit) reveal(hit);
-  const link = hit?.closest("a");
+  if (hit) reveal(hit.box);
+  const link = hit?.element.closest("a");
   if (link && hits.length === 1) link.focus();
 });
 form.addEventListener("click", (event) => {

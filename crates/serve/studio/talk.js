@@ -23,6 +23,8 @@ const status = element("status");
 const agent = /** @type {HTMLSelectElement} */ (element("agent"));
 const model = /** @type {HTMLInputElement | null} */ (document.getElementById("model"));
 
+const variant = /** @type {HTMLSelectElement | null} */ (document.getElementById("variant"));
+
 const session = talk.dataset.session ?? "";
 const path = encodeURIComponent(session);
 let isNew = talk.dataset.new === "yes";
@@ -95,8 +97,7 @@ async function run(body, input) {
   live.scrollIntoView({ block: "end" });
   let failure = "";
   try {
-    const chosen = model?.value.trim();
-    const forwardedProps = chosen ? { model: chosen } : {};
+    const forwardedProps = { model: model?.value.trim() || undefined, tools: variant?.value || undefined };
     const options = { headers: { "X-Patter-On-Disconnect": "continue" } };
     const request = { threadId: session, runId: crypto.randomUUID(), tools: [], context: [], forwardedProps, ...body };
     const response = await post(`/agents/${encodeURIComponent(agent.value)}/ag-ui`, request, options);

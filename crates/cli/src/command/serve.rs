@@ -12,7 +12,7 @@ use crate::{ui, unsupported};
 use clap::{Args, ValueEnum};
 use patter::drive::Driver;
 use patter::live::{LiveProject, ProjectPaths};
-use patter::project::{Project, ServerSelection};
+use patter::project::{Project, ServerSelection, ToolVariant};
 use patter::provider::ModelRef;
 use patter_serve::{Editing, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
 use std::ffi::OsString;
@@ -115,6 +115,10 @@ pub(super) struct ServeOptions {
     #[arg(long = "toolbox", value_name = "FILE")]
     toolboxes: Vec<PathBuf>,
 
+    /// Gram file whose tools replace those of the same name in a conversation of the studio that chooses them; may be repeated
+    #[arg(long = "variant", value_name = "NAME=FILE", value_parser = parse_variant)]
+    variants: Vec<(String, PathBuf)>,
+
     /// Do not start MCP servers
     #[arg(long)]
     no_mcp: bool,
@@ -175,12 +179,14 @@ impl ServeOptions {
         let has_tools = settings.tools == ToolAccess::Direct;
         let sources = ToolSources::new(self.toolboxes.clone(), self.no_mcp);
         let servers = if has_tools { ServerSelection::All } else { ServerSelection::ForAgents };
-        let setup = Setup::read_locked(&self.paths, &sources, &servers, Intent::Call, &[], self.lock)?;
+        let excluded: Vec<_> = self.variants.iter().map(|(_, file)| file.clone()).collect();
+        let setup = Setup::read_locked(&self.paths, &sources, &servers, Intent::Call, &excluded, self.lock)?;
         let rules = self.rules.checked(&setup)?;
+        let variants = self.read_variants(&setup)?;
         let Setup { root, config, loaded, mut toolset } = setup;
         let environment = toolset.environment.clone();
         let paths: Vec<_> = self.paths.iter().chain(sources.files()).cloned().collect();
-        let places = ProjectPaths { paths, root: root.clone() };
+        let places = ProjectPaths { paths, root: root.clone(), excluded };
         let tools = std::mem::take(&mut toolset.tools);
         let library = Arc::clone(&toolset.library);
         let project = LiveProject::new(places, config.clone(), environment.clone(), loaded.project, tools, library);
@@ -216,6 +222,9 @@ impl ServeOptions {
         let tools = if has_tools { offered_tools(&driver) } else { 0 };
         let mut server = Server::new(Arc::new(project), settings).with_driver(configure).with_agents(names.clone());
         server = server.with_tracer(toolset.runtime.tracer());
+        for (name, tools) in variants {
+            server = server.with_variant(name, tools);
+        }
         let stop = toolset.stop.clone();
         toolset.runtime.block_on(async {
             let location = self.store.location(root.as_deref(), &config, &environment)?;
@@ -253,6 +262,21 @@ impl ServeOptions {
             server.serve(listener, stop).await?;
             Ok(Outcome::Success)
         })
+    }
+
+    /// Reads the tools that conversations may choose.
+    fn read_variants(&self, setup: &Setup) -> Result<Vec<(String, ToolVariant)>, CommandError> {
+        let mut variants: Vec<(String, ToolVariant)> = Vec::new();
+        for (name, file) in &self.variants {
+            if variants.iter().any(|(known, _)| known == name) {
+                return Err(CommandError::usage(format!("there are two variants named `{name}`")));
+            }
+            let variant = setup.read_variant(file, setup.root.as_deref(), &setup.config)?;
+            // They must fit the project, so that a conversation does not fail later.
+            variant.replace_in(&setup.toolset.library)?;
+            variants.push((name.clone(), variant));
+        }
+        Ok(variants)
     }
 
     /// Returns what starts experiments with the options of this server.
@@ -344,6 +368,14 @@ impl ServeOptions {
     fn cannot_listen(&self, error: &std::io::Error) -> CommandError {
         let message = format!("cannot listen on {}: {}", self.listen, patter::os_error::describe(error));
         CommandError::failure(message).with_hint("choose another address with --listen, such as 127.0.0.1:0")
+    }
+}
+
+/// Reads a variant on the command line.
+fn parse_variant(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), PathBuf::from(file))),
+        _ => Err("write NAME=FILE".to_owned()),
     }
 }
 

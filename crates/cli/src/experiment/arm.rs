@@ -9,13 +9,12 @@ use patter::case::{Case, Check};
 use patter::compile::select_agent;
 use patter::drive::Driver;
 use patter::experiment::{Arm, Judge, hash_recordings, recorded_replies};
-use patter::library::{Entry, Layer, Library};
+use patter::library::Library;
 use patter::model::model_resolver_with_config;
 use patter::project::{Config, Project, ServerSelection, Tools};
 use patter::provider::ModelRef;
 use patter::session::SessionError;
 use patter::tool::Tool;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -128,7 +127,8 @@ impl Bench<'_> {
             },
         };
         for path in &spec.toolboxes {
-            place.library = self.replace_tools(&place, path)?;
+            let variant = self.setup.read_variant(path, place.root.as_deref(), &place.config)?;
+            place.library = Arc::new(variant.replace_in(&place.library)?);
         }
         let environment = &self.setup.toolset.environment;
         let models = model_resolver_with_config(environment, &place.config.models);
@@ -200,28 +200,6 @@ impl Bench<'_> {
     fn require_trust(&self, tools: &Tools) -> Result<(), CommandError> {
         let Toolset { runtime, stop, .. } = &self.setup.toolset;
         require_trust(runtime, stop, self.setup.root.as_deref(), tools.definitions())
-    }
-
-    /// Returns a library in which the tools of a file replace those of the same name.
-    fn replace_tools(&self, place: &ArmProject, path: &Path) -> Result<Arc<Library<Tool>>, CommandError> {
-        let loaded = read_files(&[path.to_owned()], None, &[])?;
-        let environment = &self.setup.toolset.environment;
-        let root = place.root.as_deref();
-        let tools = Tools::read(&loaded.project, root, &place.config, environment)?;
-        report_problems(&tools)?;
-        self.require_trust(&tools)?;
-        let given = tools.library()?;
-        let ours: Vec<Entry<Tool>> = given.entries().filter(|entry| entry.layer == Layer::Project).cloned().collect();
-        if ours.is_empty() {
-            let error = CommandError::failure(format!("`{}` has no toolbox", path.display()));
-            return Err(error.with_hint("write `[mine:Toolbox | [sayHello:Command {…} | …]]`"));
-        }
-        let names: HashSet<_> = ours.iter().map(|entry| entry.name.tool_name().to_owned()).collect();
-        let is_replaced =
-            |entry: &&Entry<Tool>| entry.layer == Layer::Project && names.contains(entry.name.tool_name());
-        let others = place.library.entries().filter(|entry| !is_replaced(entry)).cloned();
-        let library = Library::merge(others.chain(ours.clone()))?;
-        Ok(Arc::new(library.with_servers(tools.servers().map(str::to_owned))))
     }
 
     /// Compiles the agents that judge answers.

@@ -178,6 +178,11 @@ impl RunOptions {
             let log = patter::session::Log::read(stored.entries)?;
             Ok::<_, SessionError>((id, log.selection().cloned().unwrap_or_default()))
         })?;
+        if let Some(variant) = &source.variant {
+            let message = format!("the session `{id}` uses the tools `{variant}` of a studio");
+            let hint = format!("resume it there: `patter studio --variant {variant}=FILE`");
+            return Err(CommandError::failure(message).with_hint(hint));
+        }
         let (paths, name) = match (file, &source.files) {
             (Some(file), _) => (vec![split_agent(file).0], split_agent(file).1.map(str::to_owned)),
             (None, files) => (files.iter().map(PathBuf::from).collect(), source.agent.clone()),
@@ -212,9 +217,10 @@ impl RunOptions {
             files: paths.iter().map(full).collect(),
             agent: name.map(str::to_owned),
             model: self.model.as_ref().map(ToString::to_string),
+            variant: None,
         };
         let tools = std::mem::take(&mut toolset.tools);
-        let places = ProjectPaths { paths, root: root.clone() };
+        let places = ProjectPaths { paths, root: root.clone(), ..ProjectPaths::default() };
         let library = Arc::clone(&toolset.library);
         let environment = toolset.environment.clone();
         let agents = LiveProject::new(places, config.clone(), environment, loaded.project, tools, library);

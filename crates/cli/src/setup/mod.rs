@@ -29,8 +29,8 @@ use patter::declare::Agent;
 use patter::gram::Dialect;
 use patter::library::Library;
 use patter::project::{
-    Config, Environment, LoadedProject, Project, ProjectLock, ServerReport, ServerSelection, ToolProblem, Tools,
-    find_root, find_root_of,
+    Config, Environment, LoadedProject, Project, ProjectLock, ServerReport, ServerSelection, ToolProblem, ToolVariant,
+    Tools, find_root, find_root_of,
 };
 use patter::tool::mcp::McpServer;
 use patter::tool::{CancellationToken, Tool};
@@ -134,6 +134,24 @@ impl Setup {
     /// Finds an agent of the first file: by its name, or the one that no other agent calls.
     pub(crate) fn agent(&self, name: Option<&str>) -> Result<Agent, CommandError> {
         Ok(select_agent(&self.loaded.project, name)?)
+    }
+
+    /// Reads a file whose tools replace those of a project. The user must trust what it defines, as part of this project.
+    pub(crate) fn read_variant(
+        &self,
+        path: &Path,
+        root: Option<&Path>,
+        config: &Config,
+    ) -> Result<ToolVariant, CommandError> {
+        let loaded = read_files(&[path.to_owned()], None, &[])?;
+        let Toolset { runtime, stop, environment, .. } = &self.toolset;
+        let tools = Tools::read(&loaded.project, root, config, environment)?;
+        report_problems(&tools)?;
+        require_trust(runtime, stop, self.root.as_deref(), tools.definitions())?;
+        ToolVariant::new(&tools)?.ok_or_else(|| {
+            let error = CommandError::failure(format!("`{}` has no toolbox", path.display()));
+            error.with_hint("write `[mine:Toolbox | [sayHello:Command {…} | …]]`")
+        })
     }
 }
 

@@ -21,7 +21,7 @@ impl Drop for Process {
 }
 
 /// Starts the studio, and returns its address.
-fn start(folder: &Folder) -> (Process, String) {
+fn start(folder: &Folder, options: &[&str]) -> (Process, String) {
     let mut command = Command::new(PATTER);
     command.args([
         "studio",
@@ -34,6 +34,7 @@ fn start(folder: &Folder) -> (Process, String) {
         "--store",
         "s.db",
     ]);
+    command.args(options);
     command.current_dir(folder.path()).env("PATTER_TRUST", "1").stdin(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -47,6 +48,16 @@ fn start(folder: &Folder) -> (Process, String) {
 
 #[test]
 fn people_start_watch_and_stop_experiments() {
+    play("experiments", &["hello.gram", "sayHelloA.gram", "sayHelloB.gram", "cases.gram"], &[]);
+}
+
+#[test]
+fn a_conversation_uses_other_tools() {
+    play("variant", &["hello.gram", "sayHelloB.gram"], &["--variant", "terse=sayHelloB.gram"]);
+}
+
+/// Plays a scenario with files of an example, and further options of the studio.
+fn play(scenario: &str, files: &[&str], options: &[&str]) {
     if !Path::new("/usr/bin/chromium").exists() && std::env::var_os("CHROMIUM").is_none() {
         assert!(std::env::var_os("CI").is_none(), "there is no browser");
         eprintln!("skipped: there is no browser");
@@ -56,12 +67,12 @@ fn people_start_watch_and_stop_experiments() {
     let Some(packages) = npm::installed_from(&tests, "studio") else { return };
     let folder = Folder::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ab");
-    for name in ["hello.gram", "sayHelloA.gram", "sayHelloB.gram", "cases.gram"] {
+    for name in files {
         folder.write(name, std::fs::read_to_string(examples.join(name)).unwrap());
     }
-    let (_process, address) = start(&folder);
+    let (_process, address) = start(&folder, options);
     let mut command = Command::new("node");
-    command.arg(tests.join("tests/studio/experiments.mjs")).arg(address).arg(packages);
+    command.arg(tests.join(format!("tests/studio/{scenario}.mjs"))).arg(address).arg(packages);
     let mut scenario = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
     while scenario.try_wait().unwrap().is_none() {

@@ -84,7 +84,11 @@ pub fn check(project: &Project, options: &Options<'_>) -> Vec<Finding> {
 }
 
 /// Returns the findings that prevent a file from being run: errors, and duplicate keys, of which only one would count.
-pub fn file_errors(project: &Project, file: usize) -> Vec<Finding> {
+pub fn file_errors(project: &Project, file: usize) -> &[Finding] {
+    project.file_errors(file, || find_file_errors(project, file))
+}
+
+fn find_file_errors(project: &Project, file: usize) -> Vec<Finding> {
     let Some(source) = project.files().get(file) else { return Vec::new() };
     let broken = project.files().iter().map(|file| BrokenSpans::new(&file.diagnostics)).collect();
     let infinite = infinite_records(project.records());

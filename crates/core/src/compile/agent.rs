@@ -455,7 +455,7 @@ fn refuse_broken(project: &Project, file: usize) -> Result<(), CompileError> {
         return Ok(());
     }
     let file = project.files().get(file).map(|file| file.path.clone()).unwrap_or_default();
-    Err(CompileError::Broken { file, findings: findings.into_iter().map(|finding| finding.diagnostic).collect() })
+    Err(CompileError::Broken { file, findings: findings.iter().map(|finding| finding.diagnostic.clone()).collect() })
 }
 
 /// Returns the error for a rule that is about nothing, with all others in the same file.

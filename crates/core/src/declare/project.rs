@@ -7,6 +7,7 @@ use crate::types::signature::{Record, Records, TypeReader};
 use indexmap::IndexMap;
 use patter_gram::{Diagnostic, Dialect, Pattern, Span, Tree, parse_bytes};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use thiserror::Error;
 
 /// Files that are read together, so that each can use the declarations of the others.
@@ -32,6 +33,8 @@ pub struct Project {
     record_findings: Vec<Finding>,
     /// The indices of the files, by where the source of their tree is in memory.
     by_source: HashMap<usize, usize>,
+    /// What prevents each file from being run, once somebody asked for it.
+    errors: Vec<OnceLock<Vec<Finding>>>,
 }
 
 /// An error when selecting an agent in a file.
@@ -154,6 +157,7 @@ impl Project {
 
     /// Creates a project from files that have been parsed.
     pub fn from_files(files: Vec<File>) -> Self {
+        let errors = files.iter().map(|_| OnceLock::new()).collect();
         let by_source = files.iter().enumerate().map(|(index, file)| (address(&file.tree), index)).collect();
         let mut project = Self {
             files,
@@ -163,6 +167,7 @@ impl Project {
             records: Records::default(),
             record_findings: Vec::new(),
             by_source,
+            errors,
         };
         project.index();
         project.read_records();
@@ -172,6 +177,11 @@ impl Project {
     /// Returns the files in the order in which they were given.
     pub fn files(&self) -> &[File] {
         &self.files
+    }
+
+    /// Returns what prevents a file from being run. It is found once: all agents of the file need it.
+    pub(crate) fn file_errors(&self, file: usize, find: impl FnOnce() -> Vec<Finding>) -> &[Finding] {
+        self.errors.get(file).map_or(&[], |errors| errors.get_or_init(find))
     }
 
     /// Returns the top-level declarations, in order.

@@ -36,8 +36,11 @@ impl fmt::Debug for SvgOptions<'_> {
 }
 
 /// A drawing with more edges than this is not read line by line: in a page, it has no tips and no titles, which would take
-/// browsers longer than everything else.
+/// browsers longer than everything else, and what is below the first screens is marked as `far`, so that the page draws it
+/// only when somebody goes there.
 const DENSE: usize = 1000;
+/// Where the first screens end.
+const NEAR: i32 = 3000;
 
 /// The height of the key below the drawing.
 const KEY_HEIGHT: i32 = 32;
@@ -75,13 +78,16 @@ impl Graph {
             let _ = writeln!(out, "<text class=\"heading\" x=\"{x}\" y=\"{}\">{heading}</text>", TOP - 16);
         }
         let is_dense = options.style == SvgStyle::Embedded && self.edges().len() > DENSE;
+        let is_far = |index: usize| is_dense && drawing.nodes.get(index).is_some_and(|placed| placed.y > NEAR);
         out.push_str("<g class=\"edges\">\n");
         for ((edge, ends), placed) in self.edges().iter().zip(self.ends()).zip(&drawing.edges) {
-            write_edge(&mut out, self, edge, *ends, placed, options.style, is_dense);
+            let far = if is_far(ends.0) && is_far(ends.1) { " far" } else { "" };
+            write_edge(&mut out, self, edge, *ends, placed, options.style, is_dense.then_some(far));
         }
         out.push_str("</g>\n<g class=\"nodes\">\n");
         for ((index, node), placed) in self.nodes().iter().enumerate().zip(&drawing.nodes) {
-            write_node(&mut out, index, node, placed, options, is_dense);
+            let far = if is_far(index) { " far" } else { "" };
+            write_node(&mut out, index, node, placed, options, is_dense.then_some(far));
         }
         out.push_str("</g>\n");
         key.write(&mut out, drawing.height);
@@ -97,14 +103,15 @@ fn write_edge(
     (from, to): (usize, usize),
     placed: &PlacedEdge,
     style: SvgStyle,
-    is_dense: bool,
+    dense: Option<&str>,
 ) {
     let permission = edge.permission.as_ref().map(Permission::word);
     let class = permission.filter(|word| *word != "allow").map(|word| format!(" {word}")).unwrap_or_default();
-    let _ = write!(out, "<path class=\"edge {}{class}\" d=\"", edge.kind.key());
+    let far = dense.unwrap_or_default();
+    let _ = write!(out, "<path class=\"edge {}{class}{far}\" d=\"", edge.kind.key());
     write_course(out, placed);
     out.push('"');
-    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo) && !is_dense {
+    if matches!(edge.kind, EdgeKind::Calls | EdgeKind::DelegatesTo) && dense.is_none() {
         out.push_str(" marker-end=\"url(#graph-tip)\"");
     }
     if style == SvgStyle::Embedded {
@@ -112,7 +119,7 @@ fn write_edge(
         let permission = permission.map(|word| format!(" data-permission=\"{word}\""));
         out.push_str(&permission.unwrap_or_default());
     }
-    if is_dense {
+    if dense.is_some() {
         out.push_str("/>\n");
         return;
     }
@@ -151,13 +158,14 @@ fn write_node(
     node: &Node,
     placed: &PlacedNode,
     options: &SvgOptions<'_>,
-    is_dense: bool,
+    dense: Option<&str>,
 ) {
     let PlacedNode { x, y, width, height, label, remark } = placed;
     let problem = if node.problems.is_empty() { "" } else { " problem" };
     let unknown = if node.availability == Availability::Known { "" } else { " unknown" };
     let link = (options.link)(node);
-    let class = format!("node {}{problem}{unknown}", node.kind.name());
+    let far = dense.unwrap_or_default();
+    let class = format!("node {}{problem}{unknown}{far}", node.kind.name());
     let _ = match &link {
         Some(link) => write!(out, "<a class=\"{class}\" href=\"{}\"", Escaped(link)),
         None => write!(out, "<g class=\"{class}\""),
@@ -166,7 +174,7 @@ fn write_node(
         write_data(out, index, node);
     }
     out.push('>');
-    if !is_dense {
+    if dense.is_none() {
         let _ = write!(out, "<title>{}</title>", Escaped(&title(node)));
     }
     let radius = if node.is_agent() { height / 2 } else { 4 };

@@ -127,6 +127,9 @@ pub struct AgentSelection {
     /// The model, if it overrides the agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The name of the tools that replace others, if somebody chose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 /// The state of a session, computed from its log entries.

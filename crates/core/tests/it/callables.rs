@@ -211,7 +211,7 @@ fn secrets_are_found_everywhere_and_shown_nowhere() {
         let secrets: Vec<_> = findings.iter().filter(|finding| finding.diagnostic.code == "P058").collect();
         assert_eq!(secrets.len(), 1, "{text}");
         assert_eq!(secrets[0].diagnostic.span.slice(&text), key);
-        for finding in findings.iter().chain(&file_errors(&project, 0)) {
+        for finding in findings.iter().chain(file_errors(&project, 0)) {
             assert!(!format!("{:?}", finding.diagnostic).contains("a8Zk2mQ0"), "{finding:?}");
         }
     }

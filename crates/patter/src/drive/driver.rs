@@ -98,6 +98,14 @@ impl Driver {
         self
     }
 
+    /// Uses other tools. Agents that are compiled are forgotten.
+    #[must_use]
+    pub fn with_library(mut self, library: Arc<Library<Tool>>) -> Self {
+        self.library = library;
+        self.compiled = Arc::default();
+        self
+    }
+
     /// Replaces the resolver of models, for example to answer from a [`ReplayModel`](crate::model::ReplayModel).
     #[must_use]
     pub fn with_models(mut self, models: ModelResolver) -> Self {

@@ -10,6 +10,7 @@ mod check;
 mod lock;
 mod trust;
 mod diff;
+mod variant;
 
 pub use check::ProjectCheck;
 pub use config::{
@@ -24,3 +25,4 @@ pub use patter_core::declare::project::{AgentSelectionError, Declaration, File, 
 pub use servers::{ServerProblem, ServerReport};
 pub use tools::{ServerSelection, ToolProblem, Tools, ToolsError};
 pub use trust::{Definition, DefinitionKind, TrustError, TrustRecord, TrustStore, Untrusted, check_definitions};
+pub use variant::ToolVariant;

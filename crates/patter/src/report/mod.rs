@@ -8,6 +8,7 @@
 mod number;
 mod svg;
 mod view;
+mod changes;
 mod transcript;
 mod decision;
 mod forest;
@@ -16,6 +17,8 @@ mod metric;
 mod breakdown;
 mod cases;
 mod method;
+
+pub use changes::{Version, mark_changes};
 
 use crate::experiment::Report;
 use crate::html::{Html, THEME, html};

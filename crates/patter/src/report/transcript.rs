@@ -1,11 +1,11 @@
 //! Transcripts of a case, the arms side by side, with differences marked.
 
+use super::changes::{Version, mark_changes};
 use super::number::{count, duration, plural};
 use super::view::{CaseView, ReportView};
 use crate::experiment::Trial;
 use crate::html::{Html, html, prose};
 use patter_core::message::conversation::{Message, ToolCall};
-use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;
 
 /// The approximate number of characters of all transcripts of a page.
@@ -18,8 +18,6 @@ const MESSAGE: usize = 120;
 const STEPS: usize = 60;
 /// The length of the note about omitted characters; shortening by less would save nothing.
 const NOTE: usize = 30;
-/// Below this similarity two texts are considered unrelated, and no changes are marked.
-const MIN_SIMILARITY: f32 = 0.3;
 
 /// Returns the maximum number of characters of a transcript.
 pub(super) fn transcript_budget(view: &ReportView) -> usize {
@@ -190,9 +188,10 @@ fn steps(runs: &[Option<RunTranscript>], arm: usize, run: &RunTranscript, turn: 
         .enumerate()
         .map(|(index, step)| {
             let class = if step.is_data { " data" } else { "" };
+            let version = if arm > 0 { Version::New } else { Version::Old };
             let (only, text) = match (other, counterparts.get(&index)) {
                 (None, _) => (Html::default(), html!("{}", step.text)),
-                (_, Some(counterpart)) => (Html::default(), mark_changes(&step.text, counterpart, arm > 0)),
+                (_, Some(counterpart)) => (Html::default(), mark_changes(&step.text, counterpart, version)),
                 (_, None) => (html!(" <i>only here</i>"), html!("{}", step.text)),
             };
             let side = if only.is_empty() { "" } else { " only" };
@@ -225,52 +224,6 @@ fn counterparts<'s>(own: &[Step], others: &'s [Step]) -> HashMap<usize, &'s str>
         }
     }
     found
-}
-
-/// Marks the words of a text that its counterpart does not have.
-fn mark_changes(own: &str, other: &str, is_arm: bool) -> Html {
-    if own == other {
-        return html!("{}", own);
-    }
-    let (old, new) = if is_arm { (other, own) } else { (own, other) };
-    let diff = TextDiff::from_words(old, new);
-    if diff.ratio() < MIN_SIMILARITY {
-        return html!("<span class=\"other\">{}</span>", own);
-    }
-    let own_tag = if is_arm { ChangeTag::Insert } else { ChangeTag::Delete };
-    // Neighbouring words are marked together.
-    let mut pieces: Vec<(bool, String)> = Vec::new();
-    for change in diff.iter_all_changes() {
-        let differs = change.tag() == own_tag;
-        if !differs && change.tag() != ChangeTag::Equal {
-            continue;
-        }
-        match pieces.last_mut() {
-            Some((same, text)) if *same == differs => text.push_str(change.value()),
-            _ => pieces.push((differs, change.value().to_owned())),
-        }
-    }
-    // So are words separated only by a space.
-    for index in 1..pieces.len().saturating_sub(1) {
-        if let Some((differs, text)) = pieces.get_mut(index)
-            && text.trim().is_empty()
-        {
-            *differs = true;
-        }
-    }
-    let mut joined: Vec<(bool, String)> = Vec::new();
-    for (differs, text) in pieces {
-        match joined.last_mut() {
-            Some((same, before)) if *same == differs => before.push_str(&text),
-            _ => joined.push((differs, text)),
-        }
-    }
-    let piece = |(differs, text): (bool, String)| match (differs, is_arm) {
-        (false, _) => html!("{}", text),
-        (true, true) => html!("<ins>{}</ins>", text),
-        (true, false) => html!("<del>{}</del>", text),
-    };
-    joined.into_iter().map(piece).collect()
 }
 
 /// Shortens a text, with a note about how many characters are missing.

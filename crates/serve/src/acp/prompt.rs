@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::session::{ActivePrompt, timestamp};
-use crate::host::{Answer, Follower, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy, api_error};
+use crate::host::{Answer, Choice, Follower, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy, api_error};
 use futures_util::future::join_all;
 use patter::session::{CallAnswer, Session};
 use patter::store::SessionId;
@@ -93,7 +93,7 @@ impl Prompt {
             history: Vec::new(),
             client: None,
             input: text.to_owned(),
-            model: None,
+            choice: Choice::default(),
             lifetime: Lifetime::Attached,
             when_busy: WhenBusy::Reject,
             parent: None,

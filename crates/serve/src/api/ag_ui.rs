@@ -3,7 +3,9 @@
 use super::request::{add_headers, apply_system_messages, lifetime, parse_session_id, trace_parent};
 use super::stream::{TurnStream, stream_turn};
 use crate::guard::read_body;
-use crate::host::{Answer, Follower, Host, Lifetime, RequestKey, SessionChoice, TurnItem, TurnRequest, WhenBusy};
+use crate::host::{
+    Answer, Choice, Follower, Host, Lifetime, RequestKey, SessionChoice, TurnItem, TurnRequest, WhenBusy,
+};
 use crate::respond::{ErrorResponse, data};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -14,7 +16,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use patter::session::CallAnswer;
 use patter::store::SessionId;
-use patter_core::provider::{ModelRef, ModelRefError};
+use patter_core::provider::ModelRefError;
 use patter_core::serve::ag_ui::{
     AgUiInput, AgUiMeta, AgUiRequest, AgUiStream, InterruptAnswer, ToolResult, call_id, interrupt_id,
 };
@@ -118,7 +120,7 @@ async fn start(
         history,
         client: has_client.then(|| client.clone()),
         input,
-        model: chosen_model(access, request)?,
+        choice: choice(access, request)?,
         lifetime,
         when_busy: WhenBusy::Reject,
         parent: trace_parent(headers),
@@ -126,13 +128,15 @@ async fn start(
     Ok((host.start(access, turn).await?, Vec::new()))
 }
 
-/// Returns the model that a page chose. Models differ in what they cost, so only those may choose who may do everything.
-fn chosen_model(access: &Access, request: &AgUiRequest) -> Result<Option<ModelRef>, ApiError> {
-    let Some(model) = &request.model else { return Ok(None) };
-    access.require(Scope::Admin)?;
-    let model =
-        model.parse().map_err(|error: ModelRefError| ApiError::invalid("forwardedProps.model", error.to_string()))?;
-    Ok(Some(model))
+/// Returns what a page chose. Models differ in what they cost and tools in what they do, so only those may choose who may do
+/// everything.
+fn choice(access: &Access, request: &AgUiRequest) -> Result<Choice, ApiError> {
+    if request.model.is_some() || request.variant.is_some() {
+        access.require(Scope::Admin)?;
+    }
+    let invalid = |error: ModelRefError| ApiError::invalid("forwardedProps.model", error.to_string());
+    let model = request.model.as_deref().map(|model| model.parse().map_err(invalid)).transpose()?;
+    Ok(Choice { model, variant: request.variant.clone() })
 }
 
 /// Returns the answers to the calls that wait in a session.

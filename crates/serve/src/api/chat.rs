@@ -5,7 +5,7 @@ use super::request::{
 };
 use super::stream::{TurnStream, stream_turn};
 use crate::guard::{read_body, text_header};
-use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest, unknown_agent};
+use crate::host::{Answer, Choice, Follower, Host, Lifetime, SessionChoice, TurnItem, TurnRequest, unknown_agent};
 use crate::respond::{ErrorResponse, data, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -135,8 +135,11 @@ async fn start(
     let client = has_client.then(|| request.client.clone());
     let agent = request.model.clone();
     let parent = trace_parent(headers);
-    host.start(access, TurnRequest { agent, session, history, client, input, model: None, lifetime, when_busy, parent })
-        .await
+    host.start(
+        access,
+        TurnRequest { agent, session, history, client, input, choice: Choice::default(), lifetime, when_busy, parent },
+    )
+    .await
 }
 
 /// Returns the session that waits for results, with the answers for it.

@@ -4,7 +4,7 @@ use super::events::TurnEvents;
 use super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
 use super::stream::stream_turn;
 use crate::guard::read_body;
-use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error};
+use crate::host::{Answer, Choice, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error};
 use crate::respond::{ErrorResponse, json};
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -225,7 +225,7 @@ pub(super) async fn approvals(
     Extension(access): Extension<Access>,
 ) -> Result<Response, ErrorResponse> {
     access.require(Scope::Read)?;
-    let store = host.require_store()?;
+    let Some(store) = &host.store else { return Ok(json(&json!({"approvals": []}))) };
     let listed = store.list_in_state(Some(SessionState::Waiting), MAX_LISTED).await;
     let expiry_ms = patter::text::milliseconds(host.settings.approval_expiry);
     let mut approvals = Vec::new();
@@ -259,7 +259,17 @@ async fn say(
     let parent = trace_parent(headers);
     host.start(
         access,
-        TurnRequest { agent, session, history, client: None, input, model: None, lifetime, when_busy, parent },
+        TurnRequest {
+            agent,
+            session,
+            history,
+            client: None,
+            input,
+            choice: Choice::default(),
+            lifetime,
+            when_busy,
+            parent,
+        },
     )
     .await
 }

@@ -1,24 +1,44 @@
 //! The driver of all runs.
 
 use patter::drive::{ApprovalAnswer, Approver, Driver};
+use patter::project::ToolVariant;
 use patter::run::PendingCall;
 use patter::tool::BoxFuture;
+use patter_core::serve::ApiError;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Configures the driver of all runs: rules, lock and model.
 pub(crate) type ConfigureDriver = Arc<dyn Fn(Driver) -> Driver + Send + Sync>;
 
-/// The driver of all runs. It is configured once for all turns, because setting a model or a lock forgets the agents that
+/// The drivers of all runs. They are configured once for all turns, because setting a model or a lock forgets the agents that
 /// are compiled.
-pub(super) struct ConfiguredDriver {
+pub(super) struct ConfiguredDrivers {
     configure: ConfigureDriver,
-    /// The driver of the project that was configured last, and the result.
-    last: Mutex<Option<(Driver, Driver)>>,
+    variants: BTreeMap<String, ToolVariant>,
+    /// By variant: the driver of the project that was configured last, and the result.
+    last: Mutex<HashMap<Option<String>, (Driver, Driver)>>,
 }
 
-impl ConfiguredDriver {
-    pub(super) fn new(configure: ConfigureDriver) -> Self {
-        Self { configure, last: Mutex::default() }
+impl ConfiguredDrivers {
+    pub(super) fn new(configure: ConfigureDriver, variants: BTreeMap<String, ToolVariant>) -> Self {
+        Self { configure, variants, last: Mutex::default() }
+    }
+
+    /// Returns the names of the variants.
+    pub(super) fn variants(&self) -> impl Iterator<Item = &str> {
+        self.variants.keys().map(String::as_str)
+    }
+
+    /// Checks that there is a variant of this name.
+    pub(super) fn check_variant(&self, name: Option<&str>) -> Result<(), ApiError> {
+        match name.filter(|name| !self.variants.contains_key(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("there are no tools `{name}`: start the server with --variant {name}=FILE");
+                Err(ApiError::invalid("forwardedProps.tools", message))
+            }
+        }
     }
 
     /// Configures a driver that is used once.
@@ -26,16 +46,35 @@ impl ConfiguredDriver {
         (self.configure)(driver)
     }
 
-    pub(super) fn configured(&self, driver: Driver) -> Driver {
+    /// Configures a driver, with the tools of a variant if there is one.
+    pub(super) fn configured(&self, driver: Driver, variant: Option<&str>) -> Driver {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((base, configured)) = last.as_ref()
+        let key = variant.map(str::to_owned);
+        if let Some((base, configured)) = last.get(&key)
             && base.is_same(&driver)
         {
             return configured.clone();
         }
-        let configured = (self.configure)(driver.clone());
-        *last = Some((driver, configured.clone()));
+        let varied = match variant {
+            Some(variant) => self.vary(driver.clone(), variant),
+            None => driver.clone(),
+        };
+        let configured = (self.configure)(varied);
+        last.insert(key, (driver, configured.clone()));
         configured
+    }
+
+    fn vary(&self, driver: Driver, name: &str) -> Driver {
+        let library = self.variants.get(name).and_then(|variant| match variant.replace_in(driver.library()) {
+            Ok(library) => Some(library),
+            Err(errors) => {
+                let error = errors.first().map(ToString::to_string).unwrap_or_default();
+                tracing::error!(variant = name, error, "the tools do not fit the project any more");
+                None
+            }
+        });
+        // Without these tools no agent compiles, which is better than calling others.
+        driver.with_library(Arc::new(library.unwrap_or_default()))
     }
 }
 

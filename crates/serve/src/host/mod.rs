@@ -12,11 +12,11 @@ mod turn;
 pub(crate) use driver::ConfigureDriver;
 pub(crate) use error::{api_error, unknown_agent};
 pub(crate) use joined::{RecentRequests, RequestKey};
-pub(crate) use request::{Answer, Lifetime, SessionChoice, TurnRequest, WhenBusy};
+pub(crate) use request::{Answer, Choice, Lifetime, SessionChoice, TurnRequest, WhenBusy};
 pub(crate) use start::read_segment;
 pub(crate) use turn::{Follower, Turn, TurnDetails, TurnItem};
 
-use driver::ConfiguredDriver;
+use driver::ConfiguredDrivers;
 
 use crate::experiment::{ExperimentRunner, Experiments};
 use crate::mcp::McpHandler;
@@ -26,13 +26,14 @@ use crate::studio::{Logins, ProjectViews, TimelineCache};
 use crate::token::{Access, Token};
 use patter::drive::{Driver, now_ms};
 use patter::live::{LiveProject, LiveProjectError};
+use patter::project::ToolVariant;
 use patter::session::Log;
 use patter::store::{SessionId, SessionSummary, Store, StoreError};
 use patter::tool::{CancellationToken, Executor};
 use patter::trace::Tracer;
 use patter_core::compile::CompiledAgent;
 use patter_core::serve::{ApiError, ApiErrorKind};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -58,7 +59,7 @@ pub(crate) struct Host {
     served: Option<Vec<String>>,
     /// The files that sessions are resumed with.
     files: Vec<String>,
-    drivers: Arc<ConfiguredDriver>,
+    drivers: Arc<ConfiguredDrivers>,
     /// What the application adds to the MCP server.
     pub(crate) mcp_handler: Option<McpHandler>,
     tracer: Option<Tracer>,
@@ -75,6 +76,7 @@ impl Host {
         store: Option<Arc<dyn Store>>,
         settings: ServeSettings,
         configure: ConfigureDriver,
+        variants: BTreeMap<String, ToolVariant>,
     ) -> Self {
         let files = project.driver().project().files().iter().map(|file| absolute(&file.path)).collect();
         let permits = Arc::new(Semaphore::new(settings.limits.max_turns));
@@ -91,7 +93,7 @@ impl Host {
             draining: CancellationToken::new(),
             served: None,
             files,
-            drivers: Arc::new(ConfiguredDriver::new(configure)),
+            drivers: Arc::new(ConfiguredDrivers::new(configure, variants)),
             mcp_handler: None,
             tracer: None,
             active: Mutex::default(),
@@ -132,7 +134,17 @@ impl Host {
 
     /// Returns the driver of the agents as they are now, with the rules of the server.
     pub(crate) fn driver(&self) -> Driver {
-        self.drivers.configured(self.project.driver())
+        self.driver_with(None)
+    }
+
+    /// Returns the names of the tools that a conversation may use instead of some of the project.
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &str> {
+        self.drivers.variants()
+    }
+
+    /// Returns the driver of the agents as they are now, with the tools of a variant.
+    pub(crate) fn driver_with(&self, variant: Option<&str>) -> Driver {
+        self.drivers.configured(self.project.driver(), variant)
     }
 
     /// Returns the token that a text is, if it is one.
@@ -164,7 +176,7 @@ impl Host {
     pub(crate) fn driver_on_disk(&self) -> Result<(Driver, bool), LiveProjectError> {
         Ok(match self.project.changes()? {
             Some(changes) => (self.drivers.configured_once(changes.driver()), true),
-            None => (self.drivers.configured(self.project.driver()), false),
+            None => (self.drivers.configured(self.project.driver(), None), false),
         })
     }
 

@@ -15,12 +15,19 @@ pub(crate) struct TurnRequest {
     pub(crate) history: Vec<Message>,
     pub(crate) client: Option<ClientAdditions>,
     pub(crate) input: String,
-    /// The model to use instead of those of the agents.
-    pub(crate) model: Option<ModelRef>,
+    pub(crate) choice: Choice,
     pub(crate) lifetime: Lifetime,
     pub(crate) when_busy: WhenBusy,
     /// The span of the client that the turn is a part of.
     pub(crate) parent: Option<TraceParent>,
+}
+
+/// What a turn uses instead of what its agent declares.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Choice {
+    pub(crate) model: Option<ModelRef>,
+    /// The name of the tools that replace others.
+    pub(crate) variant: Option<String>,
 }
 
 /// The session of a turn.

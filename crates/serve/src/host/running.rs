@@ -1,11 +1,10 @@
 //! Turns that run.
 
 use super::driver::LaterApprover;
-use super::{Host, Lifetime, Turn, TurnDetails, api_error};
-use patter::session::{AgentSelection, Session};
+use super::{Choice, Host, Lifetime, Turn, TurnDetails, api_error};
+use patter::session::{AgentSelection, Log, Session};
 use patter::tool::CancellationToken;
 use patter_core::message::conversation::Usage;
-use patter_core::provider::ModelRef;
 use patter_core::serve::{ApiError, ApiErrorKind, Segment, TurnEnd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,8 +12,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// What a turn does.
 pub(super) enum Work {
-    /// Sends a message, to another model than that of the agent if there is one.
-    Say(String, Option<ModelRef>),
+    /// Sends a message.
+    Say(String, Choice),
     /// Continues a run, with what is known of the segment that the turn is about.
     Resume(Box<Segment>),
 }
@@ -32,7 +31,11 @@ impl Host {
             Lifetime::Attached => Some(self.settings.limits.disconnect_grace),
             Lifetime::Detached => None,
         };
-        let source = self.selection(&about.agent);
+        let choice = match &work {
+            Work::Say(_, choice) => choice.clone(),
+            Work::Resume(_) => session.read_log(recorded_choice),
+        };
+        let source = AgentSelection { variant: choice.variant.clone(), ..self.selection(&about.agent) };
         let agent = about.agent.clone();
         let turn = Arc::new(Turn::new(session.id(), about, CancellationToken::new(), grace));
         if let Work::Resume(segment) = &work {
@@ -42,14 +45,14 @@ impl Host {
             self.active().insert(id, Arc::clone(&turn));
         }
         let drivers = Arc::clone(&self.drivers);
+        let model = choice.model.clone();
         let listening = Arc::clone(&turn);
-        let model = match &work {
-            Work::Say(_, model) => model.clone(),
-            Work::Resume(_) => session.read_log(|log| log.selection()?.model.as_ref()?.parse().ok()),
-        };
         let mut session = session.with_source(source).with_agent(&agent).with_driver(move |driver| {
             let turn = Arc::clone(&listening);
-            drivers.configured(driver).with_approver(LaterApprover).with_listener(move |event| turn.push(event))
+            drivers
+                .configured(driver, choice.variant.as_deref())
+                .with_approver(LaterApprover)
+                .with_listener(move |event| turn.push(event))
         });
         if let Some(model) = model {
             session.set_model(model);
@@ -69,8 +72,15 @@ impl Host {
         let own = declared.and_then(|(declaration, _)| self.files.get(declaration.file));
         let others = self.files.iter().filter(|file| Some(*file) != own);
         let files = own.into_iter().chain(others).cloned().collect();
-        AgentSelection { files, agent: Some(agent.to_owned()), model: None }
+        AgentSelection { files, agent: Some(agent.to_owned()), ..AgentSelection::default() }
     }
+}
+
+/// Returns what the turn used that a session resumes.
+fn recorded_choice(log: &Log) -> Choice {
+    let Some(selection) = log.selection() else { return Choice::default() };
+    let model = selection.model.as_ref().and_then(|model| model.parse().ok());
+    Choice { model, variant: selection.variant.clone() }
 }
 
 /// A turn that runs. However it ends, its clients learn about it.

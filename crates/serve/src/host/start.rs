@@ -23,7 +23,8 @@ impl Host {
     /// Starts a turn.
     pub(crate) async fn start(self: &Arc<Self>, access: &Access, request: TurnRequest) -> Result<Follower, ApiError> {
         let permit = self.permit()?;
-        let TurnRequest { agent, session, history, client, input, model, lifetime, when_busy, parent } = request;
+        self.drivers.check_variant(request.choice.variant.as_deref())?;
+        let TurnRequest { agent, session, history, client, input, choice, lifetime, when_busy, parent } = request;
         if let SessionChoice::Named(id) | SessionChoice::After(id, _) = &session {
             self.find_session(access, id).await?;
         }
@@ -52,7 +53,7 @@ impl Host {
         session.set_client(client.clone());
         let number = session.read_log(Log::segments) + 1;
         let about = TurnDetails { number, agent: agent.clone(), client, created_ms: now_ms() };
-        Ok(self.spawn(session, about, Work::Say(input, model), lifetime, permit).follow())
+        Ok(self.spawn(session, about, Work::Say(input, choice), lifetime, permit).follow())
     }
 
     /// Answers calls of a session that waits, and resumes its run.

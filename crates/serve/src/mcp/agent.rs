@@ -3,7 +3,7 @@
 use super::approval::{self, answers_of, approval_requests, supports_questions};
 use super::report::Reporter;
 use super::{McpService, access, invalid, is_stateless, mcp_error, trace_parent};
-use crate::host::{Follower, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy};
+use crate::host::{Choice, Follower, Lifetime, SessionChoice, TurnItem, TurnRequest, WhenBusy};
 use crate::token::Scope;
 use patter::drive::now_ms;
 use patter::store::SessionId;
@@ -48,7 +48,7 @@ impl McpService {
                     history: Vec::new(),
                     client: None,
                     input: input.to_owned(),
-                    model: None,
+                    choice: Choice::default(),
                     lifetime: Lifetime::Attached,
                     when_busy: WhenBusy::Enqueue,
                     parent: trace_parent(context),

@@ -4,7 +4,7 @@ use super::conversation::{Activity, Scene, totals, turns};
 use super::figures::{count, duration, plural};
 use super::page::{Page, PageError, Section, path_segment, respond};
 use super::talk::read;
-use super::transcript::{Step, Transcript, TurnView};
+use super::transcript::{Step, Transcript, TurnState, TurnView};
 use crate::host::Host;
 use crate::token::{Access, Scope};
 use axum::Extension;
@@ -12,6 +12,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use patter::html::{Html, html};
+use patter::report::{Version, mark_changes};
 use patter::store::SessionSummary;
 use patter_core::message::conversation::ToolOutcome;
 use patter_core::provider::price::Prices;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 
 /// How many turns are compared.
 const MAX_TURNS: usize = 200;
+/// How much of a text is compared word by word. The whole is beside it.
+const MAX_TEXT: usize = 4000;
 
 /// Shows two sessions side by side, turn by turn.
 pub(super) async fn show(
@@ -51,15 +54,20 @@ pub(super) async fn show(
             } else {
                 html!("<span class=\"state failed\">differs</span>")
             };
+            let changes = match one.zip(other) {
+                Some((one, other)) if !is_same => differences(one, other),
+                _ => Html::default(),
+            };
             let cells: Html = sides
                 .iter()
                 .zip([one, other])
                 .map(|((summary, _), turn)| html!("<div class=\"side\">{}</div>", cell(&prices, summary, turn)))
                 .collect();
             html!(
-                "<section class=\"pair\"><h2>Message {} {}</h2><div class=\"sides\">{}</div></section>",
+                "<section class=\"pair\"><h2>Message {} {}</h2>{}<div class=\"sides\">{}</div></section>",
                 index + 1,
                 mark,
+                changes,
                 cells
             )
         })
@@ -98,21 +106,61 @@ fn cell(prices: &Prices, summary: &SessionSummary, turn: Option<&TurnView>) -> H
     turns(&scene, std::slice::from_ref(turn))
 }
 
-/// Returns what two turns are compared by: messages, texts, calls and results, but not times.
-fn outline(turn: &TurnView) -> Vec<String> {
-    fn add(steps: &[Step], lines: &mut Vec<String>) {
+/// A part of a turn that is compared: what it is, and its text. Times are none.
+type Line = (String, String);
+
+/// Returns what two turns are compared by: messages, texts, calls and results.
+fn outline(turn: &TurnView) -> Vec<Line> {
+    fn add(steps: &[Step], lines: &mut Vec<Line>) {
         for step in steps {
             match step {
-                Step::Text(text) | Step::Note(text) => lines.push(text.clone()),
+                Step::Text(text) => lines.push(("reply".to_owned(), text.clone())),
+                Step::Note(text) => lines.push(("note".to_owned(), text.clone())),
                 Step::Call(call) => {
-                    let result = call.outcome.as_ref().map(ToolOutcome::text).unwrap_or_default();
-                    lines.push(format!("{} {} {result}", call.tool, call.arguments));
+                    lines.push((format!("calls {}", call.tool), call.arguments.clone()));
                     add(&call.steps, lines);
+                    let result = call.outcome.as_ref().map(ToolOutcome::text).unwrap_or_default();
+                    lines.push((format!("result of {}", call.tool), result));
                 }
             }
         }
     }
-    let mut lines = vec![turn.input.clone(), format!("{:?}", turn.state)];
+    let mut lines = vec![("message".to_owned(), turn.input.clone())];
     add(&turn.steps, &mut lines);
+    let end = match &turn.state {
+        TurnState::Failed(message) => message.clone(),
+        state => format!("{state:?}").to_lowercase(),
+    };
+    lines.push(("end".to_owned(), end));
     lines
+}
+
+/// Shows what differs between two turns, word by word.
+fn differences(one: &TurnView, other: &TurnView) -> Html {
+    let left = outline(one);
+    let mut right: Vec<_> = outline(other).into_iter().map(Some).collect();
+    let mut rows = Html::default();
+    for (label, old) in &left {
+        let same_label = |line: &&mut Option<Line>| line.as_ref().is_some_and(|(other, _)| other == label);
+        let Some((_, new)) = right.iter_mut().find(same_label).and_then(Option::take) else {
+            rows.push(&row(label, html!("<del>{}</del>", shown(old)), Html::default()));
+            continue;
+        };
+        if *old != new {
+            let (old, new) = (shown(old), shown(&new));
+            rows.push(&row(label, mark_changes(&old, &new, Version::Old), mark_changes(&new, &old, Version::New)));
+        }
+    }
+    for (label, new) in right.into_iter().flatten() {
+        rows.push(&row(&label, Html::default(), html!("<ins>{}</ins>", shown(&new))));
+    }
+    html!("<details class=\"changes\" open><summary>What differs</summary>{}</details>", rows)
+}
+
+fn row(label: &str, old: Html, new: Html) -> Html {
+    html!("<h3>{}</h3><div class=\"sides\"><p class=\"side\">{}</p><p class=\"side\">{}</p></div>", label, old, new)
+}
+
+fn shown(text: &str) -> String {
+    patter::text::truncate(text, MAX_TEXT)
 }

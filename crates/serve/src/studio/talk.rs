@@ -18,7 +18,7 @@ use patter::html::{Html, html};
 use patter::store::{SessionId, SessionSummary};
 use patter_core::run::CallTarget;
 use patter_core::serve::{ApiError, ApiErrorKind, Waiting};
-use patter_core::session::Log;
+use patter_core::session::{AgentSelection, Log};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(super) async fn choose(
         access: &access,
         agent: &agent,
         id: id.as_str(),
-        model: None,
+        selection: AgentSelection::default(),
         entries: 0,
         is_new: true,
     };
@@ -106,7 +106,7 @@ pub(super) async fn show(
         access: &access,
         agent: &summary.agent,
         id: summary.id.as_str(),
-        model: transcript.log.selection().and_then(|selection| selection.model.clone()),
+        selection: transcript.log.selection().cloned().unwrap_or_default(),
         entries: summary.entries,
         is_new: false,
     };
@@ -218,8 +218,10 @@ fn bindings(host: &Host, access: &Access, transcript: &Transcript) -> BTreeMap<S
     let agents: BTreeSet<_> =
         transcript.turns.iter().map(|turn| turn.agent.as_str()).filter(|name| !name.is_empty()).collect();
     let mut bindings = BTreeMap::new();
-    for agent in agents {
-        let Ok(compiled) = host.compile_for(access, agent) else { continue };
+    let variant = transcript.log.selection().and_then(|selection| selection.variant.as_deref());
+    let driver = host.driver_with(variant);
+    for agent in agents.into_iter().filter(|agent| access.may_reach(agent)) {
+        let Some(Ok(compiled)) = driver.compile_named(agent) else { continue };
         for callable in &compiled.spec().tools {
             let bound = match &callable.target {
                 CallTarget::Tool { name, .. } => {
@@ -244,8 +246,8 @@ struct TalkView<'t> {
     access: &'t Access,
     agent: &'t str,
     id: &'t str,
-    /// The model that was chosen instead of that of the agent.
-    model: Option<String>,
+    /// What was chosen last.
+    selection: AgentSelection,
     entries: u64,
     is_new: bool,
 }
@@ -270,7 +272,7 @@ impl TalkView<'_> {
         let model = if may_choose {
             html!(
                 "<label>Model <input id=\"model\" list=\"models\" value=\"{}\" placeholder=\"{}\"></label><datalist id=\"models\">{}</datalist>",
-                self.model.as_deref().unwrap_or_default(),
+                self.selection.model.as_deref().unwrap_or_default(),
                 own,
                 models
             )
@@ -284,7 +286,7 @@ impl TalkView<'_> {
         };
         let body = html!(
             "<div class=\"talk\" id=\"talk\" data-session=\"{}\" data-new=\"{}\" data-entries=\"{}\"><header class=\"head\"><h1>{}</h1>\
-             <div class=\"actions\"><label>Agent <select id=\"agent\">{}</select></label>{}\
+             <div class=\"actions\"><label>Agent <select id=\"agent\">{}</select></label>{}{}\
              <button id=\"undo\" hidden>Undo</button><a class=\"button\" id=\"new\" href=\"/studio/talk?agent={}\">New</a>{}</div></header>\
              <div id=\"conversation\">{}</div><div id=\"live\"></div>\
              <form id=\"compose\"><label for=\"message\" class=\"hidden\">Message</label>\
@@ -297,11 +299,29 @@ impl TalkView<'_> {
             self.agent,
             options,
             model,
+            if may_choose { self.variants() } else { Html::default() },
             path_segment(self.agent),
             timeline,
             conversation
         );
         let title = format!("Talk to {}", self.agent);
         Page::new(Section::Talk, title, body).with_style("talk.css").with_module("talk.js")
+    }
+
+    /// Returns the tools to choose from, if there are several.
+    fn variants(&self) -> Html {
+        let chosen = self.selection.variant.as_deref();
+        let option = |name: &str| {
+            let selected = if chosen == Some(name) { html!(" selected") } else { Html::default() };
+            html!("<option{}>{}</option>", selected, name)
+        };
+        let options: Html = self.host.variants().map(option).collect();
+        if options.is_empty() {
+            return Html::default();
+        }
+        html!(
+            "<label>Tools <select id=\"variant\"><option value=\"\">of the project</option>{}</select></label>",
+            options
+        )
     }
 }

@@ -19,7 +19,9 @@ await scenario(async ({ open }) => {
   const taken = metrics.find(({ name }) => name === "TaskDuration").value * 1000;
   measure(`drawn in ${Math.round(taken)} ms of the processor`);
   assert.equal(await page.locator("#map .agent, #map .delegate").count(), 1000 + 8);
-  assert.ok(taken < 3000, `${taken} ms`);
+  assert.ok(taken < 1500, `${taken} ms`);
+  // Only what is near is drawn.
+  assert.ok((await page.locator("#map .node:visible").count()) < 400);
   const moved = await page.evaluate(async () => {
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     const start = performance.now();
@@ -32,5 +34,6 @@ await scenario(async ({ open }) => {
   measure(`moved in ${Math.round(moved)} ms`);
   await page.getByLabel("Search").fill("agent0777");
   await page.waitForFunction(() => document.querySelectorAll("#map .hit").length === 1);
+  assert.ok(await page.locator("#map .hit").isVisible());
   await shoot(page, "fleet");
 });

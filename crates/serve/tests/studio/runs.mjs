@@ -57,6 +57,7 @@ await scenario(async ({ open }) => {
   await page.getByRole("button", { name: "Compare two sessions" }).click();
   await page.getByRole("heading", { name: "Compare two sessions" }).waitFor();
   assert.match(await page.locator(".pair h2").first().textContent(), /differs/);
+  assert.ok((await page.locator(".changes ins").count()) + (await page.locator(".changes del").count()) > 0);
   await judge(page);
   await shoot(page, "compare");
 

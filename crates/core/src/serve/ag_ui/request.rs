@@ -32,6 +32,8 @@ pub struct AgUiRequest {
     pub client: ClientAdditions,
     /// The model to use instead of that of the agent: `forwardedProps.model`.
     pub model: Option<String>,
+    /// The name of the tools to use instead of some of the project: `forwardedProps.tools`.
+    pub variant: Option<String>,
     /// The conversation before the input.
     history: Vec<Message>,
     /// Fields that have no effect.
@@ -111,7 +113,8 @@ impl AgUiRequest {
             input,
             client: ClientAdditions { tools: tools(&fields)?, context: context.collect::<Vec<_>>().join("\n\n") },
             history: transcript.messages,
-            model: chosen_model(&fields)?,
+            model: chosen(&fields, "model")?,
+            variant: chosen(&fields, "tools")?,
             ignored: fields.others(READ).into_iter().filter(|name| !is_empty(name)).collect(),
         })
     }
@@ -127,12 +130,12 @@ impl AgUiRequest {
     }
 }
 
-/// Returns the model that the page chose, if it chose one.
-fn chosen_model(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
-    match fields.get("forwardedProps").and_then(|props| props.get("model")) {
+/// Returns what the page chose, if it chose something.
+fn chosen(fields: &Fields<'_>, what: &str) -> Result<Option<String>, ApiError> {
+    match fields.get("forwardedProps").and_then(|props| props.get(what)) {
         None | Some(Json::Null) => Ok(None),
-        Some(Json::String(model)) => Ok(Some(model.clone())),
-        Some(_) => Err(fields.wrong("forwardedProps.model", "is not a text")),
+        Some(Json::String(name)) => Ok(Some(name.clone())),
+        Some(_) => Err(fields.wrong(&format!("forwardedProps.{what}"), "is not a text")),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::request::{Identity, lifetime, parse_session_id, trace_parent, when_busy};
 use super::super::sessions::find;
 use super::{CreateQuery, missing};
-use crate::host::{Answer, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, read_segment};
+use crate::host::{Answer, Choice, Follower, Host, Lifetime, SessionChoice, TurnRequest, api_error, read_segment};
 use crate::token::{Access, Scope};
 use axum::http::HeaderMap;
 use patter::session::CallAnswer;
@@ -55,8 +55,11 @@ pub(super) async fn start(
     let when_busy = when_busy(query.when_busy.as_deref())?;
     let agent = request.model.clone();
     let parent = trace_parent(headers);
-    host.start(access, TurnRequest { agent, session, history, client, input, model: None, lifetime, when_busy, parent })
-        .await
+    host.start(
+        access,
+        TurnRequest { agent, session, history, client, input, choice: Choice::default(), lifetime, when_busy, parent },
+    )
+    .await
 }
 
 fn new_session(identity: &Identity, request: &ResponsesRequest) -> SessionChoice {
