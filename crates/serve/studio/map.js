@@ -129,8 +129,8 @@ map.addEventListener("focusin", (event) => {
 /** Returns where a node is, also if it is not drawn. @param {Element} element @returns {Box} */
 function place(element) {
   const rect = element.querySelector("rect");
-  const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(rect?.getAttribute(name)));
-  return { x, y, width, height };
+  const number = (/** @type {string} */ name) => Number(rect?.getAttribute(name));
+  return { x: number("x"), y: number("y"), width: number("width"), height: number("height") };
 }
 
 /** @type {Item[]} */

@@ -26,6 +26,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod store;
 pub(crate) mod show;
 pub(crate) mod studio;
 pub(crate) mod tools;

@@ -103,6 +103,38 @@ fn sessions_are_backed_up() {
 }
 
 #[test]
+fn old_sessions_are_deleted_and_others_copied() {
+    let folder = project("echo worked");
+    assert_eq!(shell(&folder, "$0 run hello.gram 'Hello! My name is Ada.' --store a.db").0, 0);
+    let (code, out, err) = shell(&folder, "$0 store --store a.db");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("1 session, "), "{out}");
+    let (code, out, err) = shell(&folder, "sleep 0.1; $0 store prune --older-than 10ms --store a.db");
+    assert_eq!((code, out.lines().count(), err.as_str()), (0, 1, "--delete deletes 1 session permanently\n"));
+    assert_eq!(
+        shell(&folder, "$0 store copy b.db --store a.db"),
+        (0, String::new(), "copied 1 session to `sqlite:b.db`\n".to_owned())
+    );
+    let (_, out, _) = shell(&folder, "$0 store copy b.db --store a.db --format json");
+    assert_eq!(serde_json::from_str::<Json>(&out).unwrap(), json!({"copied": 0, "alreadyThere": 1, "differing": []}));
+    // What was continued there is kept.
+    assert_eq!(shell(&folder, "$0 run hello.gram Hello --continue --store b.db").0, 0);
+    let (code, _, err) = shell(&folder, "$0 store copy b.db --store a.db");
+    assert_eq!(code, 1);
+    assert!(err.contains("which differs there"), "{err}");
+
+    let (code, _, err) = shell(&folder, "$0 store prune --older-than 10ms --delete --store a.db");
+    assert_eq!((code, err.as_str()), (0, "deleted 1 session\n"));
+    let (code, _, err) = shell(&folder, "$0 store vacuum --store a.db");
+    assert_eq!(code, 0, "{err}");
+    let (_, out, _) = shell(&folder, "$0 store --store a.db --format json");
+    assert_eq!(serde_json::from_str::<Json>(&out).unwrap()["sessions"], 0);
+    let (code, _, err) = shell(&folder, "$0 store prune --older-than soon --store a.db");
+    assert_eq!(code, 2);
+    assert!(err.contains("write a time above 0, such as 90d or 12h"), "{err}");
+}
+
+#[test]
 fn runs_at_once_are_limited_by_open_files() {
     let folder = project("true");
     let case = json!({"id": "bob", "input": "Hello! My name is Bob.", "checks": [{"contains": "Bob"}]}).to_string();

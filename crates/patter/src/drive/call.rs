@@ -130,6 +130,10 @@ impl CallTask {
             cancellation: self.cancellation.clone(),
         };
         let mut state = self.driver.state.clone().with(CallHost(Arc::new(host)));
+        let journal = self.driver.journal.as_ref();
+        if let Some(key) = journal.and_then(|journal| journal.call_key(&self.path, &self.call.id)) {
+            state = state.with_idempotency_key(key);
+        }
         let tracer = self.driver.tracer.as_ref();
         if let Some(trace) = tracer.and_then(|tracer| tracer.call(&self.path, &self.call.id)) {
             state = state.with(trace);

@@ -4,6 +4,7 @@ use crate::store::StoreError;
 use crate::tool::BoxFuture;
 use patter_core::run::Run;
 use patter_core::session::LogEntry;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Saves what happens in a run, so that another process can resume it. See [`patter_core::session`].
@@ -21,6 +22,13 @@ pub trait Journal: Send + Sync {
     /// Returns the run of a called agent that was under way when the process ended.
     fn unfinished_run(&self, path: &[String]) -> Option<Run> {
         let _ = path;
+        None
+    }
+
+    /// Returns a key that is the same if a call is made again, and different for every other call; `None` if runs are not
+    /// resumed.
+    fn call_key(&self, path: &[String], call_id: &str) -> Option<Arc<str>> {
+        let _ = (path, call_id);
         None
     }
 

@@ -5,6 +5,7 @@ use super::recording::Recorder;
 use crate::drive::{Journal, JournalError, now_ms};
 use crate::store::{Claim, NewSession, SessionId, SessionState, Store, StoreError};
 use crate::tool::BoxFuture;
+use crate::tool::idempotency::IdempotencyKey;
 use patter_core::run::Run;
 use patter_core::session::{Log, LogEntry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -258,6 +259,12 @@ impl Journal for SessionLog {
 
     fn unfinished_run(&self, path: &[String]) -> Option<Run> {
         self.read(|log| log.child_run(path).cloned())
+    }
+
+    fn call_key(&self, path: &[String], call_id: &str) -> Option<Arc<str>> {
+        let session = self.id()?;
+        let run = self.read(Log::run_count);
+        Some(IdempotencyKey::new(&session, run, path, call_id).0)
     }
 
     fn record(&self, entry: &LogEntry) {

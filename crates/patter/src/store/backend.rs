@@ -1,5 +1,6 @@
 //! What every database provides: a store, and claims on its sessions.
 
+use super::care::StoreUsage;
 use super::error::StoreError;
 use super::id::SessionId;
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
@@ -41,6 +42,27 @@ pub trait Store: Send + Sync {
 
     /// Deletes a session that nobody has claimed.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Returns the sessions that have not changed since a moment, those that have not changed for the longest time first.
+    fn list_unchanged_since(&self, moment_ms: u64) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move {
+            let mut sessions = self.list(usize::MAX).await?;
+            sessions.retain(|session| session.changed_ms < moment_ms);
+            sessions.reverse();
+            Ok(sessions)
+        })
+    }
+
+    /// Returns what the store contains.
+    fn usage(&self) -> BoxFuture<'_, Result<StoreUsage, StoreError>> {
+        let message = "the size of this session store is not known".to_owned();
+        Box::pin(async { Err(StoreError::Unusable { message, hint: None }) })
+    }
+
+    /// Gives space back to the system that removed sessions took. Others can use the store meanwhile, but may have to wait.
+    fn compact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Copies the store to a new file while it is in use. The copy is consistent: it contains what had been appended at one
     /// moment. Fails if the file exists, or if the store has other means.

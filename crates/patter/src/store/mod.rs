@@ -31,6 +31,7 @@ mod error;
 mod session;
 mod location;
 mod backend;
+mod care;
 mod find;
 mod limit;
 mod holder;
@@ -40,6 +41,7 @@ mod sqlite;
 mod postgres;
 
 pub use backend::{Claim, Store};
+pub use care::{Copied, StoreUsage, copy_session};
 pub use error::StoreError;
 pub use find::find;
 pub use id::{SessionId, SessionIdError};

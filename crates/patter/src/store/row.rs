@@ -1,5 +1,6 @@
 //! Rows of the databases: how sessions and entries are stored, whichever the database.
 
+use super::care::StoreUsage;
 use super::error::StoreError;
 use super::id::SessionId;
 use super::session::{SessionState, SessionSummary, StoredSession};
@@ -21,6 +22,22 @@ pub(super) use summary_columns;
 /// Converts rows to the metadata of sessions.
 pub(super) fn summaries(rows: Vec<SummaryRow>) -> Result<Vec<SessionSummary>, StoreError> {
     rows.into_iter().map(summary).collect()
+}
+
+/// A row with the number of sessions, of entries, the earliest change, the size and the unused part of it.
+pub(super) type UsageRow = (i64, i64, Option<i64>, i64, i64);
+
+/// Converts a row to what a store contains.
+pub(super) fn usage(row: UsageRow) -> StoreUsage {
+    let number = |number: i64| u64::try_from(number).unwrap_or_default();
+    let (sessions, entries, oldest_ms, bytes, unused_bytes) = row;
+    StoreUsage {
+        sessions: number(sessions),
+        entries: number(entries),
+        bytes: number(bytes),
+        unused_bytes: number(unused_bytes),
+        oldest_ms: oldest_ms.map(number),
+    }
 }
 
 /// Converts rows to ids.

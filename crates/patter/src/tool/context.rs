@@ -1,5 +1,6 @@
 //! The context of a call.
 
+use super::idempotency::IdempotencyKey;
 use super::wait::WaitClock;
 use super::{Answer, CallHost, Question, QuestionKind, SampledReply, SamplingRequest};
 use crate::trace::CallTrace;
@@ -181,6 +182,16 @@ impl ToolContext {
         self.state::<CallTrace>().map(|trace| trace.0)
     }
 
+    /// Returns a key that is the same if this call is made again, after a retry or a restart, and different for every other
+    /// call: for services that recognise repeated requests. `None` if the session is not stored, because then nothing is
+    /// repeated after a restart.
+    ///
+    /// HTTP tools send it as the header `Idempotency-Key`, commands find it in the variable `PATTER_IDEMPOTENCY_KEY`, and MCP
+    /// servers in `_meta` as `patter/idempotencyKey`.
+    pub fn idempotency_key(&self) -> Option<Arc<str>> {
+        self.state::<IdempotencyKey>().map(|key| Arc::clone(&key.0))
+    }
+
     /// Asks the person who watches the call, and waits for the answer, which is not part of the time limit of the call.
     /// Where nobody can be asked, the answer is [`Answer::Decline`].
     ///
@@ -242,6 +253,12 @@ impl SharedState {
     #[must_use]
     pub fn with_trace_parent(self, parent: TraceParent) -> Self {
         self.with(CallTrace(parent))
+    }
+
+    /// Sets the key of calls. See [`ToolContext::idempotency_key`].
+    #[must_use]
+    pub fn with_idempotency_key(self, key: impl Into<Arc<str>>) -> Self {
+        self.with(IdempotencyKey(key.into()))
     }
 
     /// Returns the value of a type.

@@ -21,6 +21,7 @@ pub mod mcp;
 pub mod sandbox;
 pub mod standard;
 mod html;
+pub(crate) mod idempotency;
 pub(crate) mod kept;
 pub(crate) mod process;
 pub(crate) mod redact;

@@ -19,6 +19,7 @@ mod executor;
 mod experiment;
 mod fs;
 mod hooks;
+mod idempotency;
 mod http;
 mod mcp;
 mod model;

@@ -7,6 +7,7 @@ use self::server::{
     is_unique_violation,
 };
 use super::backend::{Claim, Store};
+use super::care::StoreUsage;
 use super::error::StoreError;
 use super::find::not_found;
 use super::holder::holder;
@@ -14,7 +15,8 @@ use super::id::{SessionId, is_id_text};
 use super::limit::{CONNECT_TIMEOUT, MAX_CONNECTIONS, with_timeout};
 use super::location::PostgresUrl;
 use super::row::{
-    EntryRow, SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64,
+    EntryRow, SummaryRow, UsageRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64,
+    usage,
 };
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use crate::tool::BoxFuture;
@@ -264,6 +266,38 @@ impl Store for PostgresStore {
                 _ => Ok(()),
             }
         }))
+    }
+
+    fn list_unchanged_since(&self, moment_ms: u64) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const LIST: &str = concat!(
+                "SELECT ",
+                summary_columns!(),
+                " FROM patter.sessions WHERE changed_ms < $1 ORDER BY changed_ms, id"
+            );
+            let query = sqlx::query_as::<_, SummaryRow>(LIST).bind(to_i64(moment_ms));
+            summaries(query.fetch_all(&self.pool).await.map_err(|error| self.server.failed(&error))?)
+        }))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<StoreUsage, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const USAGE: &str = "SELECT count(*), coalesce(sum(entries), 0)::bigint, min(changed_ms), \
+                pg_total_relation_size('patter.sessions') + pg_total_relation_size('patter.entries'), 0::bigint FROM patter.sessions";
+            let query = sqlx::query_as::<_, UsageRow>(USAGE);
+            Ok(usage(query.fetch_one(&self.pool).await.map_err(|error| self.server.failed(&error))?))
+        }))
+    }
+
+    fn compact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let failed = |error: sqlx::Error| self.server.failed(&error);
+            let mut connection = self.server.connect().await?;
+            // It takes as long as the tables are large, so it has no time limit but Ctrl-C.
+            sqlx::query("SET statement_timeout = 0").execute(&mut connection).await.map_err(failed)?;
+            sqlx::query("VACUUM patter.sessions, patter.entries").execute(&mut connection).await.map_err(failed)?;
+            Ok(())
+        })
     }
 
     fn back_up<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -194,6 +194,12 @@ impl SqliteFile {
         synced.map_err(|error| self.unusable(&format!("cannot be synced: {}", describe(&error)), "check the disk"))
     }
 
+    /// Gives unused pages back to the system.
+    pub(super) fn compact(&self) -> Result<(), StoreError> {
+        let connection = self.connect().map_err(|error| self.failed(&error))?;
+        connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").map_err(|error| self.failed(&error))
+    }
+
     /// Copies the database to a new file, as it is at one moment.
     pub(super) fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         let unusable = |error: io::Error| {

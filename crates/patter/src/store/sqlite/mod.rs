@@ -9,12 +9,13 @@ use self::file::SqliteFile;
 use self::readers::Readers;
 use self::writer::{Change, Writer};
 use super::backend::{Claim, Store};
+use super::care::StoreUsage;
 use super::error::StoreError;
 use super::find::not_found;
 use super::id::{SessionId, is_id_text};
 use super::limit::with_timeout;
 use super::lock_file::{LockFile, LockFiles};
-use super::row::{SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64};
+use super::row::{SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64, usage};
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
 use crate::tool::BoxFuture;
 use rusqlite::{OptionalExtension, Row};
@@ -178,6 +179,39 @@ impl Store for SqliteStore {
                 false => Err(not_found(self, id.as_str()).await),
             }
         }))
+    }
+
+    fn list_unchanged_since(&self, moment_ms: u64) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const LIST: &str =
+                concat!("SELECT ", summary_columns!(), " FROM sessions WHERE changed_ms < ?1 ORDER BY changed_ms, id");
+            let rows = self.readers.read(move |connection| {
+                let mut query = connection.prepare_cached(LIST)?;
+                query.query_map([to_i64(moment_ms)], summary_row)?.collect::<rusqlite::Result<Vec<_>>>()
+            });
+            summaries(rows.await?)
+        }))
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<StoreUsage, StoreError>> {
+        Box::pin(with_timeout(async move {
+            const USAGE: &str = "SELECT count(*), coalesce(sum(entries), 0), min(changed_ms), \
+                (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size), \
+                (SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size) FROM sessions";
+            let found = self.readers.read(|connection| {
+                let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+                connection.query_row(USAGE, [], row)
+            });
+            Ok(usage(found.await?))
+        }))
+    }
+
+    fn compact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let file = self.file.clone();
+            let compact = tokio::task::spawn_blocking(move || file.compact());
+            compact.await.unwrap_or_else(|error| Err(join_error(&error)))
+        })
     }
 
     fn back_up<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -6,6 +6,7 @@
 
 mod outcome;
 
+use super::idempotency;
 use super::kept::MAX_KEPT_BYTES;
 use super::process::{Confinement, Places, ProcessCommand, ProcessOutcome, RunningProcess, StdinSource};
 use super::redact::Redactor;
@@ -178,7 +179,7 @@ impl CommandTool {
             Ok(Some(warning)) => context.progress(None, warning),
             Err(reason) => return Err(ToolFailure::new(reason).with_detail("`required` is set under `[sandbox]`")),
         }
-        let process = self.start(invocation).await?;
+        let process = self.start(invocation, context).await?;
         let program = redactor.redact(&invocation.program);
         tracing::debug!(program, "command started");
         let started = Instant::now();
@@ -199,7 +200,7 @@ impl CommandTool {
         }
     }
 
-    async fn start(&self, invocation: &CommandLine) -> Result<RunningProcess, ToolFailure> {
+    async fn start(&self, invocation: &CommandLine, context: &ToolContext) -> Result<RunningProcess, ToolFailure> {
         if !self.folder.is_dir() {
             let folder = self.spec.cwd.as_deref().unwrap_or(".");
             return Err(ToolFailure::new(format!("cannot run the command: the folder `{folder}` does not exist"))
@@ -209,9 +210,11 @@ impl CommandTool {
         let program = if is_path { self.root.join(&invocation.program) } else { PathBuf::from(&invocation.program) };
         // A relative path would be looked up in the working folder.
         let file = if is_path { std::path::absolute(&program).unwrap_or(program.clone()) } else { program.clone() };
+        let key = context.idempotency_key();
         let command = ProcessCommand::new(&file)
             .args(&invocation.arguments)
             .envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, (self.variables)(name)?))))
+            .envs(key.as_deref().map(|key| (idempotency::VARIABLE, key)))
             .envs(invocation.env.iter().map(|(name, value)| (name, value)))
             .folder(&self.folder)
             .stdin(if invocation.stdin.is_some() { StdinSource::Pipe } else { StdinSource::Null })

@@ -10,6 +10,7 @@ pub(in crate::tool) use encode::{json_escape, percent_encode};
 pub(crate) use response::http_failure;
 
 use super::VariableLookup;
+use super::idempotency;
 use super::{BoxFuture, DEFAULT_TIMEOUT, Definition, Implementation, Tool, ToolContext, ToolFailure, ToolKind};
 use crate::http::{HttpClient, jittered};
 use crate::trace::TRACEPARENT;
@@ -118,6 +119,12 @@ impl HttpTool {
             && let Ok(value) = parent.to_string().parse()
         {
             request.headers.insert(TRACEPARENT, value);
+        }
+        let key = context.idempotency_key().filter(|_| !request.method.is_safe());
+        if let Some(key) = key.filter(|_| !request.headers.contains_key(idempotency::HEADER))
+            && let Ok(value) = key.parse()
+        {
+            request.headers.insert(idempotency::HEADER, value);
         }
         let mut attempt = 0;
         loop {

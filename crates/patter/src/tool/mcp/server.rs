@@ -8,7 +8,7 @@ use super::list::{ToolList, list_tools};
 use super::requests::{RequiredPage, required_pages};
 use super::settings::ServerSettings;
 use super::tasks;
-use crate::tool::{CallHost, ToolContext, ToolFailure};
+use crate::tool::{CallHost, ToolContext, ToolFailure, idempotency};
 use patter_core::text::nearest;
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -268,13 +268,17 @@ impl McpServer {
     }
 }
 
-/// Returns the options of a request: it refers to the span of the call, if the call is traced.
+/// Returns the options of a request: it refers to the span of the call, if the call is traced, and has the key of the call.
 fn request_options(context: &ToolContext) -> PeerRequestOptions {
-    let options = PeerRequestOptions::no_options();
-    let Some(parent) = context.traceparent() else { return options };
     let mut meta = RequestMetaObject::default();
-    meta.set_traceparent(parent.to_string());
-    options.with_meta(meta)
+    if let Some(parent) = context.traceparent() {
+        meta.set_traceparent(parent.to_string());
+    }
+    if let Some(key) = context.idempotency_key() {
+        meta.insert(idempotency::META.to_owned(), key.as_ref().into());
+    }
+    let options = PeerRequestOptions::no_options();
+    if meta.is_empty() { options } else { options.with_meta(meta) }
 }
 
 impl fmt::Debug for McpServer {

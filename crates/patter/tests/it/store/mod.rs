@@ -1,5 +1,6 @@
 //! Session stores: one suite for both databases, and tests for each.
 
+mod care;
 mod cases;
 mod concurrency;
 mod postgres;

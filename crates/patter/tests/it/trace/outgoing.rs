@@ -35,6 +35,9 @@ async fn start() -> (String, Seen) {
             let path = head.uri.path().to_owned();
             let meta = body["params"]["_meta"]["traceparent"].as_str().map(str::to_owned);
             let is_call = body["method"] == "tools/call";
+            if is_call {
+                assert_eq!(body["params"]["_meta"]["patter/idempotencyKey"], format!("{}/1/b", id("out")));
+            }
             if path != "/mcp" || is_call {
                 log.lock().unwrap().push((path.clone(), header, meta));
             }
