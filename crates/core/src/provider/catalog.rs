@@ -2,7 +2,7 @@
 
 use super::profile::{Backend, Endpoint, Profile};
 use super::server::host;
-use super::{anthropic, built_in, google, ollama, openai};
+use super::{anthropic, built_in, google, ollama, openai, preset};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -26,13 +26,68 @@ impl Provider {
     pub const GOOGLE: Self = Self(&google::PROFILE);
     /// Ollama.
     pub const OLLAMA: Self = Self(&ollama::PROFILE);
+    /// OpenAI models at Azure.
+    pub const AZURE: Self = Self(&preset::AZURE);
+    /// Gemini at Vertex AI.
+    pub const VERTEX: Self = Self(&preset::VERTEX);
+    /// Amazon Bedrock, by its API that is compatible with OpenAI.
+    pub const BEDROCK: Self = Self(&preset::BEDROCK);
+    /// OpenRouter.
+    pub const OPENROUTER: Self = Self(&preset::OPENROUTER);
+    /// Groq.
+    pub const GROQ: Self = Self(&preset::GROQ);
+    /// Mistral.
+    pub const MISTRAL: Self = Self(&preset::MISTRAL);
+    /// DeepSeek.
+    pub const DEEPSEEK: Self = Self(&preset::DEEPSEEK);
+    /// xAI.
+    pub const XAI: Self = Self(&preset::XAI);
+    /// Together AI.
+    pub const TOGETHER: Self = Self(&preset::TOGETHER);
+    /// Fireworks AI.
+    pub const FIREWORKS: Self = Self(&preset::FIREWORKS);
+    /// Cerebras.
+    pub const CEREBRAS: Self = Self(&preset::CEREBRAS);
+    /// Moonshot AI.
+    pub const MOONSHOT: Self = Self(&preset::MOONSHOT);
+    /// Perplexity.
+    pub const PERPLEXITY: Self = Self(&preset::PERPLEXITY);
+    /// vLLM, a local server.
+    pub const VLLM: Self = Self(&preset::VLLM);
+    /// LM Studio, a local server.
+    pub const LM_STUDIO: Self = Self(&preset::LM_STUDIO);
+    /// The server of llama.cpp.
+    pub const LLAMA_CPP: Self = Self(&preset::LLAMA_CPP);
     /// The built-in offline model.
     pub const DEMO: Self = Self(&built_in::DEMO);
     /// The built-in model that replies from a script.
     pub const SCRIPTED: Self = Self(&built_in::SCRIPTED);
 
-    /// Every provider, in the order in which they are listed to users.
-    pub const ALL: [Self; 6] = [Self::OPENAI, Self::ANTHROPIC, Self::GOOGLE, Self::OLLAMA, Self::DEMO, Self::SCRIPTED];
+    /// Every provider that is part of Patter, in the order in which they are listed to users.
+    pub const ALL: [Self; 22] = [
+        Self::OPENAI,
+        Self::ANTHROPIC,
+        Self::GOOGLE,
+        Self::OLLAMA,
+        Self::AZURE,
+        Self::VERTEX,
+        Self::BEDROCK,
+        Self::OPENROUTER,
+        Self::GROQ,
+        Self::MISTRAL,
+        Self::DEEPSEEK,
+        Self::XAI,
+        Self::TOGETHER,
+        Self::FIREWORKS,
+        Self::CEREBRAS,
+        Self::MOONSHOT,
+        Self::PERPLEXITY,
+        Self::VLLM,
+        Self::LM_STUDIO,
+        Self::LLAMA_CPP,
+        Self::DEMO,
+        Self::SCRIPTED,
+    ];
 
     /// Finds a provider by name or alias, ignoring case.
     pub fn parse(name: &str) -> Option<Self> {

@@ -6,17 +6,21 @@
 mod usage;
 pub mod price;
 mod wire;
+mod known;
 mod profile;
 mod openai;
 mod anthropic;
 mod google;
 mod ollama;
+mod preset_models;
+mod preset;
 mod built_in;
 mod catalog;
 mod server;
 mod model_ref;
 
 pub use catalog::Provider;
+pub use known::{KnownModel, ModelRow, known_model};
 pub use model_ref::{ModelRef, ModelRefError};
 pub use profile::{Backend, BuiltIn, Endpoint, KeyHeader, Profile};
 pub use server::{OutputLimit, Server, ServerProfile};

@@ -1,6 +1,6 @@
 //! The facts about a provider.
 
-use super::price::PriceRow;
+use super::known::ModelRow;
 use super::wire::Wire;
 use crate::types::dialect::SchemaDialect;
 
@@ -15,10 +15,12 @@ pub struct Profile {
     pub backend: Backend,
     /// The subset of JSON Schema that it accepts; `None` if it accepts everything.
     pub dialect: Option<SchemaDialect>,
-    /// List prices by model.
-    pub prices: &'static [PriceRow],
+    /// The models that are known, with their list prices.
+    pub models: &'static [ModelRow],
     /// Whether models without a list price are free.
     pub is_free: bool,
+    /// The name in the conventions of OpenTelemetry, if it is not the name in lower case.
+    pub telemetry_name: Option<&'static str>,
 }
 
 /// The way in which the models of a provider are called.
@@ -46,12 +48,15 @@ pub struct Endpoint {
     pub wires: &'static [Wire],
     /// The environment variable that selects another protocol.
     pub wire_variable: Option<&'static str>,
-    /// The base URL of requests.
+    /// The base URL of requests. `${NAME}` and `${NAME:-default}` are variables, and `{model}` is the model, for APIs that
+    /// have it in the middle of their paths.
     pub base_url: &'static str,
     /// The environment variable that overrides the base URL.
     pub base_url_variable: &'static str,
-    /// The environment variables that may contain the key, in order of preference. Empty if no key is needed.
+    /// The environment variables that may contain the key, in order of preference.
     pub key_variables: &'static [&'static str],
+    /// Whether the provider rejects requests without a key.
+    pub needs_key: bool,
     /// The header that contains the key.
     pub key_header: KeyHeader,
     /// The headers that are part of every request.

@@ -3,7 +3,7 @@
 use super::span::{Attribute, AttributeValue};
 use crate::message::conversation::{ToolOutcome, Usage};
 use crate::message::request::{FinishReason, Reply, RequestTemplate, Settings};
-use crate::provider::{ModelRef, Provider};
+use crate::provider::ModelRef;
 use crate::run::{FailureKind, RunFailure};
 use std::borrow::Cow;
 
@@ -80,7 +80,7 @@ pub(super) fn model_name(model: &str) -> String {
 /// Returns the name of a provider in the conventions, or its own if they have none.
 fn provider_name(model: &str) -> String {
     let Ok(ModelRef { provider, .. }) = model.parse() else { return "unknown".to_owned() };
-    if provider == Provider::GOOGLE { "gcp.gemini".to_owned() } else { provider.name().to_ascii_lowercase() }
+    provider.profile().telemetry_name.map_or_else(|| provider.name().to_ascii_lowercase(), str::to_owned)
 }
 
 /// Returns why a model stopped, in the words of the conventions.

@@ -29,6 +29,7 @@ mod library;
 mod openapi;
 mod permission;
 mod price;
+mod providers;
 mod schema_dialects;
 mod requests;
 mod rules;

@@ -1,6 +1,6 @@
 //! What every provider and every wire needs, so that an incomplete one fails a test.
 
-use patter_core::provider::{Backend, Endpoint, KeyHeader, ModelRef, Provider, Wire};
+use patter_core::provider::{Backend, Endpoint, KeyHeader, ModelRef, Provider, Wire, known_model};
 use std::collections::HashSet;
 use std::fs;
 
@@ -30,6 +30,19 @@ fn names_are_unique_and_can_be_parsed() {
     }
 }
 
+/// Replaces `${NAME}`, `${NAME:-default}` and `{model}` by examples.
+fn without_placeholders(base_url: &str) -> String {
+    let mut text = base_url.replace("{model}", "m").replacen("${AZURE_OPENAI_ENDPOINT}", "https://x.example", 1);
+    while let Some((before, (inside, after))) =
+        text.split_once("${").and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        let (variable, default) = inside.split_once(":-").unwrap_or((inside, "x"));
+        assert!(variable.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'), "{variable}");
+        text = format!("{before}{default}{after}");
+    }
+    text
+}
+
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
@@ -40,9 +53,10 @@ fn endpoints_are_complete() {
     for (provider, endpoint) in endpoints() {
         let name = provider.name();
         assert!(!endpoint.wires.is_empty(), "{name} has no wire");
-        assert_eq!(endpoint.wire_variable.is_some(), endpoint.wires.len() > 1, "{name} needs a way to select a wire");
-        // Paths are appended to the base URL.
-        let (scheme, rest) = endpoint.base_url.split_once("://").unwrap();
+        assert!(endpoint.wire_variable.is_none() || endpoint.wires.len() > 1, "{name} has nothing to select");
+        // Paths are appended to the base URL, which may have placeholders.
+        let base_url = without_placeholders(endpoint.base_url);
+        let (scheme, rest) = base_url.split_once("://").unwrap();
         let host = rest.split(['/', ':']).next().unwrap();
         let is_local = host == "localhost";
         assert_eq!(scheme, if is_local { "http" } else { "https" }, "{name}");
@@ -61,32 +75,55 @@ fn endpoints_are_complete() {
         for header in endpoint.headers.iter().map(|(header, _)| *header).chain([key_header]) {
             assert!(header.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{name}: {header}");
         }
+        assert!(!endpoint.needs_key || !endpoint.key_variables.is_empty(), "{name} needs a key from nowhere");
         assert!(endpoint.rejection_statuses.iter().all(|status| (400..500).contains(status)), "{name}");
     }
 }
 
 #[test]
-fn price_lists_have_no_duplicates() {
+fn model_tables_are_complete_and_have_no_duplicates() {
     for provider in Provider::ALL {
         let mut known = HashSet::new();
-        for row in provider.profile().prices {
-            assert!(known.insert(row.id), "{} has two prices for `{}`", provider.name(), row.id);
+        for row in provider.profile().models {
+            let model = format!("{}/{}", provider.name(), row.id);
+            assert!(known.insert(row.id), "`{model}` is listed twice");
+            let window = row.facts.window.unwrap_or_else(|| panic!("`{model}` has no window"));
+            let max_output = row.facts.max_output.unwrap_or_else(|| panic!("`{model}` has no limit of output"));
+            assert!((1_000..=2_000_000).contains(&window), "{model}: {window}");
+            assert!((1_000..=2_000_000).contains(&max_output), "{model}: {max_output}");
+            assert_eq!(known_model(&model.parse().unwrap()), Some(row.facts), "{model}");
         }
     }
 }
 
 #[test]
+fn models_are_known_by_their_names() {
+    let known = |model: &str| known_model(&model.parse().unwrap());
+    assert_eq!(known("OpenAI/gpt-5-2025-08-07"), known("OpenAI/gpt-5"));
+    assert_eq!(known("Anthropic/claude-sonnet-4-5-20250929").unwrap().max_output, Some(64_000));
+    assert_eq!(known("Google/gemini-2.0-flash-001").unwrap().max_output, Some(8_192));
+    assert!(!known("OpenAI/o1-mini").unwrap().tools);
+    // The same models at other providers.
+    assert_eq!(known("Vertex/gemini-2.5-pro"), known("Google/gemini-2.5-pro"));
+    assert_eq!(known("OpenRouter/google/gemini-2.5-pro"), known("Google/gemini-2.5-pro"));
+    assert_eq!(known("OpenRouter/anthropic/claude-opus-4.6"), known("Anthropic/claude-opus-4-6"));
+    for unknown in ["OpenAI/gpt-5-tts", "OpenRouter/nobody/gpt-5", "OpenRouter/openai/nothing", "demo", "scripted/x"] {
+        assert_eq!(known(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
 fn settings_are_documented() {
-    let path = format!("{}/../../docs/cli.md", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../docs/models.md", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).unwrap();
     for (provider, endpoint) in endpoints() {
         let row = text.lines().find(|line| line.starts_with(&format!("| {}", provider.name())));
-        let row = row.unwrap_or_else(|| panic!("docs/cli.md has no row for {}", provider.name()));
+        let row = row.unwrap_or_else(|| panic!("docs/models.md has no row for {}", provider.name()));
         for variable in endpoint.key_variables.iter().chain([&endpoint.base_url_variable]) {
-            assert!(row.contains(&format!("`{variable}`")), "docs/cli.md: `{variable}` is missing in {row}");
+            assert!(row.contains(&format!("`{variable}`")), "docs/models.md: `{variable}` is missing in {row}");
         }
         if let Some(variable) = endpoint.wire_variable {
-            assert!(text.contains(&format!("`{variable}`")), "docs/cli.md does not mention `{variable}`");
+            assert!(text.contains(&format!("`{variable}`")), "docs/models.md does not mention `{variable}`");
         }
     }
 }

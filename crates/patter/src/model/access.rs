@@ -1,6 +1,7 @@
 //! Addresses, keys and protocols of providers, from the environment and from `patter.toml`.
 
 use super::error::ModelError;
+use super::placeholder::expand;
 use crate::project::{Environment, ModelsConfig};
 use patter_core::provider::{Endpoint, Provider, Wire};
 use std::time::Duration;
@@ -56,6 +57,7 @@ impl ProviderAccess {
             (None, Some(url)) => (url, Some(crate::project::CONFIG)),
             (None, None) => (endpoint.base_url.to_owned(), None),
         };
+        let base_url = expand(&base_url, |name| environment.get(name)).map_err(|name| unset(provider, &name))?;
         let base_url = if base_url.contains("://") { base_url } else { format!("http://{base_url}") };
         let selected = match endpoint.wire_variable.and_then(|variable| Some((variable, environment.get(variable)?))) {
             Some((variable, name)) => Some(select_wire(provider, endpoint, variable, &name)?),
@@ -69,7 +71,7 @@ impl ProviderAccess {
         Ok(Some(Self {
             provider,
             endpoint,
-            needs_key: base_url == endpoint.base_url && !endpoint.key_variables.is_empty(),
+            needs_key: endpoint.needs_key && (base_url_source.is_none() || base_url == endpoint.base_url),
             base_url,
             base_url_source,
             key_variable,
@@ -89,6 +91,14 @@ impl ProviderAccess {
     /// Returns whether a required key is missing.
     pub const fn lacks_key(&self) -> bool {
         self.needs_key && self.key_variable.is_none()
+    }
+}
+
+/// Returns the error for an address with a variable that is not set.
+fn unset(provider: Provider, variable: &str) -> ModelError {
+    ModelError::Configuration {
+        message: format!("there is no address of {}: `{variable}` is not set", provider.name()),
+        hint: Some(format!("set `{variable}` in the environment or in `.env`; docs/models.md lists the settings")),
     }
 }
 

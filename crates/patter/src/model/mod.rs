@@ -10,6 +10,7 @@ mod stream;
 mod demo;
 mod scripted;
 mod replay;
+pub(crate) mod placeholder;
 mod access;
 mod rate_limit;
 mod http;

@@ -8,12 +8,9 @@
 
 mod cost;
 mod rate;
-mod list;
 mod prices;
 
 pub use cost::{Bill, Cost};
-pub use list::PriceRow;
-pub(super) use list::{long_context, row};
 pub use prices::Prices;
 pub use rate::{Price, Rate, RateError, Rates};
 

@@ -2,7 +2,7 @@
 
 use super::cost::Cost;
 use super::rate::Price;
-use crate::provider::catalog::Provider;
+use crate::provider::known::{find_row, strip_snapshot};
 use crate::provider::model_ref::ModelRef;
 use crate::provider::usage::Usage;
 
@@ -40,11 +40,11 @@ impl Prices {
     /// Returns the price of a model, looked up by its name and then by its name without a snapshot date.
     pub fn price(&self, model: &ModelRef) -> Option<Price> {
         let ids = [Some(model.id.as_str()), strip_snapshot(&model.id)];
-        let listed = ids.into_iter().flatten().find_map(|id| {
+        let overridden = ids.into_iter().flatten().find_map(|id| {
             let is_same = |(other, _): &&(ModelRef, Price)| other.provider == model.provider && other.id == id;
-            let overridden = self.overrides.iter().find(is_same).map(|(_, price)| *price);
-            overridden.or_else(|| list_price(model.provider, id))
+            self.overrides.iter().find(is_same).map(|(_, price)| *price)
         });
+        let listed = overridden.or_else(|| find_row(model).map(|row| row.price));
         listed.or_else(|| model.provider.profile().is_free.then_some(Price::FREE))
     }
 
@@ -56,18 +56,4 @@ impl Prices {
         let is_counted = usage.input_tokens > 0 || usage.output_tokens > 0;
         (is_counted || price == Price::FREE).then(|| price.cost(usage))
     }
-}
-
-fn list_price(provider: Provider, id: &str) -> Option<Price> {
-    provider.profile().prices.iter().find(|row| row.id == id).map(|row| row.price)
-}
-
-/// Returns the name of a model without its snapshot suffix: `-2024-07-18`, `-20250929`, `-001` or `-latest`. Any other
-/// suffix denotes a different model, which may have a different price.
-fn strip_snapshot(id: &str) -> Option<&str> {
-    ["-0000-00-00", "-00000000", "-000", "-latest"].into_iter().find_map(|pattern| {
-        let (rest, suffix) = id.split_at_checked(id.len().checked_sub(pattern.len())?)?;
-        let matches = |(found, wanted): (u8, u8)| if wanted == b'0' { found.is_ascii_digit() } else { found == wanted };
-        suffix.bytes().zip(pattern.bytes()).all(matches).then_some(rest)
-    })
 }

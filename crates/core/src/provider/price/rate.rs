@@ -72,7 +72,7 @@ impl TryFrom<f64> for Rate {
 impl Rates {
     /// Returns the rates of requests that exceed the standard context: input costs twice as much, output half as much
     /// again.
-    pub(super) const fn long_context(self) -> Self {
+    pub(in crate::provider) const fn long_context(self) -> Self {
         let Self { input, cached, cache_write, output } = self;
         Self {
             input: Rate(input.0 * 2),

@@ -1,6 +1,7 @@
 //! Finding what a project defines.
 
 use super::{Definition, DefinitionKind};
+use crate::model::placeholder::variables_in;
 use crate::project::config::Config;
 use crate::project::environment::{Environment, VariableSource};
 use crate::project::load::{CONFIG, strip_dot};
@@ -338,14 +339,6 @@ fn expand_file_variables(text: &str, environment: &Environment) -> String {
     let names: BTreeSet<_> = variables_in(text).collect();
     let values = file_values(names, environment);
     values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
-}
-
-/// Iterates over the names in `${NAME}` and `${NAME:-default}`.
-fn variables_in(text: &str) -> impl Iterator<Item = &str> {
-    text.split("${").skip(1).filter_map(|rest| {
-        let (name, _) = rest.split_once('}')?;
-        Some(name.split_once(":-").map_or(name, |(name, _)| name))
-    })
 }
 
 /// Returns an address without the user name and password in it.
