@@ -1,5 +1,6 @@
 //! Values of options, as people type them.
 
+use patter::provider::price::Cost;
 use patter::provider::{ModelRef, ModelRefError};
 use patter::text;
 use std::num::NonZeroU32;
@@ -9,6 +10,12 @@ use std::time::Duration;
 /// Parses a number of things, at least one.
 pub(crate) fn parse_count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
+}
+
+/// Parses an amount of dollars: `0.50` or `$0.50`.
+pub(crate) fn parse_cost(text: &str) -> Result<Cost, String> {
+    let dollars = text.trim().trim_start_matches('$').parse().ok();
+    dollars.and_then(Cost::from_dollars).ok_or_else(|| "write a number of dollars, such as 0.50".to_owned())
 }
 
 /// Parses a positive duration: `500ms`, `30s`, `2m`, `1h`, or a number of seconds.
@@ -56,6 +63,15 @@ mod tests {
         assert_eq!(parse_number("0"), Ok(0_u64));
         for text in ["", "-1", "x", "1e3"] {
             assert_eq!(parse_number::<u64>(text), Err("write a whole number, such as 10".to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn costs_are_dollars() {
+        assert_eq!(parse_cost("0.50"), parse_cost(" $.5 "));
+        assert_eq!(parse_cost("0"), Ok(Cost::FREE));
+        for text in ["", "$", "-1", "nan", "much", "1e9"] {
+            assert_eq!(parse_cost(text), Err("write a number of dollars, such as 0.50".to_owned()), "{text}");
         }
     }
 

@@ -76,6 +76,10 @@ pub(crate) fn log_event(event: &RunEvent) {
         RunEventKind::Waiting { seconds, because } => {
             info!(target: RUN, agent, seconds, because, "waiting before the next request");
         }
+        RunEventKind::FellBack { from, to, because } => {
+            info!(target: RUN, agent, from, to, because, "calling another model");
+        }
+        RunEventKind::CostUnknown { model } => info!(target: RUN, agent, model, "the cost of a request is not known"),
         RunEventKind::Replied { model, usage, calls, finish } => {
             let input = usage.input_tokens;
             let output = usage.output_tokens;

@@ -8,7 +8,7 @@ use std::io;
 
 /// Warns about agents.
 pub(crate) fn warn(agents: &[CompiledAgent], environment: &Environment, config: &ModelsConfig) -> io::Result<()> {
-    for compiled in agents {
+    for compiled in agents.iter().flat_map(|agent| std::iter::once(agent).chain(agent.fallbacks())) {
         let provider = compiled.model().provider;
         let Ok(Some(access)) = ProviderAccess::resolve(provider, environment, config) else { continue };
         let agent = compiled.name();

@@ -113,6 +113,7 @@ rules! {
     NO_SANDBOX = "P125" Error "a setting of a sandbox without a sandbox";
     OTHER_NOTATION = "P135" Error "a file in another notation";
     UNRESTRICTED_TOOL = "P140" Warning "a tool that gets around a rule";
+    USELESS_FALLBACK = "P150" Warning "a fallback that is asked already";
 }
 
 /// The pages of the rules of the notation. They are here because their examples are agents, which the notation itself does

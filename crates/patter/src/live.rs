@@ -206,7 +206,9 @@ impl LiveProject {
         library: Arc<Library<Tool>>,
     ) -> Self {
         let models = model_resolver_with_config(&environment, &config.models);
-        let snapshot = Snapshot::new(project, tools, library, &models);
+        let driver = Driver::new(Arc::new(project), library, Arc::clone(&models)).with_prices(config.prices());
+        let driver = driver.with_budget(config.budget(paths.root.as_deref()));
+        let snapshot = Snapshot::new(tools, driver);
         Self { paths, config, environment, models, snapshot: Mutex::new(snapshot) }
     }
 
@@ -254,7 +256,8 @@ impl LiveProject {
         let mut files = changed_files(before, &project);
         files.extend(changed_scripts(&scripts(snapshot.driver.library()), &scripts_now));
         let changes = diff(before, &project);
-        let snapshot = Snapshot::new(project, tools, library.into(), &self.models);
+        let driver = snapshot.driver.with_project(Arc::new(project), library.into());
+        let snapshot = Snapshot::new(tools, driver);
         Ok(Some(ProjectChanges { files, changes, definitions, snapshot }))
     }
 
@@ -264,7 +267,7 @@ impl LiveProject {
         let mut new = changes.snapshot;
         let report = new.tools.add_more_servers(new.driver.project()).await;
         let library = new.tools.library().map_err(LiveProjectError::Merge)?;
-        new.driver = Driver::new(Arc::new(new.driver.project().clone()), library.into(), Arc::clone(&self.models));
+        new.driver = new.driver.with_project(Arc::new(new.driver.project().clone()), library.into());
         *self.snapshot() = new;
         Ok(report)
     }
@@ -302,13 +305,13 @@ impl LiveProject {
 }
 
 impl Snapshot {
-    fn new(project: Project, tools: Tools, library: Arc<Library<Tool>>, models: &ModelResolver) -> Self {
+    fn new(tools: Tools, driver: Driver) -> Self {
         let with_stamp = |path: &str| (PathBuf::from(path), stamp(Path::new(path)));
-        let scripts = scripts(&library);
+        let project = driver.project();
+        let scripts = scripts(driver.library());
         let script_stamps = scripts.keys().map(|path| (path.clone(), stamp(path)));
         let stamps = project.files().iter().map(|file| with_stamp(&file.path)).chain(script_stamps).collect();
-        let content_hash = content_hash(&project, &scripts);
-        let driver = Driver::new(Arc::new(project), library, Arc::clone(models));
+        let content_hash = content_hash(project, &scripts);
         Self { stamps, content_hash, tools, driver, declined: None }
     }
 }

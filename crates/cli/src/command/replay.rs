@@ -194,7 +194,7 @@ fn play(recording: Recording, format: RunFormat) -> CommandResult {
                     format,
                     run,
                     playback.bindings(),
-                    tally.cost(),
+                    tally.bill(),
                     session,
                     "",
                     &UsedOverrides::default(),

@@ -9,8 +9,9 @@ use crate::ui::{self, truncate};
 use clap::Args;
 use patter::declare::sandbox::Sandbox;
 use patter::declare::scope::Scope;
-use patter::declare::{Agent, Element, ToolSpec};
+use patter::declare::{Agent, DeclaredLimits, Element, ToolSpec};
 use patter::project::Project;
+use patter::provider::price::Cost;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -83,6 +84,8 @@ struct AgentView {
     place: String,
     description: Option<String>,
     model: String,
+    fallbacks: Vec<String>,
+    limits: DeclaredLimits,
     instruction: Option<String>,
     tools: Vec<ToolView>,
     delegates: Vec<DelegateView>,
@@ -121,6 +124,12 @@ impl AgentView {
             place: project.location(0, agent.span()),
             description: agent.description().map(|text| text.to_string()),
             model,
+            fallbacks: agent
+                .fallbacks()
+                .into_iter()
+                .map(|model| model.map_or_else(|error| error.to_string(), |model| model.to_string()))
+                .collect(),
+            limits: agent.declared_limits(),
             instruction: agent.instruction().map(|text| text.to_string()),
             tools: Vec::new(),
             delegates: Vec::new(),
@@ -169,6 +178,13 @@ impl AgentView {
             let _ = writeln!(out, "  {description}");
         }
         let _ = writeln!(out, "  model        {}", self.model);
+        if !self.fallbacks.is_empty() {
+            let _ = writeln!(out, "  fallback     {}", self.fallbacks.join(", "));
+        }
+        let limits = self.limits();
+        if !limits.is_empty() {
+            let _ = writeln!(out, "  limits       {}", limits.join(", "));
+        }
         if let Some(instruction) = &self.instruction {
             let lines = ui::plural(instruction.lines().count(), "line");
             let first = instruction.lines().next().unwrap_or_default();
@@ -185,6 +201,22 @@ impl AgentView {
         out
     }
 
+    /// Describes the limits of a run that the agent declares.
+    fn limits(&self) -> Vec<String> {
+        let DeclaredLimits { max_turns, max_tool_calls, max_total_tokens, max_cost, timeout } = self.limits;
+        let count = |number: Option<u64>, noun| {
+            number.map(|number| ui::plural(usize::try_from(number).unwrap_or(usize::MAX), noun))
+        };
+        let limits = [
+            count(max_turns, "model call"),
+            count(max_tool_calls, "tool call"),
+            count(max_total_tokens, "token"),
+            max_cost.map(|cost| cost.to_string()),
+            timeout.map(|timeout| format!("{} s", timeout.as_secs_f64())),
+        ];
+        limits.into_iter().flatten().collect()
+    }
+
     fn json(&self) -> Json {
         let tools: Vec<_> = self.tools.iter().map(ToolView::json).collect();
         let delegate =
@@ -195,6 +227,14 @@ impl AgentView {
             "place": self.place,
             "description": self.description,
             "model": self.model,
+            "fallback": self.fallbacks,
+            "limits": {
+                "maxTurns": self.limits.max_turns,
+                "maxToolCalls": self.limits.max_tool_calls,
+                "maxTotalTokens": self.limits.max_total_tokens,
+                "maxCost": self.limits.max_cost.map(Cost::dollars),
+                "timeout": self.limits.timeout.map(|timeout| timeout.as_secs_f64()),
+            },
             "instruction": self.instruction,
             "tools": tools,
             "delegates": delegates,

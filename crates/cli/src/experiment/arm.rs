@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::setup::{Setup, ToolSources, Toolset, read_files, report_problems, require_trust, split_agent};
 use patter::case::{Case, Check};
 use patter::compile::select_agent;
-use patter::drive::Driver;
+use patter::drive::{Budget, Driver};
 use patter::experiment::{Arm, Judge, hash_recordings, recorded_replies};
 use patter::library::Library;
 use patter::model::model_resolver_with_config;
@@ -85,6 +85,8 @@ pub(super) struct Bench<'b> {
     pub(super) toolboxes: &'b [PathBuf],
     /// Sets the approver and the rules of a driver.
     pub(super) configure: &'b dyn Fn(Driver) -> Driver,
+    /// What all arms and judges together may spend.
+    pub(super) budget: Option<Arc<Budget>>,
 }
 
 /// The project that an arm runs in.
@@ -133,6 +135,7 @@ impl Bench<'_> {
         let environment = &self.setup.toolset.environment;
         let models = model_resolver_with_config(environment, &place.config.models);
         let driver = Driver::new(Arc::clone(&place.project), Arc::clone(&place.library), Arc::clone(&models));
+        let driver = driver.with_prices(place.config.prices()).with_budget(self.budget.clone());
         let mut driver = (self.configure)(driver);
         // Other tools and another revision are what the arm is about.
         let is_as_locked = spec.toolboxes.is_empty() && spec.revision.is_none();
@@ -230,7 +233,9 @@ impl Bench<'_> {
             false => named.to_owned(),
         };
         let models = model_resolver_with_config(&self.setup.toolset.environment, &self.setup.config.models);
-        let mut driver = (self.configure)(Driver::new(project, library, Arc::clone(&models)));
+        let driver = Driver::new(project, library, Arc::clone(&models));
+        let driver = driver.with_prices(self.setup.config.prices()).with_budget(self.budget.clone());
+        let mut driver = (self.configure)(driver);
         if let Some(lock) = &self.setup.toolset.lock {
             driver = driver.with_lock(Arc::clone(lock));
         }

@@ -173,6 +173,7 @@ impl ExperimentOptions {
             agent: name,
             toolboxes: &toolboxes,
             configure: &configure,
+            budget: setup.config.budget(setup.root.as_deref()),
         };
         let mut arms = Vec::new();
         // The folders of revisions are removed when this is dropped.

@@ -9,7 +9,7 @@ use crate::ui::style::DIM;
 use crate::ui::{self, nonzero};
 use patter::drive::{RunEvent, RunEventKind};
 use patter::message::request::FinishReason;
-use patter::provider::price::Cost;
+use patter::provider::price::{Bill, Cost};
 use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
 use std::io;
@@ -63,9 +63,11 @@ pub(crate) fn listener(format: RunFormat, opening: Opening) -> impl Fn(&RunEvent
     }
 }
 
-/// Warns about an incomplete reply on stderr too, where people read it.
+/// Warns about an incomplete reply and about another model on stderr too, where people read it.
 fn warn_incomplete(event: &RunEvent) {
-    if let (RunEventKind::Incomplete { .. }, Some(line)) = (&event.kind, ui::event_line(event)) {
+    if let (RunEventKind::Incomplete { .. } | RunEventKind::FellBack { .. }, Some(line)) =
+        (&event.kind, ui::event_line(event))
+    {
         let _ = ui::status(&line);
     }
 }
@@ -75,7 +77,7 @@ pub(crate) fn finish_run(
     format: RunFormat,
     run: &Run,
     bindings: &str,
-    cost: Option<Cost>,
+    cost: Bill,
     session: Option<&str>,
     store: &str,
     overrides: &UsedOverrides,
@@ -103,7 +105,7 @@ pub(crate) fn finish_suspended(
     format: RunFormat,
     run: Option<&Run>,
     bindings: &str,
-    cost: Option<Cost>,
+    cost: Bill,
     session: Option<&str>,
     store: &str,
     resume: Option<&str>,
@@ -127,7 +129,12 @@ pub(crate) fn finish_suspended(
     let error = CommandError::new(kind, message);
     match format {
         RunFormat::Json => error.with_document(document(run, bindings, cost, session)),
-        RunFormat::Text | RunFormat::StreamJson => error,
+        RunFormat::Text => {
+            // The error says what matters; without the summary it is still complete.
+            let _ = ui::status(&format!("{DIM}{}{DIM:#}", summary(run, cost, session)));
+            error
+        }
+        RunFormat::StreamJson => error,
     }
 }
 
@@ -137,6 +144,10 @@ fn failure(run: &Run, session: Option<&str>, store: &str) -> Option<CommandError
         Some(run::RunOutcome::Failed(failure)) => {
             let hint = match failure.kind {
                 FailureKind::ModelCalls => Some("raise the limit with --max-turns".to_owned()),
+                FailureKind::Tokens => Some("raise the limit with --max-total-tokens".to_owned()),
+                FailureKind::Cost if failure.message.starts_with("the run ") => {
+                    Some("raise the limit with --max-cost".to_owned())
+                }
                 FailureKind::Store => session.map(|session| unsaved_hint(session, store)),
                 _ => None,
             };
@@ -158,7 +169,7 @@ pub(crate) fn unsaved_hint(session: &str, store: &str) -> String {
     )
 }
 
-fn summary(run: &Run, cost: Option<Cost>, session: Option<&str>) -> String {
+fn summary(run: &Run, cost: Bill, session: Option<&str>) -> String {
     let usage = run.usage();
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
     let seconds = f64::from(u32::try_from(run.elapsed_ms()).unwrap_or(u32::MAX)) / 1000.0;
@@ -167,19 +178,28 @@ fn summary(run: &Run, cost: Option<Cost>, session: Option<&str>) -> String {
         nonzero(run.response().tools_used.len(), "tool call"),
         nonzero(tokens as usize, "token"),
         Some(format!("{seconds:.1} s")),
-        Some(cost.map_or_else(|| "cost unknown".to_owned(), |cost| cost.to_string())),
+        Some(describe_cost(cost, matches!(run.outcome(), Some(run::RunOutcome::Answer { .. })))),
         session.map(|id| format!("session {id}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn document(run: &Run, bindings: &str, cost: Option<Cost>, session: Option<&str>) -> Json {
+/// Describes what a run cost. A run without an answer has cost that much so far.
+fn describe_cost(cost: Bill, has_answer: bool) -> String {
+    match cost.total() {
+        Some(Cost::FREE) if !has_answer => "nothing spent".to_owned(),
+        Some(_) if !has_answer => format!("{cost} so far"),
+        _ => cost.to_string(),
+    }
+}
+
+fn document(run: &Run, bindings: &str, cost: Bill, session: Option<&str>) -> Json {
     let response = run.response();
     let mut document = json!(response);
     if let Json::Object(document) = &mut document {
         document.insert("finish".to_owned(), json!(response.finish.as_ref().map(FinishReason::name)));
         document.insert("usage".to_owned(), json!(run.usage()));
-        document.insert("cost_usd".to_owned(), json!(cost.map(Cost::dollars)));
+        document.insert("cost_usd".to_owned(), json!(cost.total().map(Cost::dollars)));
         document.insert("model_calls".to_owned(), json!(run.model_calls()));
         document.insert("bindings".to_owned(), json!(bindings));
         document.insert("session".to_owned(), json!(session));

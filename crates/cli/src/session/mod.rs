@@ -13,7 +13,7 @@ pub(crate) use question::{Asker, TerminalRespondent, answer};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, state, summary_json};
 
-use crate::argument::{parse_count, parse_duration, parse_model};
+use crate::argument::{parse_cost, parse_count, parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::inspect::{UsedOverrides, with_called};
@@ -28,7 +28,8 @@ use patter::live::{LiveProject, ProjectPaths};
 use patter::permission::Rule;
 use patter::project::{Config, ServerSelection};
 use patter::provider::ModelRef;
-use patter::run::{Limits, Run};
+use patter::provider::price::{Cost, Price};
+use patter::run::{CallTarget, Limits, Run, Step};
 use patter::session::{AgentSelection, Recorder, Session, SessionError};
 use patter::store::{SessionId, Store, StoreError};
 use patter::tool::CancellationToken;
@@ -77,6 +78,14 @@ pub(crate) struct TurnLimits {
     #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     max_turns: Option<NonZeroU32>,
 
+    /// Stop a turn once it used this many input and output tokens
+    #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    max_total_tokens: Option<NonZeroU32>,
+
+    /// Stop a turn once it cost this many dollars: 0.50
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_cost, allow_negative_numbers = true)]
+    max_cost: Option<Cost>,
+
     /// Stop a turn after this time: 30s, 2m, 1h, or a number of seconds
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -86,6 +95,8 @@ impl TurnLimits {
     /// Applies the limits that are set.
     pub(crate) fn apply(self, limits: &mut Limits) {
         limits.max_model_calls = self.max_turns.map_or(limits.max_model_calls, NonZeroU32::get);
+        limits.max_tokens = self.max_total_tokens.map(|tokens| u64::from(tokens.get())).or(limits.max_tokens);
+        limits.max_cost = self.max_cost.or(limits.max_cost);
         if let Some(timeout) = self.timeout {
             limits.deadline_ms = Some(patter::text::milliseconds(timeout));
         }
@@ -313,7 +324,7 @@ impl OpenSession {
         let Some(run) = run else { return Err(self.suspended(format, id.as_deref(), compiled)) };
         let bindings = compiled.bindings_hash();
         let store = &self.resume_options;
-        finish_run(format, &run?, bindings, self.tally.cost(), id.as_deref(), store, &self.overrides)
+        finish_run(format, &run?, bindings, self.tally.bill(), id.as_deref(), store, &self.overrides)
     }
 }
 
@@ -324,7 +335,13 @@ impl OpenSession {
         let resume = self.resume_command().filter(|_| is_saved);
         let bindings = compiled.bindings_hash();
         let store = &self.resume_options;
-        finish_suspended(format, run.as_ref(), bindings, self.tally.cost(), id, store, resume.as_deref())
+        let mut cost = self.tally.bill();
+        let is_free = self.agents.config().prices().price(compiled.model()) == Some(Price::FREE);
+        // The request that was in progress may cost something.
+        if !is_free && run.as_ref().is_some_and(is_calling_model) {
+            cost.add(None);
+        }
+        finish_suspended(format, run.as_ref(), bindings, cost, id, store, resume.as_deref())
     }
 
     /// Waits for the step that was being saved when a run was suspended. Returns whether all steps are saved.
@@ -432,6 +449,12 @@ impl PreparedAgent {
         };
         Ok(session.with_source(self.source.clone()))
     }
+}
+
+/// Returns whether a run, or an agent that it called, waits for a model.
+fn is_calling_model(run: &Run) -> bool {
+    matches!(run.step(), Step::CallModel { .. })
+        || run.started_calls().any(|call| matches!(call.target, CallTarget::Agent { .. }))
 }
 
 /// The time that a store has to save the last step of a run that is suspended.

@@ -10,7 +10,7 @@ const LINE_WIDTH: usize = 120;
 /// The minimum width of a text on a line, even where there is no room for it.
 const MIN_TEXT_WIDTH: usize = 12;
 
-/// Returns the line that shows the start or end of a call, a wait, or an incomplete reply. At a terminal it is not wrapped.
+/// Returns the line that shows the start or end of a call, a wait, another model, or an incomplete reply. At a terminal it is not wrapped.
 pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
     let indent = "  ".repeat(event.depth as usize);
     let columns = if is_stderr_terminal() { columns() } else { LINE_WIDTH };
@@ -30,6 +30,11 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
         RunEventKind::Waiting { seconds, because } => {
             let wait = format!("waiting {seconds:.1} s:");
             Some(format!("{indent}{DIM}{wait} {}{DIM:#}", rest(because, wait.len() + 1)))
+        }
+        RunEventKind::FellBack { from, to, because } => {
+            let lead = format!("warning: `{from}` is not available, asking `{to}`: ");
+            let because = rest(because, width(&lead));
+            Some(format!("{indent}{WARNING}warning{WARNING:#}: `{from}` is not available, asking `{to}`: {because}"))
         }
         RunEventKind::Incomplete { message, .. } => {
             let agent = match event.depth {

@@ -158,7 +158,7 @@ fn broken_replies_that_nobody_saw_are_repeated() {
     let folder = project(&provider(&[Answer::Broken("Once upon"), Answer::Whole("Once upon a time.")]));
     let events = events(&folder, &["run", "a.gram", "hi", "--format", "stream-json"]);
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert!(names.ends_with(&["text", "incomplete", "finished", "error"]), "{names:?}");
+    assert!(names.ends_with(&["text", "cost_unknown", "incomplete", "finished", "error"]), "{names:?}");
 }
 
 #[test]

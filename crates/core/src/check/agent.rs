@@ -3,10 +3,10 @@
 use super::{Checker, describe_declaration};
 use crate::declare::property::ValueKind;
 use crate::declare::{Agent, DeclarationKind, head_span};
-use crate::provider::ModelRefError;
+use crate::provider::{ModelRef, ModelRefError};
 use crate::rule;
 use crate::text::nearest;
-use patter_gram::{Diagnostic, Pattern, PatternKind, Syntax};
+use patter_gram::{Diagnostic, Kind, Pattern, PatternKind, Span, Syntax};
 use std::collections::HashMap;
 
 /// The properties of an agent.
@@ -14,6 +14,7 @@ pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
     ("description", ValueKind::String),
     ("instruction", ValueKind::String),
     ("model", ValueKind::String),
+    ("fallback", ValueKind::StringOrList),
     ("temperature", ValueKind::Number { min: 0.0, max: 2.0 }),
     ("topP", ValueKind::Number { min: 0.0, max: 1.0 }),
     ("topK", ValueKind::Integer { min: 1 }),
@@ -24,6 +25,8 @@ pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
     ("returns", ValueKind::String),
     ("maxTurns", ValueKind::Integer { min: 1 }),
     ("maxToolCalls", ValueKind::Integer { min: 1 }),
+    ("maxTotalTokens", ValueKind::Integer { min: 1 }),
+    ("maxCost", ValueKind::Number { min: 0.0, max: 1e6 }),
     ("timeout", ValueKind::Duration),
     ("allow", ValueKind::StringOrList),
     ("ask", ValueKind::StringOrList),
@@ -38,6 +41,7 @@ impl<'p> Checker<'p> {
         self.check_properties(pattern, "agent", PROPERTIES);
         let Some(agent) = Agent::cast(pattern) else { return };
         self.check_model(pattern, &agent);
+        self.check_fallbacks(pattern, &agent);
         self.check_returns(pattern);
         for error in agent.rules("").1 {
             self.report(error);
@@ -54,12 +58,39 @@ impl<'p> Checker<'p> {
     fn check_model(&mut self, pattern: Pattern<'p>, agent: &Agent) {
         let (Some(Err(error)), Some(value)) = (agent.model(), pattern.get("model")) else { return };
         let is_empty = value.read_text().is_some_and(|text| text.trim().is_empty());
-        let rule = match &error {
-            ModelRefError::MissingProvider(_) if is_empty => return,
+        // An empty model has its own diagnostic.
+        if !is_empty {
+            self.report_model(&error, value.span());
+        }
+    }
+
+    /// Reports fallbacks that are not models, and those that were asked before.
+    fn check_fallbacks(&mut self, pattern: Pattern<'p>, agent: &Agent) {
+        let Some(property) = pattern.get("fallback") else { return };
+        let items: Vec<_> = if property.kind() == Kind::Array { property.children().collect() } else { vec![property] };
+        let mut known: Vec<ModelRef> = agent.model().and_then(Result::ok).into_iter().collect();
+        for item in items {
+            let Some(text) = item.read_text() else { continue };
+            match text.parse::<ModelRef>() {
+                Err(error) => self.report_model(&error, item.span()),
+                Ok(model) if known.contains(&model) => {
+                    let message = format!("the fallback `{model}` is asked already");
+                    let found = rule::USELESS_FALLBACK.at(item.span(), message);
+                    self.report(
+                        found.with_hint("name a model that is available when the others are not, or remove it"),
+                    );
+                }
+                Ok(model) => known.push(model),
+            }
+        }
+    }
+
+    fn report_model(&mut self, error: &ModelRefError, span: Span) {
+        let rule = match error {
             ModelRefError::MissingProvider(_) | ModelRefError::MissingModel(_) => &rule::MALFORMED_MODEL,
             ModelRefError::UnknownProvider(_) => &rule::UNKNOWN_PROVIDER,
         };
-        let mut found = rule.at(value.span(), error.to_string());
+        let mut found = rule.at(span, error.to_string());
         found.hint = error.hint().map(Into::into);
         self.report(found);
     }

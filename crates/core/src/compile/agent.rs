@@ -82,6 +82,7 @@ pub(super) struct Extension {
     pub(super) offered: Vec<OfferedTool>,
     pub(super) frame: Arc<RequestTemplate>,
     pub(super) spec: RunSpec,
+    pub(super) fallbacks: Vec<CompiledAgent>,
 }
 
 #[derive(Debug)]
@@ -90,6 +91,8 @@ struct Parts {
     /// The agents it calls, by the names under which it calls them.
     delegates: HashMap<String, Agent>,
     model: ModelRef,
+    /// The same agent with the models to call if that one is not available, in order.
+    fallbacks: Vec<CompiledAgent>,
     instruction: String,
     settings: Settings,
     offered: Vec<OfferedTool>,
@@ -183,12 +186,29 @@ pub enum CompileError {
 
 impl CompiledAgent {
     /// Compiles an agent: binds its tools and translates their schemas for the provider. `model` overrides the model of
-    /// the agent.
+    /// the agent, and then it has no fallbacks.
     pub fn new<T: LibraryTool>(
         agent: &Agent,
         project: &Project,
         library: &Library<T>,
         model: Option<ModelRef>,
+    ) -> Result<Self, CompileError> {
+        let mut fallbacks = Vec::new();
+        if model.is_none() {
+            for fallback in agent.fallbacks() {
+                let error = |error| CompileError::Model { agent: agent.path().to_string(), error };
+                fallbacks.push(Self::with_model(agent, project, library, Some(fallback.map_err(error)?), Vec::new())?);
+            }
+        }
+        Self::with_model(agent, project, library, model, fallbacks)
+    }
+
+    fn with_model<T: LibraryTool>(
+        agent: &Agent,
+        project: &Project,
+        library: &Library<T>,
+        model: Option<ModelRef>,
+        fallbacks: Vec<Self>,
     ) -> Result<Self, CompileError> {
         let name = agent.path().to_string();
         let toolkits = project.toolkits_of(agent);
@@ -261,6 +281,8 @@ impl CompiledAgent {
                 .max_turns
                 .map_or(defaults.max_model_calls, |turns| u32::try_from(turns).unwrap_or(u32::MAX)),
             max_tool_calls: declared_limits.max_tool_calls,
+            max_tokens: declared_limits.max_total_tokens,
+            max_cost: declared_limits.max_cost,
             deadline_ms: declared_limits.timeout.map(milliseconds),
             ..defaults
         };
@@ -281,6 +303,7 @@ impl CompiledAgent {
             agent: agent.clone(),
             delegates,
             model,
+            fallbacks,
             instruction,
             settings,
             offered,
@@ -319,6 +342,11 @@ impl CompiledAgent {
     /// Returns the model.
     pub fn model(&self) -> &ModelRef {
         &self.parts.model
+    }
+
+    /// Returns the same agent with the models to call if its own is not available, in order.
+    pub fn fallbacks(&self) -> &[CompiledAgent] {
+        self.extension.as_ref().map_or(&self.parts.fallbacks, |extension| &extension.fallbacks)
     }
 
     /// Returns the instruction for the model.

@@ -80,7 +80,9 @@ impl CompiledAgent {
             returns: base.returns(),
         };
         let frame = Arc::new(request.template());
-        let extension = Arc::new(Extension { instruction, offered, frame, spec });
+        let fallbacks =
+            base.fallbacks().iter().map(|fallback| fallback.with_client(additions)).collect::<Result<_, _>>()?;
+        let extension = Arc::new(Extension { instruction, offered, frame, spec, fallbacks });
         base.extension = Some(extension);
         Ok(base)
     }

@@ -89,6 +89,9 @@ pub struct LockedAgent {
     /// The model that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The models that are called if that one is not available.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
     /// The instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
@@ -218,6 +221,7 @@ impl Lock {
         self.agents.push(LockedAgent {
             name: agent.path().to_string(),
             model: agent.model().and_then(Result::ok).map(|model| model.to_string()),
+            fallback: agent.fallbacks().into_iter().flatten().map(|model| model.to_string()).collect(),
             instruction: agent.instruction().map(Cow::into_owned),
             permissions: rules.iter().map(ToString::to_string).collect(),
             calls: calls.collect(),

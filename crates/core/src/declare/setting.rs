@@ -3,6 +3,8 @@
 use super::Agent;
 use crate::declare::property;
 use crate::message::request::Settings;
+use crate::provider::price::Cost;
+use crate::provider::{ModelRef, ModelRefError};
 use crate::types::signature::{Records, SignatureError, Type};
 use patter_gram::Value;
 use std::time::Duration;
@@ -14,6 +16,10 @@ pub struct DeclaredLimits {
     pub max_turns: Option<u64>,
     /// The maximum number of tool calls.
     pub max_tool_calls: Option<u64>,
+    /// The number of input and output tokens of a run after which the model is not called again.
+    pub max_total_tokens: Option<u64>,
+    /// The cost of a run after which the model is not called again.
+    pub max_cost: Option<Cost>,
     /// The maximum duration of a run.
     pub timeout: Option<Duration>,
 }
@@ -35,11 +41,7 @@ impl Agent {
             top_p: self.number("topP"),
             top_k: self.count("topK"),
             max_tokens: self.count("maxTokens"),
-            stop: match self.value("stop") {
-                Some(Value::String(text)) => vec![text],
-                Some(Value::Array(items)) => items.into_iter().filter_map(text_of).collect(),
-                _ => Vec::new(),
-            },
+            stop: self.texts("stop"),
             seed: self.count("seed"),
             reasoning_effort: self.value("reasoningEffort").and_then(text_of),
         }
@@ -50,6 +52,8 @@ impl Agent {
         DeclaredLimits {
             max_turns: self.count("maxTurns"),
             max_tool_calls: self.count("maxToolCalls"),
+            max_total_tokens: self.count("maxTotalTokens"),
+            max_cost: self.number("maxCost").and_then(Cost::from_dollars),
             timeout: self.value("timeout").and_then(|value| property::duration(&value)),
         }
     }
@@ -62,6 +66,28 @@ impl Agent {
 
     fn value(&self, key: &str) -> Option<Value> {
         self.pattern()?.value(key)
+    }
+
+    /// Parses the models that are called if the agent's model is not available, in order.
+    ///
+    /// ```
+    /// use patter_core::{declare::Agent, gram::parse};
+    /// let (tree, _) = parse("[a:Agent {model: 'OpenAI/gpt-5', fallback: ['Anthropic/claude-sonnet-4-5', 'demo']}]");
+    /// let agent = Agent::cast(tree.patterns().next().unwrap()).unwrap();
+    /// let models: Vec<_> = agent.fallbacks().into_iter().map(|model| model.unwrap().to_string()).collect();
+    /// assert_eq!(models, ["Anthropic/claude-sonnet-4-5", "demo"]);
+    /// ```
+    pub fn fallbacks(&self) -> Vec<Result<ModelRef, ModelRefError>> {
+        self.texts("fallback").into_iter().map(|model| model.parse()).collect()
+    }
+
+    /// Reads a string or a list of strings.
+    fn texts(&self, key: &str) -> Vec<String> {
+        match self.value(key) {
+            Some(Value::String(text)) => vec![text],
+            Some(Value::Array(items)) => items.into_iter().filter_map(text_of).collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn number(&self, key: &str) -> Option<f64> {

@@ -128,7 +128,7 @@ fn judge_setting(key: &str, old: Option<&Value>, new: Option<&Value>) -> Judgeme
     let turns = Value::from(i64::from(Limits::default().max_model_calls));
     let is_breaking = match key {
         "maxTurns" => is_lowered(old.or(Some(&turns)), new.or(Some(&turns))),
-        "maxToolCalls" | "maxTokens" | "timeout" => is_lowered(old, new),
+        "maxToolCalls" | "maxTokens" | "maxTotalTokens" | "maxCost" | "timeout" => is_lowered(old, new),
         _ => false,
     };
     if is_breaking { Judgement::Breaking } else { Judgement::Compatible }

@@ -164,6 +164,7 @@ fn judge_setting(key: &str, old: Option<&Value>, new: Option<&Value>) -> Judgeme
 pub(super) fn is_lowered(old: Option<&Value>, new: Option<&Value>) -> bool {
     let amount = |value: &Value| match value {
         Value::Integer(amount) => amount.to_i64().map(|amount| amount as f64),
+        Value::Decimal(amount) => Some(amount.to_f64()),
         value => property::duration(value).map(|duration| duration.as_secs_f64()),
     };
     match (old.map(amount), new.map(amount)) {

@@ -35,9 +35,14 @@ impl EventLog {
     pub fn start(&mut self, run: &Run) -> Vec<RunEventKind> {
         self.seen_messages = run.conversation().len();
         self.finished_calls = run.finished_call_ids().map(str::to_owned).collect();
-        let mut events = vec![RunEventKind::Started { model: self.model.clone(), bindings: self.bindings.clone() }];
+        let mut events = vec![RunEventKind::Started { model: self.model(run), bindings: self.bindings.clone() }];
         self.advance(run, &mut events);
         events
+    }
+
+    /// Returns the model that the run calls.
+    fn model(&self, run: &Run) -> String {
+        run.fallback().unwrap_or(&self.model).to_owned()
     }
 
     /// Returns the event of a piece of a reply.
@@ -63,7 +68,7 @@ impl EventLog {
                     events.push(RunEventKind::Text { text: reply.text.clone() });
                 }
                 events.push(RunEventKind::Replied {
-                    model: self.model.clone(),
+                    model: self.model(run),
                     usage: reply.usage,
                     calls: reply.calls.len(),
                     finish: reply.finish.name().to_owned(),
@@ -89,7 +94,7 @@ impl EventLog {
                 if *model_calls > 0 {
                     events.push(RunEventKind::Sampled {
                         call_id: call_id.clone(),
-                        model: self.model.clone(),
+                        model: self.model(run),
                         model_calls: *model_calls,
                         usage: *usage,
                     });
@@ -105,6 +110,12 @@ impl EventLog {
                 });
                 self.finished_calls.insert(call_id.clone());
             }
+            RunInput::FellBack { from, to, because, .. } => {
+                events.push(RunEventKind::FellBack { from: from.clone(), to: to.clone(), because: because.clone() })
+            }
+            RunInput::Charged { interrupted: true, .. } => {
+                events.push(RunEventKind::CostUnknown { model: self.model(run) });
+            }
             RunInput::Resumed { .. } => {
                 *self = Self::new(&self.model, &self.bindings);
                 return self.start(run);
@@ -114,6 +125,8 @@ impl EventLog {
             | RunInput::CallApproved { .. }
             | RunInput::CallRefused { .. }
             | RunInput::Cancelled { .. }
+            | RunInput::Charged { .. }
+            | RunInput::LimitReached { .. }
             | RunInput::LimitsChanged { .. }
             | RunInput::ClockTicked { .. } => {}
         }

@@ -61,6 +61,20 @@ pub enum RunEventKind {
         /// The reason.
         because: String,
     },
+    /// The model is not available, so another one is called, in this run from now on.
+    FellBack {
+        /// The model that is not available.
+        from: String,
+        /// The model that is called instead.
+        to: String,
+        /// The reason.
+        because: String,
+    },
+    /// A request to the model was given up, so nobody knows what it cost.
+    CostUnknown {
+        /// The model.
+        model: String,
+    },
     /// The reply of the model is complete.
     Replied {
         /// The model.

@@ -146,6 +146,7 @@ const fn is_infrastructure(kind: FailureKind) -> bool {
         | FailureKind::ModelCalls
         | FailureKind::ToolCalls
         | FailureKind::Tokens
+        | FailureKind::Cost
         | FailureKind::Deadline => false,
     }
 }

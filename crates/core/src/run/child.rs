@@ -38,12 +38,14 @@ impl Run {
             return Err(ChildError::NotAnAgent { tool: call.tool.clone() });
         };
         let input = input(&call.arguments).ok_or_else(|| ChildError::NoInput { agent: name.clone() })?;
-        let Limits { max_depth, max_tokens, .. } = self.spec.limits;
+        let Limits { max_depth, max_tokens, max_cost, .. } = self.spec.limits;
         let used = self.usage.input_tokens.saturating_add(self.usage.output_tokens);
         let limits = &mut spec.limits;
         limits.max_depth = limits.max_depth.min(max_depth.saturating_sub(1));
         limits.deadline_ms = min_limit(limits.deadline_ms, self.time_left(now));
         limits.max_tokens = min_limit(limits.max_tokens, max_tokens.map(|limit| limit.saturating_sub(used)));
+        let cost_left = max_cost.map(|limit| limit.saturating_sub(self.spent.known()));
+        limits.max_cost = min_limit(limits.max_cost, cost_left);
         Ok(Run { depth: self.depth.saturating_add(1), ..Run::start(spec, Vec::new(), &input, now)? })
     }
 
@@ -73,7 +75,7 @@ fn input(arguments: &Json) -> Option<String> {
     }
 }
 
-fn min_limit(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+fn min_limit<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

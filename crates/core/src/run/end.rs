@@ -52,6 +52,8 @@ pub enum FailureKind {
     ToolCalls,
     /// The token limit was reached.
     Tokens,
+    /// The limit of the cost was reached, or the budget of the project.
+    Cost,
     /// The deadline passed.
     Deadline,
     /// The run could not be saved. Nothing continues unsaved.
@@ -123,9 +125,11 @@ impl FailureKind {
         match self {
             FailureKind::Configuration => "ConfigurationError",
             FailureKind::Model | FailureKind::Answer => "LLMAPIError",
-            FailureKind::ModelCalls | FailureKind::ToolCalls | FailureKind::Tokens | FailureKind::Deadline => {
-                "ToolError"
-            }
+            FailureKind::ModelCalls
+            | FailureKind::ToolCalls
+            | FailureKind::Tokens
+            | FailureKind::Cost
+            | FailureKind::Deadline => "ToolError",
             FailureKind::Store => "StoreError",
         }
     }

@@ -4,6 +4,7 @@ use super::{Limits, PendingCall, Ruling, Run, RunError, RunFailure, RunSpec, Sta
 use crate::message::conversation::{Conversation, Message, ToolOutcome, Usage};
 use crate::message::request::Reply;
 use crate::permission::Decision;
+use crate::provider::price::Bill;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
@@ -123,6 +124,35 @@ pub enum RunInput {
         /// The time in milliseconds.
         at: u64,
     },
+    /// Something was spent: [`Run::charge`]. What costs nothing is not an input.
+    Charged {
+        /// What was spent.
+        spent: Bill,
+        /// Whether a request was given up, so that nobody knows its cost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
+    },
+    /// The model is not available, and another one is called from now on: [`Run::fall_back`].
+    FellBack {
+        /// The model that is not available.
+        from: String,
+        /// The model that is called instead.
+        to: String,
+        /// The reason.
+        because: String,
+        /// How the call of the model went.
+        #[serde(default, skip_serializing_if = "CallTiming::is_empty")]
+        timing: CallTiming,
+        /// The time in milliseconds.
+        at: u64,
+    },
+    /// A limit was reached that the run shares with others: [`Run::fail`].
+    LimitReached {
+        /// The failure.
+        failure: RunFailure,
+        /// The time in milliseconds.
+        at: u64,
+    },
     /// Time passed: [`Run::tick`].
     #[serde(rename = "tick")]
     ClockTicked {
@@ -214,6 +244,9 @@ impl Run {
             RunInput::CallApproved { call_id, .. } => self.approve(&call_id),
             RunInput::CallRefused { call_id, reason, at } => self.refuse(&call_id, &reason, at),
             RunInput::Cancelled { at } => self.cancel(at),
+            RunInput::Charged { spent, .. } => self.charge(spent),
+            RunInput::FellBack { to, at, .. } => self.fall_back(to, at),
+            RunInput::LimitReached { failure, at } => self.fail(failure, at),
             RunInput::ClockTicked { at } => self.tick(at),
             RunInput::LimitsChanged { limits } => self.set_limits(limits),
             RunInput::Resumed { at } => self.resume(at),

@@ -38,6 +38,7 @@ pub use save::RunLoadError;
 pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, Limits, RunSpec};
 
 use crate::message::conversation::{Conversation, Message, Messages, Usage};
+use crate::provider::price::{Bill, Cost};
 use crate::types::signature::Signature;
 use call::Slot;
 use save::FormatVersion;
@@ -89,6 +90,12 @@ pub struct Run {
     begin: usize,
     state: State,
     usage: Usage,
+    /// What the run cost, as far as that is known.
+    #[serde(default, skip_serializing_if = "Bill::is_empty")]
+    spent: Bill,
+    /// The model that is called instead of the agent's, since that one is not available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback: Option<String>,
     model_calls: u32,
     tool_calls: u64,
     answer_retries: u32,
@@ -143,6 +150,8 @@ impl Run {
             begin,
             state: State::Model,
             usage: Usage::default(),
+            spent: Bill::default(),
+            fallback: None,
             model_calls: 0,
             tool_calls: 0,
             answer_retries: 0,
@@ -240,6 +249,16 @@ impl Run {
         self.usage
     }
 
+    /// Returns what the run cost so far, including the agents it called.
+    pub fn spent(&self) -> Bill {
+        self.spent
+    }
+
+    /// Returns the model that is called instead of the agent's, if that one was not available.
+    pub fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
+    }
+
     /// Returns the number of model calls so far.
     pub fn model_calls(&self) -> u32 {
         self.model_calls
@@ -277,7 +296,7 @@ impl Run {
     }
 
     fn limit_failure(&self) -> Option<RunFailure> {
-        let Limits { max_model_calls, max_tokens, .. } = &self.spec.limits;
+        let Limits { max_model_calls, max_tokens, max_cost, .. } = &self.spec.limits;
         if self.model_calls >= *max_model_calls {
             let message = format!("reached the limit of {max_model_calls} model calls without an answer");
             return Some(RunFailure { kind: FailureKind::ModelCalls, message });
@@ -286,6 +305,12 @@ impl Run {
         if let Some(limit) = max_tokens.filter(|limit| tokens >= *limit) {
             let message = format!("the run used {tokens} tokens without an answer (limit: {limit})");
             return Some(RunFailure { kind: FailureKind::Tokens, message });
+        }
+        let spent = self.spent.known();
+        // A limit of nothing leaves models that cost nothing.
+        if let Some(limit) = max_cost.filter(|limit| spent >= *limit && spent > Cost::FREE) {
+            let message = format!("the run cost {spent} without an answer (limit: {limit})");
+            return Some(RunFailure { kind: FailureKind::Cost, message });
         }
         self.deadline_failure()
     }

@@ -4,6 +4,7 @@ use super::call::{PendingCall, Slot};
 use super::save::{MAX_DEPTH, is_too_deep};
 use super::{FailureKind, Limits, Run, RunError, RunFailure, RunOutcome, State};
 use crate::message::conversation::{Message, ToolOutcome, Usage};
+use crate::provider::price::Bill;
 
 impl Run {
     /// Records that a call is about to be made. Call this first, so that after a crash it is known which calls may have
@@ -106,6 +107,21 @@ impl Run {
     /// Adds tokens used on behalf of this run, such as by agents it called.
     pub fn add_usage(&mut self, usage: Usage) {
         self.usage += usage;
+    }
+
+    /// Adds what was spent on behalf of this run: on a reply, or on an agent it called.
+    pub fn charge(&mut self, spent: Bill) -> Result<(), RunError> {
+        self.ensure_running()?;
+        self.spent.add_all(spent);
+        Ok(())
+    }
+
+    /// Calls another model from now on, because the present one is not available.
+    pub fn fall_back(&mut self, model: String, now: u64) -> Result<(), RunError> {
+        self.expect_reply()?;
+        self.advance_clock(now);
+        self.fallback = Some(model);
+        Ok(())
     }
 
     /// Adds calls of the model that a tool made on behalf of this run. They count towards its limit.

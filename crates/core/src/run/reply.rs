@@ -58,7 +58,7 @@ impl Run {
         Ok(())
     }
 
-    fn expect_reply(&self) -> Result<(), RunError> {
+    pub(super) fn expect_reply(&self) -> Result<(), RunError> {
         match &self.state {
             State::Model => Ok(()),
             State::Tools(_) => Err(RunError::NoModelCall),

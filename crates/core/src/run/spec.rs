@@ -1,6 +1,7 @@
 //! The specification of an agent, as a run needs it.
 
 use crate::name::FullName;
+use crate::provider::price::Cost;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -96,6 +97,9 @@ pub struct Limits {
     pub max_tool_calls: Option<u64>,
     /// The number of input and output tokens after which the model is not called again.
     pub max_tokens: Option<u64>,
+    /// The cost after which the model is not called again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Cost>,
     /// The maximum duration of the run in milliseconds, including time spent waiting for approval.
     pub deadline_ms: Option<u64>,
     /// The maximum nesting depth of agents called from here: 0 if this one may not call any.
@@ -110,6 +114,7 @@ impl Default for Limits {
             max_model_calls: 10,
             max_tool_calls: None,
             max_tokens: None,
+            max_cost: None,
             deadline_ms: None,
             max_depth: 4,
             max_answer_retries: 2,

@@ -88,9 +88,11 @@ impl TurnEnd {
                     FailureKind::Model | FailureKind::Answer => ApiErrorKind::Model,
                     FailureKind::Store => ApiErrorKind::Unavailable,
                     FailureKind::Configuration => ApiErrorKind::Server,
-                    FailureKind::ModelCalls | FailureKind::ToolCalls | FailureKind::Tokens | FailureKind::Deadline => {
-                        ApiErrorKind::Run
-                    }
+                    FailureKind::ModelCalls
+                    | FailureKind::ToolCalls
+                    | FailureKind::Tokens
+                    | FailureKind::Cost
+                    | FailureKind::Deadline => ApiErrorKind::Run,
                 };
                 Some(ApiError::new(kind, failure.message.clone()))
             }

@@ -352,7 +352,10 @@ impl Log {
         let RunStart { spec, at, .. } = run.to_start();
         self.usage += run.usage();
         self.turns.push(Turn {
-            model: self.frames.get(&spec.agent).map_or_else(String::new, |frame| frame.model.clone()),
+            model: run
+                .fallback()
+                .map(str::to_owned)
+                .unwrap_or_else(|| self.frames.get(&spec.agent).map_or_else(String::new, |frame| frame.model.clone())),
             agent: spec.agent,
             begin: run.conversation().len() - run.new_messages().len(),
             at,

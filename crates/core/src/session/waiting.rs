@@ -91,6 +91,7 @@ impl Log {
                     RunInput::CallApproved { .. }
                     | RunInput::CallRefused { .. }
                     | RunInput::CallFinished { .. }
+                    | RunInput::Charged { .. }
                     | RunInput::LimitsChanged { .. }
                     | RunInput::ClockTicked { .. },
                 ..

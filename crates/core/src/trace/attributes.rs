@@ -102,6 +102,7 @@ pub(super) const fn failure_type(failure: &RunFailure) -> &'static str {
         FailureKind::ModelCalls => "model_calls",
         FailureKind::ToolCalls => "tool_calls",
         FailureKind::Tokens => "tokens",
+        FailureKind::Cost => "cost",
         FailureKind::Deadline => "deadline",
         FailureKind::Store => "store",
     }

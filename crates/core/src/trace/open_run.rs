@@ -71,8 +71,31 @@ impl OpenRun {
             usage: Usage::default(),
             events: Vec::new(),
         };
+        if let Some(model) = run.fallback() {
+            open.set_model(model);
+        }
         open.next(run);
         open
+    }
+
+    /// Notes that another model is called from now on. The span of the call includes the attempts with the first one.
+    pub(super) fn fell_back(&mut self, from: &str, to: &str, because: &str) {
+        self.set_model(to);
+        self.events.push(SpanEvent {
+            name: "patter.fallback",
+            at_ms: self.now,
+            attributes: Attributes::default()
+                .with("patter.fallback.from", from)
+                .with("patter.fallback.to", to)
+                .with("patter.fallback.reason", because)
+                .0,
+        });
+    }
+
+    fn set_model(&mut self, model: &str) {
+        if let Some(template) = &mut self.template {
+            Arc::make_mut(template).model = model.to_owned();
+        }
     }
 
     /// Ends the call of the model with a reply.

@@ -234,7 +234,13 @@ impl SessionSpans {
                 open.resumed();
                 Vec::new()
             }
+            RunInput::FellBack { from, to, because, .. } => {
+                open.fell_back(from, to, because);
+                Vec::new()
+            }
             RunInput::ReplyInterrupted { .. }
+            | RunInput::Charged { .. }
+            | RunInput::LimitReached { .. }
             | RunInput::Cancelled { .. }
             | RunInput::ClockTicked { .. }
             | RunInput::LimitsChanged { .. } => Vec::new(),
@@ -276,10 +282,12 @@ fn time(input: &RunInput) -> Option<u64> {
         | RunInput::ModelFailed { at, .. }
         | RunInput::CallFinished { at, .. }
         | RunInput::CallRefused { at, .. }
+        | RunInput::FellBack { at, .. }
+        | RunInput::LimitReached { at, .. }
         | RunInput::Cancelled { at }
         | RunInput::ClockTicked { at }
         | RunInput::Resumed { at } => Some(*at),
         RunInput::CallStarted { at, .. } | RunInput::CallApproved { at, .. } => *at,
-        RunInput::ReplyInterrupted { .. } | RunInput::LimitsChanged { .. } => None,
+        RunInput::ReplyInterrupted { .. } | RunInput::Charged { .. } | RunInput::LimitsChanged { .. } => None,
     }
 }

@@ -105,6 +105,14 @@ impl WireError {
         }
     }
 
+    /// Returns whether the provider cannot serve the request now, although nothing is wrong with it: another provider may.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            WireError::Status { status, .. } if *status == 429 => true,
+            error => error.is_transient(),
+        }
+    }
+
     pub(super) fn malformed(message: impl AsRef<str>) -> Self {
         WireError::Malformed { message: sanitize(message.as_ref()) }
     }

@@ -1,5 +1,6 @@
 //! Calls of tools and of other agents.
 
+use super::account::Account;
 use super::clock::now_ms;
 use super::driver::{Driver, Start};
 use super::host::{RunHost, Sampled, SampledTotal, UsedBefore};
@@ -10,6 +11,7 @@ use patter_core::event::RunEventKind;
 use patter_core::message::conversation::{ToolOutcome, Usage};
 use patter_core::name::FullName;
 use patter_core::permission::Decision;
+use patter_core::provider::price::Bill;
 use patter_core::run::{CallTarget, PendingCall, Ruling, Run, RunOutcome};
 use patter_core::session::{LogEntry, RunPath};
 use patter_core::wire::remove_optional_nulls;
@@ -27,6 +29,8 @@ pub(super) struct CallTask {
     /// The calling run at the time of the call, if the call is to an agent.
     pub(super) parent: Option<Run>,
     pub(super) used: UsedBefore,
+    /// What the calling run may use.
+    pub(super) account: Arc<Account>,
     /// What the tools of the calling run have sampled.
     pub(super) sampled: SampledTotal,
     pub(super) cancellation: CancellationToken,
@@ -41,13 +45,15 @@ pub(super) struct CallResult {
     pub(super) usage: Usage,
     /// How often it called the model of the agent.
     pub(super) model_calls: u32,
+    /// What it cost.
+    pub(super) spent: Bill,
 }
 
 impl CallResult {
     /// Returns the result of a call that was interrupted and is not repeated.
     pub(super) fn not_repeated(id: String, message: String) -> Self {
         let outcome = ToolOutcome::Error { message };
-        Self { id, outcome, duration: Duration::ZERO, usage: Usage::default(), model_calls: 0 }
+        Self { id, outcome, duration: Duration::ZERO, usage: Usage::default(), model_calls: 0, spent: Bill::default() }
     }
 }
 
@@ -81,20 +87,18 @@ impl CallTask {
     pub(super) async fn run(self) -> CallEnd {
         let start = Instant::now();
         let _guard = self.cancellation.clone().drop_guard();
-        let (outcome, usage, model_calls) = match &self.call.target {
-            CallTarget::Tool { name, .. } => {
-                let (outcome, Sampled { usage, model_calls }) = self.call_tool(name.as_str()).await;
-                (outcome, usage, model_calls)
-            }
+        let (outcome, used) = match &self.call.target {
+            CallTarget::Tool { name, .. } => self.call_tool(name.as_str()).await,
             CallTarget::Agent { name } => {
-                let Some((outcome, usage)) = self.call_agent(name).await else { return CallEnd::Suspended };
-                (outcome, usage, 0)
+                let Some(finished) = self.call_agent(name).await else { return CallEnd::Suspended };
+                finished
             }
             // A run never asks to start these.
-            CallTarget::Client => (ToolOutcome::Cancelled, Usage::default(), 0),
+            CallTarget::Client => (ToolOutcome::Cancelled, Sampled::default()),
         };
         let duration = start.elapsed();
-        CallEnd::Finished(CallResult { id: self.call.id, outcome, duration, usage, model_calls })
+        let Sampled { usage, model_calls, spent } = used;
+        CallEnd::Finished(CallResult { id: self.call.id, outcome, duration, usage, model_calls, spent })
     }
 
     /// Calls a tool. Returns what it asked of the model of the agent.
@@ -125,6 +129,7 @@ impl CallTask {
             driver: self.driver.clone(),
             compiled: self.compiled.clone(),
             used: self.used.clone(),
+            account: Arc::clone(&self.account),
             sampled: self.sampled.clone(),
             own: Arc::clone(sampled),
             cancellation: self.cancellation.clone(),
@@ -181,8 +186,8 @@ impl CallTask {
     }
 
     /// Calls an agent. Returns `None` if its run is suspended.
-    async fn call_agent(&self, name: &str) -> Option<(ToolOutcome, Usage)> {
-        let failed = |message: String| Some((ToolOutcome::Error { message }, Usage::default()));
+    async fn call_agent(&self, name: &str) -> Option<(ToolOutcome, Sampled)> {
+        let failed = |message: String| Some((ToolOutcome::Error { message }, Sampled::default()));
         if let Err(message) = self.compiled.check_arguments(&self.call.tool, &mut self.call.arguments.clone()) {
             return failed(message);
         }
@@ -203,7 +208,8 @@ impl CallTask {
                 Err(error) => return failed(error.to_string()),
             },
         };
-        let run = self.driver.perform(&compiled, run, path, start, &self.cancellation).await;
+        let account = Some(Arc::clone(&self.account));
+        let run = self.driver.perform(&compiled, run, path, start, account, &self.cancellation).await;
         let outcome = match run.outcome() {
             Some(RunOutcome::Answer { value: Some(value), .. }) => ToolOutcome::Value { value: value.clone() },
             // The calling model must not take a part for the whole.
@@ -217,6 +223,7 @@ impl CallTask {
             Some(RunOutcome::Cancelled) => ToolOutcome::Cancelled,
             None => return None,
         };
-        Some((outcome, run.usage()))
+        // The calls of its model are its own.
+        Some((outcome, Sampled { model_calls: 0, usage: run.usage(), spent: run.spent() }))
     }
 }

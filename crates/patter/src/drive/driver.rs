@@ -1,6 +1,8 @@
 //! The driver of a project's agents, and how it is configured.
 
+use super::account::Account;
 use super::approve::{Approver, RefusingApprover};
+use super::budget::Budget;
 use super::journal::Journal;
 use super::listener::Listener;
 use crate::model::ModelResolver;
@@ -16,6 +18,7 @@ use patter_core::library::{KnownTools, Library};
 use patter_core::name::FullName;
 use patter_core::permission::{Permissions, Rule, UnusedRule};
 use patter_core::provider::ModelRef;
+use patter_core::provider::price::Prices;
 use patter_core::serve::mcp::client_permissions;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +37,9 @@ pub struct Driver {
     pub(super) streamed: StreamedReplies,
     pub(super) journal: Option<Arc<dyn Journal>>,
     pub(super) tracer: Option<SessionTracer>,
+    pub(super) prices: Prices,
+    /// The account of the project, if it has a budget.
+    pub(super) account: Option<Arc<Account>>,
     /// What agents must match to be compiled.
     lock: Option<Arc<ProjectLock>>,
     /// The agents compiled so far.
@@ -85,9 +91,17 @@ impl Driver {
             streamed: StreamedReplies::default(),
             journal: None,
             tracer: None,
+            prices: Prices::builtin(),
+            account: None,
             lock: None,
             compiled: Arc::default(),
         }
+    }
+
+    /// Returns a driver of a changed project that is configured like this one.
+    #[must_use]
+    pub(crate) fn with_project(&self, project: Arc<Project>, library: Arc<Library<Tool>>) -> Self {
+        Self { project, library, compiled: Arc::default(), ..self.clone() }
     }
 
     /// Sets the model, overriding those of the agents.
@@ -169,6 +183,21 @@ impl Driver {
     #[must_use]
     pub fn with_tracer(mut self, tracer: Option<SessionTracer>) -> Self {
         self.tracer = tracer;
+        self
+    }
+
+    /// Sets the prices that limits of the cost apply to. By default they are the list prices.
+    #[must_use]
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// Sets what all runs together may spend per day. However many drivers of a process share a budget, at most one request
+    /// exceeds it.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Option<Arc<Budget>>) -> Self {
+        self.account = budget.map(Account::project);
         self
     }
 

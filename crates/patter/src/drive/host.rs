@@ -1,10 +1,13 @@
 //! Questions of tools to the person and to the model of a run.
 
+use super::account::Account;
 use super::driver::Driver;
+use super::model_call::most;
 use crate::tool::{Answer, BoxFuture, CancellationToken, Question, Respondent, SampledReply, SamplingRequest};
 use patter_core::compile::CompiledAgent;
 use patter_core::message::conversation::Usage;
 use patter_core::message::request::{Request, Settings};
+use patter_core::provider::price::Bill;
 use patter_core::run::Limits;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +16,7 @@ pub(super) struct RunHost {
     pub(super) driver: Driver,
     pub(super) compiled: CompiledAgent,
     pub(super) used: UsedBefore,
+    pub(super) account: Arc<Account>,
     /// What the tools of the run have sampled.
     pub(super) sampled: SampledTotal,
     /// What this call has sampled.
@@ -28,11 +32,13 @@ pub(super) struct UsedBefore {
     pub(super) tokens: u64,
 }
 
-/// What a call asked of the model.
+/// What a call asked of models: that of the agent, or those of an agent that it called.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sampled {
+    /// How often it called the model of the agent.
     pub(super) model_calls: u32,
     pub(super) usage: Usage,
+    pub(super) spent: Bill,
 }
 
 /// The model calls and tokens that the calls in progress of a run asked for.
@@ -95,9 +101,17 @@ impl Respondent for RunHost {
                 settings: &settings,
                 returns: None,
             };
+            let most =
+                most(&request, &self.driver.prices, self.account.limits_cost()).map_err(|error| error.message)?;
+            let reservation = self.account.reserve(most).await.map_err(|error| error.message)?;
             let reply = model.call(&request, None, &self.cancellation).await.map_err(|error| error.to_string())?;
             self.sampled.add(0, reply.usage.input_tokens.saturating_add(reply.usage.output_tokens));
-            self.own.lock().unwrap_or_else(PoisonError::into_inner).usage += reply.usage;
+            let cost = self.driver.prices.cost(self.compiled.model(), reply.usage);
+            reservation.settle(&self.compiled.model().to_string(), reply.usage, cost);
+            let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.usage += reply.usage;
+            own.spent.add(cost);
+            drop(own);
             let model = self.compiled.model().to_string();
             Ok(SampledReply { text: reply.text, model, finish: reply.finish, usage: reply.usage })
         })

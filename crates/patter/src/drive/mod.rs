@@ -1,6 +1,8 @@
 //! The driver, which performs the steps of runs and passes the results back to them. It is the only loop that awaits.
 
 mod clock;
+mod budget;
+mod account;
 mod listener;
 mod tally;
 mod approve;
@@ -9,10 +11,12 @@ mod driver;
 mod call;
 mod host;
 mod pieces;
+mod model_call;
 mod run_task;
 mod compare;
 
 pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
+pub use budget::Budget;
 pub use clock::{milliseconds, now_ms};
 pub use compare::ReplayCompareError;
 pub use driver::{Driver, StreamedReplies};

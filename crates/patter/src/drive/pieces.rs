@@ -47,6 +47,11 @@ impl<'d> ReplyPieces<'d> {
         self.driver.listener.is_some() || self.is_recording()
     }
 
+    /// Returns whether the reply can be requested again, because nobody saw a part of it.
+    pub(super) fn can_repeat(&self) -> bool {
+        !self.is_streamed() || self.state().timing.first_piece_ms.is_none()
+    }
+
     /// Ends the reply: records what was held back, and returns the text that the listener received, and how long it took.
     pub(super) fn end(self) -> (String, CallTiming) {
         let State { shown, held_back, timing } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,40 +1,35 @@
 //! The loop that performs the steps of a run.
 
+use super::account::Account;
 use super::approve::{ApprovalAnswer, OUTCOME_UNKNOWN};
-use super::call::{CallEnd, CallResult, CallTask, ruling};
+use super::call::{CallEnd, CallResult, CallTask};
 use super::clock::{milliseconds, now_ms};
 use super::driver::{Driver, Start};
 use super::host::{Sampled, SampledTotal, UsedBefore};
 use super::journal::JournalError;
 use super::listener::emit;
-use super::pieces::ReplyPieces;
-use crate::model::{DeltaSink, ModelError};
 use crate::tool::{BoxFuture, CancellationToken, Executor};
-use crate::trace::{SessionTracer, with_model_parent};
+use crate::trace::SessionTracer;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use patter_core::compile::CompiledAgent;
 use patter_core::event::{EventLog, RunEventKind};
-use patter_core::message::request::Reply;
-use patter_core::run::{
-    CallTarget, CallTiming, FailureKind, PendingCall, Ruling, Run, RunFailure, RunInput, RunOutcome, Step,
-};
+use patter_core::run::{CallTarget, PendingCall, Run, RunInput, RunOutcome, Step};
 use patter_core::session::{LogEntry, RunPath};
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Driver {
     /// Performs the steps of a new run until it is done, and returns it.
     pub async fn drive(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
-        self.perform(compiled, run, RunPath::new(), Start::New, cancellation).await
+        self.perform(compiled, run, RunPath::new(), Start::New, self.account.clone(), cancellation).await
     }
 
     /// Resumes a run that was under way when a process ended. Completed steps are not repeated; calls that had started are
     /// repeated if their tools are idempotent, or if the approver agrees.
     pub async fn resume(&self, compiled: &CompiledAgent, run: Run, cancellation: &CancellationToken) -> Run {
-        self.perform(compiled, run, RunPath::new(), Start::Resumed, cancellation).await
+        self.perform(compiled, run, RunPath::new(), Start::Resumed, self.account.clone(), cancellation).await
     }
 
     // Boxed, because runs of agents that call agents are nested.
@@ -44,9 +39,11 @@ impl Driver {
         run: Run,
         path: RunPath,
         start: Start,
+        account: Option<Arc<Account>>,
         cancellation: &'d CancellationToken,
     ) -> BoxFuture<'d, Run> {
-        Box::pin(RunTask::new(self, compiled, run, path, cancellation).run_to_end(start))
+        let account = Account::of_run(&run, account);
+        Box::pin(RunTask::new(self, compiled, run, path, account, cancellation).run_to_end(start))
     }
 }
 
@@ -54,15 +51,17 @@ impl Driver {
 const SAVE_GRACE: Duration = Duration::from_secs(1);
 
 /// A run being driven.
-struct RunTask<'d> {
-    driver: &'d Driver,
-    compiled: &'d CompiledAgent,
-    executor: Executor,
-    run: Run,
-    path: RunPath,
-    cancellation: &'d CancellationToken,
+pub(super) struct RunTask<'d> {
+    pub(super) driver: &'d Driver,
+    pub(super) compiled: &'d CompiledAgent,
+    pub(super) executor: Executor,
+    pub(super) run: Run,
+    pub(super) path: RunPath,
+    /// What it may use.
+    pub(super) account: Arc<Account>,
+    pub(super) cancellation: &'d CancellationToken,
     /// The events emitted so far, if there is a listener.
-    event_log: EventLog,
+    pub(super) event_log: EventLog,
     /// Entries that are not in the journal yet.
     unsaved: Vec<LogEntry>,
     /// What tools have asked the model.
@@ -90,6 +89,7 @@ impl<'d> RunTask<'d> {
         compiled: &'d CompiledAgent,
         run: Run,
         path: RunPath,
+        account: Arc<Account>,
         cancellation: &'d CancellationToken,
     ) -> Self {
         let executor = Executor::new(Arc::clone(&driver.library), driver.permissions(compiled));
@@ -101,6 +101,7 @@ impl<'d> RunTask<'d> {
             executor,
             run,
             path,
+            account,
             cancellation,
             event_log,
             unsaved: Vec::new(),
@@ -276,75 +277,8 @@ impl<'d> RunTask<'d> {
         }
     }
 
-    async fn call_model(&mut self) {
-        let compiled = self.compiled;
-        let model = match (self.driver.models)(compiled.model()) {
-            Ok(model) => model,
-            Err(error) => return self.fail_model(&error, CallTiming::default()),
-        };
-        let agent = compiled.name();
-        let pieces = ReplyPieces::new(self.driver, &self.event_log, agent, self.run.depth(), &self.path);
-        let request = compiled.request(self.run.conversation());
-        let sink = pieces.is_wanted().then_some(&pieces as &DeltaSink<'_>);
-        let provider = model.provider().name();
-        tracing::debug!(agent, provider, model = %compiled.model(), messages = request.messages.len(), "calling model");
-        let start = Instant::now();
-        let parent = self.driver.tracer.as_ref().and_then(|tracer| tracer.model_parent(&self.path));
-        let call = with_model_parent(parent, model.call(&request, sink, self.cancellation));
-        let result = interruptible(self.cancellation, self.time_left(), call).await;
-        let duration_ms = milliseconds(start.elapsed());
-        let (shown, timing) = pieces.end();
-        if !matches!(result, Ok(Ok(_))) && !shown.is_empty() {
-            self.apply(RunInput::ReplyInterrupted { text: shown });
-        }
-        match result {
-            Err(interruption) => {
-                tracing::debug!(agent, provider, duration_ms, ?interruption, "model call interrupted");
-                self.interrupt(interruption);
-            }
-            Ok(Ok(reply)) => {
-                tracing::debug!(
-                    agent,
-                    provider,
-                    model = %compiled.model(),
-                    input_tokens = reply.usage.input_tokens,
-                    output_tokens = reply.usage.output_tokens,
-                    tool_calls = reply.calls.len(),
-                    duration_ms,
-                    "model replied"
-                );
-                self.apply_reply(reply, timing);
-            }
-            Ok(Err(ModelError::Cancelled)) => self.cancel(),
-            Ok(Err(error)) => {
-                tracing::debug!(agent, provider, model = %compiled.model(), duration_ms, %error, "model call failed");
-                self.fail_model(&error, timing);
-            }
-        }
-    }
-
-    fn apply_reply(&mut self, reply: Reply, timing: CallTiming) {
-        let copy = self.is_observed().then(|| reply.clone());
-        let at = now_ms();
-        let executor = &self.executor;
-        let rulings = RefCell::new(Vec::<Ruling>::new());
-        let decide = |call: &PendingCall| {
-            let ruling = ruling(executor, call);
-            if copy.is_some() {
-                rulings.borrow_mut().push(ruling.clone());
-            }
-            ruling
-        };
-        if let Err(error) = self.run.model_replied(reply, at, &decide) {
-            return tracing::error!(%error, "the run did not expect a reply");
-        }
-        if let Some(reply) = copy {
-            self.publish(RunInput::ModelReplied { reply, rulings: rulings.into_inner(), timing, at });
-        }
-    }
-
     /// Applies an input to the run and publishes it.
-    fn apply(&mut self, input: RunInput) {
+    pub(super) fn apply(&mut self, input: RunInput) {
         let copy = self.is_observed().then(|| input.clone());
         match (self.run.apply(input), copy) {
             (Ok(()), Some(input)) => self.publish(input),
@@ -354,7 +288,7 @@ impl<'d> RunTask<'d> {
     }
 
     /// Emits the events of an input, and adds it to the entries to be saved.
-    fn publish(&mut self, input: RunInput) {
+    pub(super) fn publish(&mut self, input: RunInput) {
         self.emit(|event_log, run| event_log.input(run, &input));
         if self.driver.journal.is_some() || self.driver.tracer.is_some() {
             self.log(LogEntry::InputReceived { run: self.path.clone(), input });
@@ -377,7 +311,7 @@ impl<'d> RunTask<'d> {
         }
     }
 
-    fn is_observed(&self) -> bool {
+    pub(super) fn is_observed(&self) -> bool {
         self.driver.journal.is_some() || self.driver.listener.is_some() || self.driver.tracer.is_some()
     }
 
@@ -436,16 +370,6 @@ impl<'d> RunTask<'d> {
         self.emit(EventLog::failure);
     }
 
-    fn fail_model(&mut self, error: &ModelError, timing: CallTiming) {
-        let kind = match error {
-            ModelError::Configuration { .. } => FailureKind::Configuration,
-            _ => FailureKind::Model,
-        };
-        let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
-        let failure = RunFailure { kind, message: format!("{error}{hint}") };
-        self.apply(RunInput::ModelFailed { failure, timing, at: now_ms() });
-    }
-
     fn call_task(&self, call: PendingCall) -> CallTask {
         CallTask {
             driver: self.driver.clone(),
@@ -455,6 +379,7 @@ impl<'d> RunTask<'d> {
             parent: matches!(call.target, CallTarget::Agent { .. }).then(|| self.run.clone()),
             path: self.path.clone(),
             used: self.used_before(),
+            account: Arc::clone(&self.account),
             sampled: self.sampled.clone(),
             cancellation: self.cancellation.child_token(),
             call,
@@ -471,10 +396,11 @@ impl<'d> RunTask<'d> {
     }
 
     fn finish_call(&mut self, result: CallResult) {
-        let CallResult { id: call_id, outcome, duration, usage, model_calls } = result;
+        let CallResult { id: call_id, outcome, duration, usage, model_calls, spent } = result;
         if model_calls > 0 {
-            self.sampled.remove(Sampled { model_calls, usage });
+            self.sampled.remove(Sampled { model_calls, usage, spent });
         }
+        self.charge(spent);
         let duration_ms = milliseconds(duration);
         self.apply(RunInput::CallFinished { call_id, outcome, duration_ms, usage, model_calls, at: now_ms() });
     }
@@ -520,19 +446,15 @@ impl<'d> RunTask<'d> {
         });
     }
 
-    fn time_left(&self) -> Option<Duration> {
+    pub(super) fn time_left(&self) -> Option<Duration> {
         self.run.time_left(now_ms()).map(Duration::from_millis)
     }
 
-    fn interrupt(&mut self, interruption: Interruption) {
-        match interruption {
-            Interruption::Cancelled => self.cancel(),
-            // One millisecond more, in case the clock lags behind the timer: the run must see its deadline as passed.
-            Interruption::TimedOut => self.apply(RunInput::ClockTicked { at: now_ms() + 1 }),
-        }
+    pub(super) fn interrupt(&mut self, interruption: Interruption) {
+        self.apply(interruption.into_input());
     }
 
-    fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self) {
         self.apply(RunInput::Cancelled { at: now_ms() });
     }
 
@@ -555,13 +477,24 @@ enum AskEvent {
 
 /// Why a wait ended early.
 #[derive(Debug, Clone, Copy)]
-enum Interruption {
+pub(super) enum Interruption {
     Cancelled,
     TimedOut,
 }
 
+impl Interruption {
+    /// Returns the input that ends the run.
+    pub(super) fn into_input(self) -> RunInput {
+        match self {
+            Interruption::Cancelled => RunInput::Cancelled { at: now_ms() },
+            // One millisecond more, in case the clock lags behind the timer: the run must see its deadline as passed.
+            Interruption::TimedOut => RunInput::ClockTicked { at: now_ms() + 1 },
+        }
+    }
+}
+
 /// Waits for a future until the run is cancelled or its time is up.
-async fn interruptible<T>(
+pub(super) async fn interruptible<T>(
     cancellation: &CancellationToken,
     time_left: Option<Duration>,
     work: impl Future<Output = T>,

@@ -46,6 +46,7 @@ impl Tally {
                 lock(&self.bill).add(self.cost_of(model, *usage));
                 *lock(&self.usage) += *usage;
             }
+            RunEventKind::CostUnknown { .. } => lock(&self.bill).add(None),
             // The provider does not say what the part cost that was received.
             RunEventKind::Incomplete { finish, .. } if finish == INTERRUPTED => {
                 let model = lock(&self.models).get(&event.agent).cloned().unwrap_or_default();
@@ -63,6 +64,11 @@ impl Tally {
     /// Returns how many tokens all replies used.
     pub fn usage(&self) -> Usage {
         *lock(&self.usage)
+    }
+
+    /// Returns the costs, known or not.
+    pub fn bill(&self) -> Bill {
+        *lock(&self.bill)
     }
 
     /// Returns the total cost, or `None` if the cost of some reply is unknown.

@@ -33,7 +33,21 @@ pub enum ModelError {
         /// The message of the provider.
         message: String,
     },
-    /// The provider could not be reached, or the connection broke.
+    /// The provider is overloaded or out of service, and retries did not help.
+    #[error("{message}")]
+    Unavailable {
+        /// The message of the provider.
+        message: String,
+    },
+    /// The provider could not be reached, so nothing was sent.
+    #[error("{message}")]
+    Unreachable {
+        /// What went wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The connection to the provider broke, or was refused for another reason.
     #[error("{message}")]
     Network {
         /// What went wrong.
@@ -83,7 +97,9 @@ impl ModelError {
     /// Returns what to do about the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            ModelError::Configuration { hint, .. } | ModelError::Network { hint, .. } => hint.as_deref(),
+            ModelError::Configuration { hint, .. }
+            | ModelError::Unreachable { hint, .. }
+            | ModelError::Network { hint, .. } => hint.as_deref(),
             _ => None,
         }
     }
@@ -92,8 +108,25 @@ impl ModelError {
     pub const fn is_transient(&self) -> bool {
         match self {
             ModelError::Api { status, .. } => matches!(status, Some(408 | 409 | 429 | 500..=599)),
-            ModelError::Network { .. } | ModelError::TimedOut { .. } => true,
+            ModelError::Unavailable { .. }
+            | ModelError::Unreachable { .. }
+            | ModelError::Network { .. }
+            | ModelError::TimedOut { .. } => true,
             ModelError::Configuration { .. } | ModelError::Cancelled | ModelError::Malformed { .. } => false,
+        }
+    }
+
+    /// Returns whether the provider may charge for the request although there is no reply.
+    pub const fn may_be_charged(&self) -> bool {
+        match self {
+            ModelError::Network { .. }
+            | ModelError::TimedOut { .. }
+            | ModelError::Cancelled
+            | ModelError::Malformed { .. } => true,
+            ModelError::Configuration { .. }
+            | ModelError::Api { .. }
+            | ModelError::Unavailable { .. }
+            | ModelError::Unreachable { .. } => false,
         }
     }
 
@@ -101,8 +134,8 @@ impl ModelError {
     pub const fn kind(&self) -> &'static str {
         match self {
             ModelError::Configuration { .. } => "configuration",
-            ModelError::Api { .. } => "api",
-            ModelError::Network { .. } => "network",
+            ModelError::Api { .. } | ModelError::Unavailable { .. } => "api",
+            ModelError::Unreachable { .. } | ModelError::Network { .. } => "network",
             ModelError::Cancelled => "cancelled",
             ModelError::TimedOut { .. } => "timed_out",
             ModelError::Malformed { .. } => "malformed",

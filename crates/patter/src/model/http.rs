@@ -215,6 +215,7 @@ impl HttpModel {
         let message = error.to_string();
         let model_error = match error {
             HttpError::Moved { .. } => ModelError::Configuration { message, hint: error.hint() },
+            HttpError::Connect { .. } => ModelError::Unreachable { message, hint: self.connection_hint(error) },
             _ => ModelError::Network { message, hint: self.connection_hint(error) },
         };
         AttemptError { may_retry: error.is_transient(), ..AttemptError::new(model_error) }
@@ -238,6 +239,8 @@ impl HttpModel {
 
     fn redact(&self, mut error: ModelError) -> ModelError {
         if let ModelError::Api { message, .. }
+        | ModelError::Unavailable { message }
+        | ModelError::Unreachable { message, .. }
         | ModelError::Network { message, .. }
         | ModelError::Malformed { message }
         | ModelError::Configuration { message, .. } = &mut error
@@ -397,11 +400,12 @@ impl AttemptError {
         let may_retry = error.is_transient();
         let error = match error {
             WireError::Malformed { message } => ModelError::Malformed { message: message.clone() },
+            WireError::Truncated => ModelError::Network { message: error.to_string(), hint: None },
+            error if error.is_outage() => ModelError::Unavailable { message: error.to_string() },
             // The message contains the status.
-            WireError::Status { .. }
-            | WireError::Reply { .. }
-            | WireError::Truncated
-            | WireError::Unexpected { .. } => ModelError::Api { status: None, message: error.to_string() },
+            WireError::Status { .. } | WireError::Reply { .. } | WireError::Unexpected { .. } => {
+                ModelError::Api { status: None, message: error.to_string() }
+            }
         };
         Self { may_retry, ..Self::new(error) }
     }
@@ -450,7 +454,7 @@ async fn wait(delay: Delay, sink: Option<&DeltaSink<'_>>) -> Result<(), ModelErr
         let seconds = duration.as_secs_f64().ceil();
         let message =
             format!("{reason}; it asks to wait {seconds} s, but at most {} s are allowed", MAX_DELAY.as_secs());
-        return Err(ModelError::Api { status: None, message });
+        return Err(ModelError::Unavailable { message });
     }
     tracing::info!(%reason, ?duration, "delaying the request to the model");
     if let Some(sink) = sink {

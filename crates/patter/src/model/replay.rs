@@ -44,7 +44,7 @@ struct Exchange {
     template: Option<Arc<RequestTemplate>>,
     messages: Conversation,
     deltas: Vec<Delta>,
-    result: Result<Reply, RunFailure>,
+    result: Result<Reply, ModelError>,
 }
 
 impl ReplayModel {
@@ -61,11 +61,16 @@ impl ReplayModel {
                 let run = if path.is_empty() { log.open_run() } else { log.child_run(path) };
                 let result = match input {
                     RunInput::ModelReplied { reply, .. } => Some(Ok(reply.clone())),
-                    RunInput::ModelFailed { failure, .. } => Some(Err(failure.clone())),
+                    RunInput::ModelFailed { failure, .. } => Some(Err(model_error(failure))),
+                    // The agent asks its next model again.
+                    RunInput::FellBack { because, .. } => {
+                        Some(Err(ModelError::Unavailable { message: because.clone() }))
+                    }
                     _ => None,
                 };
                 if let Some((run, result)) = run.zip(result) {
-                    let template = log.frame(&run.spec().agent).cloned();
+                    // The log has only the template of the agent's own model.
+                    let template = log.frame(&run.spec().agent).filter(|_| run.fallback().is_none()).cloned();
                     let deltas = streamed.remove(path).unwrap_or_default();
                     exchanges.push(Exchange { template, messages: run.conversation().clone(), deltas, result });
                 }
@@ -126,10 +131,16 @@ impl Model for ReplayModel {
             if let Some(sink) = sink {
                 deltas.into_iter().for_each(|delta| sink.receive(delta));
             }
-            result.map_err(|RunFailure { kind, message }| match kind {
-                FailureKind::Configuration => ModelError::Configuration { message, hint: None },
-                _ => ModelError::Api { status: None, message },
-            })
+            result
         })
+    }
+}
+
+/// Returns the error that a recorded failure was.
+fn model_error(RunFailure { kind, message }: &RunFailure) -> ModelError {
+    let message = message.clone();
+    match kind {
+        FailureKind::Configuration => ModelError::Configuration { message, hint: None },
+        _ => ModelError::Api { status: None, message },
     }
 }

@@ -4,6 +4,7 @@ use super::environment::Environment;
 use super::load::{CONFIG, LoadError, strip_dot};
 use super::models::{self, ModelKey, ModelsConfig, PriceConfig};
 use super::trust::{Definition, config_definitions};
+use crate::drive::Budget;
 use crate::file::read_settings;
 use crate::os_error;
 use crate::tool::mcp::ServerConfig;
@@ -12,7 +13,7 @@ use crate::tool::{CommandHook, DEFAULT_HOOK_TIMEOUT, Hook, HookStage, VariableLo
 use crate::type_error::explain_type;
 use indexmap::IndexMap;
 use patter_core::permission::{Decision, Rule, RuleError};
-use patter_core::provider::price::Prices;
+use patter_core::provider::price::{Cost, Prices};
 use patter_core::text::{nearest, parse_duration};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,29 @@ pub struct Config {
     pub models: ModelsConfig,
     /// Prices of models.
     pub prices: IndexMap<ModelKey, PriceConfig>,
+    /// What the agents of the project may spend.
+    pub budget: BudgetConfig,
+}
+
+/// The section `[budget]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BudgetConfig {
+    /// The dollars that all runs together may spend per day (UTC).
+    pub day: Option<BudgetAmount>,
+}
+
+/// An amount of dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct BudgetAmount(Cost);
+
+impl TryFrom<f64> for BudgetAmount {
+    type Error = &'static str;
+
+    fn try_from(dollars: f64) -> Result<Self, Self::Error> {
+        Cost::from_dollars(dollars).map(Self).ok_or("a budget must be between 0 and 1000000 dollars")
+    }
 }
 
 /// The section `[check]`.
@@ -192,6 +216,12 @@ impl Config {
     /// project, which [`Tools::definitions`](super::Tools::definitions) lists too.
     pub fn definitions(&self, root: Option<&Path>, environment: &Environment) -> Vec<Definition> {
         config_definitions(root.unwrap_or(Path::new(".")), self, environment)
+    }
+
+    /// Returns what the agents of the project in a folder may spend, if that is limited.
+    pub fn budget(&self, root: Option<&Path>) -> Option<Arc<Budget>> {
+        let BudgetAmount(per_day) = self.budget.day?;
+        Some(Arc::new(Budget::new(root?, per_day)))
     }
 
     /// Returns the built-in prices, overridden by those of the project.

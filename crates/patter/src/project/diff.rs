@@ -41,6 +41,9 @@ pub fn diff_settings(old: &Path, new: &Path) -> Result<Vec<Change>, LoadError> {
         let description = format!("`{name}` under `[{section}]` changed from {before} to {after}");
         changes.push(breaking(subject.clone(), description));
     }
+    if before.config.budget != after.config.budget {
+        changes.push(breaking(subject.clone(), "`[budget]` changed".to_owned()));
+    }
     if before.config.sandbox != after.config.sandbox {
         changes.push(breaking(subject, "`[sandbox]` changed".to_owned()));
     }

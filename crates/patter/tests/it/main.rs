@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod ceilings;
 mod command;
 mod cost;
 mod crash;
@@ -28,6 +29,7 @@ mod npm;
 mod openapi;
 mod pace;
 mod reasoning;
+mod recorder;
 mod processes;
 mod protection;
 mod pypi;

@@ -45,7 +45,7 @@ pub(super) async fn show(
     let entry: LogEntry =
         serde_json::from_str(text).map_err(|error| ApiError::new(ApiErrorKind::Server, error.to_string()))?;
     let timeline = Timeline::read(&entries, &host.project.config().prices()).map_err(|error| damaged(&error))?;
-    let row = timeline.rows.get(number).cloned().unwrap_or_default();
+    let row = timeline.rows.iter().find(|row| row.number == number).cloned().unwrap_or_default();
     let log = log_until(&entries, number).map_err(|error| damaged(&error))?;
     let request = match &entry {
         LogEntry::InputReceived { run, input: RunInput::ModelReplied { .. } | RunInput::ModelFailed { .. } } => {
@@ -127,7 +127,10 @@ fn content(entry: &LogEntry) -> Html {
                     .collect();
                 html!("{}{}", reply_html(reply), rulings)
             }
-            RunInput::ModelFailed { failure, .. } => html!("<p class=\"bad\">{}</p>", failure.message),
+            RunInput::FellBack { because, .. } => html!("<p class=\"bad\">{}</p>", because),
+            RunInput::ModelFailed { failure, .. } | RunInput::LimitReached { failure, .. } => {
+                html!("<p class=\"bad\">{}</p>", failure.message)
+            }
             RunInput::CallFinished { outcome, .. } => block("Result", &pretty(&outcome.text())),
             RunInput::CallRefused { reason, .. } => block("Reason", reason),
             RunInput::ReplyInterrupted { text } => block("Received until then", text),

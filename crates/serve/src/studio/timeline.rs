@@ -152,6 +152,13 @@ impl Timeline {
                     let model = models.get(&start.spec.agent).cloned().unwrap_or_default();
                     runs.insert(run, RunState { agent: start.spec.agent, model, since: at, tools: HashMap::new() });
                 }
+                // The row of the reply shows what it cost.
+                LogEntry::InputReceived { input: RunInput::Charged { interrupted, .. }, .. } => {
+                    if interrupted {
+                        bill.add(None);
+                    }
+                    continue;
+                }
                 LogEntry::InputReceived { run, input } => {
                     row.depth = run.len();
                     let state = runs.entry(run).or_default();
@@ -235,6 +242,21 @@ fn input_row(
             row.kind = Kind::Decision;
             row.name = state.tools.get(&call_id).cloned().unwrap_or(call_id);
             row.text = format!("refused: {}", digest(&reason));
+        }
+        RunInput::FellBack { to, because, .. } => {
+            row.kind = Kind::Model;
+            row.name = "another model".to_owned();
+            row.model.clone_from(&to);
+            row.text = digest(&because);
+            row.failed = true;
+            since = state.since;
+            state.model = to;
+        }
+        RunInput::LimitReached { failure, .. } => {
+            row.kind = Kind::Run;
+            row.name = "limit reached".to_owned();
+            row.text = digest(&failure.message);
+            row.failed = true;
         }
         other => {
             row.kind = Kind::Run;

@@ -106,8 +106,8 @@ impl Transcript {
 /// Returns when an entry was made, if it says so.
 pub(super) fn entry_time(entry: &LogEntry) -> Option<u64> {
     use patter_core::run::RunInput::{
-        CallApproved, CallFinished, CallRefused, CallStarted, Cancelled, ClockTicked, ModelFailed, ModelReplied,
-        Resumed,
+        CallApproved, CallFinished, CallRefused, CallStarted, Cancelled, ClockTicked, FellBack, LimitReached,
+        ModelFailed, ModelReplied, Resumed,
     };
     match entry {
         LogEntry::RunStarted { start, .. } => Some(start.at),
@@ -116,6 +116,8 @@ pub(super) fn entry_time(entry: &LogEntry) -> Option<u64> {
             | ModelFailed { at, .. }
             | CallFinished { at, .. }
             | CallRefused { at, .. }
+            | FellBack { at, .. }
+            | LimitReached { at, .. }
             | Cancelled { at }
             | ClockTicked { at }
             | Resumed { at } => Some(*at),
@@ -174,7 +176,9 @@ impl TurnView {
         let RunEvent { run, kind, agent, .. } = event;
         if run.is_empty() {
             match &kind {
-                RunEventKind::Started { model, .. } => self.model.clone_from(model),
+                RunEventKind::Started { model, .. } | RunEventKind::FellBack { to: model, .. } => {
+                    self.model.clone_from(model);
+                }
                 RunEventKind::Finished { error, .. } => {
                     self.state = match error {
                         None => TurnState::Answered,
@@ -235,6 +239,9 @@ fn add_step(steps: &mut Vec<Step>, entry: usize, kind: RunEventKind) {
                     call.arguments.clone_from(arguments);
                 }
             });
+        }
+        RunEventKind::FellBack { from, to, because } => {
+            steps.push(Step::Note(format!("{from} is not available, asking {to} instead: {because}")));
         }
         RunEventKind::Incomplete { message, .. } => steps.push(Step::Note(message)),
         _ => {}

@@ -306,7 +306,7 @@ impl Conversation {
         let usage = run.usage();
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let seconds = Duration::from_millis(run.elapsed_ms()).as_secs_f64();
-        let cost = self.open.tally.cost().filter(|cost| cost.dollars() > 0.0);
+        let cost = Some(self.open.tally.bill()).filter(|cost| !cost.is_empty());
         let parts = [
             nonzero(run.response().tools_used.len(), "tool call"),
             nonzero(usize::try_from(tokens).unwrap_or(usize::MAX), "token"),

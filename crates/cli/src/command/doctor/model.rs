@@ -21,7 +21,8 @@ pub(super) async fn examine(
     let mut named: Vec<ModelRef> = Vec::new();
     let patterns = project.files().iter().flat_map(|file| file.tree.walk());
     // Invalid models are findings of the check.
-    for model in patterns.filter_map(|pattern| Agent::cast(pattern)?.model()?.ok()) {
+    let agents = patterns.filter_map(Agent::cast);
+    for model in agents.flat_map(|agent| agent.model().into_iter().chain(agent.fallbacks()).flatten()) {
         if !named.contains(&model) {
             named.push(model);
         }

@@ -1,5 +1,6 @@
 //! Amounts of money.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::iter::Sum;
 
@@ -31,9 +32,12 @@ pub struct Cost(u128);
 /// bill.add(prices.cost(&"OpenAI/unheard-of".parse().unwrap(), usage));
 /// assert_eq!(bill.total(), None);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bill {
+    #[serde(rename = "picodollars")]
     known: Cost,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     has_unknown: bool,
 }
 
@@ -55,6 +59,12 @@ impl Cost {
     /// million.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         (0.0..=MAX_DOLLARS).contains(&dollars).then(|| Self((dollars * PICODOLLARS_PER_DOLLAR as f64).round() as u128))
+    }
+
+    /// Returns what is left of this amount after another one was spent, at least nothing.
+    #[must_use]
+    pub const fn saturating_sub(self, spent: Self) -> Self {
+        Self(self.0.saturating_sub(spent.0))
     }
 
     /// Returns the number of dollars, as precisely as a float can represent it.
@@ -85,7 +95,58 @@ impl fmt::Display for Cost {
     }
 }
 
+/// Written as a number of picodollars. Amounts beyond 18 million dollars are written as that.
+impl Serialize for Cost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(self.0).unwrap_or(u64::MAX))
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u64::deserialize(deserializer).map(|amount| Self(u128::from(amount)))
+    }
+}
+
+impl From<Option<Cost>> for Bill {
+    fn from(cost: Option<Cost>) -> Self {
+        let mut bill = Self::default();
+        bill.add(cost);
+        bill
+    }
+}
+
+/// Shows the total, or what is known of it: `$0.0123`, `at least $0.0123`, `cost unknown`.
+impl fmt::Display for Bill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.total(), self.known) {
+            (Some(total), _) => total.fmt(f),
+            (None, Cost::FREE) => f.write_str("cost unknown"),
+            (None, known) => write!(f, "at least {known}"),
+        }
+    }
+}
+
 impl Bill {
+    /// A bill of a request whose cost is not known.
+    pub const UNKNOWN: Self = Self { known: Cost::FREE, has_unknown: true };
+
+    /// Returns whether nothing was spent.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the sum of the costs that are known.
+    pub const fn known(&self) -> Cost {
+        self.known
+    }
+
+    /// Adds another bill.
+    pub fn add_all(&mut self, other: Self) {
+        self.add(Some(other.known));
+        self.has_unknown |= other.has_unknown;
+    }
+
     /// Adds the cost of a request, which may be unknown.
     pub fn add(&mut self, cost: Option<Cost>) {
         match cost {

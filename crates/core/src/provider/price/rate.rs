@@ -90,6 +90,22 @@ impl Price {
         long_context: None,
     };
 
+    /// Returns the most that a request with so many tokens can cost, cached or not.
+    ///
+    /// ```
+    /// use patter_core::provider::price::{Price, Prices};
+    /// let price = Prices::builtin().price(&"OpenAI/gpt-4o-mini".parse().unwrap()).unwrap();
+    /// assert_eq!(price.most(1_000_000, 1_000_000).to_string(), "$0.75");
+    /// ```
+    pub fn most(&self, input_tokens: u64, output_tokens: u64) -> Cost {
+        let most = |rates: &Rates| {
+            let input = rates.input.0.max(rates.cached.0).max(rates.cache_write.0);
+            [Rate(input).cost(input_tokens), rates.output.cost(output_tokens)].into_iter().sum::<Cost>()
+        };
+        let long = self.long_context.map(|(_, rates)| most(&rates));
+        most(&self.rates).max(long.unwrap_or(Cost::FREE))
+    }
+
     /// Returns the cost of a request.
     pub(super) fn cost(&self, usage: Usage) -> Cost {
         let rates = match self.long_context {

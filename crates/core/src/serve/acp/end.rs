@@ -61,6 +61,7 @@ pub fn stop_reason(end: &TurnEnd) -> Result<StopReason, RpcError> {
             FailureKind::Configuration
             | FailureKind::Model
             | FailureKind::Answer
+            | FailureKind::Cost
             | FailureKind::Deadline
             | FailureKind::Store => {
                 let failed = || ApiError::new(ApiErrorKind::Run, failure.message.clone());

@@ -71,6 +71,9 @@ impl UpdateStream {
             RunEventKind::Text { text } if is_outermost => self.agent_text("agent_message_chunk", text),
             RunEventKind::Thought { text } if is_outermost => self.agent_text("agent_thought_chunk", text),
             RunEventKind::Waiting { because, .. } if self.has_notices => Some(notice("info", because)),
+            RunEventKind::FellBack { from, to, because } if self.has_notices => {
+                Some(notice("warning", &format!("`{from}` is not available: {because}; asking `{to}` instead")))
+            }
             RunEventKind::Incomplete { message, .. } if is_outermost && self.has_notices => {
                 Some(notice("warning", message))
             }

@@ -178,6 +178,10 @@ impl AgUiStream {
                 let value = json!({"seconds": seconds, "because": because});
                 events.add("CUSTOM", run, json!({"name": "patter.waiting", "value": value}));
             }
+            RunEventKind::FellBack { from, to, because } => {
+                let value = json!({"from": from, "to": to, "because": because});
+                events.add("CUSTOM", run, json!({"name": "patter.fallback", "value": value}));
+            }
             RunEventKind::Incomplete { finish, message } => {
                 let value = json!({"finish": finish, "message": message});
                 events.add("CUSTOM", run, json!({"name": "patter.incomplete", "value": value}));
@@ -188,7 +192,7 @@ impl AgUiStream {
                     self.leave(&mut events, run, error.as_ref());
                 }
             }
-            RunEventKind::Started { .. } | RunEventKind::Thought { .. } => {}
+            RunEventKind::Started { .. } | RunEventKind::Thought { .. } | RunEventKind::CostUnknown { .. } => {}
         }
         events.0
     }

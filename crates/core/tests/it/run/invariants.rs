@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::generate::cases;
+use patter_core::provider::price::{Bill, Cost};
 use patter_core::run::{CallTiming, RunInput};
 use patter_core::session::{Log, LogEntry};
 use proptest::prelude::*;
@@ -17,6 +18,8 @@ pub(super) enum RandomInput {
     Finishes(Pick, conversation::ToolOutcome),
     Approves(Pick),
     Refuses(Pick),
+    Charge(u64),
+    FallBack,
     Cancel,
     Tick(u64),
 }
@@ -83,6 +86,8 @@ pub(super) fn random_input() -> impl Strategy<Value = RandomInput> {
         16 => (pick(), outcome()).prop_map(|(pick, outcome)| RandomInput::Finishes(pick, outcome)),
         6 => pick().prop_map(RandomInput::Approves),
         3 => pick().prop_map(RandomInput::Refuses),
+        3 => (0..5u64).prop_map(RandomInput::Charge),
+        1 => Just(RandomInput::FallBack),
         1 => Just(RandomInput::Cancel),
         1 => (0..300u64).prop_map(RandomInput::Tick),
     ]
@@ -91,11 +96,13 @@ pub(super) fn random_input() -> impl Strategy<Value = RandomInput> {
 pub(super) fn any_spec() -> impl Strategy<Value = RunSpec> {
     let returns = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let limit = |range: std::ops::Range<u64>| prop_oneof![3 => Just(None), 1 => range.prop_map(Some)];
-    let limits = (0..12u32, limit(0..9), limit(0..500), limit(0..200), 0..2u32, 0..3u32).prop_map(
-        |(max_model_calls, max_tool_calls, max_tokens, deadline_ms, max_depth, max_answer_retries)| Limits {
+    let cost = limit(0..9).prop_map(|limit| limit.map(|limit| Cost::from_picodollars(u128::from(limit))));
+    let limits = (0..12u32, limit(0..9), limit(0..500), cost, limit(0..200), 0..2u32, 0..3u32).prop_map(
+        |(max_model_calls, max_tool_calls, max_tokens, max_cost, deadline_ms, max_depth, max_answer_retries)| Limits {
             max_model_calls,
             max_tool_calls,
             max_tokens,
+            max_cost,
             deadline_ms,
             max_depth,
             max_answer_retries,
@@ -106,6 +113,10 @@ pub(super) fn any_spec() -> impl Strategy<Value = RunSpec> {
         spec.tools.push(Callable { name: "pickColor".into(), target: CallTarget::Client });
         spec
     })
+}
+
+fn bill(amount: u64) -> Bill {
+    Bill::from((amount > 0).then(|| Cost::from_picodollars(u128::from(amount))))
 }
 
 impl Pick {
@@ -127,6 +138,8 @@ impl RandomInput {
             RandomInput::Finishes(pick, outcome) => run.call_finished(&pick.id(run), outcome.clone(), now, now),
             RandomInput::Approves(pick) => run.approve(&pick.id(run)),
             RandomInput::Refuses(pick) => run.refuse(&pick.id(run), "no", now),
+            RandomInput::Charge(amount) => run.charge(bill(*amount)),
+            RandomInput::FallBack => run.fall_back("demo".into(), now),
             RandomInput::Cancel => run.cancel(now),
             RandomInput::Tick(now) => run.tick(*now),
         }
@@ -169,6 +182,14 @@ impl RandomInput {
             }
             RandomInput::Approves(pick) => RunInput::CallApproved { call_id: pick.id(run), at: None },
             RandomInput::Refuses(pick) => RunInput::CallRefused { call_id: pick.id(run), reason: "no".into(), at },
+            RandomInput::Charge(amount) => RunInput::Charged { spent: bill(*amount), interrupted: false },
+            RandomInput::FallBack => RunInput::FellBack {
+                from: "scripted/a".into(),
+                to: "demo".into(),
+                because: "down".into(),
+                timing: CallTiming::default(),
+                at,
+            },
             RandomInput::Cancel => RunInput::Cancelled { at },
             RandomInput::Tick(at) => RunInput::ClockTicked { at: *at },
         }
@@ -182,11 +203,13 @@ impl RandomInput {
             |id: &str| matches!(&step, Step::AwaitClient { calls } if calls.iter().any(|call| call.id == id));
         let awaits_approval = |id: &str| matches!(&step, Step::AskApproval { calls } if calls.iter().any(|request| request.call.id == id));
         match self {
-            RandomInput::Reply(_) | RandomInput::Fails => matches!(step, Step::CallModel { .. }),
+            RandomInput::Reply(_) | RandomInput::Fails | RandomInput::FallBack => {
+                matches!(step, Step::CallModel { .. })
+            }
             RandomInput::Starts(pick) => open(&pick.id(run)),
             RandomInput::Finishes(pick, _) => open(&pick.id(run)) || is_client(&pick.id(run)),
             RandomInput::Approves(pick) | RandomInput::Refuses(pick) => awaits_approval(&pick.id(run)),
-            RandomInput::Cancel | RandomInput::Tick(_) => run.outcome().is_none(),
+            RandomInput::Charge(_) | RandomInput::Cancel | RandomInput::Tick(_) => run.outcome().is_none(),
         }
     }
 }

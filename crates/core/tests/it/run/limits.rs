@@ -2,6 +2,7 @@
 
 use super::Event::{Calls, Returns, Says, Stops, Tick};
 use super::*;
+use patter_core::provider::price::{Bill, Cost};
 use patter_core::run::ChildError;
 
 const CALL: Event = Calls(&[("1", "denied", "{}")]);
@@ -29,6 +30,12 @@ fn limits_end_a_run_before_the_model_is_called_again() {
     let mut events = calls_and_result();
     events.push((Returns("2", json!(1)), "ToolError: the run took 3 ms without an answer (limit: 3 ms)"));
     play(spec_with_limits(|limits| limits.deadline_ms = Some(3)), Vec::new(), &events);
+
+    let mut run =
+        play(spec_with_limits(|limits| limits.max_cost = Cost::from_dollars(0.02)), Vec::new(), &calls_and_result());
+    run.charge(Bill::from(Cost::from_dollars(0.025))).unwrap();
+    run.call_finished("2", patter_core::message::conversation::ToolOutcome::Cancelled, 1, 4).unwrap();
+    assert_eq!(format_step(&run), "ToolError: the run cost $0.025 without an answer (limit: $0.02)");
 
     let unread =
         (Stops(FinishReason::Malformed, ""), "ToolError: reached the limit of 1 model calls without an answer");

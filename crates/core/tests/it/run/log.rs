@@ -1,6 +1,7 @@
 //! The JSON of session logs, which programs and stores depend on.
 
 use super::*;
+use patter_core::provider::price::Bill;
 use patter_core::run::{CallTiming, RunInput};
 use patter_core::session::{AgentSelection, Log, LogEntry};
 
@@ -65,6 +66,21 @@ fn the_json_of_entries_is_stable() {
         (RunInput::CallApproved { call_id: call_id(), at: None }, "approved"),
         (RunInput::CallRefused { call_id: call_id(), reason: "no".into(), at: 1 }, "refused"),
         (RunInput::Cancelled { at: 1 }, "cancelled"),
+        (RunInput::Charged { spent: Bill::UNKNOWN, interrupted: true }, "charged"),
+        (
+            RunInput::FellBack {
+                from: "OpenAI/gpt-4o".into(),
+                to: "demo".into(),
+                because: "down".into(),
+                timing: CallTiming::default(),
+                at: 1,
+            },
+            "fell_back",
+        ),
+        (
+            RunInput::LimitReached { failure: RunFailure { kind: FailureKind::Cost, message: "enough".into() }, at: 1 },
+            "limit_reached",
+        ),
         (RunInput::ClockTicked { at: 1 }, "tick"),
         (RunInput::LimitsChanged { limits: Limits::default() }, "limited"),
         (RunInput::Resumed { at: 1 }, "resumed"),
