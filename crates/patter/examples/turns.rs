@@ -84,7 +84,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
 /// Runs turns.
 #[derive(Clone)]
 enum Player {
-    Runs { driver: Driver, compiled: CompiledAgent },
+    Runs { driver: Box<Driver>, compiled: CompiledAgent },
     Sessions(Arc<Sessions>),
 }
 
@@ -160,7 +160,7 @@ impl Player {
         let models: ModelResolver = Arc::new(move |_| Ok(Arc::clone(&model)));
         let driver = with_counter(Driver::new(Arc::clone(&project), library.into(), models), events.as_ref());
         let compiled = driver.compile(&agent)?;
-        Ok(Player::Runs { driver, compiled })
+        Ok(Player::Runs { driver: Box::new(driver), compiled })
     }
 
     /// Runs a turn. Returns the number of tool calls, or `None` if it failed.

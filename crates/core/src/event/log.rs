@@ -111,7 +111,7 @@ impl EventLog {
                 self.finished_calls.insert(call_id.clone());
             }
             RunInput::FellBack { from, to, because, .. } => {
-                events.push(RunEventKind::FellBack { from: from.clone(), to: to.clone(), because: because.clone() })
+                events.push(RunEventKind::FellBack { from: from.clone(), to: to.clone(), because: because.clone() });
             }
             RunInput::Charged { interrupted: true, .. } => {
                 events.push(RunEventKind::CostUnknown { model: self.model(run) });
