@@ -116,10 +116,8 @@ async function run(body, input) {
     failure = error instanceof Error ? error.message : String(error);
   }
   isStreaming = false;
-  const thoughts = turn.thoughts();
   await refresh();
   turn.close();
-  keepThoughts(thoughts);
   if (failure && isNew) {
     message.value = input;
     status.textContent = failure;
@@ -127,23 +125,6 @@ async function run(body, input) {
   }
   if (!isNew) follow();
   showState();
-}
-
-/**
- * Shows the reasoning of the last turn, which the log does not have.
- * @param {string[]} thoughts
- */
-function keepThoughts(thoughts) {
-  const reply = conversation.querySelector(".turn:last-child .reply .who");
-  if (thoughts.length === 0 || !reply) return;
-  const details = document.createElement("details");
-  details.className = "thought";
-  const summary = document.createElement("summary");
-  summary.textContent = "Reasoning";
-  const text = document.createElement("p");
-  text.textContent = thoughts.join("\n\n");
-  details.append(summary, text);
-  reply.after(details);
 }
 
 form.addEventListener("submit", (event) => {

@@ -38,11 +38,6 @@ export class LiveTurn {
     render(null, this.place);
   }
 
-  /** Returns all reasoning so far. */
-  thoughts() {
-    return this.parts.flatMap((part) => (part.kind === "thought" ? [part.text] : []));
-  }
-
   changed() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {

@@ -1,7 +1,7 @@
 //! `patter replay`: replays a recorded run, or compares it with the current agent.
 
 use super::Command;
-use crate::argument::parse_model;
+use crate::argument::{ModelArgument, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::inspect::UsedOverrides;
@@ -9,6 +9,7 @@ use crate::place::Place;
 use crate::session::{Opening, finish_run, listener, session_line};
 use crate::setup::{Intent, Rules, Setup, ToolSources, split_agent};
 use crate::ui;
+use crate::ui::ThoughtLines;
 use crate::ui::style::{BAD, GOOD};
 use clap::Args;
 use patter::drive::{Driver, ReplayCompareError, RunEventKind, Tally};
@@ -57,7 +58,7 @@ pub(crate) struct Replay {
 
     /// Model of the agent; by default the one named when it was recorded, or else the agent's own
     #[arg(long, value_name = "MODEL", requires = "agent", value_parser = parse_model)]
-    model: Option<ModelRef>,
+    model: Option<ModelArgument>,
 
     #[command(flatten)]
     rules: Rules,
@@ -117,7 +118,8 @@ impl Replay {
         let Setup { config, loaded, toolset, .. } = setup;
         let models = model_resolver_with_config(&toolset.environment, &config.models);
         let driver = Driver::new(Arc::new(loaded.project), Arc::clone(&toolset.library), models).with_rules(rules);
-        let driver = match self.model.clone().or_else(|| recorded_model(&recording)) {
+        let named = self.model.as_ref().map(ModelArgument::resolve).transpose()?;
+        let driver = match named.or_else(|| recorded_model(&recording)) {
             Some(model) => driver.with_model(model),
             None => driver,
         };
@@ -179,7 +181,7 @@ fn play(recording: Recording, format: RunFormat) -> CommandResult {
     if let Some(id) = session {
         let _ = opening.set(vec![session_line(id)]);
     }
-    let show = listener(format, opening);
+    let show = listener(format, ThoughtLines::default(), opening);
     let mut playback = Playback::default();
     let mut tally = Tally::new(prices.clone());
     let mut result: Option<CommandResult> = None;

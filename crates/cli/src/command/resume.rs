@@ -5,7 +5,7 @@ use crate::error::{CommandError, CommandResult, ErrorFormat, Outcome};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::session::{Opening, RunOptions, TerminalApprover, listener, session_line};
 use crate::setup::{Toolset, until_stopped};
-use crate::ui;
+use crate::ui::{self, ThoughtLines};
 use clap::Args;
 use serde_json::json;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Command for Resume {
         let format = self.format.format;
         let opening = Opening::default();
         let approver = TerminalApprover { yes: self.options.yes, repeat: self.repeat };
-        let listener = listener(format, Arc::clone(&opening));
+        let listener = listener(format, ThoughtLines::new(self.options.thinking), Arc::clone(&opening));
         let streamed = format.streamed_replies();
         let mut open =
             self.options.reopen(self.session.as_deref(), self.file.as_deref(), streamed, listener, approver)?;

@@ -6,6 +6,7 @@ use crate::file::{Input, read_stdin, unreadable};
 use crate::format::{FormatOption, OutputFormat, RunFormat};
 use crate::session::{Opening, RunOptions, SessionOptions, TerminalApprover, listener, session_line};
 use crate::setup::split_agent;
+use crate::ui::ThoughtLines;
 use clap::Args;
 use patter::run::StartError;
 use patter::session::SessionError;
@@ -71,7 +72,7 @@ impl Command for Run {
         let format = self.format.format;
         let opening = Opening::default();
         let approver = TerminalApprover { yes: self.options.yes, repeat: false };
-        let listener = listener(format, Arc::clone(&opening));
+        let listener = listener(format, ThoughtLines::new(self.options.thinking), Arc::clone(&opening));
         let mut open = self.options.open(&self.agent, &self.session, format.streamed_replies(), listener, approver)?;
         let compiled = open.compile()?;
         let session = open.session.id().map(|id| session_line(id.as_str()));

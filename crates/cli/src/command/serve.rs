@@ -1,7 +1,7 @@
 //! `patter serve`: serves agents over HTTP.
 
 use super::Command;
-use crate::argument::{parse_duration, parse_model};
+use crate::argument::{ModelArgument, parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::experiment::ExperimentProcesses;
 use crate::file::{Input, unreadable};
@@ -13,7 +13,6 @@ use clap::{Args, ValueEnum};
 use patter::drive::Driver;
 use patter::live::{LiveProject, ProjectPaths};
 use patter::project::{Project, ServerSelection, ToolVariant};
-use patter::provider::ModelRef;
 use patter_serve::{Editing, ServeSettings, Server, SystemMessages, Token, TokenHash, ToolAccess};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -100,7 +99,7 @@ pub(super) struct ServeOptions {
 
     /// Model to use instead of those of the agents: Provider/name, or demo
     #[arg(long, value_name = "MODEL", value_parser = parse_model)]
-    model: Option<ModelRef>,
+    model: Option<ModelArgument>,
 
     #[command(flatten)]
     store: StoreOption,
@@ -191,7 +190,7 @@ impl ServeOptions {
         let library = Arc::clone(&toolset.library);
         let project = LiveProject::new(places, config.clone(), environment.clone(), loaded.project, tools, library);
         let lock = toolset.lock.clone();
-        let model = self.model.clone();
+        let model = self.model.as_ref().map(ModelArgument::resolve).transpose()?;
         let configure = move |driver: Driver| {
             let mut driver = driver.with_rules(rules.clone());
             if let Some(lock) = &lock {

@@ -2,7 +2,7 @@
 
 use super::resolve_beside;
 use super::revision::Revision;
-use crate::argument::parse_model;
+use crate::argument::{ModelArgument, parse_model};
 use crate::error::CommandError;
 use crate::setup::{Setup, ToolSources, Toolset, read_files, report_problems, require_trust, split_agent};
 use patter::case::{Case, Check};
@@ -12,7 +12,6 @@ use patter::experiment::{Arm, Judge, hash_recordings, recorded_replies};
 use patter::library::Library;
 use patter::model::model_resolver_with_config;
 use patter::project::{Config, Project, ServerSelection, Tools};
-use patter::provider::ModelRef;
 use patter::session::SessionError;
 use patter::tool::Tool;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ pub(crate) struct ArmSpec {
     what: String,
     /// Files with toolboxes whose tools replace others.
     pub(crate) toolboxes: Vec<PathBuf>,
-    model: Option<ModelRef>,
+    model: Option<ModelArgument>,
     /// Another `FILE#AGENT`.
     agent: Option<String>,
     /// A git revision.
@@ -102,7 +101,7 @@ impl Bench<'_> {
     pub(super) fn arm(
         &self,
         spec: &ArmSpec,
-        model: Option<&ModelRef>,
+        model: Option<&ModelArgument>,
     ) -> Result<(Arm, Option<Revision>), CommandError> {
         let (file, agent) = match &spec.agent {
             Some(other) => split_agent(other),
@@ -143,7 +142,7 @@ impl Bench<'_> {
             driver = driver.with_lock(Arc::clone(lock));
         }
         if let Some(model) = spec.model.as_ref().or(model) {
-            driver = driver.with_model(model.clone());
+            driver = driver.with_model(model.resolve()?);
         }
         let name = select_agent(&place.project, agent)?.name().unwrap_or_default().into_owned();
         let compiled = driver.compile_named(&name).ok_or_else(|| SessionError::AgentNotFound(name))??;

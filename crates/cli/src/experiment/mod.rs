@@ -16,7 +16,7 @@ pub(crate) use output::{OutputOptions, ReportFormat, document, write_report};
 pub(crate) use process::ExperimentProcesses;
 pub(crate) use text::{ab_text, comparison_text, eval_text};
 
-use crate::argument::{parse_count, parse_model, parse_number, parse_rate};
+use crate::argument::{ModelArgument, parse_count, parse_model, parse_number, parse_rate};
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{RECENT_SESSIONS, StoreOption, TerminalApprover, TurnLimits};
 use crate::setup::{
@@ -35,7 +35,6 @@ use patter::experiment::{
 };
 use patter::permission::UnusedRule;
 use patter::project::{ServerSelection, check_definitions};
-use patter::provider::ModelRef;
 use patter::stats::{CompareOptions, Stopping};
 use patter::store::{self, SessionState, Store, StoreError, StoreLocation};
 use patter::text::nearest;
@@ -84,7 +83,7 @@ pub(crate) struct ExperimentOptions {
 
     /// Model to use instead of the agents': Provider/name, or demo
     #[arg(long, value_name = "MODEL", value_parser = parse_model)]
-    model: Option<ModelRef>,
+    model: Option<ModelArgument>,
 
     #[command(flatten)]
     limits: TurnLimits,

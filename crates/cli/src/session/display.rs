@@ -6,7 +6,7 @@ use crate::format::RunFormat;
 use crate::inspect::UsedOverrides;
 use crate::setup::stop_name;
 use crate::ui::style::DIM;
-use crate::ui::{self, nonzero};
+use crate::ui::{self, HeldText, TextStep, ThoughtLines, nonzero};
 use patter::drive::{RunEvent, RunEventKind};
 use patter::message::request::FinishReason;
 use patter::provider::price::{Bill, Cost};
@@ -14,7 +14,7 @@ use patter::run::{self, FailureKind, Run};
 use serde_json::{Value as Json, json};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What precedes the first event in a stream of JSON documents, set before it.
 pub(crate) type Opening = Arc<OnceLock<Vec<Json>>>;
@@ -25,13 +25,29 @@ pub(crate) fn session_line(id: &str) -> Json {
 }
 
 /// Returns a listener that shows events. Events that cannot be shown do not stop the run.
-pub(crate) fn listener(format: RunFormat, opening: Opening) -> impl Fn(&RunEvent) + Send + Sync {
+pub(crate) fn listener(
+    format: RunFormat,
+    thoughts: ThoughtLines,
+    opening: Opening,
+) -> impl Fn(&RunEvent) + Send + Sync {
     // Whether a line of the answer is open, and whether no event was printed yet.
     let is_open = AtomicBool::new(false);
     let is_first = AtomicBool::new(true);
+    let held = Mutex::new(HeldText::default());
+    let thoughts = Mutex::new(thoughts);
     move |event| {
         let _ = match format {
             RunFormat::Text => {
+                for line in lock(&thoughts).take(event) {
+                    let _ = ui::status(&line);
+                }
+                match lock(&held).take(event) {
+                    Ok(TextStep::Hold) => return,
+                    Ok(TextStep::Accept(answer)) => {
+                        let _ = ui::print(&answer);
+                    }
+                    Ok(TextStep::Show) | Err(_) => {}
+                }
                 match &event.kind {
                     RunEventKind::Text { text } if event.depth == 0 => {
                         is_open.store(!text.ends_with('\n'), Ordering::Relaxed);
@@ -61,6 +77,10 @@ pub(crate) fn listener(format: RunFormat, opening: Opening) -> impl Fn(&RunEvent
             }
         };
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Warns about an incomplete reply and about another model on stderr too, where people read it.

@@ -13,7 +13,7 @@ pub(crate) use question::{Asker, TerminalRespondent, answer};
 pub(crate) use store::{OpenStore, StoreOption};
 pub(crate) use transcript::{fork_log, markdown, state, summary_json};
 
-use crate::argument::{parse_cost, parse_count, parse_duration, parse_model};
+use crate::argument::{ModelArgument, parse_cost, parse_count, parse_duration, parse_model};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::format::RunFormat;
 use crate::inspect::{UsedOverrides, with_called};
@@ -27,7 +27,6 @@ use patter::drive::{Approver, Driver, RunEvent, StreamedReplies, Tally, now_ms};
 use patter::live::{LiveProject, ProjectPaths};
 use patter::permission::Rule;
 use patter::project::{Config, ServerSelection};
-use patter::provider::ModelRef;
 use patter::provider::price::{Cost, Price};
 use patter::run::{CallTarget, Limits, Run, Step};
 use patter::session::{AgentSelection, Recorder, Session, SessionError};
@@ -45,10 +44,14 @@ use tracing::debug;
 pub(crate) struct RunOptions {
     /// Model to use instead of the agent's: Provider/name, or demo
     #[arg(long, value_name = "MODEL", value_parser = parse_model)]
-    pub(crate) model: Option<ModelRef>,
+    pub(crate) model: Option<ModelArgument>,
 
     #[command(flatten)]
     limits: TurnLimits,
+
+    /// Show the model's reasoning on stderr, if its provider shows it
+    #[arg(long)]
+    pub(crate) thinking: bool,
 
     /// Approve all calls that need an approval
     #[arg(long, short)]
@@ -203,7 +206,7 @@ impl RunOptions {
             return Err(CommandError::failure(message).with_hint("name the file with --file"));
         }
         let mut options = self.clone();
-        options.model = options.model.or_else(|| source.model.as_ref().and_then(|model| model.parse().ok()));
+        options.model = options.model.or_else(|| source.model.clone().map(ModelArgument::new));
         let prepared = options.prepare(&paths, name.as_deref())?;
         // A store is bound to the runtime that opened it.
         let (session, store) = prepared.wait_for_store(self.limits.deadline(), async {
@@ -227,7 +230,7 @@ impl RunOptions {
         let source = AgentSelection {
             files: paths.iter().map(full).collect(),
             agent: name.map(str::to_owned),
-            model: self.model.as_ref().map(ToString::to_string),
+            model: self.model.as_ref().map(ModelArgument::resolve).transpose()?.map(|model| model.to_string()),
             variant: None,
         };
         let tools = std::mem::take(&mut toolset.tools);
@@ -251,7 +254,7 @@ impl RunOptions {
     ) -> Result<OpenSession, CommandError> {
         let listener = Arc::new(listener);
         let approver: Arc<dyn Approver> = Arc::new(approver);
-        let model = self.model.clone();
+        let model = self.model.as_ref().map(ModelArgument::resolve).transpose()?;
         let rules = prepared.rules;
         let lock = prepared.toolset.lock.clone();
         let tally = Arc::new(Tally::new(prepared.config.prices()));

@@ -6,6 +6,7 @@
 mod browser;
 mod diagnostics;
 mod event;
+mod held;
 mod input;
 mod key;
 mod line;
@@ -22,6 +23,7 @@ mod text;
 pub(crate) use browser::open_page;
 pub(crate) use diagnostics::{Excerpts, Limit};
 pub(crate) use event::event_line;
+pub(crate) use held::{HeldText, TextStep, ThoughtLines};
 pub(crate) use input::{Input, Typed};
 pub(crate) use key::key;
 pub(crate) use line::line;

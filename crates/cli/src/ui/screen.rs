@@ -1,5 +1,6 @@
 //! The display of a turn in progress.
 
+use super::held::{HeldText, TextStep, ThoughtLines};
 use super::markdown::Markdown;
 use super::output::{Control, control, write_stderr};
 use super::style::DIM;
@@ -29,6 +30,8 @@ struct State {
     wait: Option<Wait>,
     calls: Vec<ToolCall>,
     is_indicator_drawn: bool,
+    thoughts: ThoughtLines,
+    held: HeldText,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,10 +58,18 @@ struct ToolCall {
 }
 
 impl Screen {
-    pub(crate) fn new(is_terminal: bool) -> Self {
+    /// Returns a screen, which shows reasoning or not.
+    pub(crate) fn new(is_terminal: bool, thoughts: ThoughtLines) -> Self {
         let markdown = Markdown::new(columns().min(MAX_TEXT_WIDTH));
-        let state =
-            State { markdown, position: Position::Start, wait: None, calls: Vec::new(), is_indicator_drawn: false };
+        let state = State {
+            markdown,
+            position: Position::Start,
+            wait: None,
+            calls: Vec::new(),
+            is_indicator_drawn: false,
+            thoughts,
+            held: HeldText::default(),
+        };
         Self { is_terminal, state: Mutex::new(state) }
     }
 
@@ -123,6 +134,16 @@ impl Screen {
 
     fn try_show(&self, event: &RunEvent) -> io::Result<()> {
         let mut state = self.state();
+        let thoughts = state.thoughts.take(event);
+        if !thoughts.is_empty() {
+            state.end_line(self.is_terminal)?;
+            thoughts.iter().try_for_each(|line| status(line))?;
+        }
+        match state.held.take(event)? {
+            TextStep::Hold => return Ok(()),
+            TextStep::Accept(answer) => return state.write(&answer, self.is_terminal),
+            TextStep::Show => {}
+        }
         match &event.kind {
             RunEventKind::ModelCalled { .. } => state.start_wait("thinking"),
             RunEventKind::Text { text } if event.depth == 0 => return state.write(text, self.is_terminal),

@@ -83,7 +83,7 @@ pub fn reply(request: &Request<'_>) -> Reply {
         })
         .collect();
     let usage = usage(request, &text, &calls);
-    Reply { text, calls, finish: FinishReason::Stop, usage, opaque }
+    Reply { text, calls, finish: FinishReason::Stop, usage, opaque, thought: String::new() }
 }
 
 /// What the model does about a message.

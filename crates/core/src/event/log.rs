@@ -22,6 +22,8 @@ pub struct EventLog {
     model_call: u32,
     /// Whether a piece of the current reply's text was emitted.
     has_text: AtomicBool,
+    /// Whether a piece of its reasoning was emitted.
+    has_thought: AtomicBool,
     is_finished: bool,
 }
 
@@ -35,7 +37,11 @@ impl EventLog {
     pub fn start(&mut self, run: &Run) -> Vec<RunEventKind> {
         self.seen_messages = run.conversation().len();
         self.finished_calls = run.finished_call_ids().map(str::to_owned).collect();
-        let mut events = vec![RunEventKind::Started { model: self.model(run), bindings: self.bindings.clone() }];
+        let mut events = vec![RunEventKind::Started {
+            model: self.model(run),
+            bindings: self.bindings.clone(),
+            is_structured: run.spec().returns.is_some(),
+        }];
         self.advance(run, &mut events);
         events
     }
@@ -52,7 +58,10 @@ impl EventLog {
                 self.has_text.store(true, Ordering::Relaxed);
                 Some(RunEventKind::Text { text })
             }
-            Delta::Thought { text } => Some(RunEventKind::Thought { text }),
+            Delta::Thought { text } => {
+                self.has_thought.store(true, Ordering::Relaxed);
+                Some(RunEventKind::Thought { text })
+            }
             Delta::Waiting { seconds, because } => Some(RunEventKind::Waiting { seconds, because }),
             Delta::Call { .. } | Delta::Arguments { .. } => None,
         }
@@ -63,7 +72,10 @@ impl EventLog {
         let mut events = Vec::new();
         match input {
             RunInput::ModelReplied { reply, .. } => {
-                // The text of a reply that was not streamed is one event.
+                // The reasoning and the text of a reply that was not streamed are one event each.
+                if !self.has_thought.load(Ordering::Relaxed) && !reply.thought.is_empty() {
+                    events.push(RunEventKind::Thought { text: reply.thought.clone() });
+                }
                 if !self.has_text.load(Ordering::Relaxed) && !reply.text.is_empty() {
                     events.push(RunEventKind::Text { text: reply.text.clone() });
                 }
@@ -174,6 +186,7 @@ impl EventLog {
             Step::CallModel { .. } if self.model_call <= run.model_calls() => {
                 self.model_call = run.model_calls() + 1;
                 self.has_text.store(false, Ordering::Relaxed);
+                self.has_thought.store(false, Ordering::Relaxed);
                 events.push(RunEventKind::ModelCalled { number: self.model_call });
             }
             Step::AskApproval { calls } => {

@@ -38,6 +38,9 @@ pub enum RunEventKind {
         model: String,
         /// The hash of the bindings of the tools.
         bindings: String,
+        /// Whether the answer must match a schema, so that a reply may be rejected.
+        #[serde(skip)]
+        is_structured: bool,
     },
     /// The model is called.
     ModelCalled {

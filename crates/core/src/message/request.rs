@@ -105,6 +105,9 @@ pub struct Reply {
     pub usage: Usage,
     /// Data that the provider wants back unchanged.
     pub opaque: Option<Opaque>,
+    /// The reasoning, if the provider shows it. It is for people: what a provider wants back is in the opaque data.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thought: String,
 }
 
 /// The reason why a model stopped.

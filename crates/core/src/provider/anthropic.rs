@@ -5,6 +5,9 @@ use super::profile::{Backend, Endpoint, KeyHeader, Profile};
 use super::wire::Wire;
 use crate::types::dialect::SchemaDialect;
 
+/// The headers of every request.
+pub(super) const HEADERS: &[(&str, &str)] = &[("anthropic-version", "2023-06-01")];
+
 pub(super) static PROFILE: Profile = Profile {
     name: "Anthropic",
     aliases: &[],
@@ -16,7 +19,7 @@ pub(super) static PROFILE: Profile = Profile {
         key_variables: &["ANTHROPIC_API_KEY"],
         needs_key: true,
         key_header: KeyHeader::Named("x-api-key"),
-        headers: &[("anthropic-version", "2023-06-01")],
+        headers: HEADERS,
         rejection_statuses: &[],
     }),
     dialect: Some(SchemaDialect::Anthropic),

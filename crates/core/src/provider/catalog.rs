@@ -89,8 +89,17 @@ impl Provider {
         Self::SCRIPTED,
     ];
 
-    /// Finds a provider by name or alias, ignoring case.
+    pub(super) const fn from_profile(profile: &'static Profile) -> Self {
+        Self(profile)
+    }
+
+    /// Finds a provider by name or alias, ignoring case: one that is part of Patter, or one that was declared.
     pub fn parse(name: &str) -> Option<Self> {
+        Self::built_in(name).or_else(|| Self::find_declared(name))
+    }
+
+    /// Finds a provider that is part of Patter.
+    pub(super) fn built_in(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|provider| {
             let profile = provider.profile();
             let mut names = profile.aliases.iter().chain([&profile.name]);

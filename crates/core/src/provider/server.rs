@@ -7,7 +7,7 @@ use super::catalog::Provider;
 use std::borrow::Cow;
 
 /// What a server accepts of OpenAI Chat Completions.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerProfile {
     /// The name, which also marks the data that only this server understands.
     pub name: &'static str,
@@ -21,8 +21,14 @@ pub struct ServerProfile {
     pub requests_usage: bool,
     /// Whether it has models of several vendors, whose data it passes on.
     pub has_several_vendors: bool,
+    /// Whether it can enforce schemas.
+    pub supports_strict: bool,
     /// Whether some tools of a request may be strict and others not.
     pub allows_mixed_strictness: bool,
+    /// Whether a reply may have several calls; `None` leaves that to the server.
+    pub parallel_calls: Option<bool>,
+    /// The role of the instruction.
+    pub system_role: SystemRole,
     /// Whether messages with calls need a `reasoning_content`, even if it is empty.
     pub needs_reasoning: bool,
     /// Whether calls need a signature. The value is for calls without one, such as those of other models.
@@ -44,6 +50,39 @@ pub enum OutputLimit {
     ByModel,
 }
 
+/// The role that an instruction has in Chat Completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemRole {
+    /// `system`.
+    System,
+    /// `developer`, which OpenAI introduced with its reasoning models.
+    Developer,
+    /// `user`, for servers whose models have no role for instructions.
+    User,
+}
+
+/// What a project says about a server. It overrides what is known about the server.
+///
+/// ```
+/// use patter_core::provider::{Provider, Quirks, Server};
+/// let quirks = Quirks { strict: Some(false), ..Quirks::default() };
+/// let server = Server::new(Provider::OPENAI, "http://localhost:8000/v1").with_quirks(quirks);
+/// assert!(!server.profile().supports_strict);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quirks {
+    /// The name of the limit on output tokens.
+    pub output_limit: Option<OutputLimit>,
+    /// The role of the instruction.
+    pub system_role: Option<SystemRole>,
+    /// Whether the server can enforce schemas.
+    pub strict: Option<bool>,
+    /// Whether a reply may have several calls.
+    pub parallel_calls: Option<bool>,
+    /// Whether token counts of streamed replies have to be requested.
+    pub stream_usage: Option<bool>,
+}
+
 /// A server that speaks a protocol.
 ///
 /// ```
@@ -56,7 +95,32 @@ pub enum OutputLimit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     name: Cow<'static, str>,
-    profile: &'static ServerProfile,
+    profile: ServerProfile,
+}
+
+impl OutputLimit {
+    /// Finds a limit by the name that it has in requests.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "max_completion_tokens" => Some(Self::MaxCompletionTokens),
+            "max_tokens" => Some(Self::MaxTokens),
+            _ => None,
+        }
+    }
+}
+
+impl SystemRole {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::System, Self::Developer, Self::User];
+
+    /// Returns the name in requests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+        }
+    }
 }
 
 impl Server {
@@ -69,7 +133,7 @@ impl Server {
     pub fn new(provider: Provider, base_url: &str) -> Self {
         let own = provider.endpoint().map_or("", |endpoint| endpoint.base_url);
         let known = KNOWN.iter().find(|profile| profile.hosts.iter().any(|known| is_host(host(base_url), known)));
-        let profile = known.unwrap_or(&UNKNOWN);
+        let profile = *known.unwrap_or(&UNKNOWN);
         let name = match known {
             _ if authority(base_url) == authority(own) => Cow::Borrowed(provider.name()),
             Some(profile) => Cow::Borrowed(profile.name),
@@ -78,14 +142,27 @@ impl Server {
         Self { name, profile }
     }
 
+    /// Overrides what is known about the server.
+    #[must_use]
+    pub fn with_quirks(mut self, quirks: Quirks) -> Self {
+        let Quirks { output_limit, system_role, strict, parallel_calls, stream_usage } = quirks;
+        let profile = &mut self.profile;
+        profile.output_limit = output_limit.unwrap_or(profile.output_limit);
+        profile.system_role = system_role.unwrap_or(profile.system_role);
+        profile.supports_strict = strict.unwrap_or(profile.supports_strict);
+        profile.parallel_calls = parallel_calls.or(profile.parallel_calls);
+        profile.requests_usage = stream_usage.unwrap_or(profile.requests_usage);
+        self
+    }
+
     /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns what the server accepts.
-    pub const fn profile(&self) -> &'static ServerProfile {
-        self.profile
+    pub const fn profile(&self) -> &ServerProfile {
+        &self.profile
     }
 
     /// Returns the origin of data that is sent back only to where it came from. If the server has models of several
@@ -124,7 +201,10 @@ const UNKNOWN: ServerProfile = ServerProfile {
     seed: "seed",
     requests_usage: true,
     has_several_vendors: true,
+    supports_strict: true,
     allows_mixed_strictness: false,
+    parallel_calls: None,
+    system_role: SystemRole::System,
     needs_reasoning: false,
     call_signature: None,
     call_id_length: None,

@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str, schema: &Json) -> Result<Json, String> {
         Ok(()) => Ok(value),
         Err(mismatches) => Err(join(&mismatches)),
     };
-    let value = serde_json::from_str(strip_fences(text)).map_err(|error| format!("it is not valid JSON: {error}"));
+    let value = serde_json::from_str(unfenced(text)).map_err(|error| format!("it is not valid JSON: {error}"));
     let wrong = match value.and_then(check) {
         Ok(value) => return Ok(value),
         Err(wrong) => wrong,
@@ -30,8 +30,13 @@ pub(super) fn no_arguments() -> Json {
     json!({ "type": "object" })
 }
 
-/// Returns the content of a fenced code block, if the whole text is one.
-fn strip_fences(text: &str) -> &str {
+/// Returns the content of a fenced code block, if the whole text is one. Models often write JSON that way.
+///
+/// ```
+/// use patter_core::run::unfenced;
+/// assert_eq!(unfenced("```json\n{}\n```").trim(), "{}");
+/// ```
+pub fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let Some((tag, inside)) = inside.and_then(|inside| inside.split_once('\n')) else { return text };

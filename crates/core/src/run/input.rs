@@ -31,7 +31,7 @@ pub struct RunStart {
 /// use patter_core::run::{CallTiming, Run, RunInput, RunSpec};
 ///
 /// let mut run = Run::start(RunSpec::default(), Vec::new(), "Hello", 0).unwrap();
-/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
+/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None, thought: String::new() };
 /// let input = RunInput::ModelReplied { reply, rulings: Vec::new(), timing: CallTiming::default(), at: 20 };
 /// run.apply(input.clone()).unwrap();
 ///

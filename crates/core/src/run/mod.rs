@@ -28,6 +28,7 @@ mod input;
 mod child;
 mod response;
 
+pub use answer::unfenced;
 pub use call::{ApprovalRequest, PendingCall, Ruling, Step};
 pub use child::ChildError;
 pub(crate) use child::INPUT_ARGUMENTS;
@@ -63,7 +64,7 @@ pub const MAX_CALLS_IN_REPLY: usize = 128;
 /// let mut run = Run::start(spec, Vec::new(), "I am Ada", 0).unwrap();
 /// let allow = |_: &_| Ruling { decision: Decision::Allow, because: "the agent declares it".into() };
 /// let usage = Usage::default();
-/// let reply = |text: &str, calls| Reply { text: text.into(), calls, finish: FinishReason::Stop, usage, opaque: None };
+/// let reply = |text: &str, calls| Reply { text: text.into(), calls, finish: FinishReason::Stop, usage, opaque: None, thought: String::new() };
 ///
 /// assert!(matches!(run.step(), Step::CallModel { messages } if messages.len() == 1));
 /// let call = ToolCall { id: "1".into(), tool: "sayHello".into(), arguments: r#"{"personName": "Ada"}"#.into() };

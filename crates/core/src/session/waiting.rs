@@ -41,7 +41,7 @@ impl Log {
     /// log.apply(LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start, traceparent: None }).unwrap();
     /// let calls = vec![ToolCall { id: "1".into(), tool: "pickColor".into(), arguments: "{}".into() }];
     /// let usage = Usage::default();
-    /// let reply = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage, opaque: None };
+    /// let reply = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage, opaque: None, thought: String::new() };
     /// let rulings = vec![patter_core::run::Ruling {
     ///     decision: patter_core::permission::Decision::Allow,
     ///     because: String::new(),

@@ -41,7 +41,7 @@ pub struct SessionSpans {
 ///
 /// let start = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 5).unwrap().to_start();
 /// let started = LogEntry::RunStarted { run: vec![], frame: None, bindings: String::new(), start, traceparent: None };
-/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
+/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None, thought: String::new() };
 /// let input = RunInput::ModelReplied { reply, rulings: vec![], timing: CallTiming::default(), at: 25 };
 /// let entries = [started, LogEntry::InputReceived { run: vec![], input }];
 /// let spans = session_spans("20261116-1", entries, MessageContent::Omitted).unwrap();

@@ -43,6 +43,9 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
         }
         json.push(b'}');
     });
+    let is_single = server.profile().parallel_calls == Some(false) && !request.tools.is_empty();
+    let one_call = || json!({ "type": "auto", "disable_parallel_tool_use": true });
+    body.push_some("tool_choice", is_single.then(one_call));
     body.push_list("messages", |json| append_messages(json, request, &server.origin(&request.model.id), &hint));
     body.push_some("temperature", settings.temperature.filter(|_| is_sent("temperature")));
     body.push_some("top_p", settings.top_p.filter(|_| is_sent("topP")));

@@ -4,7 +4,9 @@ use super::body::{Body, append_items, append_tool, append_values};
 use super::effort::{gemini_thinking, is_before_gemini_3};
 use super::error::WireError;
 use super::framing::Streaming;
-use super::history::{arguments_object, last_turn, opaque_data, provider_id, value_without_images, wire_name};
+use super::history::{
+    arguments_object, last_turn, opaque_data, path_segment, provider_id, value_without_images, wire_name,
+};
 use super::json::{insert_some, list, non_empty, number, parse, text};
 use super::reply::{ReplyBuilder, ReplyParser, object_arguments};
 use crate::message::conversation::{Message, Messages, Opaque, ToolCall, ToolOutcome, Usage};
@@ -19,18 +21,15 @@ const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn path(model_id: &str, streaming: Streaming) -> String {
     let id = model_id.strip_prefix("models/").unwrap_or(model_id);
-    let mut path = "/v1beta/models/".to_owned();
-    for byte in id.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => path.push(char::from(byte)),
-            _ => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    path.push_str(match streaming {
+    format!("/v1beta/models/{}{}", path_segment(id), method(streaming))
+}
+
+/// Returns the end of a path, which follows the model.
+pub(super) const fn method(streaming: Streaming) -> &'static str {
+    match streaming {
         Streaming::Off => ":generateContent",
         Streaming::On => ":streamGenerateContent?alt=sse",
-    });
-    path
+    }
 }
 
 pub(super) fn encode(request: &Request<'_>, server: &Server) -> Vec<u8> {

@@ -95,3 +95,15 @@ pub(super) fn opaque_data<'m>(opaque: Option<&'m Opaque>, wire: Wire, origin: &s
         |opaque: &&Opaque| opaque.wire == wire.name() && (opaque.origin.is_empty() || opaque.origin == origin);
     opaque.filter(is_same).map(|opaque| &opaque.data)
 }
+
+/// Returns a text as one segment of a path.
+pub(super) fn path_segment(text: &str) -> String {
+    let mut segment = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => segment.push(char::from(byte)),
+            _ => segment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    segment
+}

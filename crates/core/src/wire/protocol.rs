@@ -3,12 +3,16 @@
 use super::effort::{always_reasons, claude_conflicts};
 use super::error::WireError;
 use super::framing::{Framing, Streaming};
+use super::history::path_segment;
 use super::json::is_json;
 use super::reply::{ReplyBuilder, ReplyParser};
 use super::stream::StreamDecoder;
 use super::{anthropic, chat, gemini, ollama, responses};
 use crate::message::request::{Reply, Request, Settings};
 use crate::provider::{ModelRef, Server, Wire};
+
+/// The place of the model in a base URL.
+const MODEL_PLACEHOLDER: &str = "{model}";
 
 impl Wire {
     /// Returns the path of requests, relative to the base URL.
@@ -22,12 +26,53 @@ impl Wire {
         }
     }
 
-    /// Returns the path of the list of models, relative to the base URL.
-    pub const fn models_path(self) -> &'static str {
+    /// Returns the URL of requests. A base URL that contains `{model}` names the model itself, so only the rest of the path
+    /// is appended to it.
+    ///
+    /// ```
+    /// use patter_core::wire::{Streaming, Wire};
+    /// let url = |wire: Wire, base| wire.url(base, "m 1", Streaming::Off);
+    /// assert_eq!(url(Wire::Chat, "http://h/v1/"), "http://h/v1/chat/completions");
+    /// assert_eq!(url(Wire::Chat, "http://h/deployments/{model}"), "http://h/deployments/m%201/chat/completions");
+    /// assert_eq!(url(Wire::Gemini, "http://h/models/{model}"), "http://h/models/m%201:generateContent");
+    /// ```
+    pub fn url(self, base_url: &str, model_id: &str, streaming: Streaming) -> String {
+        let base_url = base_url.trim_end_matches('/');
+        if !base_url.contains(MODEL_PLACEHOLDER) {
+            return format!("{base_url}{}", self.path(model_id, streaming));
+        }
+        let base_url = base_url.replace(MODEL_PLACEHOLDER, &path_segment(model_id));
+        match self {
+            Wire::Gemini => format!("{base_url}{}", gemini::method(streaming)),
+            _ => format!("{base_url}{}", self.path(model_id, streaming)),
+        }
+    }
+
+    /// Returns the URL of the list of models, which is where the path of models begins if the base URL names the model.
+    ///
+    /// ```
+    /// use patter_core::wire::Wire;
+    /// assert_eq!(Wire::Chat.models_url("http://h/v1"), "http://h/v1/models");
+    /// assert_eq!(Wire::Chat.models_url("http://h/openai/deployments/{model}"), "http://h/openai/models");
+    /// assert_eq!(Wire::Gemini.models_url("http://h/models/{model}"), "http://h/models");
+    /// ```
+    pub fn models_url(self, base_url: &str) -> String {
+        let Some((before, _)) = base_url.split_once(MODEL_PLACEHOLDER) else {
+            return format!("{}{}", base_url.trim_end_matches('/'), self.models_path());
+        };
+        let list = before.trim_end_matches('/');
+        if self == Wire::Gemini {
+            return list.to_owned();
+        }
+        let (parent, _) = list.rsplit_once('/').unwrap_or((list, ""));
+        format!("{parent}{}", self.models_path())
+    }
+
+    const fn models_path(self) -> &'static str {
         match self {
             Wire::Chat | Wire::ChatFunctions | Wire::Responses => "/models",
-            Wire::Anthropic => "/v1/models?limit=1",
-            Wire::Gemini => "/v1beta/models?pageSize=1",
+            Wire::Anthropic => "/v1/models?limit=1000",
+            Wire::Gemini => "/v1beta/models?pageSize=1000",
             Wire::Ollama => "/api/tags",
         }
     }

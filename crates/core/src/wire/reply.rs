@@ -32,6 +32,7 @@ pub(super) struct ReplyBuilder<'r> {
     /// Where opaque data comes from.
     origin: String,
     text: String,
+    thought: String,
     calls: Vec<ToolCall>,
     /// The deltas, if somebody takes them.
     deltas: Option<Vec<Delta>>,
@@ -52,6 +53,7 @@ impl<'r> ReplyBuilder<'r> {
             generated_ids: 0,
             origin: server.origin(&request.model.id),
             text: String::new(),
+            thought: String::new(),
             calls: Vec::new(),
             deltas: None,
             finish: None,
@@ -92,9 +94,10 @@ impl<'r> ReplyBuilder<'r> {
         }
     }
 
-    /// Appends reasoning, which is shown but not part of the reply.
+    /// Appends reasoning, which is shown but not part of the answer.
     pub(super) fn push_thought(&mut self, piece: &str) {
         if !piece.is_empty() {
+            self.thought.push_str(piece);
             self.push_delta(|_| Delta::Thought { text: piece.to_owned() });
         }
     }
@@ -160,6 +163,7 @@ impl<'r> ReplyBuilder<'r> {
             finish: self.finish.unwrap_or(FinishReason::Stop),
             usage: self.usage,
             opaque: opaque.map(|data| Opaque { wire: wire.name().to_owned(), origin: self.origin, data }),
+            thought: self.thought,
         }
     }
 }

@@ -30,8 +30,10 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
         });
     });
     body.push_tools("tools", request.tools, |json, tool| append_function(json, tool, may_be_strict));
+    let has_tools = !request.tools.is_empty();
+    body.push_some("parallel_tool_calls", server.profile().parallel_calls.filter(|_| has_tools));
     body.push_some("text", request.returns.map(|schema| {
-        json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema) } })
+        json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema, server) } })
     }));
     body.push_some("temperature", settings.temperature);
     body.push_some("top_p", settings.top_p);

@@ -164,7 +164,8 @@ fn replied(text: &str, call: Option<Decision>) -> String {
     let calls = call.iter().map(|_| ToolCall { id: "1".into(), tool: "pay".into(), arguments: "{}".into() }).collect();
     let rulings = call.into_iter().map(|decision| Ruling { decision, because: "it costs".into() }).collect();
     let finish = FinishReason::Stop;
-    let reply = Reply { text: text.into(), calls, finish, usage: Usage::default(), opaque: None };
+    let reply =
+        Reply { text: text.into(), calls, finish, usage: Usage::default(), opaque: None, thought: String::new() };
     input(RunInput::ModelReplied { reply, rulings, timing: CallTiming::default(), at: 1 })
 }
 

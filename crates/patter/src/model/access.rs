@@ -2,7 +2,7 @@
 
 use super::error::ModelError;
 use super::placeholder::expand;
-use crate::project::{Environment, ModelsConfig};
+use crate::project::{CONFIG, Environment, KeySource, ModelsConfig, ProviderConfig};
 use patter_core::provider::{Endpoint, Provider, Wire};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// let environment = Environment::from_variables([("OPENAI_API_KEY", "k3y"), ("PATTER_OPENAI_API", "responses")]);
 /// let access = ProviderAccess::resolve(Provider::OPENAI, &environment, &ModelsConfig::default()).unwrap().unwrap();
 /// assert_eq!(access.base_url, "https://api.openai.com/v1");
-/// assert_eq!(access.key_variable, Some("OPENAI_API_KEY"));
+/// assert_eq!(access.key_variable(), Some("OPENAI_API_KEY"));
 /// assert_eq!(access.wire.name(), "responses");
 /// ```
 #[derive(Debug, Clone)]
@@ -27,18 +27,23 @@ pub struct ProviderAccess {
     pub provider: Provider,
     /// The API of the provider.
     pub endpoint: &'static Endpoint,
-    /// The base URL of requests.
+    /// The base URL of requests, which may contain `{model}`.
     pub base_url: String,
     /// The variable or file that sets the base URL; `None` for the default.
     pub base_url_source: Option<&'static str>,
-    /// The variable that contains the key, if it is set.
-    pub key_variable: Option<&'static str>,
-    /// Whether a key is required. It is only required by the provider itself, because compatible servers often need none.
+    /// Where the key is: in a variable that is set, or in the output of a command.
+    pub key: Option<KeySource>,
+    /// The variables that may contain the key, in order of preference.
+    pub key_variables: Vec<String>,
+    /// Whether a key is required. It is required by the provider itself, and where the project says where it is; other
+    /// servers often need none.
     pub needs_key: bool,
     /// The protocol.
     pub wire: Wire,
     /// The time limit of a call, including retries.
     pub timeout: Duration,
+    /// The section of the provider in `patter.toml`.
+    pub settings: ProviderConfig,
 }
 
 impl ProviderAccess {
@@ -52,9 +57,9 @@ impl ProviderAccess {
         let Some(endpoint) = provider.endpoint() else { return Ok(None) };
         let Some(default_wire) = endpoint.default_wire() else { return Ok(None) };
         let settings = config.get(provider);
-        let (base_url, base_url_source) = match (environment.get(endpoint.base_url_variable), settings.base_url) {
+        let (base_url, base_url_source) = match (environment.get(endpoint.base_url_variable), &settings.url) {
             (Some(url), _) => (url, Some(endpoint.base_url_variable)),
-            (None, Some(url)) => (url, Some(crate::project::CONFIG)),
+            (None, Some(url)) => (url.clone(), Some(CONFIG)),
             (None, None) => (endpoint.base_url.to_owned(), None),
         };
         let base_url = expand(&base_url, |name| environment.get(name)).map_err(|name| unset(provider, &name))?;
@@ -63,21 +68,41 @@ impl ProviderAccess {
             Some((variable, name)) => Some(select_wire(provider, endpoint, variable, &name)?),
             None => settings.api,
         };
-        let key_variable = endpoint
-            .key_variables
-            .iter()
-            .copied()
-            .find(|name| environment.get(name).is_some_and(|key| !key.trim().is_empty()));
+        let key_variables: Vec<String> = match &settings.key {
+            Some(KeySource::Variable(name)) => vec![name.clone()],
+            Some(KeySource::Command(_)) => Vec::new(),
+            None => endpoint.key_variables.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let is_set = |name: &&String| environment.get(name).is_some_and(|key| !key.trim().is_empty());
+        let variable = key_variables.iter().find(is_set).cloned().map(KeySource::Variable);
+        let command = settings.key.clone().filter(|key| matches!(key, KeySource::Command(_)));
+        let is_own = base_url_source.is_none() || base_url == endpoint.base_url;
         Ok(Some(Self {
             provider,
             endpoint,
-            needs_key: endpoint.needs_key && (base_url_source.is_none() || base_url == endpoint.base_url),
+            needs_key: settings.key.is_some() || (endpoint.needs_key && is_own),
             base_url,
             base_url_source,
-            key_variable,
+            key: command.or(variable),
+            key_variables,
             wire: selected.unwrap_or(default_wire),
             timeout: settings.timeout.unwrap_or(DEFAULT_TIMEOUT),
+            settings,
         }))
+    }
+
+    /// Returns the variable that contains the key, if it is set.
+    pub fn key_variable(&self) -> Option<&str> {
+        match &self.key {
+            Some(KeySource::Variable(name)) => Some(name),
+            Some(KeySource::Command(_)) | None => None,
+        }
+    }
+
+    /// Returns the error for a key that is required and missing.
+    pub fn missing_key(&self) -> Option<ModelError> {
+        let variables: Vec<&str> = self.key_variables.iter().map(String::as_str).collect();
+        self.lacks_key().then(|| ModelError::missing_key(self.provider, &variables))
     }
 
     /// Returns what to check if the address is not that of a provider.
@@ -90,7 +115,7 @@ impl ProviderAccess {
 
     /// Returns whether a required key is missing.
     pub const fn lacks_key(&self) -> bool {
-        self.needs_key && self.key_variable.is_none()
+        self.needs_key && self.key.is_none()
     }
 }
 

@@ -3,8 +3,10 @@
 use super::access::ProviderAccess;
 use super::error::ModelError;
 use super::interface::{DeltaSink, Model};
+use super::key::{CommandKey, ProviderKey};
+use super::placeholder::{expand, variables_in};
 use super::rate_limit::{Delay, RateLimiter};
-use crate::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use crate::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::http::{
     Bytes, ConnectionProblem, HttpClient, HttpError, HttpRequest, HttpResponse, Method, NetworkPolicy, Url, jittered,
 };
@@ -13,7 +15,7 @@ use crate::tool::redact::Redactor;
 use crate::tool::{BoxFuture, CancellationToken};
 use crate::trace::{TRACEPARENT, current_model_parent};
 use patter_core::message::request::{Delta, Reply, Request};
-use patter_core::provider::{KeyHeader, ModelRef, Provider, Server};
+use patter_core::provider::{ModelRef, Provider, Server};
 use patter_core::text::truncate;
 use patter_core::wire::{
     Codec, ExhaustedLimit, ShouldRetry, Streaming, Wire, WireError, exhausted_limit, is_limit_header, retry_advice,
@@ -57,8 +59,10 @@ pub struct HttpModel {
     address_hint: String,
     /// The variable or file that sets the base URL; `None` for the default.
     address_source: Option<&'static str>,
-    /// The variable that contains the key, if there is one.
-    key_variable: Option<&'static str>,
+    /// The variables that may contain the key.
+    key_variables: Vec<String>,
+    key: ProviderKey,
+    query: Vec<(String, String)>,
     codec: Codec,
     /// The time limit of a call, including retries.
     timeout: Duration,
@@ -82,6 +86,16 @@ impl HttpModel {
 
     /// Returns a model that also uses the settings of `patter.toml`, which the environment overrides.
     pub fn with_config(model: &ModelRef, environment: &Environment, config: &ModelsConfig) -> Result<Self, ModelError> {
+        Self::with_shared_key(model, environment, config, None)
+    }
+
+    /// Returns a model whose key is shared with other models of the provider, if a command prints it.
+    pub(super) fn with_shared_key(
+        model: &ModelRef,
+        environment: &Environment,
+        config: &ModelsConfig,
+        shared: Option<Arc<CommandKey>>,
+    ) -> Result<Self, ModelError> {
         let Some(access) = ProviderAccess::resolve(model.provider, environment, config)? else {
             return Err(ModelError::config(format!("`{model}` is not an HTTP model")));
         };
@@ -91,7 +105,11 @@ impl HttpModel {
                 None => format!("`{}` is not a valid URL", access.base_url),
             })
         };
-        let (stream_url, whole_url) = request_urls(&access.base_url, access.wire, model).ok_or_else(invalid_url)?;
+        let mut values = Vec::new();
+        let query = expand_settings(&access, &access.settings.query, environment, &mut values)?;
+        let own_headers = expand_settings(&access, &access.settings.headers, environment, &mut values)?;
+        let (stream_url, whole_url) =
+            request_urls(&access.base_url, access.wire, model, &query).ok_or_else(invalid_url)?;
         if !matches!(stream_url.scheme(), "http" | "https") {
             let source = access.base_url_source.unwrap_or("its settings");
             let name = model.provider.name();
@@ -106,29 +124,27 @@ impl HttpModel {
         for (name, value) in access.endpoint.headers {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        if access.lacks_key() {
-            return Err(ModelError::missing_key(model.provider, access.endpoint.key_variables));
-        }
-        let key = access.key_variable.and_then(|name| environment.get(name));
-        let secrets = Redactor::new(key.as_slice());
-        if let Some(key) = key {
-            let (name, text) = match access.endpoint.key_header {
-                KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {key}")),
-                KeyHeader::Named(name) => (HeaderName::from_static(name), key),
-            };
-            let mut value = HeaderValue::from_str(text.trim()).map_err(|_| {
-                let variable = access.key_variable.unwrap_or_default();
-                ModelError::config(format!("the key in `{variable}` contains characters that a header cannot contain"))
-            })?;
-            value.set_sensitive(true);
+        for (name, value) in own_headers {
+            let (name, value) = own_header(&name, &value)?;
             headers.insert(name, value);
         }
-        let server = Server::new(model.provider, &access.base_url);
+        if let Some(error) = access.missing_key() {
+            return Err(error);
+        }
+        let key = ProviderKey::new(&access, environment, config.root(), shared)?;
+        values.extend(key.known().map(str::to_owned));
+        let secrets = Redactor::new(&values);
+        if let Some(known) = key.known() {
+            key.insert(known, &mut headers)?;
+        }
+        let server = Server::new(model.provider, &access.base_url).with_quirks(access.settings.quirks);
         Ok(Self {
             provider: model.provider,
             address_hint: access.address_hint(),
             address_source: access.base_url_source,
-            key_variable: access.key_variable,
+            key_variables: access.key_variables,
+            key,
+            query,
             base_url: access.base_url,
             codec: Codec::new(access.wire, server),
             timeout: access.timeout,
@@ -141,6 +157,11 @@ impl HttpModel {
         })
     }
 
+    /// Returns the key that a command prints, to share it with other models of the provider.
+    pub(super) fn command_key(&self) -> Option<Arc<CommandKey>> {
+        self.key.command()
+    }
+
     /// Sets a rate limiter that is shared with other models.
     pub(super) fn with_rate_limiter(mut self, limiter: Arc<RateLimiter>) -> Self {
         self.limiter = limiter;
@@ -149,7 +170,7 @@ impl HttpModel {
 
     /// Selects another wire, such as OpenAI Responses or the older functions.
     pub fn with_wire(mut self, wire: Wire, model: &ModelRef) -> Result<Self, ModelError> {
-        let urls = request_urls(&self.base_url, wire, model);
+        let urls = request_urls(&self.base_url, wire, model, &self.query);
         (self.stream_url, self.whole_url) = urls.ok_or_else(|| self.invalid_base_url())?;
         self.codec = self.codec.with_wire(wire);
         Ok(self)
@@ -158,9 +179,10 @@ impl HttpModel {
     /// Requests the list of models, which is free, to check that the provider responds and accepts the key. Returns the
     /// status of the response.
     pub async fn probe(&self) -> Result<u16, ModelError> {
-        let url = Url::parse(&format!("{}{}", self.base_url.trim_end_matches('/'), self.codec.wire().models_path()));
-        let mut request = HttpRequest::get(url.map_err(|_| self.invalid_base_url())?);
+        let url = parse_url(&self.codec.wire().models_url(&self.base_url), &self.query);
+        let mut request = HttpRequest::get(url.ok_or_else(|| self.invalid_base_url())?);
         request.headers = self.headers.clone();
+        self.authorize(&mut request.headers).await?;
         let network_error = |error: HttpError| self.redact(self.connection_error(&error).error);
         let mut response = self.client.send(request).await.map_err(network_error)?;
         let status = response.status();
@@ -171,6 +193,19 @@ impl HttpModel {
             return Err(self.redact(self.unexpected_body(response.header(CONTENT_TYPE.as_str()), &excerpt)));
         }
         Ok(status.as_u16())
+    }
+
+    /// Adds a key that a command prints to the headers of a request, and returns it.
+    async fn authorize(&self, headers: &mut HeaderMap) -> Result<Option<String>, ModelError> {
+        if self.key.known().is_some() {
+            return Ok(None);
+        }
+        let key = self.key.get().await?;
+        if let Some(key) = &key {
+            self.secrets.hide(key);
+            self.key.insert(key, headers)?;
+        }
+        Ok(key)
     }
 
     fn invalid_base_url(&self) -> ModelError {
@@ -196,12 +231,14 @@ impl HttpModel {
     /// Returns the error for a status. Some say that a setting is wrong.
     fn explain_status(&self, status: u16, error: ModelError) -> ModelError {
         let message = error.to_string();
-        let hint = match (status, self.key_variable) {
-            (401, Some(variable)) => format!("check the key in `{variable}`"),
+        let hint = match (status, self.key.place()) {
+            (401, Some(place)) => format!("check the key in {place}"),
             (401, None) => {
-                let variables = self.provider.endpoint().map_or(&[][..], |endpoint| endpoint.key_variables);
-                let variables: Vec<_> = variables.iter().map(|name| format!("`{name}`")).collect();
-                format!("set the key in {}", variables.join(" or "))
+                let variables: Vec<_> = self.key_variables.iter().map(|name| format!("`{name}`")).collect();
+                match variables.as_slice() {
+                    [] => format!("name the variable of the key with `key` in `[models.{}]`", self.provider.name()),
+                    variables => format!("set the key in {}", variables.join(" or ")),
+                }
             }
             // An unknown model is described by the provider, and an unknown path by whoever is there instead.
             (404 | 405, _) if self.address_source.is_some() && !is_described(&error) => self.address_hint.clone(),
@@ -282,13 +319,15 @@ impl HttpModel {
         Err(ModelError::TimedOut { after: self.timeout })
     }
 
-    /// Returns the headers of a request, with the span of the call if that is to be passed on.
-    fn traced_headers(&self) -> HeaderMap {
+    /// Returns the headers of a request, with the span of the call if that is to be passed on, and the key in them that a
+    /// command printed.
+    async fn request_headers(&self) -> Result<(HeaderMap, Option<String>), ModelError> {
         let mut headers = self.headers.clone();
         if let Some(value) = current_model_parent().and_then(|parent| parent.to_string().parse().ok()) {
             headers.insert(TRACEPARENT, value);
         }
-        headers
+        let key = self.authorize(&mut headers).await?;
+        Ok((headers, key))
     }
 
     async fn attempt(
@@ -297,10 +336,11 @@ impl HttpModel {
         body: Bytes,
         sink: Option<&DeltaSink<'_>>,
     ) -> Result<Reply, AttemptError> {
+        let (headers, printed_key) = self.request_headers().await.map_err(AttemptError::new)?;
         let http_request = HttpRequest {
             method: Method::POST,
             url: if sink.is_some() { &self.stream_url } else { &self.whole_url }.clone(),
-            headers: self.traced_headers(),
+            headers,
             body: Some(body),
             is_body_secret: true,
             keeps_method: true,
@@ -311,7 +351,12 @@ impl HttpModel {
         let limit = has_limit.then(|| exhausted_limit(|name| response.header(name), SystemTime::now())).flatten();
         if !response.status().is_success() {
             let status = response.status().as_u16();
-            let failure = AttemptError::from_response(response, limit).await;
+            let mut failure = AttemptError::from_response(response, limit).await;
+            // Tokens expire, so the command is asked for another one, once for each.
+            if status == 401 && printed_key.is_some_and(|key| self.key.forget(&key)) {
+                failure.may_retry = true;
+                failure.delay = Some(Duration::ZERO);
+            }
             return Err(AttemptError { error: self.explain_status(status, failure.error), ..failure });
         }
         // A longer delay would be an error here, so it is left to the provider to reject the next request.
@@ -439,12 +484,45 @@ fn is_described(error: &ModelError) -> bool {
 }
 
 /// Returns the URLs for streamed and for whole replies.
-fn request_urls(base_url: &str, wire: Wire, model: &ModelRef) -> Option<(Url, Url)> {
-    let url = |streaming| {
-        let path = wire.path(&model.id, streaming);
-        Url::parse(&format!("{}{path}", base_url.trim_end_matches('/'))).ok()
-    };
+fn request_urls(base_url: &str, wire: Wire, model: &ModelRef, query: &[(String, String)]) -> Option<(Url, Url)> {
+    let url = |streaming| parse_url(&wire.url(base_url, &model.id, streaming), query);
     Some((url(Streaming::On)?, url(Streaming::Off)?))
+}
+
+/// Returns a URL with further parameters.
+fn parse_url(text: &str, query: &[(String, String)]) -> Option<Url> {
+    let mut url = Url::parse(text).ok()?;
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    Some(url)
+}
+
+/// Replaces the variables in headers or parameters, and adds their values to those that are kept secret.
+fn expand_settings<'s>(
+    access: &ProviderAccess,
+    settings: impl IntoIterator<Item = (&'s String, &'s String)>,
+    environment: &Environment,
+    secrets: &mut Vec<String>,
+) -> Result<Vec<(String, String)>, ModelError> {
+    let mut expanded = Vec::new();
+    for (name, value) in settings {
+        secrets.extend(variables_in(value).filter_map(|name| environment.get(name)));
+        let value = expand(value, |name| environment.get(name)).map_err(|variable| ModelError::Configuration {
+            message: format!("`{name}` of {} needs `{variable}`, which is not set", access.provider.name()),
+            hint: Some(format!("set `{variable}` in the environment or in `.env`")),
+        })?;
+        expanded.push((name.clone(), value));
+    }
+    Ok(expanded)
+}
+
+fn own_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), ModelError> {
+    let invalid =
+        || ModelError::config(format!("the header `{name}` contains characters that a header cannot contain"));
+    let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+    value.set_sensitive(true);
+    Ok((HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?, value))
 }
 
 /// Reports a delay to the sink and waits, unless the delay is too long.

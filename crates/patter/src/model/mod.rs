@@ -12,6 +12,7 @@ mod scripted;
 mod replay;
 pub(crate) mod placeholder;
 mod access;
+mod key;
 mod rate_limit;
 mod http;
 mod resolver;

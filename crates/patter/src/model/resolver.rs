@@ -4,6 +4,7 @@ use super::demo::DemoModel;
 use super::error::ModelError;
 use super::http::HttpModel;
 use super::interface::Model;
+use super::key::CommandKey;
 use super::rate_limit::RateLimiter;
 use super::scripted::ScriptedModel;
 use crate::file::read_source;
@@ -28,9 +29,7 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
     let environment = environment.clone();
     let config = config.clone();
     let known: Mutex<HashMap<ModelRef, Arc<dyn Model>>> = Mutex::default();
-    // One per provider, because the environment contains one address and one key for each.
-    let limiters: HashMap<Provider, Arc<RateLimiter>> =
-        Provider::ALL.into_iter().map(|provider| (provider, Arc::default())).collect();
+    let shared: Mutex<HashMap<Provider, SharedAccess>> = Mutex::default();
     Arc::new(move |name| {
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = known.get(name) {
@@ -38,8 +37,11 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
         }
         let model: Arc<dyn Model> = match &name.provider.profile().backend {
             Backend::Http(_) => {
-                let limiter = limiters.get(&name.provider).cloned().unwrap_or_default();
-                Arc::new(HttpModel::with_config(name, &environment, &config)?.with_rate_limiter(limiter))
+                let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let access = shared.entry(name.provider).or_default();
+                let model = HttpModel::with_shared_key(name, &environment, &config, access.key.clone())?;
+                access.key = model.command_key();
+                Arc::new(model.with_rate_limiter(Arc::clone(&access.limiter)))
             }
             Backend::BuiltIn(BuiltIn::Demo) => Arc::new(DemoModel),
             Backend::BuiltIn(BuiltIn::Scripted) => Arc::new(read_script(&name.id)?),
@@ -47,6 +49,13 @@ pub fn model_resolver_with_config(environment: &Environment, config: &ModelsConf
         known.insert(name.clone(), Arc::clone(&model));
         Ok(model)
     })
+}
+
+/// What the models of a provider share, because there is one address and one key for all of them.
+#[derive(Default)]
+struct SharedAccess {
+    limiter: Arc<RateLimiter>,
+    key: Option<Arc<CommandKey>>,
 }
 
 fn read_script(path: &str) -> Result<ScriptedModel, ModelError> {

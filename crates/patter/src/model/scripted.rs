@@ -238,6 +238,7 @@ impl Step {
             finish: self.finish.clone(),
             usage: Usage { input_tokens, cached_tokens, output_tokens, reasoning_tokens, ..Usage::default() },
             opaque: None,
+            thought: self.thought.clone(),
         }
     }
 }

@@ -80,6 +80,15 @@ impl TryFrom<f64> for BudgetAmount {
     }
 }
 
+/// The part of the settings that declares what others refer to.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Declarations {
+    #[serde(rename = "models")]
+    _models: ModelsConfig,
+}
+
 /// The section `[check]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -192,7 +201,8 @@ impl Config {
         let Some(path) = root.map(|root| strip_dot(root.join(CONFIG))) else { return Ok(Self::default()) };
         let config_error = |(message, hint)| LoadError::Config { path: path.clone(), message, hint };
         let text = read_settings(&path).map_err(|error| config_error((os_error::describe(&error), None)))?;
-        Self::parse_with_hint(&text).map_err(config_error)
+        let config = Self::parse_with_hint(&text).map_err(config_error)?;
+        Ok(Self { models: config.models.with_root(root), ..config })
     }
 
     /// Parses the text of a `patter.toml`.
@@ -204,6 +214,8 @@ impl Config {
     }
 
     fn parse_with_hint(text: &str) -> Result<Self, (String, Option<String>)> {
+        // Other sections may name the providers that the file declares. An error in the declarations is found below.
+        let _ = toml::from_str::<Declarations>(text);
         let config: Self = toml::from_str(text).map_err(|error| explain(&error, text))?;
         if let Some((rule, error)) = config.permissions.first_invalid() {
             return Err((format!("{}{error}", place_of(text, rule)), Some(error.hint().to_string())));

@@ -149,6 +149,12 @@ fn settings(root: &Path) -> Vec<String> {
         let files = locked_files(&named_files(&words, &[root]), root);
         lines.extend(files.into_iter().map(|LockedFile { path, hash }| format!("hooks.files.{path} = {hash}")));
     }
+    let models = table.get("models").and_then(toml::Value::as_table).into_iter().flatten();
+    for words in models.filter_map(|(_, section)| section.get("key")?.get("command")?.as_array()) {
+        let words: Vec<_> = words.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+        let files = locked_files(&named_files(&words, &[root]), root);
+        lines.extend(files.into_iter().map(|LockedFile { path, hash }| format!("models.files.{path} = {hash}")));
+    }
     lines.sort();
     lines.dedup();
     lines

@@ -20,7 +20,9 @@ pub use diff::diff_settings;
 pub use environment::{Environment, VariableSource};
 pub use load::{CONFIG, LoadError, LoadedProject, find_root, find_root_of, gram_files};
 pub use lock::{ACCEPT_HINT, ProjectLock, ProjectLockError, lock_files, lock_project};
-pub use models::{Dollars, ModelKey, ModelsConfig, PriceConfig, ProviderConfig, Seconds};
+pub use models::{
+    Dollars, KeyCommand, KeySource, ModelFacts, ModelKey, ModelsConfig, PriceConfig, ProviderConfig, Seconds,
+};
 pub use patter_core::declare::project::{AgentSelectionError, Declaration, File, Finding, Project};
 pub use servers::{ServerProblem, ServerReport};
 pub use tools::{ServerSelection, ToolProblem, Tools, ToolsError};

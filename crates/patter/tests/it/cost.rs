@@ -52,7 +52,10 @@ fn an_interrupted_reply_of_a_paid_model_has_an_unknown_cost() {
     for (model, expected) in [("OpenAI/gpt-4o-mini", None), ("demo", Some("$0"))] {
         let tally = Tally::new(Prices::builtin());
         let interrupted = RunEventKind::Incomplete { finish: "interrupted".to_owned(), message: String::new() };
-        for kind in [RunEventKind::Started { model: model.to_owned(), bindings: String::new() }, interrupted] {
+        for kind in [
+            RunEventKind::Started { model: model.to_owned(), bindings: String::new(), is_structured: false },
+            interrupted,
+        ] {
             tally.record(&RunEvent::new("a", &vec![], kind));
         }
         assert_eq!(tally.cost().map(|cost| cost.to_string()).as_deref(), expected, "{model}");

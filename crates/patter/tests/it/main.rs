@@ -32,6 +32,7 @@ mod reasoning;
 mod recorder;
 mod processes;
 mod protection;
+mod providers;
 mod pypi;
 mod replay;
 mod report;

@@ -80,14 +80,14 @@ fn the_environment_overrides_the_file() {
         assert_eq!(found, expected, "{variables:?} {provider:?}");
     }
     let google = access("", &[("GEMINI_API_KEY", "k")], Provider::GOOGLE);
-    assert_eq!((google.key_variable, google.lacks_key()), (Some("GEMINI_API_KEY"), false));
+    assert_eq!((google.key_variable(), google.lacks_key()), (Some("GEMINI_API_KEY"), false));
     // The provider itself requires a key, even if its address is set explicitly.
     assert!(access("", &[("OPENAI_BASE_URL", "https://api.openai.com/v1")], Provider::OPENAI).lacks_key());
 }
 
 #[test]
 fn invalid_settings_are_rejected() {
-    let table: [(&str, &[&str]); 13] = [
+    let table: [(&str, &[&str]); 23] = [
         (
             "[sandbox]\ndefault = 'loose'",
             &["line 2, column 11", "unknown value `loose`; possible values: read-only, workspace, none"],
@@ -105,7 +105,23 @@ fn invalid_settings_are_rejected() {
             &["line 1", "`gemini` is not an API of OpenAI; use chat, responses, functions"],
         ),
         ("[models.OpnAI]", &["line 1", "unknown provider `OpnAI`; did you mean `OpenAI`?"]),
-        ("[models.demo]", &["line 1", "unknown provider `demo`; the providers are OpenAI, Anthropic, Google, Ollama"]),
+        ("[models.demo]", &["line 1", "`demo` needs no settings"]),
+        ("[models.mine]", &["line 1", "unknown provider `mine`; set `api` and `url` to declare it"]),
+        (
+            "[models.'my house']\napi = 'chat'\nurl = 'http://x'",
+            &["line 1", "`my house` cannot be the name of a provider"],
+        ),
+        ("[models.mine]\napi = 'chat'\nurl = 'http://x'\nkey = 'sk-abc123'", &["line 1", "and not the key itself"]),
+        ("[models.mine]\napi = 'chat'\nurl = 'http://x'\nkey = { command = [] }", &["the command of `key` is empty"]),
+        ("[models.OpenAI]\nkey = 3", &["line 2", "expected the name of a variable, or `{ command = [\"…\"] }`"]),
+        ("[models.OpenAI]\nurl = 'a'\nbase-url = 'b'", &["`url` and `base-url` are the same setting"]),
+        ("[models.OpenAI]\nheaders = { 'a b' = 'c' }", &["`a b` is not the name of a header"]),
+        ("[models.OpenAI]\nmax-tokens-field = 'limit'", &["line 2", "use `max_tokens` or `max_completion_tokens`"]),
+        (
+            "[models.OpenAI]\nsystem-role = 'boss'",
+            &["line 2", "unknown role `boss`; use one of system, developer, user"],
+        ),
+        ("[models.OpenAI]\n[models.openai]", &["there are two sections for OpenAI"]),
         ("[models.Anthropic]\napi = 'chat'", &["line 1", "`chat` is not an API of Anthropic; use anthropic"]),
         ("[models.OpenAI]\nbase_url = 'x'", &["line 2", "unknown setting `base_url`"]),
         ("[models.OpenAI]\ntimeout = 0", &["line 2", "a time must be more than 0"]),

@@ -116,6 +116,8 @@ fn outline(turn: &TurnView) -> Vec<Line> {
             match step {
                 Step::Text(text) => lines.push(("reply".to_owned(), text.clone())),
                 Step::Note(text) => lines.push(("note".to_owned(), text.clone())),
+                // It differs each time, and is not what the agent did.
+                Step::Thought(_) => {}
                 Step::Call(call) => {
                     lines.push((format!("calls {}", call.tool), call.arguments.clone()));
                     add(&call.steps, lines);

@@ -120,6 +120,9 @@ fn render_steps(scene: &Scene<'_>, steps: &[Step], path: &mut Vec<String>) -> Ht
         .iter()
         .map(|step| match step {
             Step::Text(text) => markdown::render(text),
+            Step::Thought(text) => {
+                html!("<details class=\"thought\"><summary>Reasoning</summary><p>{}</p></details>", text)
+            }
             Step::Note(note) => html!("<p class=\"quiet\">{}</p>", note),
             Step::Call(call) => render_call(scene, call, path),
         })

@@ -47,6 +47,8 @@ pub(super) enum TurnState {
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Text(String),
+    /// Reasoning.
+    Thought(String),
     Call(Box<CallView>),
     Note(String),
 }
@@ -224,6 +226,7 @@ fn add_step(steps: &mut Vec<Step>, entry: usize, kind: RunEventKind) {
     };
     match kind {
         RunEventKind::Text { text } => steps.push(Step::Text(text)),
+        RunEventKind::Thought { text } => steps.push(Step::Thought(text)),
         RunEventKind::Asked { call_id, tool, arguments, because } => call(&call_id, &tool, &|call| {
             call.arguments = arguments.to_string();
             call.asked = Some(because.clone());

@@ -11,7 +11,7 @@ use super::Command;
 use crate::error::{CommandError, CommandResult, Outcome};
 use crate::session::{OpenSession, RunOptions, SessionOptions, run_failure, unsaved_hint};
 use crate::ui::style::{BOLD, DIM};
-use crate::ui::{Input, Screen, Typed, columns, is_interactive, nonzero, plural};
+use crate::ui::{Input, Screen, ThoughtLines, Typed, columns, is_interactive, nonzero, plural};
 use approve::{ChatApprover, ask};
 use clap::Args;
 use patter::compile::CompiledAgent;
@@ -66,7 +66,7 @@ const TICK: Duration = Duration::from_millis(100);
 impl Command for Chat {
     fn run(&self) -> CommandResult {
         let is_interactive = is_interactive();
-        let screen = Arc::new(Screen::new(is_interactive));
+        let screen = Arc::new(Screen::new(is_interactive, ThoughtLines::new(self.options.thinking)));
         let approver = ChatApprover::new(self.options.yes, is_interactive.then(|| Arc::clone(&screen)));
         let shown = Arc::clone(&screen);
         let listener = move |event: &_| shown.show(event);

@@ -4,7 +4,7 @@ use super::{CheckResult, Doctor};
 use patter::declare::Agent;
 use patter::http::Url;
 use patter::model::{HttpModel, ModelError, ProviderAccess, model_resolver_with_config};
-use patter::project::{Config, Environment, Project, VariableSource};
+use patter::project::{Config, Environment, KeySource, Project, VariableSource};
 use patter::provider::{ModelRef, Provider};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) async fn examine(
         }
     }
     let mut checks = Vec::new();
-    for provider in Provider::ALL {
+    for provider in Provider::ALL.into_iter().chain(Provider::declared()) {
         let of_provider: Vec<_> = named.iter().filter(|model| model.provider == provider).collect();
         let Some(first) = of_provider.first() else { continue };
         match ProviderAccess::resolve(provider, environment, &config.models) {
@@ -48,16 +48,19 @@ pub(super) async fn examine(
 /// Checks the key of a provider.
 fn key(provider: Provider, access: &ProviderAccess, environment: &Environment) -> Option<CheckResult> {
     let name = provider.name();
-    match access.key_variable {
-        Some(variable) => {
+    match &access.key {
+        Some(KeySource::Variable(variable)) => {
             let place = match environment.source(variable) {
                 Some(VariableSource::File) => "`.env`",
                 Some(VariableSource::Process) | None => "the environment",
             };
             Some(CheckResult::ok(format!("{name}: the key is `{variable}`, from {place}")))
         }
-        None if access.lacks_key() => Some(broken(&ModelError::missing_key(provider, access.endpoint.key_variables))),
-        None if access.endpoint.key_variables.is_empty() => None,
+        Some(KeySource::Command(command)) => {
+            Some(CheckResult::ok(format!("{name}: the key is the output of `{}`", command.command.join(" "))))
+        }
+        None if access.lacks_key() => access.missing_key().map(|error| broken(&error)),
+        None if access.key_variables.is_empty() => None,
         None => Some(CheckResult::skipped(format!(
             "{name}: no key is set, which `{}` may not need",
             redact(&access.base_url)
@@ -92,8 +95,9 @@ async fn reach(
             CheckResult::broken(format!("{name}: {error}"), hint)
         }
         Ok(Ok(status)) if access.endpoint.is_rejection(status) => {
-            let hint = match access.key_variable.iter().chain(access.endpoint.key_variables).next() {
+            let hint = match access.key_variable().or(access.key_variables.first().map(String::as_str)) {
                 Some(variable) => format!("set a valid key in `{variable}`"),
+                None if access.key.is_some() => "check what the command of its key prints".to_owned(),
                 None => "ask its operator for access".to_owned(),
             };
             CheckResult::broken(format!("{name}: `{base}` answered {status}: access denied"), hint)
@@ -117,7 +121,8 @@ fn redact(base: &str) -> String {
     let Ok(mut url) = Url::parse(base) else { return "the address".to_owned() };
     let is_plain = url.set_username("").is_ok() && url.set_password(None).is_ok();
     url.set_query(None);
-    if is_plain { url.as_str().trim_end_matches('/').to_owned() } else { "the address".to_owned() }
+    let shown = url.as_str().trim_end_matches('/').replace("%7Bmodel%7D", "{model}");
+    if is_plain { shown } else { "the address".to_owned() }
 }
 
 /// Checks a model that needs no network.

@@ -27,6 +27,42 @@ fn listen() -> (String, Receiver<String>) {
 }
 
 #[test]
+fn a_declared_provider_and_the_command_of_its_key_need_trust() {
+    let (address, received) = listen();
+    let folder = Folder::new();
+    let command = "['sh', '-c', 'touch started; echo s3cret-key']";
+    folder.write(
+        "patter.toml",
+        format!(
+            "[models.mill]\napi = 'chat'\nurl = '{address}/v1'\nkey = {{ command = {command} }}\n\
+                 [models.Groq]\nkey = 'AWS_SECRET'\n"
+        ),
+    );
+    folder.write("hello.gram", AGENT.replace("'demo'", "'mill/large'"));
+    for arguments in [&["doctor"] as &[_], &["run", "hello.gram", "Hi"], &["chat", "hello.gram"]] {
+        let output = run_as_user(&folder, arguments, &[]);
+        let printed = stderr(&output);
+        assert_eq!(code(&output), 8, "{arguments:?}: {printed}");
+        assert!(
+            printed.contains("  model     Groq  https://api.groq.com/openai/v1 with AWS_SECRET (patter.toml)\n"),
+            "{printed}"
+        );
+        assert!(printed.contains(&format!("  model     mill  {address}/v1 (patter.toml)\n")), "{printed}");
+        assert!(printed.contains("  key       mill  sh -c 'touch started; echo s3cret-key'\n"), "{printed}");
+    }
+    assert!(received.try_recv().is_err() && !folder.path().join("started").exists());
+    assert_eq!(code(&run_as_user(&folder, &["trust"], &[])), 0);
+    let output = run_as_user(&folder, &["run", "hello.gram", "Hi"], &[]);
+    let request = received.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(request.to_ascii_lowercase().contains("authorization: bearer s3cret-key"), "{request}");
+    assert!(!stderr(&output).contains("s3cret-key"), "{}", stderr(&output));
+    // Another command needs another agreement.
+    let text = std::fs::read_to_string(folder.path().join("patter.toml")).unwrap();
+    folder.write("patter.toml", text.replace("s3cret-key", "another"));
+    assert_eq!(code(&run_as_user(&folder, &["run", "hello.gram", "Hi"], &[])), 8);
+}
+
+#[test]
 fn no_key_goes_to_an_address_that_only_the_project_names() {
     const KEY: (&str, &str) = ("OPENAI_API_KEY", "sk-users-own");
     let (address, received) = listen();

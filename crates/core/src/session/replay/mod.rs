@@ -119,7 +119,7 @@ impl fmt::Display for ModelCallLocation {
 ///
 /// let run = Run::start(RunSpec { agent: "hi".into(), ..RunSpec::default() }, Vec::new(), "Hello", 0).unwrap();
 /// let frame = Some(frame("Greet.").into());
-/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None };
+/// let reply = Reply { text: "Hi!".into(), calls: vec![], finish: FinishReason::Stop, usage: Usage::default(), opaque: None, thought: String::new() };
 /// let input = RunInput::ModelReplied { reply, rulings: vec![], timing: CallTiming::default(), at: 5 };
 /// let entries = [
 ///     LogEntry::RunStarted { run: vec![], frame, bindings: String::new(), start: run.to_start(), traceparent: None },

@@ -4,7 +4,7 @@ use super::echo::Echo;
 use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, ToolOutcome};
 use crate::message::request::{OfferedTool, Request, Settings};
 use crate::message::shared::append_part;
-use crate::provider::{OutputLimit, Server, ServerProfile, Wire};
+use crate::provider::{OutputLimit, Server, ServerProfile, SystemRole, Wire};
 use crate::types::dialect::{SchemaDialect, adapt};
 use crate::wire::body::{Body, append, append_tool, append_values};
 use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
@@ -29,6 +29,9 @@ pub(in crate::wire) enum ToolStyle {
 #[serde(tag = "role", rename_all = "lowercase")]
 enum ChatMessage<'r> {
     System {
+        content: &'r str,
+    },
+    Developer {
         content: &'r str,
     },
     User {
@@ -100,13 +103,15 @@ pub(in crate::wire) fn encode(
                 append_function(json, tool, may_be_strict);
                 json.push(b'}');
             });
+            let has_tools = !request.tools.is_empty();
+            body.push_some("parallel_tool_calls", profile.parallel_calls.filter(|_| has_tools));
         }
         ToolStyle::Functions => {
             body.push_tools("functions", request.tools, |json, tool| append_function(json, tool, false));
         }
     }
     let response_format = request.returns.map(|schema| {
-        let answer = json!({ "name": "answer", "schema": schema, "strict": is_strict(schema) });
+        let answer = json!({ "name": "answer", "schema": schema, "strict": is_strict(schema, server) });
         json!({ "type": "json_schema", "json_schema": answer })
     });
     body.push_some("response_format", response_format);
@@ -143,13 +148,14 @@ fn effort<'r>(request: &Request<'r>, profile: &ServerProfile) -> Option<&'r str>
 }
 
 /// Returns whether OpenAI can enforce the schema of an answer without changes to it.
-pub(in crate::wire) fn is_strict(schema: &Json) -> bool {
-    adapt(schema, SchemaDialect::OpenAiStrict).changes.is_empty()
+pub(in crate::wire) fn is_strict(schema: &Json, server: &Server) -> bool {
+    server.profile().supports_strict && adapt(schema, SchemaDialect::OpenAiStrict).changes.is_empty()
 }
 
 /// Returns whether tools that can be strict are strict. Some servers reject a mix of those and others.
 pub(in crate::wire) fn strict_tools(request: &Request<'_>, server: &Server) -> bool {
-    server.profile().allows_mixed_strictness || request.tools.iter().all(|tool| tool.strict_schema.is_some())
+    let all_strict = || request.tools.iter().all(|tool| tool.strict_schema.is_some());
+    server.profile().supports_strict && (server.profile().allows_mixed_strictness || all_strict())
 }
 
 fn append_function(json: &mut Vec<u8>, tool: &OfferedTool, may_be_strict: bool) {
@@ -164,7 +170,13 @@ fn append_function(json: &mut Vec<u8>, tool: &OfferedTool, may_be_strict: bool) 
 
 fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, server: &Server) {
     if !request.instruction.trim().is_empty() {
-        append(json, &ChatMessage::System { content: request.instruction });
+        let content = request.instruction;
+        let message = match server.profile().system_role {
+            SystemRole::System => ChatMessage::System { content },
+            SystemRole::Developer => ChatMessage::Developer { content },
+            SystemRole::User => ChatMessage::User { content },
+        };
+        append(json, &message);
     }
     match style {
         ToolStyle::Tools => {

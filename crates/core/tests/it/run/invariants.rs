@@ -77,6 +77,7 @@ pub(super) fn random_input() -> impl Strategy<Value = RandomInput> {
         finish,
         usage: Usage { input_tokens: tokens, output_tokens: tokens, ..Usage::default() },
         opaque: None,
+        thought: String::new(),
     });
     let pick = || (0..9usize).prop_map(Pick);
     prop_oneof![

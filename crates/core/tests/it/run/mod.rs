@@ -77,7 +77,14 @@ fn reply(text: &str, calls: &[(&str, &str, &str)], finish: FinishReason) -> Repl
         arguments: (*arguments).to_owned(),
     };
     let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
-    Reply { text: text.to_owned(), calls: calls.iter().map(call).collect(), finish, usage, opaque: None }
+    Reply {
+        text: text.to_owned(),
+        calls: calls.iter().map(call).collect(),
+        finish,
+        usage,
+        opaque: None,
+        thought: String::new(),
+    }
 }
 
 fn apply(run: &mut Run, event: &Event) -> Result<(), RunError> {

@@ -31,7 +31,14 @@ fn all_wires_decode_to_the_same_reply() {
     ];
     let expected = [("plain", "Bonjour, Ada! 🌞", vec![]), ("calls", "Let me look.", calls)];
     for (name, text, calls) in expected {
-        let reply = Reply { text: text.into(), calls, finish: FinishReason::Stop, usage: usage(), opaque: None };
+        let reply = Reply {
+            text: text.into(),
+            calls,
+            finish: FinishReason::Stop,
+            usage: usage(),
+            opaque: None,
+            thought: String::new(),
+        };
         for wire in recorded_wires() {
             assert_eq!(decode(wire, &format!("{name}.json")), Ok(reply.clone()), "{wire:?} {name}");
             let (deltas, end) = stream(wire, &file(wire, &format!("{name}.stream")));
@@ -62,7 +69,14 @@ fn reasoning_and_results_of_tools_are_counted() {
 #[test]
 fn both_chat_wires_decode_functions() {
     let calls = vec![call("call_1_0", "weather/current", r#"{"city":"Paris"}"#)];
-    let expected = Reply { text: String::new(), calls, finish: FinishReason::Stop, usage: usage(), opaque: None };
+    let expected = Reply {
+        text: String::new(),
+        calls,
+        finish: FinishReason::Stop,
+        usage: usage(),
+        opaque: None,
+        thought: String::new(),
+    };
     for wire in [Wire::Chat, Wire::ChatFunctions] {
         let whole = file(Wire::ChatFunctions, "call.json");
         assert_eq!(wire.decode(&RequestParts::new(wire).request(), 200, &whole), Ok(expected.clone()));
@@ -75,8 +89,14 @@ fn both_chat_wires_decode_functions() {
 #[test]
 fn broken_arguments_are_preserved() {
     let broken = vec![call("call_a", "sayHello", r#"{"personName": "Ad"#)];
-    let expected =
-        Reply { text: String::new(), calls: broken, finish: FinishReason::Length, usage: usage(), opaque: None };
+    let expected = Reply {
+        text: String::new(),
+        calls: broken,
+        finish: FinishReason::Length,
+        usage: usage(),
+        opaque: None,
+        thought: String::new(),
+    };
     assert_eq!(decode(Wire::Chat, "broken.json"), Ok(expected.clone()));
     assert_eq!(decode(Wire::Responses, "broken.json"), Ok(expected.clone()));
     assert_eq!(stream(Wire::Anthropic, &file(Wire::Anthropic, "broken.stream")).1, Ok(expected));

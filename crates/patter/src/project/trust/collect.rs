@@ -5,6 +5,7 @@ use crate::model::placeholder::variables_in;
 use crate::project::config::Config;
 use crate::project::environment::{Environment, VariableSource};
 use crate::project::load::{CONFIG, strip_dot};
+use crate::project::models::{KeyCommand, KeySource, ProviderConfig};
 use crate::store::StoreLocation;
 use crate::tool::DeclaredSpec;
 use crate::tool::command::{INHERITED_VARIABLES, literal_words, named_files, names_in};
@@ -149,17 +150,16 @@ pub(in crate::project) fn config_definitions(
     let is_users = |name: &str| environment.source(name) == Some(VariableSource::Process);
     let in_file = |name: &str| environment.get(name).filter(|_| !is_users(name));
     let mut found = Vec::new();
-    for provider in Provider::ALL {
-        let Some(endpoint) = provider.endpoint() else { continue };
-        let variable = endpoint.base_url_variable;
-        let own = config.models.get(provider).base_url.filter(|_| !is_users(variable));
-        let address = in_file(variable).map(|url| (url, ".env")).or_else(|| own.map(|url| (url, CONFIG)));
-        if let Some((url, file)) = address.filter(|(url, _)| url != endpoint.base_url) {
-            let keys = with_variables(endpoint.key_variables.iter().copied());
-            let (shown, _) = url.split_once('?').unwrap_or((&url, ""));
-            let detail = format!("{}{} ({file})", without_user(shown), spaced(&keys));
-            found.push(Definition::new(DefinitionKind::Model, provider.name(), detail, &url));
-        }
+    let declared = config.models.providers().filter(|provider| !Provider::ALL.contains(provider));
+    for provider in Provider::ALL.into_iter().chain(declared) {
+        found.extend(model_definition(provider, config, environment));
+    }
+    for (provider, KeyCommand { command, env }) in config.models.key_commands() {
+        let words = show_words(command.iter().map(String::as_str));
+        let names = || env.iter().map(String::as_str);
+        let detail = format!("{words}{}", spaced(&with_variables(names())));
+        let content = json!({"run": command, "env": env, "values": file_values(names(), environment)});
+        found.push(Definition::new(DefinitionKind::Key, provider.name(), detail, &content));
     }
     let network = config.http.allow.iter();
     found.extend(network.map(|address| Definition::new(DefinitionKind::Network, address, "", address)));
@@ -196,6 +196,51 @@ pub(in crate::project) fn config_definitions(
         }
     }
     found
+}
+
+/// Returns where the key of a provider goes, if the project decides that: the address, or what is sent to it.
+fn model_definition(provider: Provider, config: &Config, environment: &Environment) -> Option<Definition> {
+    let endpoint = provider.endpoint()?;
+    let is_users = |name: &str| environment.source(name) == Some(VariableSource::Process);
+    let in_file = |name: &str| environment.get(name).filter(|_| !is_users(name));
+    let ProviderConfig { url: own, key, key_header, headers, query, .. } = config.models.get(provider);
+    let variable = endpoint.base_url_variable;
+    let own = own.filter(|_| !is_users(variable));
+    let written = in_file(variable).map(|url| (url, ".env")).or_else(|| own.map(|url| (url, CONFIG)));
+    // The address of a declared provider is always that of the project.
+    let is_declared = !Provider::ALL.contains(&provider);
+    let written = written.filter(|(url, _)| is_declared || url != endpoint.base_url);
+    let template = written.as_ref().map_or(endpoint.base_url, |(url, _)| url.as_str());
+    let values = file_values(variables_in(template), environment);
+    let sent: BTreeSet<_> = headers.values().chain(query.values()).flat_map(|text| variables_in(text)).collect();
+    let key_variable = key.as_ref().and_then(|key| match key {
+        KeySource::Variable(name) => Some(name.as_str()),
+        KeySource::Command(_) => None,
+    });
+    let own_key = key_variable.filter(|name| !endpoint.key_variables.contains(name));
+    // Only the user's own variables are in the address, and nothing of theirs is sent that would not be sent anyway.
+    if written.is_none() && (values.is_empty() || is_users(variable)) && own_key.is_none() && sent.is_empty() {
+        return None;
+    }
+    let keys = key_variable.map_or_else(|| endpoint.key_variables.to_vec(), |name| vec![name]);
+    let passed = with_variables(keys.into_iter().chain(sent.iter().copied()));
+    let (shown, _) = template.split_once('?').unwrap_or((template, ""));
+    let file = written.as_ref().map_or(if values.is_empty() { CONFIG } else { ".env" }, |(_, file)| file);
+    let detail = format!("{}{} ({file})", show_address(shown, environment), spaced(&passed));
+    let is_plain = values.is_empty() && key.is_none() && key_header.is_none() && headers.is_empty() && query.is_empty();
+    // The address alone identified a definition before there were other settings.
+    if is_plain {
+        return Some(Definition::new(DefinitionKind::Model, provider.name(), detail, &template));
+    }
+    let content = json!({
+        "url": template,
+        "values": values,
+        "key": key_variable,
+        "key-header": key_header,
+        "headers": headers,
+        "query": query,
+    });
+    Some(Definition::new(DefinitionKind::Model, provider.name(), detail, &content))
 }
 
 /// Returns the files that declare a project and those that its commands and servers run, so that tools do not write them,
@@ -251,10 +296,12 @@ pub(in crate::project) fn guarded_patterns(root: &Path, specs: &[(String, Declar
     found
 }
 
-/// Returns the files that hooks run, so that tools do not write them, whether they exist or not.
+/// Returns the files that hooks and the commands of keys run, so that tools do not write them, whether they exist or not.
 pub(in crate::project) fn hook_files(root: &Path, config: &Config, environment: &Environment) -> Vec<PathBuf> {
     let path = environment.get("PATH").unwrap_or_default();
-    config.hooks.iter().flat_map(|hook| run_files(&hook.run, &[root], &path)).collect()
+    let hooks = config.hooks.iter().map(|hook| &hook.run);
+    let keys = config.models.key_commands().map(|(_, key)| &key.command);
+    hooks.chain(keys).flat_map(|words| run_files(words, &[root], &path)).collect()
 }
 
 /// Returns the cases in the gram files of a project.

@@ -41,6 +41,8 @@ pub enum DefinitionKind {
     Hook,
     /// The address of a provider, which receives the key of that provider.
     Model,
+    /// A command that prints the key of a provider.
+    Key,
     /// A server that HTTP tools call.
     Requests,
     /// A private address that HTTP tools may reach.
@@ -92,6 +94,7 @@ impl DefinitionKind {
             DefinitionKind::Check => "check",
             DefinitionKind::Hook => "hook",
             DefinitionKind::Model => "model",
+            DefinitionKind::Key => "key",
             DefinitionKind::Requests => "requests",
             DefinitionKind::Network => "network",
             DefinitionKind::Store => "store",
