@@ -145,21 +145,22 @@ fn differences(one: &TurnView, other: &TurnView) -> Html {
     for (label, old) in &left {
         let same_label = |line: &&mut Option<Line>| line.as_ref().is_some_and(|(other, _)| other == label);
         let Some((_, new)) = right.iter_mut().find(same_label).and_then(Option::take) else {
-            rows.push(&row(label, html!("<del>{}</del>", shown(old)), Html::default()));
+            rows.push(&row(label, &html!("<del>{}</del>", shown(old)), &Html::default()));
             continue;
         };
         if *old != new {
-            let (old, new) = (shown(old), shown(&new));
-            rows.push(&row(label, mark_changes(&old, &new, Version::Old), mark_changes(&new, &old, Version::New)));
+            let old = shown(old);
+            let new = shown(&new);
+            rows.push(&row(label, &mark_changes(&old, &new, Version::Old), &mark_changes(&new, &old, Version::New)));
         }
     }
     for (label, new) in right.into_iter().flatten() {
-        rows.push(&row(&label, Html::default(), html!("<ins>{}</ins>", shown(&new))));
+        rows.push(&row(&label, &Html::default(), &html!("<ins>{}</ins>", shown(&new))));
     }
     html!("<details class=\"changes\" open><summary>What differs</summary>{}</details>", rows)
 }
 
-fn row(label: &str, old: Html, new: Html) -> Html {
+fn row(label: &str, old: &Html, new: &Html) -> Html {
     html!("<h3>{}</h3><div class=\"sides\"><p class=\"side\">{}</p><p class=\"side\">{}</p></div>", label, old, new)
 }
 
