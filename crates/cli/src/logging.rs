@@ -79,6 +79,10 @@ pub(crate) fn log_event(event: &RunEvent) {
         RunEventKind::FellBack { from, to, because } => {
             info!(target: RUN, agent, from, to, because, "calling another model");
         }
+        RunEventKind::Compacted { left_out, model, usage, .. } => {
+            let input = usage.input_tokens;
+            info!(target: RUN, agent, model, left_out, input_tokens = input, "the conversation was compacted");
+        }
         RunEventKind::CostUnknown { model } => info!(target: RUN, agent, model, "the cost of a request is not known"),
         RunEventKind::Replied { model, usage, calls, finish } => {
             let input = usage.input_tokens;

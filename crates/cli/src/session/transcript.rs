@@ -49,10 +49,26 @@ pub(crate) fn markdown(agent: &str, conversation: &Conversation) -> String {
                 let text = if text.is_empty() { String::new() } else { format!("\n{text}\n") };
                 write!(out, "\n## {agent}\n{text}{}", calls.collect::<String>())
             }
+            Message::Compacted { summary, kept_from, .. } => {
+                write!(out, "\n{}\n", compaction_note(*kept_from, summary))
+            }
             Message::Tool { tool, outcome, .. } => out.write_str(&fenced(&format!("← {tool} {}", outcome.text()))),
         };
     }
     out
+}
+
+/// Describes what is no longer sent to the model from a point of a conversation on, in Markdown.
+fn compaction_note(left_out: usize, summary: &str) -> String {
+    match (left_out, summary) {
+        (0, _) => "*From here on, earlier results of tools are sent shortened.*".to_owned(),
+        (count, "") => format!("*From here on, the first {count} messages are no longer sent to the model.*"),
+        (count, summary) => {
+            format!(
+                "*From here on, a summary of the first {count} messages is sent to the model instead:*\n\n{summary}"
+            )
+        }
+    }
 }
 
 /// Returns a text as a code block, with a fence that the text does not contain.

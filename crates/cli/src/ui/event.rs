@@ -2,7 +2,7 @@
 
 use super::style::{ACCENT, BAD, DIM, PLAIN, WARNING};
 use super::terminal::is_stderr_terminal;
-use super::{columns, one_line, width};
+use super::{columns, one_line, plural, width};
 use patter::drive::{RunEvent, RunEventKind};
 
 /// The width of lines where stderr is not a terminal.
@@ -35,6 +35,15 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
             let lead = format!("warning: `{from}` is not available, asking `{to}`: ");
             let because = rest(because, width(&lead));
             Some(format!("{indent}{WARNING}warning{WARNING:#}: `{from}` is not available, asking `{to}`: {because}"))
+        }
+        RunEventKind::Compacted { left_out, summary, .. } => {
+            let lead = match (left_out, summary.is_empty()) {
+                (0, _) => "the conversation is long: earlier results of tools are shortened".to_owned(),
+                (count, true) => format!("the conversation is long: {} left out", plural(*count, "message")),
+                (count, false) => format!("the conversation is long: {} summarized: ", plural(*count, "message")),
+            };
+            let summary = rest(summary, width(&lead));
+            Some(format!("{indent}{DIM}{lead}{}{DIM:#}", if *left_out == 0 { "" } else { &summary }))
         }
         RunEventKind::Incomplete { message, .. } => {
             let agent = match event.depth {

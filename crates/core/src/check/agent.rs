@@ -27,6 +27,8 @@ pub(super) const PROPERTIES: &[(&str, ValueKind)] = &[
     ("maxToolCalls", ValueKind::Integer { min: 1 }),
     ("maxTotalTokens", ValueKind::Integer { min: 1 }),
     ("maxCost", ValueKind::Number { min: 0.0, max: 1e6 }),
+    ("context", ValueKind::OneOf(&["compact", "trim", "error"])),
+    ("contextWindow", ValueKind::Integer { min: 1000 }),
     ("timeout", ValueKind::Duration),
     ("allow", ValueKind::StringOrList),
     ("ask", ValueKind::StringOrList),

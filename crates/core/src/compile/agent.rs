@@ -9,12 +9,13 @@ use crate::declare::project::{AgentSelectionError, Project};
 use crate::library::{
     BindError, Library, LibraryTool, MatchMode, Target, Toolkits, bind, find_unused_rules, first_unused_rule,
 };
+use crate::message::context::estimate_text;
 use crate::message::conversation::Conversation;
 use crate::message::request::{OfferedTool, Request, RequestTemplate, Settings};
 use crate::name::{FullName, WireName, WireNameError};
 use crate::permission::{Permissions, Rule};
-use crate::provider::{ModelRef, ModelRefError};
-use crate::run::{self, Callable, INPUT_ARGUMENTS, Limits, RunSpec};
+use crate::provider::{ModelRef, ModelRefError, known_model};
+use crate::run::{self, Callable, ContextSpec, INPUT_ARGUMENTS, Limits, RunSpec};
 use crate::text::{milliseconds, nearest};
 use crate::types::definition::{Definition, hash};
 use crate::types::dialect::{Fidelity, SchemaDialect, adapt};
@@ -287,9 +288,10 @@ impl CompiledAgent {
             ..defaults
         };
         let text = declaration_text(agent, project);
-        let spec =
-            RunSpec { agent: name, hash: hash(text.as_bytes()), tools, limits, returns: returns.clone(), client: None };
+        let hash = hash(text.as_bytes());
+        let mut spec = RunSpec { agent: name, hash, tools, limits, returns: returns.clone(), ..RunSpec::default() };
         let settings = agent.settings();
+        spec.context = context_spec(agent, &model, &settings, &instruction, &offered);
         let request = Request {
             model: &model,
             instruction: &instruction,
@@ -543,5 +545,26 @@ pub(super) fn provider_schemas(schema: &Json, model: &ModelRef) -> (Json, Option
         SchemaDialect::OpenAiStrict if adapted.fidelity() > Some(Fidelity::Preserved) => (schema.clone(), None),
         SchemaDialect::OpenAiStrict => (schema.clone(), Some(adapted.schema)),
         SchemaDialect::Anthropic | SchemaDialect::Gemini => (adapted.schema, None),
+    }
+}
+
+/// Returns how long a conversation with a model may become.
+fn context_spec(
+    agent: &Agent,
+    model: &ModelRef,
+    settings: &Settings,
+    instruction: &str,
+    offered: &[OfferedTool],
+) -> ContextSpec {
+    /// What most replies need.
+    const REPLY: u64 = 4096;
+    let known = agent.context_window().or_else(|| known_model(model).and_then(|known| known.window));
+    let Some(window) = known else { return ContextSpec { policy: agent.context_policy(), ..ContextSpec::default() } };
+    let tools = offered.iter().map(|tool| tool.description.len() + tool.schema.text().len()).sum::<usize>();
+    ContextSpec {
+        policy: agent.context_policy(),
+        window: Some(window),
+        overhead: estimate_text(instruction.len() + tools),
+        reserve: settings.max_tokens.unwrap_or(REPLY).min(window / 4),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use crate::declare::property;
+use crate::message::context::ContextPolicy;
 use crate::message::request::Settings;
 use crate::provider::price::Cost;
 use crate::provider::{ModelRef, ModelRefError};
@@ -66,6 +67,20 @@ impl Agent {
 
     fn value(&self, key: &str) -> Option<Value> {
         self.pattern()?.value(key)
+    }
+
+    /// Reads what happens when a conversation outgrows the window of the model.
+    pub fn context_policy(&self) -> ContextPolicy {
+        match self.value("context").and_then(text_of).as_deref() {
+            Some("trim") => ContextPolicy::Trim,
+            Some("error") => ContextPolicy::Error,
+            _ => ContextPolicy::Compact,
+        }
+    }
+
+    /// Reads the number of tokens that fit in the window of the model, if the agent says so.
+    pub fn context_window(&self) -> Option<u64> {
+        self.count("contextWindow")
     }
 
     /// Parses the models that are called if the agent's model is not available, in order.

@@ -279,7 +279,7 @@ fn asks_for_name(words: &[Word<'_>]) -> bool {
 fn usage(request: &Request<'_>, text: &str, calls: &[ToolCall]) -> Usage {
     let count = |text: &str| text.split_whitespace().count() as u64;
     let messages = request.messages.iter().map(|message| match message {
-        Message::User { text } => count(text),
+        Message::User { text } | Message::Compacted { summary: text, .. } => count(text),
         Message::Assistant { text, calls, .. } => {
             count(text) + calls.iter().map(|call| count(&call.arguments)).sum::<u64>()
         }

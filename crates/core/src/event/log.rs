@@ -125,6 +125,17 @@ impl EventLog {
             RunInput::FellBack { from, to, because, .. } => {
                 events.push(RunEventKind::FellBack { from: from.clone(), to: to.clone(), because: because.clone() });
             }
+            RunInput::Compacted {
+                compaction: Message::Compacted { summary, kept_from, result_chars }, usage, ..
+            } => {
+                events.push(RunEventKind::Compacted {
+                    model: self.model(run),
+                    left_out: *kept_from,
+                    summary: summary.clone(),
+                    result_chars: *result_chars,
+                    usage: *usage,
+                });
+            }
             RunInput::Charged { interrupted: true, .. } => {
                 events.push(RunEventKind::CostUnknown { model: self.model(run) });
             }
@@ -139,6 +150,8 @@ impl EventLog {
             | RunInput::Cancelled { .. }
             | RunInput::Charged { .. }
             | RunInput::LimitReached { .. }
+            | RunInput::ContextExceeded { .. }
+            | RunInput::Compacted { .. }
             | RunInput::LimitsChanged { .. }
             | RunInput::ClockTicked { .. } => {}
         }
@@ -203,7 +216,11 @@ impl EventLog {
                 self.is_finished = true;
                 events.push(Self::finished(run));
             }
-            Step::CallModel { .. } | Step::CallTools { .. } | Step::AwaitClient { .. } | Step::Done(_) => {}
+            Step::CallModel { .. }
+            | Step::Compact
+            | Step::CallTools { .. }
+            | Step::AwaitClient { .. }
+            | Step::Done(_) => {}
         }
     }
 }

@@ -73,6 +73,20 @@ pub enum RunEventKind {
         /// The reason.
         because: String,
     },
+    /// The conversation is too long for the model, so a part of it is no longer sent. The log keeps all of it.
+    Compacted {
+        /// The model.
+        model: String,
+        /// How many messages are no longer sent.
+        left_out: usize,
+        /// The summary that is sent instead; empty if there is none.
+        summary: String,
+        /// The length to which results of tools are shortened, in characters.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result_chars: Option<usize>,
+        /// The tokens that the summary took.
+        usage: Usage,
+    },
     /// A request to the model was given up, so nobody knows what it cost.
     CostUnknown {
         /// The model.

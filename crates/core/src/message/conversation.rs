@@ -49,6 +49,18 @@ pub enum Message {
         /// The outcome.
         outcome: ToolOutcome,
     },
+    /// The messages before this one are no longer all sent to the model, because they do not fit. See
+    /// [`sent_messages`](super::context::sent_messages).
+    Compacted {
+        /// What the model reads instead of the messages that are left out.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        summary: String,
+        /// The index of the first message that is still sent.
+        kept_from: usize,
+        /// The length to which results of tools before this message are shortened, in characters.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_chars: Option<usize>,
+    },
 }
 
 /// A tool call requested by a model.
@@ -114,7 +126,7 @@ impl Message {
     pub fn calls(&self) -> &[ToolCall] {
         match self {
             Message::Assistant { calls, .. } => calls,
-            Message::User { .. } | Message::Tool { .. } => &[],
+            Message::User { .. } | Message::Tool { .. } | Message::Compacted { .. } => &[],
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod media;
 pub mod conversation;
+pub mod context;
 mod schema;
 pub mod request;
 pub(crate) mod shared;

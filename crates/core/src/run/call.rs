@@ -16,6 +16,9 @@ pub enum Step<'r> {
         /// The conversation so far.
         messages: &'r Conversation,
     },
+    /// Compact the conversation, which is too long for the model, as [`Run::compaction_plan`](super::Run::compaction_plan)
+    /// says; then report [`Run::compacted`](super::Run::compacted).
+    Compact,
     /// Call tools, concurrently if possible. Report [`Run::call_started`](super::Run::call_started) before each call and
     /// [`Run::call_finished`](super::Run::call_finished) after it.
     CallTools {

@@ -53,7 +53,7 @@ impl Run {
         let id = || call_id.to_owned();
         let slots = match &self.state {
             State::Tools(slots) => slots.as_slice(),
-            State::Model => &[],
+            State::Model | State::Compact => &[],
             State::Done(_) => return Err(RunError::Ended),
         };
         let slot = slots.iter().find(|slot| slot.id() == call_id).ok_or_else(|| RunError::UnknownCall { id: id() })?;

@@ -19,7 +19,7 @@ pub(super) fn close_calls(mut conversation: Conversation) -> Result<Conversation
                     return Err(StartError::Conversation { number: index + 1, id: call_id.clone() });
                 }
             }
-            Message::User { .. } | Message::Assistant { .. } => {
+            Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => {
                 if !open.is_empty() {
                     first_gap = first_gap.or(Some(index));
                     closed.extend(open.drain(..).map(cancelled));

@@ -153,6 +153,23 @@ pub enum RunInput {
         /// The time in milliseconds.
         at: u64,
     },
+    /// The provider refused the request as too long: [`Run::context_exceeded`].
+    ContextExceeded {
+        /// The message of the provider.
+        message: String,
+        /// The time in milliseconds.
+        at: u64,
+    },
+    /// The conversation was compacted: [`Run::compacted`].
+    Compacted {
+        /// The message that says what is no longer sent.
+        compaction: Message,
+        /// The tokens that the summary took.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        usage: Usage,
+        /// The time in milliseconds.
+        at: u64,
+    },
     /// Time passed: [`Run::tick`].
     #[serde(rename = "tick")]
     ClockTicked {
@@ -218,7 +235,7 @@ impl Run {
     pub fn to_start(&self) -> RunStart {
         let input = match self.new_messages().next() {
             Some(Message::User { text }) => text.clone(),
-            Some(Message::Assistant { .. } | Message::Tool { .. }) | None => String::new(),
+            Some(Message::Assistant { .. } | Message::Tool { .. } | Message::Compacted { .. }) | None => String::new(),
         };
         RunStart { spec: self.spec.clone(), depth: self.depth, input, at: self.clock.start }
     }
@@ -247,6 +264,12 @@ impl Run {
             RunInput::Charged { spent, .. } => self.charge(spent),
             RunInput::FellBack { to, at, .. } => self.fall_back(to, at),
             RunInput::LimitReached { failure, at } => self.fail(failure, at),
+            RunInput::ContextExceeded { message, at } => self.context_exceeded(&message, at),
+            RunInput::Compacted { compaction, usage, at } => {
+                self.compacted(compaction, at)?;
+                self.add_usage(usage);
+                Ok(())
+            }
             RunInput::ClockTicked { at } => self.tick(at),
             RunInput::LimitsChanged { limits } => self.set_limits(limits),
             RunInput::Resumed { at } => self.resume(at),

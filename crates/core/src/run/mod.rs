@@ -26,6 +26,7 @@ mod reply;
 mod receive;
 mod input;
 mod child;
+mod compact;
 mod response;
 
 pub use answer::unfenced;
@@ -36,12 +37,13 @@ pub use end::{FailureKind, RunError, RunFailure, RunOutcome, StartError};
 pub use input::{CallDelay, CallTiming, RunInput, RunStart};
 pub use response::{Invocation, InvocationResult, Response};
 pub use save::RunLoadError;
-pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, Limits, RunSpec};
+pub use spec::{CallTarget, Callable, ClientAdditions, ClientTool, ContextPolicy, ContextSpec, Limits, RunSpec};
 
 use crate::message::conversation::{Conversation, Message, Messages, Usage};
 use crate::provider::price::{Bill, Cost};
 use crate::types::signature::Signature;
 use call::Slot;
+use compact::ContextState;
 use save::FormatVersion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -101,6 +103,8 @@ pub struct Run {
     tool_calls: u64,
     answer_retries: u32,
     clock: Clock,
+    #[serde(default, skip_serializing_if = "ContextState::is_default")]
+    context: ContextState,
     /// The durations of finished calls in milliseconds, by call id.
     durations: BTreeMap<String, u64>,
 }
@@ -111,6 +115,8 @@ pub struct Run {
 enum State {
     /// A reply of the model.
     Model,
+    /// The conversation to be compacted, before the model is called.
+    Compact,
     /// Results for the calls of the last reply, in order. At least one is open.
     Tools(Vec<Slot>),
     /// Nothing: the run has ended.
@@ -157,6 +163,7 @@ impl Run {
             tool_calls: 0,
             answer_retries: 0,
             clock: Clock { start: now, elapsed: 0 },
+            context: ContextState::default(),
             durations: BTreeMap::new(),
         };
         run.call_model();
@@ -170,6 +177,7 @@ impl Run {
     pub fn step(&self) -> Step<'_> {
         let slots = match &self.state {
             State::Model => return Step::CallModel { messages: &self.conversation },
+            State::Compact => return Step::Compact,
             State::Done(outcome) => return Step::Done(outcome),
             State::Tools(slots) => slots,
         };
@@ -241,7 +249,7 @@ impl Run {
     pub fn outcome(&self) -> Option<&RunOutcome> {
         match &self.state {
             State::Done(outcome) => Some(outcome),
-            State::Model | State::Tools(_) => None,
+            State::Model | State::Compact | State::Tools(_) => None,
         }
     }
 
@@ -279,7 +287,7 @@ impl Run {
     fn slots(&self) -> &[Slot] {
         match &self.state {
             State::Tools(slots) => slots,
-            State::Model | State::Done(_) => &[],
+            State::Model | State::Compact | State::Done(_) => &[],
         }
     }
 
@@ -292,7 +300,7 @@ impl Run {
     fn call_model(&mut self) {
         self.state = match self.limit_failure() {
             Some(failure) => State::Done(RunOutcome::Failed(failure)),
-            None => State::Model,
+            None => self.model_state(),
         };
     }
 

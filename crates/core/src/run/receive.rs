@@ -98,7 +98,7 @@ impl Run {
     pub fn set_limits(&mut self, limits: Limits) -> Result<(), RunError> {
         self.ensure_running()?;
         self.spec.limits = limits;
-        if matches!(self.state, State::Model) {
+        if matches!(self.state, State::Model | State::Compact) {
             self.call_model();
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Run {
                 self.conversation.extend(std::mem::take(slots).into_iter().map(Slot::into_message));
                 self.call_model();
             }
-            State::Tools(_) | State::Model | State::Done(_) => {}
+            State::Tools(_) | State::Model | State::Compact | State::Done(_) => {}
         }
     }
 
@@ -181,7 +181,7 @@ impl Run {
         let id = || call_id.to_owned();
         let slot = match &mut self.state {
             State::Done(_) => return Err(RunError::Ended),
-            State::Model => None,
+            State::Model | State::Compact => None,
             State::Tools(slots) => slots.iter_mut().find(|slot| slot.id() == call_id),
         };
         let is_result = |message: &Message| matches!(message, Message::Tool { call_id: other, .. } if other == call_id);

@@ -18,6 +18,7 @@ impl Run {
         decide: &dyn Fn(&PendingCall) -> Ruling,
     ) -> Result<(), RunError> {
         self.count_model_call(now)?;
+        self.count_context(reply.usage.input_tokens);
         self.usage += reply.usage;
         if reply.finish == FinishReason::Malformed {
             // Nothing in it can be trusted, so it is left out of the conversation. It still counts as a model call.
@@ -60,7 +61,8 @@ impl Run {
 
     pub(super) fn expect_reply(&self) -> Result<(), RunError> {
         match &self.state {
-            State::Model => Ok(()),
+            // A log may have been written with another window.
+            State::Model | State::Compact => Ok(()),
             State::Tools(_) => Err(RunError::NoModelCall),
             State::Done(_) => Err(RunError::Ended),
         }
@@ -181,7 +183,7 @@ impl Run {
         let complaint = "this answer does not match the required schema";
         let request = "answer again with only the requested JSON";
         self.conversation.push(Message::user(format!("{complaint}: {wrong}; {request}")));
-        self.state = State::Model;
+        self.state = self.model_state();
     }
 }
 

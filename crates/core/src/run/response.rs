@@ -60,7 +60,7 @@ impl Run {
         let mut results: HashMap<&str, &ToolOutcome> = HashMap::new();
         results.extend(self.new_messages().filter_map(|message| match message {
             Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
-            Message::User { .. } | Message::Assistant { .. } => None,
+            Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => None,
         }));
         if let State::Tools(slots) = &self.state {
             results.extend(slots.iter().filter_map(|slot| match slot {

@@ -1,5 +1,7 @@
 //! The specification of an agent, as a run needs it.
 
+pub use crate::message::context::ContextPolicy;
+
 use crate::name::FullName;
 use crate::provider::price::Cost;
 use serde::{Deserialize, Serialize};
@@ -29,9 +31,32 @@ pub struct RunSpec {
     /// The JSON Schema of the answer, if answers are structured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<Json>,
+    /// What happens when the conversation outgrows the window of the model.
+    #[serde(default, skip_serializing_if = "ContextSpec::is_default")]
+    pub context: ContextSpec,
     /// What the client that started the run adds to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientAdditions>,
+}
+
+/// How long a conversation may become, and what happens then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContextSpec {
+    /// What happens.
+    pub policy: ContextPolicy,
+    /// The tokens that fit in the window of the model, if that is known.
+    pub window: Option<u64>,
+    /// About how many tokens the instruction and the tools have.
+    pub overhead: u64,
+    /// The tokens that are left for the reply.
+    pub reserve: u64,
+}
+
+impl ContextSpec {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a client adds to an agent for one run.

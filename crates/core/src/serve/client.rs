@@ -137,7 +137,7 @@ pub(super) fn function_calls(message: &Fields<'_>, name: &str) -> Result<Vec<Too
 pub(super) fn result_id(message: &Message) -> Option<&str> {
     match message {
         Message::Tool { call_id, .. } => Some(call_id),
-        Message::User { .. } | Message::Assistant { .. } => None,
+        Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => None,
     }
 }
 

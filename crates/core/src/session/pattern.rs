@@ -105,7 +105,7 @@ fn messages(conversation: Messages<'_>, durations: &BTreeMap<String, u64>) -> Ve
                     };
                     let outcome = rest.next_if(is_own).and_then(|message| match message {
                         Message::Tool { outcome, .. } => Some(outcome),
-                        Message::User { .. } | Message::Assistant { .. } => None,
+                        Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => None,
                     });
                     invocation(call, outcome, durations.get(&call.id).copied())
                 });
@@ -118,6 +118,17 @@ fn messages(conversation: Messages<'_>, durations: &BTreeMap<String, u64>) -> Ve
                 record.text("call", call_id);
                 record.text("tool", tool);
                 record.outcome(outcome);
+                elements.push(pattern("", "Message", &record, &[]));
+            }
+            Message::Compacted { summary, kept_from, result_chars } => {
+                record.text("role", "compacted");
+                if !summary.is_empty() {
+                    record.text("summary", summary);
+                }
+                record.number("keptFrom", *kept_from as u64);
+                if let Some(chars) = result_chars {
+                    record.number("resultChars", *chars as u64);
+                }
                 elements.push(pattern("", "Message", &record, &[]));
             }
         }

@@ -72,7 +72,9 @@ pub(super) fn outcome(outcome: &ToolOutcome) -> String {
 
 fn message_json(message: &Message) -> Json {
     match message {
-        Message::User { text } => json!({"role": "user", "parts": [text_part(text)]}),
+        Message::User { text } | Message::Compacted { summary: text, .. } => {
+            json!({"role": "user", "parts": [text_part(text)]})
+        }
         Message::Assistant { text, calls, .. } => json!({"role": "assistant", "parts": assistant_parts(text, calls)}),
         Message::Tool { call_id, outcome: result, .. } => {
             let part = json!({"type": "tool_call_response", "id": call_id, "response": outcome(result)});

@@ -92,6 +92,19 @@ impl OpenRun {
         });
     }
 
+    /// Notes that the conversation was compacted, and what that took.
+    pub(super) fn compacted(&mut self, usage: Usage) {
+        self.usage += usage;
+        self.events.push(SpanEvent {
+            name: "patter.compaction",
+            at_ms: self.now,
+            attributes: Attributes::default()
+                .with("patter.compaction.input_tokens", usage.input_tokens)
+                .with("patter.compaction.output_tokens", usage.output_tokens)
+                .0,
+        });
+    }
+
     fn set_model(&mut self, model: &str) {
         if let Some(template) = &mut self.template {
             Arc::make_mut(template).model = model.to_owned();

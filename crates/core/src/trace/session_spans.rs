@@ -238,9 +238,14 @@ impl SessionSpans {
                 open.fell_back(from, to, because);
                 Vec::new()
             }
+            RunInput::Compacted { usage, .. } => {
+                open.compacted(*usage);
+                Vec::new()
+            }
             RunInput::ReplyInterrupted { .. }
             | RunInput::Charged { .. }
             | RunInput::LimitReached { .. }
+            | RunInput::ContextExceeded { .. }
             | RunInput::Cancelled { .. }
             | RunInput::ClockTicked { .. }
             | RunInput::LimitsChanged { .. } => Vec::new(),
@@ -284,6 +289,8 @@ fn time(input: &RunInput) -> Option<u64> {
         | RunInput::CallRefused { at, .. }
         | RunInput::FellBack { at, .. }
         | RunInput::LimitReached { at, .. }
+        | RunInput::ContextExceeded { at, .. }
+        | RunInput::Compacted { at, .. }
         | RunInput::Cancelled { at }
         | RunInput::ClockTicked { at }
         | RunInput::Resumed { at } => Some(*at),

@@ -85,7 +85,9 @@ struct Turn {
 impl Turn {
     fn new(message: &Message, origin: &str) -> Self {
         match message {
-            Message::User { text } => Turn { role: "user", results: Vec::new(), blocks: text_block(text) },
+            Message::User { text } | Message::Compacted { summary: text, .. } => {
+                Turn { role: "user", results: Vec::new(), blocks: text_block(text) }
+            }
             Message::Assistant { text, calls, opaque } => {
                 let blocks = opaque_blocks(opaque.as_ref(), calls, origin)
                     .unwrap_or_else(|| text_block(text).into_iter().chain(calls.iter().map(tool_use)).collect());

@@ -30,6 +30,23 @@ const TRANSIENT: &[&str] = &[
     "Service Unavailable",
 ];
 
+/// The kinds of errors of requests that have too many tokens.
+const TOO_LONG_KINDS: [&str; 4] =
+    ["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"];
+
+/// What providers say about requests that have too many tokens, in lower case.
+const TOO_LONG_MESSAGES: [&str; 9] = [
+    "maximum context length",
+    "context length exceeded",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "exceeds the maximum number of tokens",
+    "too many tokens",
+    "reduce the length of the messages",
+];
+
 /// How deep messages are searched for: some contain others as JSON in text.
 const MAX_MESSAGE_DEPTH: usize = 6;
 
@@ -111,6 +128,26 @@ impl WireError {
             WireError::Status { status, .. } if *status == 429 => true,
             error => error.is_transient(),
         }
+    }
+
+    /// Returns whether the provider refused the request because it has too many tokens.
+    ///
+    /// ```
+    /// use patter_core::wire::WireError;
+    /// let is_too_long = |body: &str| WireError::from_status(400, body.as_bytes()).is_too_long();
+    /// assert!(is_too_long(r#"{"error": {"message": "Too long", "code": "context_length_exceeded"}}"#));
+    /// assert!(is_too_long(r#"{"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}"#));
+    /// assert!(!is_too_long(r#"{"error": {"message": "max_tokens is too large"}}"#));
+    /// ```
+    pub fn is_too_long(&self) -> bool {
+        let (kind, message) = match self {
+            WireError::Status { status: 413, .. } => return true,
+            WireError::Status { status: 400 | 422 | 500, kind, message } | WireError::Reply { kind, message } => {
+                (kind.as_deref().unwrap_or_default(), message.to_lowercase())
+            }
+            _ => return false,
+        };
+        TOO_LONG_KINDS.contains(&kind) || TOO_LONG_MESSAGES.iter().any(|part| message.contains(part))
     }
 
     pub(super) fn malformed(message: impl AsRef<str>) -> Self {

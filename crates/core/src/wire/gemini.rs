@@ -102,7 +102,7 @@ fn append_contents(json: &mut Vec<u8>, request: &Request<'_>, origin: &str) {
 
 fn sender_and_parts(message: &Message, model_id: &str, origin: &str) -> (Sender, Vec<Json>) {
     match message {
-        Message::User { text } => (Sender::User, text_part(text)),
+        Message::User { text } | Message::Compacted { summary: text, .. } => (Sender::User, text_part(text)),
         Message::Assistant { text, calls, opaque } => {
             let parts = opaque_parts(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
                 let mut calls: Vec<Json> = calls.iter().map(function_call).collect();

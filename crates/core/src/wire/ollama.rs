@@ -62,7 +62,7 @@ fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, origin: &str) {
 
 fn message(message: &Message, origin: &str) -> Json {
     match message {
-        Message::User { text } => json!({ "role": "user", "content": text }),
+        Message::User { text } | Message::Compacted { summary: text, .. } => json!({ "role": "user", "content": text }),
         Message::Assistant { text, calls, opaque } => {
             let mut body = Map::new();
             insert_some(&mut body, "role", Some("assistant"));

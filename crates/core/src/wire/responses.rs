@@ -59,7 +59,9 @@ fn append_function(json: &mut Vec<u8>, tool: &OfferedTool, may_be_strict: bool) 
 
 fn items(message: &Message, origin: &str) -> Vec<Json> {
     match message {
-        Message::User { text } => vec![json!({ "role": "user", "content": text })],
+        Message::User { text } | Message::Compacted { summary: text, .. } => {
+            vec![json!({ "role": "user", "content": text })]
+        }
         Message::Assistant { text, calls, opaque } => {
             opaque_items(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
                 let message = (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }));

@@ -12,12 +12,14 @@ mod call;
 mod host;
 mod pieces;
 mod model_call;
+mod compact;
 mod run_task;
 mod compare;
 
 pub use approve::{ApprovalAnswer, Approver, OUTCOME_UNKNOWN, RefusingApprover};
 pub use budget::Budget;
 pub use clock::{milliseconds, now_ms};
+pub(crate) use compact::summary_messages;
 pub use compare::ReplayCompareError;
 pub use driver::{Driver, StreamedReplies};
 pub use journal::{Journal, JournalError};

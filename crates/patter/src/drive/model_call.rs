@@ -8,7 +8,8 @@ use super::run_task::{RunTask, interruptible};
 use crate::model::{DeltaSink, ModelError};
 use crate::trace::with_model_parent;
 use patter_core::compile::CompiledAgent;
-use patter_core::message::conversation::{Message, Usage};
+use patter_core::message::context::message_bytes;
+use patter_core::message::conversation::Usage;
 use patter_core::message::request::{Reply, Request};
 use patter_core::provider::ModelRef;
 use patter_core::provider::price::{Bill, Price, Prices};
@@ -27,7 +28,8 @@ impl RunTask<'_> {
             Ok(model) => model,
             Err(error) => return self.fail_model(&error, CallTiming::default()),
         };
-        let request = compiled.request(self.run.conversation());
+        let sent = self.run.sent_messages().into_owned();
+        let request = compiled.request(&sent);
         let reservation = match self.reserve(&request).await {
             Ok(reservation) => reservation,
             Err(refused) => return self.apply(refused),
@@ -47,8 +49,7 @@ impl RunTask<'_> {
         if matches!(&result, Ok(Err(error)) if error.may_be_charged() || timing.first_piece_ms.is_some())
             || result.is_err()
         {
-            let estimate = estimated_tokens(&request);
-            self.charge_interrupted(reservation, compiled.model(), estimate);
+            self.charge_interrupted(reservation, compiled.model(), &request);
         } else if let Ok(Ok(reply)) = &result {
             let spent = self.settle(reservation, compiled.model(), reply.usage);
             self.charge(spent);
@@ -75,6 +76,10 @@ impl RunTask<'_> {
                 self.apply_reply(reply, timing);
             }
             Ok(Err(ModelError::Cancelled)) => self.cancel(),
+            Ok(Err(ModelError::TooLong { message })) => {
+                tracing::debug!(agent, provider, duration_ms, message, "the request is too long");
+                self.apply(RunInput::ContextExceeded { message, at: now_ms() });
+            }
             Ok(Err(error)) => {
                 tracing::debug!(agent, provider, model = %compiled.model(), duration_ms, %error, "model call failed");
                 self.fall_back_or_fail(&compiled, &error, can_repeat, timing);
@@ -83,13 +88,19 @@ impl RunTask<'_> {
     }
 
     /// Returns the agent with the model that is called now. A fallback that the agent no longer has is not called.
-    fn current_agent(&self) -> &CompiledAgent {
+    pub(super) fn current_agent(&self) -> &CompiledAgent {
         let is_current = |fallback: &&CompiledAgent| Some(fallback.model().to_string().as_str()) == self.run.fallback();
         self.compiled.fallbacks().iter().find(is_current).unwrap_or(self.compiled)
     }
 
     /// Calls the next model, if this one is not available and nobody saw a part of its reply.
-    fn fall_back_or_fail(&mut self, failed: &CompiledAgent, error: &ModelError, can_repeat: bool, timing: CallTiming) {
+    pub(super) fn fall_back_or_fail(
+        &mut self,
+        failed: &CompiledAgent,
+        error: &ModelError,
+        can_repeat: bool,
+        timing: CallTiming,
+    ) {
         let fallbacks = self.compiled.fallbacks();
         if fallbacks.is_empty() || !error.is_transient() {
             return self.fail_model(error, timing);
@@ -119,7 +130,7 @@ impl RunTask<'_> {
     }
 
     /// Waits until the request may be sent. Returns the input that ends the run if it may not.
-    async fn reserve(&self, request: &Request<'_>) -> Result<Option<Reservation>, RunInput> {
+    pub(super) async fn reserve(&self, request: &Request<'_>) -> Result<Option<Reservation>, RunInput> {
         if !self.account.is_limited() {
             return Ok(None);
         }
@@ -135,7 +146,7 @@ impl RunTask<'_> {
     }
 
     /// Counts what a reply used, and returns what it cost.
-    fn settle(&self, reservation: Option<Reservation>, model: &ModelRef, usage: Usage) -> Bill {
+    pub(super) fn settle(&self, reservation: Option<Reservation>, model: &ModelRef, usage: Usage) -> Bill {
         let cost = self.driver.prices.cost(model, usage);
         if let Some(reservation) = reservation {
             reservation.settle(&model.to_string(), usage, cost);
@@ -151,7 +162,13 @@ impl RunTask<'_> {
     }
 
     /// Notes that a request was given up. Nobody knows what it cost, unless the model is free; limits count an estimate.
-    fn charge_interrupted(&mut self, reservation: Option<Reservation>, model: &ModelRef, input_tokens: u64) {
+    pub(super) fn charge_interrupted(
+        &mut self,
+        reservation: Option<Reservation>,
+        model: &ModelRef,
+        request: &Request<'_>,
+    ) {
+        let input_tokens = request_bytes(request) / BYTES_PER_TOKEN;
         let price = self.driver.prices.price(model);
         if let Some(reservation) = reservation {
             let usage = Usage { input_tokens, ..Usage::default() };
@@ -182,7 +199,7 @@ impl RunTask<'_> {
         }
     }
 
-    fn fail_model(&mut self, error: &ModelError, timing: CallTiming) {
+    pub(super) fn fail_model(&mut self, error: &ModelError, timing: CallTiming) {
         self.fail_with(error, error.hint().unwrap_or_default(), timing);
     }
 
@@ -211,11 +228,6 @@ pub(super) fn most(request: &Request<'_>, prices: &Prices, limits_cost: bool) ->
     Ok(Amount::most(request_bytes(request), request.settings.max_tokens, price))
 }
 
-/// Returns about how many tokens the input of a request has.
-pub(super) fn estimated_tokens(request: &Request<'_>) -> u64 {
-    request_bytes(request) / BYTES_PER_TOKEN
-}
-
 /// Returns at least how many bytes the texts of a request have, with something for what surrounds them.
 fn request_bytes(request: &Request<'_>) -> u64 {
     const AROUND: usize = 64;
@@ -223,17 +235,6 @@ fn request_bytes(request: &Request<'_>) -> u64 {
     const ABOUT_TOOLS: usize = 1024;
     let about_tools = if request.tools.is_empty() { 0 } else { ABOUT_TOOLS };
     let tools = request.tools.iter().map(|tool| tool.description.len() + tool.schema.text().len() + AROUND);
-    let messages = request.messages.iter().map(|message| message_bytes(message) + AROUND);
-    (AROUND + about_tools + request.instruction.len() + tools.chain(messages).sum::<usize>()) as u64
-}
-
-fn message_bytes(message: &Message) -> usize {
-    match message {
-        Message::User { text } => text.len(),
-        Message::Assistant { text, calls, opaque } => {
-            let calls = calls.iter().map(|call| call.tool.len() + call.arguments.len());
-            text.len() + calls.sum::<usize>() + opaque.as_ref().map_or(0, |opaque| opaque.data.to_string().len())
-        }
-        Message::Tool { outcome, .. } => outcome.text().len(),
-    }
+    let messages = request.messages.iter().map(|message| message_bytes(message) + AROUND as u64);
+    (AROUND + about_tools + request.instruction.len() + tools.sum::<usize>()) as u64 + messages.sum::<u64>()
 }

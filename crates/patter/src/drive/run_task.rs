@@ -75,6 +75,7 @@ pub(super) struct RunTask<'d> {
 /// The next step, without borrowing the run.
 enum NextStep {
     CallModel,
+    Compact,
     /// The calls to start; those under way are awaited.
     CallTools(Vec<PendingCall>),
     Ask(PendingCall, String),
@@ -191,6 +192,7 @@ impl<'d> RunTask<'d> {
             match self.next_step() {
                 NextStep::Done => break,
                 NextStep::CallModel => self.call_model().await,
+                NextStep::Compact => self.compact().await,
                 NextStep::Suspend if running.is_empty() => break,
                 NextStep::CallTools(_) if running.is_empty() && self.has_suspended_calls => break,
                 // No call is under way, so waiting would never end.
@@ -263,6 +265,7 @@ impl<'d> RunTask<'d> {
     fn next_step(&self) -> NextStep {
         match self.run.step() {
             Step::CallModel { .. } => NextStep::CallModel,
+            Step::Compact => NextStep::Compact,
             Step::CallTools { calls } => {
                 NextStep::CallTools(calls.into_iter().filter(|call| !call.started).cloned().collect())
             }

@@ -42,7 +42,10 @@ impl Tally {
             RunEventKind::Started { model, .. } => {
                 lock(&self.models).insert(event.agent.clone(), model.clone());
             }
-            RunEventKind::Replied { model, usage, .. } | RunEventKind::Sampled { model, usage, .. } => {
+            RunEventKind::Compacted { usage, .. } if *usage == Usage::default() => {}
+            RunEventKind::Replied { model, usage, .. }
+            | RunEventKind::Compacted { model, usage, .. }
+            | RunEventKind::Sampled { model, usage, .. } => {
                 lock(&self.bill).add(self.cost_of(model, *usage));
                 *lock(&self.usage) += *usage;
             }

@@ -39,6 +39,12 @@ pub enum ModelError {
         /// The message of the provider.
         message: String,
     },
+    /// The request has more tokens than the model accepts.
+    #[error("{message}")]
+    TooLong {
+        /// The message of the provider.
+        message: String,
+    },
     /// The provider could not be reached, so nothing was sent.
     #[error("{message}")]
     Unreachable {
@@ -112,7 +118,10 @@ impl ModelError {
             | ModelError::Unreachable { .. }
             | ModelError::Network { .. }
             | ModelError::TimedOut { .. } => true,
-            ModelError::Configuration { .. } | ModelError::Cancelled | ModelError::Malformed { .. } => false,
+            ModelError::Configuration { .. }
+            | ModelError::TooLong { .. }
+            | ModelError::Cancelled
+            | ModelError::Malformed { .. } => false,
         }
     }
 
@@ -125,6 +134,7 @@ impl ModelError {
             | ModelError::Malformed { .. } => true,
             ModelError::Configuration { .. }
             | ModelError::Api { .. }
+            | ModelError::TooLong { .. }
             | ModelError::Unavailable { .. }
             | ModelError::Unreachable { .. } => false,
         }
@@ -134,7 +144,7 @@ impl ModelError {
     pub const fn kind(&self) -> &'static str {
         match self {
             ModelError::Configuration { .. } => "configuration",
-            ModelError::Api { .. } | ModelError::Unavailable { .. } => "api",
+            ModelError::Api { .. } | ModelError::TooLong { .. } | ModelError::Unavailable { .. } => "api",
             ModelError::Unreachable { .. } | ModelError::Network { .. } => "network",
             ModelError::Cancelled => "cancelled",
             ModelError::TimedOut { .. } => "timed_out",

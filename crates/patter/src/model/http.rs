@@ -276,6 +276,7 @@ impl HttpModel {
 
     fn redact(&self, mut error: ModelError) -> ModelError {
         if let ModelError::Api { message, .. }
+        | ModelError::TooLong { message }
         | ModelError::Unavailable { message }
         | ModelError::Unreachable { message, .. }
         | ModelError::Network { message, .. }
@@ -442,10 +443,11 @@ impl AttemptError {
     }
 
     fn from_wire(error: &WireError) -> Self {
-        let may_retry = error.is_transient();
+        let may_retry = error.is_transient() && !error.is_too_long();
         let error = match error {
             WireError::Malformed { message } => ModelError::Malformed { message: message.clone() },
             WireError::Truncated => ModelError::Network { message: error.to_string(), hint: None },
+            error if error.is_too_long() => ModelError::TooLong { message: error.to_string() },
             error if error.is_outage() => ModelError::Unavailable { message: error.to_string() },
             // The message contains the status.
             WireError::Status { .. } | WireError::Reply { .. } | WireError::Unexpected { .. } => {

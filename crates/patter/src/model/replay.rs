@@ -2,12 +2,13 @@
 
 use super::error::ModelError;
 use super::interface::{DeltaSink, Model};
+use crate::drive::summary_messages;
 use crate::session::{Log, LogEntry, LogError, Recording, RunPath};
 use crate::tool::{BoxFuture, CancellationToken};
-use patter_core::message::conversation::Conversation;
-use patter_core::message::request::{Delta, Reply, Request, RequestTemplate};
+use patter_core::message::conversation::{Conversation, Message};
+use patter_core::message::request::{Delta, FinishReason, Reply, Request, RequestTemplate};
 use patter_core::provider::Provider;
-use patter_core::run::{FailureKind, RunFailure, RunInput};
+use patter_core::run::{FailureKind, Run, RunFailure, RunInput};
 use patter_core::session::replay::differences;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +63,9 @@ impl ReplayModel {
                 let result = match input {
                     RunInput::ModelReplied { reply, .. } => Some(Ok(reply.clone())),
                     RunInput::ModelFailed { failure, .. } => Some(Err(model_error(failure))),
+                    RunInput::ContextExceeded { message, .. } => {
+                        Some(Err(ModelError::TooLong { message: message.clone() }))
+                    }
                     // The agent asks its next model again.
                     RunInput::FellBack { because, .. } => {
                         Some(Err(ModelError::Unavailable { message: because.clone() }))
@@ -72,8 +76,9 @@ impl ReplayModel {
                     // The log has only the template of the agent's own model.
                     let template = log.frame(&run.spec().agent).filter(|_| run.fallback().is_none()).cloned();
                     let deltas = streamed.remove(path).unwrap_or_default();
-                    exchanges.push(Exchange { template, messages: run.conversation().clone(), deltas, result });
+                    exchanges.push(Exchange { template, messages: run.sent_messages().into_owned(), deltas, result });
                 }
+                exchanges.extend(run.and_then(|run| summary(run, input)));
             }
             log.apply(entry)?;
         }
@@ -134,6 +139,15 @@ impl Model for ReplayModel {
             result
         })
     }
+}
+
+/// Returns the exchange with which a part of a conversation was summarized, if there was one.
+fn summary(run: &Run, input: &RunInput) -> Option<Exchange> {
+    let RunInput::Compacted { compaction: Message::Compacted { summary, .. }, usage, .. } = input else { return None };
+    let transcript = run.compaction_plan()?.transcript?;
+    let text = summary.clone();
+    let reply = Reply { text, calls: Vec::new(), finish: FinishReason::Stop, usage: *usage, opaque: None };
+    Some(Exchange { template: None, messages: summary_messages(&transcript), deltas: Vec::new(), result: Ok(reply) })
 }
 
 /// Returns the error that a recorded failure was.

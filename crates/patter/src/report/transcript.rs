@@ -149,6 +149,10 @@ impl<'r> RunTranscript<'r> {
                 Message::Tool { tool, outcome, .. } => {
                     turn.steps.push(Step { label: format!("{tool} returns"), text: outcome.text(), is_data: true });
                 }
+                Message::Compacted { summary, .. } => {
+                    let label = "summary of earlier messages".to_owned();
+                    turn.steps.push(Step { label, text: summary.clone(), is_data: true });
+                }
                 Message::User { .. } => {}
             }
         }

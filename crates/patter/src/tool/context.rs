@@ -219,7 +219,7 @@ impl ToolContext {
             match message {
                 Message::User { text } => shown.push_str(&format!("\nuser: {text}")),
                 Message::Assistant { text, .. } => shown.push_str(&format!("\nassistant: {text}")),
-                Message::Tool { .. } => {}
+                Message::Tool { .. } | Message::Compacted { .. } => {}
             }
         }
         let kind = QuestionKind::Sampling { max_tokens: request.max_tokens };

@@ -12,6 +12,7 @@
 
 mod ceilings;
 mod command;
+mod context;
 mod cost;
 mod crash;
 mod delegates;

@@ -247,7 +247,7 @@ fn sampling(request: &SamplingRequest) -> Option<CreateMessageRequestParams> {
         let (role, text) = match message {
             Message::User { text } => ("user", text),
             Message::Assistant { text, .. } => ("assistant", text),
-            Message::Tool { .. } => return None,
+            Message::Tool { .. } | Message::Compacted { .. } => return None,
         };
         Some(json!({"role": role, "content": {"type": "text", "text": text}}))
     };

@@ -132,6 +132,11 @@ fn content(entry: &LogEntry) -> Html {
                 html!("<p class=\"bad\">{}</p>", failure.message)
             }
             RunInput::CallFinished { outcome, .. } => block("Result", &pretty(&outcome.text())),
+            RunInput::Compacted {
+                compaction: patter_core::message::conversation::Message::Compacted { summary, .. },
+                ..
+            } => block("Summary", summary),
+            RunInput::ContextExceeded { message, .. } => block("The provider says", message),
             RunInput::CallRefused { reason, .. } => block("Reason", reason),
             RunInput::ReplyInterrupted { text } => block("Received until then", text),
             _ => Html::default(),

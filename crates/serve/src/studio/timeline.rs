@@ -252,6 +252,31 @@ fn input_row(
             since = state.since;
             state.model = to;
         }
+        RunInput::Compacted { compaction, usage, .. } => {
+            row.kind = Kind::Model;
+            row.name = "compacted".to_owned();
+            if let patter_core::message::conversation::Message::Compacted { summary, kept_from, .. } = &compaction {
+                row.text = match kept_from {
+                    0 => "results of tools are shortened".to_owned(),
+                    count => format!("{count} messages are no longer sent: {}", digest(summary)),
+                };
+            }
+            if usage != Usage::default() {
+                row.model.clone_from(&state.model);
+                row.tokens = figures::tokens(&usage);
+                let cost = figures::cost(prices, &state.model, usage);
+                row.cost = cost.map(|cost| cost.to_string()).unwrap_or_default();
+                bill.add(cost);
+                *total += usage;
+                since = state.since;
+            }
+        }
+        RunInput::ContextExceeded { message, .. } => {
+            row.kind = Kind::Model;
+            row.name = "too long".to_owned();
+            row.text = digest(&message);
+            since = state.since;
+        }
         RunInput::LimitReached { failure, .. } => {
             row.kind = Kind::Run;
             row.name = "limit reached".to_owned();

@@ -108,8 +108,8 @@ impl Transcript {
 /// Returns when an entry was made, if it says so.
 pub(super) fn entry_time(entry: &LogEntry) -> Option<u64> {
     use patter_core::run::RunInput::{
-        CallApproved, CallFinished, CallRefused, CallStarted, Cancelled, ClockTicked, FellBack, LimitReached,
-        ModelFailed, ModelReplied, Resumed,
+        CallApproved, CallFinished, CallRefused, CallStarted, Cancelled, ClockTicked, Compacted, ContextExceeded,
+        FellBack, LimitReached, ModelFailed, ModelReplied, Resumed,
     };
     match entry {
         LogEntry::RunStarted { start, .. } => Some(start.at),
@@ -119,6 +119,8 @@ pub(super) fn entry_time(entry: &LogEntry) -> Option<u64> {
             | CallFinished { at, .. }
             | CallRefused { at, .. }
             | FellBack { at, .. }
+            | Compacted { at, .. }
+            | ContextExceeded { at, .. }
             | LimitReached { at, .. }
             | Cancelled { at }
             | ClockTicked { at }
@@ -160,7 +162,7 @@ fn inherited(entry: usize, messages: &[Message]) -> Vec<TurnView> {
                     call.outcome = Some(outcome.clone());
                 }
             }
-            Message::User { .. } => {}
+            Message::User { .. } | Message::Compacted { .. } => {}
         }
     }
     turns
@@ -194,7 +196,10 @@ impl TurnView {
         if matches!(kind, RunEventKind::Replied { .. }) {
             self.model_calls += 1;
         }
-        if let RunEventKind::Replied { model, usage, .. } | RunEventKind::Sampled { model, usage, .. } = &kind {
+        if let RunEventKind::Replied { model, usage, .. }
+        | RunEventKind::Compacted { model, usage, .. }
+        | RunEventKind::Sampled { model, usage, .. } = &kind
+        {
             *self.usage.entry(model.clone()).or_default() += *usage;
         }
         let mut steps = &mut self.steps;
@@ -246,6 +251,10 @@ fn add_step(steps: &mut Vec<Step>, entry: usize, kind: RunEventKind) {
         RunEventKind::FellBack { from, to, because } => {
             steps.push(Step::Note(format!("{from} is not available, asking {to} instead: {because}")));
         }
+        RunEventKind::Compacted { left_out, summary, .. } => steps.push(Step::Note(match left_out {
+            0 => "The conversation is long: earlier results of tools are sent shortened.".to_owned(),
+            count => format!("The conversation is long: the first {count} messages are no longer sent. {summary}"),
+        })),
         RunEventKind::Incomplete { message, .. } => steps.push(Step::Note(message)),
         _ => {}
     }

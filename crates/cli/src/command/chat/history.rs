@@ -37,7 +37,7 @@ impl Conversation {
                         self.screen.note(&format!("{DIM}→{DIM:#} {ACCENT}{tool}{ACCENT:#} {DIM}{arguments}{DIM:#}"))?;
                     }
                 }
-                Message::Tool { .. } => {}
+                Message::Tool { .. } | Message::Compacted { .. } => {}
             }
         }
         Ok(())
@@ -68,6 +68,9 @@ pub(super) fn list_messages(conversation: &conversation::Conversation) -> String
             Message::Assistant { text, calls, .. } => {
                 let calls: Vec<_> = calls.iter().map(|call| format!("→ {}", call.tool)).collect();
                 ("agent", format!("{text} {}", calls.join(" ")))
+            }
+            Message::Compacted { summary, kept_from, .. } => {
+                ("note", format!("the first {kept_from} messages are no longer sent: {summary}"))
             }
             Message::Tool { tool, outcome, .. } => ("tool", format!("{tool}: {}", outcome.text())),
         };

@@ -296,6 +296,14 @@ fn show(summary: &SessionSummary, log: &Log, full: bool) -> String {
                     let _ = writeln!(out, "{number}  → {} {}", call.tool, shorten(&call.arguments));
                 }
             }
+            Message::Compacted { summary, kept_from: 0, .. } if summary.is_empty() => {
+                let _ = writeln!(out, "{number}  {DIM}results of tools before this are sent shortened{DIM:#}");
+            }
+            Message::Compacted { summary, kept_from, .. } => {
+                let shown = shorten(summary);
+                let _ =
+                    writeln!(out, "{number}  {DIM}the first {kept_from} messages are no longer sent: {shown}{DIM:#}");
+            }
             Message::Tool { tool, outcome, .. } => {
                 let _ = writeln!(out, "{number}  ← {} {}", tool, shorten(&outcome.text()));
             }

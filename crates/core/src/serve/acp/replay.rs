@@ -89,7 +89,7 @@ fn message_parts(messages: &[Message], stream: &mut UpdateStream, kinds: ToolKin
         let mut updates = Vec::new();
         let mut event = |kind| updates.extend(stream.event(&RunEvent::new("", &RunPath::new(), kind), kinds));
         match message {
-            Message::User { .. } => {}
+            Message::User { .. } | Message::Compacted { .. } => {}
             Message::Assistant { text, calls, .. } => {
                 event(RunEventKind::Text { text: text.clone() });
                 for call in calls {

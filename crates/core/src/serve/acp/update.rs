@@ -74,6 +74,9 @@ impl UpdateStream {
             RunEventKind::FellBack { from, to, because } if self.has_notices => {
                 Some(notice("warning", &format!("`{from}` is not available: {because}; asking `{to}` instead")))
             }
+            RunEventKind::Compacted { left_out, .. } if is_outermost && self.has_notices => {
+                Some(notice("info", &format!("the conversation is too long: {left_out} messages are no longer sent")))
+            }
             RunEventKind::Incomplete { message, .. } if is_outermost && self.has_notices => {
                 Some(notice("warning", message))
             }

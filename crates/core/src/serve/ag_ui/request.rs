@@ -248,7 +248,7 @@ impl Transcript {
         let begin = self.messages.iter().rposition(|message| result_id(message).is_none()).map_or(0, |last| last + 1);
         let results = self.messages.drain(begin..).filter_map(|message| match message {
             Message::Tool { call_id, outcome, .. } => Some(ToolResult { id: call_id, outcome }),
-            Message::User { .. } | Message::Assistant { .. } => None,
+            Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => None,
         });
         results.collect()
     }

@@ -182,6 +182,11 @@ impl AgUiStream {
                 let value = json!({"from": from, "to": to, "because": because});
                 events.add("CUSTOM", run, json!({"name": "patter.fallback", "value": value}));
             }
+            RunEventKind::Compacted { model, left_out, summary, usage, .. } => {
+                *self.usage.entry(model.clone()).or_default() += *usage;
+                let value = json!({"leftOut": left_out, "summary": summary});
+                events.add("CUSTOM", run, json!({"name": "patter.compacted", "value": value}));
+            }
             RunEventKind::Incomplete { finish, message } => {
                 let value = json!({"finish": finish, "message": message});
                 events.add("CUSTOM", run, json!({"name": "patter.incomplete", "value": value}));

@@ -197,7 +197,7 @@ impl Transcript {
                     Message::Tool { call_id, outcome, .. } => {
                         Some(ClientResult { id: call_id.clone(), text: outcome.text() })
                     }
-                    Message::User { .. } | Message::Assistant { .. } => None,
+                    Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => None,
                 });
                 ChatInput::Results(results.collect())
             }

@@ -244,6 +244,7 @@ impl<'c> Comparer<'c> {
             // The text is unchanged, but limits may have been set outside of it.
             _ if spec.hash == recorded.hash => {
                 spec.limits = recorded.limits;
+                spec.context = recorded.context;
                 Run::from_start(
                     RunStart { spec, depth, input, at },
                     if path.is_empty() { before } else { Conversation::default() },

@@ -197,7 +197,7 @@ fn append_messages(json: &mut Vec<u8>, request: &Request<'_>, style: ToolStyle, 
 
 fn message_with_tools<'r>(message: &'r Message, origin: &str, profile: &ServerProfile) -> ChatMessage<'r> {
     match message {
-        Message::User { text } => ChatMessage::User { content: text },
+        Message::User { text } | Message::Compacted { summary: text, .. } => ChatMessage::User { content: text },
         Message::Assistant { text, calls, opaque } => assistant(text, calls, opaque.as_ref(), origin, profile),
         Message::Tool { call_id, outcome, .. } => {
             ChatMessage::Tool { tool_call_id: id(call_id, profile), content: text_without_images(outcome) }
@@ -210,7 +210,9 @@ fn messages_with_functions(conversation: &Conversation) -> Vec<ChatMessage<'_>> 
     let outcomes = outcomes(conversation);
     for message in conversation {
         match message {
-            Message::User { text } => messages.push(ChatMessage::User { content: text }),
+            Message::User { text } | Message::Compacted { summary: text, .. } => {
+                messages.push(ChatMessage::User { content: text });
+            }
             Message::Assistant { text, calls, .. } => {
                 if calls.is_empty() {
                     messages.push(plain_assistant(Content::Text(text), None));
@@ -291,7 +293,7 @@ fn id<'r>(id: &'r str, profile: &ServerProfile) -> Cow<'r, str> {
 fn outcomes(messages: &Conversation) -> HashMap<&str, &ToolOutcome> {
     let outcomes = messages.iter().filter_map(|message| match message {
         Message::Tool { call_id, outcome, .. } => Some((call_id.as_str(), outcome)),
-        Message::User { .. } | Message::Assistant { .. } => None,
+        Message::User { .. } | Message::Assistant { .. } | Message::Compacted { .. } => None,
     });
     outcomes.collect()
 }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::generate::cases;
 use patter_core::provider::price::{Bill, Cost};
-use patter_core::run::{CallTiming, RunInput};
+use patter_core::run::{CallTiming, ContextSpec, RunInput};
 use patter_core::session::{Log, LogEntry};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -20,6 +20,8 @@ pub(super) enum RandomInput {
     Refuses(Pick),
     Charge(u64),
     FallBack,
+    TooLong,
+    Compact,
     Cancel,
     Tick(u64),
 }
@@ -89,6 +91,8 @@ pub(super) fn random_input() -> impl Strategy<Value = RandomInput> {
         3 => pick().prop_map(RandomInput::Refuses),
         3 => (0..5u64).prop_map(RandomInput::Charge),
         1 => Just(RandomInput::FallBack),
+        1 => Just(RandomInput::TooLong),
+        4 => Just(RandomInput::Compact),
         1 => Just(RandomInput::Cancel),
         1 => (0..300u64).prop_map(RandomInput::Tick),
     ]
@@ -109,11 +113,19 @@ pub(super) fn any_spec() -> impl Strategy<Value = RunSpec> {
             max_answer_retries,
         },
     );
-    (limits, prop::option::of(Just(returns))).prop_map(|(limits, returns)| {
-        let mut spec = RunSpec { limits, returns, ..spec() };
+    let window = limit(20..400);
+    (limits, prop::option::of(Just(returns)), window).prop_map(|(limits, returns, window)| {
+        let context = ContextSpec { window, ..ContextSpec::default() };
+        let mut spec = RunSpec { limits, returns, context, ..spec() };
         spec.tools.push(Callable { name: "pickColor".into(), target: CallTarget::Client });
         spec
     })
+}
+
+/// Returns what the plan of a run says, or that nothing is left out.
+fn compaction(run: &Run) -> Message {
+    let (kept_from, result_chars) = run.compaction_plan().map_or((0, None), |plan| (plan.kept_from, plan.result_chars));
+    Message::Compacted { summary: "before".into(), kept_from, result_chars }
 }
 
 fn bill(amount: u64) -> Bill {
@@ -141,6 +153,8 @@ impl RandomInput {
             RandomInput::Refuses(pick) => run.refuse(&pick.id(run), "no", now),
             RandomInput::Charge(amount) => run.charge(bill(*amount)),
             RandomInput::FallBack => run.fall_back("demo".into(), now),
+            RandomInput::TooLong => run.context_exceeded("too long", now),
+            RandomInput::Compact => run.compacted(compaction(run), now),
             RandomInput::Cancel => run.cancel(now),
             RandomInput::Tick(now) => run.tick(*now),
         }
@@ -191,6 +205,8 @@ impl RandomInput {
                 timing: CallTiming::default(),
                 at,
             },
+            RandomInput::TooLong => RunInput::ContextExceeded { message: "too long".into(), at },
+            RandomInput::Compact => RunInput::Compacted { compaction: compaction(run), usage: Usage::default(), at },
             RandomInput::Cancel => RunInput::Cancelled { at },
             RandomInput::Tick(at) => RunInput::ClockTicked { at: *at },
         }
@@ -204,9 +220,11 @@ impl RandomInput {
             |id: &str| matches!(&step, Step::AwaitClient { calls } if calls.iter().any(|call| call.id == id));
         let awaits_approval = |id: &str| matches!(&step, Step::AskApproval { calls } if calls.iter().any(|request| request.call.id == id));
         match self {
-            RandomInput::Reply(_) | RandomInput::Fails | RandomInput::FallBack => {
-                matches!(step, Step::CallModel { .. })
-            }
+            RandomInput::Reply(_)
+            | RandomInput::Fails
+            | RandomInput::FallBack
+            | RandomInput::TooLong
+            | RandomInput::Compact => matches!(step, Step::CallModel { .. } | Step::Compact),
             RandomInput::Starts(pick) => open(&pick.id(run)),
             RandomInput::Finishes(pick, _) => open(&pick.id(run)) || is_client(&pick.id(run)),
             RandomInput::Approves(pick) | RandomInput::Refuses(pick) => awaits_approval(&pick.id(run)),
@@ -238,18 +256,36 @@ fn assert_results_in_order(run: &Run) {
             }
         }
     }
-    assert!(matches!(run.step(), Step::CallModel { .. } | Step::Done(_)));
+    assert!(matches!(run.step(), Step::CallModel { .. } | Step::Compact | Step::Done(_)));
+}
+
+/// Asserts that what is sent has each call with its results, and nothing that a model does not know.
+fn assert_sent(run: &Run) {
+    let sent = run.sent_messages();
+    let mut open: Vec<&str> = Vec::new();
+    for message in sent.iter() {
+        match message {
+            Message::Tool { call_id, .. } => assert_eq!(open.remove(0), call_id, "{:?}", transcript(&sent)),
+            message => {
+                assert!(open.is_empty() && !matches!(message, Message::Compacted { .. }), "{:?}", transcript(&sent));
+                open.extend(message.calls().iter().map(|call| call.id.as_str()));
+            }
+        }
+    }
+    assert!(open.is_empty());
+    // Models reply to users and results, not to themselves.
+    assert!(!matches!(sent.last(), None | Some(Message::Assistant { .. })), "{:?}", transcript(&sent));
 }
 
 /// Asserts the invariants that hold after every input.
 fn assert_invariants(run: &Run) {
     assert_results_in_order(run);
     match run.step() {
-        Step::CallModel { messages } => {
+        Step::CallModel { .. } => {
             assert!(run.model_calls() < run.spec().limits.max_model_calls);
-            // Models reply to users and results, not to themselves.
-            assert!(!matches!(messages.last(), None | Some(Message::Assistant { .. })));
+            assert_sent(run);
         }
+        Step::Compact => assert!(run.compaction_plan().is_some()),
         Step::CallTools { calls } => assert!(!calls.is_empty()),
         Step::AskApproval { calls } => assert!(!calls.is_empty()),
         Step::AwaitClient { calls } => assert!(!calls.is_empty()),
@@ -265,7 +301,7 @@ fn finish(mut run: Run) -> Run {
         let now = run.elapsed_ms();
         let id = match run.step() {
             Step::Done(_) => return run,
-            Step::CallModel { .. } => None,
+            Step::CallModel { .. } | Step::Compact => None,
             Step::CallTools { calls } | Step::AwaitClient { calls } => Some((calls[0].id.clone(), true)),
             Step::AskApproval { calls } => Some((calls[0].call.id.clone(), false)),
         };

@@ -81,6 +81,15 @@ fn the_json_of_entries_is_stable() {
             RunInput::LimitReached { failure: RunFailure { kind: FailureKind::Cost, message: "enough".into() }, at: 1 },
             "limit_reached",
         ),
+        (RunInput::ContextExceeded { message: "too long".into(), at: 1 }, "context_exceeded"),
+        (
+            RunInput::Compacted {
+                compaction: Message::Compacted { summary: "Hi".into(), kept_from: 2, result_chars: Some(200) },
+                usage: Usage::default(),
+                at: 1,
+            },
+            "compacted",
+        ),
         (RunInput::ClockTicked { at: 1 }, "tick"),
         (RunInput::LimitsChanged { limits: Limits::default() }, "limited"),
         (RunInput::Resumed { at: 1 }, "resumed"),

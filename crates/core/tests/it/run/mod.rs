@@ -119,6 +119,7 @@ fn format_step(run: &Run) -> String {
             assert_eq!(messages, run.conversation());
             "model".to_owned()
         }
+        Step::Compact => "compact".to_owned(),
         Step::CallTools { calls } => format!("tools {}", calls.iter().map(started).collect::<Vec<_>>().join(" ")),
         Step::AskApproval { calls } => {
             format!("ask {}", calls.iter().map(|request| request.call.id.as_str()).collect::<Vec<_>>().join(" "))
@@ -140,6 +141,7 @@ fn transcript(messages: &Conversation) -> Vec<String> {
             let calls = calls.iter().map(|call| format!(" {}={}({})", call.id, call.tool, call.arguments));
             format!("model: {text}{}", calls.collect::<String>())
         }
+        Message::Compacted { summary, kept_from, .. } => format!("compacted {kept_from}: {summary}"),
         Message::Tool { call_id, tool, outcome } => format!("{call_id}={tool}: {}", outcome.text()),
     };
     messages.iter().map(one).collect()

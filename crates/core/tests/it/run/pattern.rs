@@ -145,6 +145,16 @@ fn read_message(message: Pattern, conversation: &mut Vec<Json>) {
             json["tool"] = text(message, "tool").unwrap();
             json["outcome"] = outcome(message).unwrap();
         }
+        "compacted" => {
+            if let Some(summary) = text(message, "summary") {
+                json["summary"] = summary;
+            }
+            for (name, key) in [("keptFrom", "kept_from"), ("resultChars", "result_chars")] {
+                if let Some(number) = message.value(name) {
+                    json[key] = data(number);
+                }
+            }
+        }
         other => panic!("{other}"),
     }
     conversation.push(json);

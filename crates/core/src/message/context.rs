@@ -1,0 +1,266 @@
+//! What is sent of a conversation that has outgrown the window of its model.
+//!
+//! A conversation keeps all its messages. [`Message::Compacted`] says which of those before it are no longer sent, and what the
+//! model reads instead. Calls and their results are never separated.
+
+use super::conversation::{Conversation, Message, ToolOutcome};
+use crate::text::truncate;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::borrow::Cow;
+
+/// How many bytes a token has, for estimates. Languages and tokenizers differ.
+const BYTES_PER_TOKEN: u64 = 4;
+/// What a message needs besides its text, in bytes.
+const AROUND: u64 = 16;
+/// What an image counts as, in bytes.
+const IMAGE: u64 = 6400;
+/// The length to which results are shortened first, in characters.
+const SHORT_RESULT: usize = 2000;
+/// The length to which results are shortened if that is not enough.
+const SHORTEST_RESULT: usize = 200;
+/// The length of a message in a transcript that is summarized, in characters.
+const TRANSCRIPT_MESSAGE: usize = 4000;
+
+/// What happens when a conversation outgrows the window of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextPolicy {
+    /// Results of tools are shortened, and then the model summarizes the older messages.
+    #[default]
+    Compact,
+    /// Results of tools are shortened, and then the older messages are left out.
+    Trim,
+    /// The run fails.
+    Error,
+}
+
+/// What to do about a conversation that is too long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompactionPlan {
+    /// The index of the first message that is still sent.
+    pub kept_from: usize,
+    /// The length to which earlier results of tools are shortened, in characters.
+    pub result_chars: Option<usize>,
+    /// What the model reads of the messages that are left out now, to summarize it: their transcript.
+    pub transcript: Option<String>,
+    /// The summary of what was left out before.
+    pub summary: String,
+}
+
+/// Returns the messages that are sent to a model: all of them, unless the conversation was compacted.
+///
+/// ```
+/// use patter_core::message::context::sent_messages;
+/// use patter_core::message::conversation::{Conversation, Message};
+/// let compacted = Message::Compacted { summary: "They greeted.".into(), kept_from: 2, result_chars: None };
+/// let messages = vec![Message::user("Hi"), Message::assistant("Hello", vec![]), Message::user("Bye"), compacted];
+/// let conversation = Conversation::from(messages);
+/// let sent = sent_messages(&conversation);
+/// assert_eq!(sent.len(), 2);
+/// assert!(matches!(sent.first(), Some(Message::User { text }) if text.ends_with("They greeted.")));
+/// assert_eq!(sent.last(), Some(&Message::user("Bye")));
+/// ```
+pub fn sent_messages(conversation: &Conversation) -> Cow<'_, Conversation> {
+    let Some(last) = last_compaction(conversation) else { return Cow::Borrowed(conversation) };
+    let kept = conversation.range(last.kept_from..last.index).filter(|message| !is_compaction(message));
+    let kept = kept.map(|message| shortened(message, last.result_chars));
+    let new = conversation.since(last.index + 1).cloned();
+    let note = (last.kept_from > 0).then(|| {
+        let is_user = |message: &&Message| matches!(message, Message::User { .. });
+        // What the user wants now is not only part of a summary.
+        let asked = match conversation.since(last.kept_from).find(is_user) {
+            Some(_) => None,
+            None => conversation.range(0..last.kept_from).rfind(is_user),
+        };
+        Message::user(note(last.summary, asked))
+    });
+    Cow::Owned(note.into_iter().chain(kept).chain(new).collect())
+}
+
+/// Returns about how many tokens messages have.
+pub fn estimate_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
+    messages.into_iter().map(message_bytes).sum::<u64>() / BYTES_PER_TOKEN
+}
+
+/// Returns about how many tokens a text has.
+pub fn estimate_text(bytes: usize) -> u64 {
+    bytes as u64 / BYTES_PER_TOKEN
+}
+
+/// Returns how many bytes a message has about, with what surrounds its text.
+pub fn message_bytes(message: &Message) -> u64 {
+    let bytes = match message {
+        Message::User { text } => text.len(),
+        Message::Assistant { text, calls, opaque } => {
+            let calls = calls.iter().map(|call| call.tool.len() + call.arguments.len());
+            text.len() + calls.sum::<usize>() + opaque.as_ref().map_or(0, |opaque| json_bytes(&opaque.data))
+        }
+        Message::Tool { outcome, .. } => {
+            return AROUND + outcome.images().len() as u64 * IMAGE + outcome_bytes(outcome);
+        }
+        Message::Compacted { summary, .. } => summary.len(),
+    };
+    AROUND + bytes as u64
+}
+
+fn outcome_bytes(outcome: &ToolOutcome) -> u64 {
+    (match outcome {
+        ToolOutcome::Value { value: Json::String(text) } => text.len(),
+        ToolOutcome::Value { value } if outcome.images().is_empty() => json_bytes(value),
+        outcome => outcome.text().len(),
+    }) as u64
+}
+
+/// Returns about how many bytes a value has as JSON, without writing it.
+fn json_bytes(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) => 5,
+        Json::Number(_) => 8,
+        Json::String(text) => text.len() + 2,
+        Json::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<usize>() + 2,
+        Json::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + json_bytes(value) + 4).sum::<usize>() + 2
+        }
+    }
+}
+
+/// Decides how a conversation is made to fit into a number of tokens. Results of tools are shortened before words are left out;
+/// with `summarizes`, the model is to summarize those. Returns `None` if nothing can be left out.
+pub fn plan_compaction(conversation: &Conversation, max_tokens: u64, summarizes: bool) -> Option<CompactionPlan> {
+    let last = last_compaction(conversation);
+    let summary = last.as_ref().map_or_else(String::new, |last| last.summary.to_owned());
+    let kept_from = last.as_ref().map_or(0, |last| last.kept_from);
+    let was_short = last.as_ref().and_then(|last| last.result_chars).unwrap_or(usize::MAX);
+    let fits = |from: usize, chars: usize| {
+        let kept = conversation.since(from).filter(|message| !is_compaction(message));
+        let summary = if from > 0 { summary.len().max(SUMMARY_BYTES) as u64 } else { 0 };
+        (kept.map(|message| message_bytes(&shortened(message, Some(chars)))).sum::<u64>() + summary) / BYTES_PER_TOKEN
+            <= max_tokens
+    };
+    if was_short > SHORT_RESULT && fits(kept_from, SHORT_RESULT) {
+        return Some(CompactionPlan { kept_from, result_chars: Some(SHORT_RESULT), transcript: None, summary });
+    }
+    let boundaries: Vec<usize> =
+        (kept_from + 1..conversation.len()).filter(|index| is_boundary(conversation, *index)).collect();
+    let enough = [SHORT_RESULT, SHORTEST_RESULT].into_iter().find_map(|chars| {
+        // Fits for a later start if it does for an earlier one.
+        let first = boundaries.partition_point(|index| !fits(*index, chars));
+        boundaries.get(first).map(|index| (*index, chars))
+    });
+    let (kept_from_now, chars) = match enough.or_else(|| boundaries.last().map(|last| (*last, SHORTEST_RESULT))) {
+        Some(found) => found,
+        // There is only one exchange left, whose results can still be shorter.
+        None if was_short > SHORTEST_RESULT && fits(kept_from, SHORTEST_RESULT) => {
+            return Some(CompactionPlan { kept_from, result_chars: Some(SHORTEST_RESULT), transcript: None, summary });
+        }
+        None => return None,
+    };
+    let left_out = conversation.range(kept_from..kept_from_now).filter(|message| !is_compaction(message));
+    let transcript = summarizes.then(|| transcript(&summary, left_out, max_tokens));
+    Some(CompactionPlan { kept_from: kept_from_now, result_chars: Some(chars), transcript, summary })
+}
+
+/// The length of a summary that is expected, in bytes.
+const SUMMARY_BYTES: usize = 2000;
+
+struct LastCompaction<'c> {
+    index: usize,
+    kept_from: usize,
+    summary: &'c str,
+    result_chars: Option<usize>,
+}
+
+fn last_compaction(conversation: &Conversation) -> Option<LastCompaction<'_>> {
+    let index = conversation.iter().rposition(is_compaction)?;
+    match conversation.get(index)? {
+        Message::Compacted { summary, kept_from, result_chars } => {
+            Some(LastCompaction { index, kept_from: *kept_from, summary, result_chars: *result_chars })
+        }
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+    }
+}
+
+fn is_compaction(message: &Message) -> bool {
+    matches!(message, Message::Compacted { .. })
+}
+
+/// Returns whether what precedes a message can be left out: no result loses its call.
+fn is_boundary(conversation: &Conversation, index: usize) -> bool {
+    match conversation.get(index) {
+        Some(Message::User { .. }) => true,
+        // The results of earlier calls precede it. The message that it answers is part of the summary.
+        Some(Message::Assistant { .. }) => true,
+        Some(Message::Tool { .. } | Message::Compacted { .. }) | None => false,
+    }
+}
+
+/// Returns what the model reads instead of the messages that are left out.
+fn note(summary: &str, asked: Option<&Message>) -> String {
+    let mut text = match summary.trim() {
+        "" => "(Earlier messages of this conversation were left out, because it is too long.)".to_owned(),
+        summary => format!(
+            "(Earlier messages of this conversation were left out, because it is too long. This is what they were about.)\n\n\
+             {summary}"
+        ),
+    };
+    if let Some(Message::User { text: asked }) = asked {
+        text.push_str("\n\n(The last message of the user:)\n\n");
+        text.push_str(&truncate(asked, TRANSCRIPT_MESSAGE));
+    }
+    text
+}
+
+/// Returns a message with its result shortened.
+fn shortened(message: &Message, max_chars: Option<usize>) -> Message {
+    let (Message::Tool { call_id, tool, outcome }, Some(max_chars)) = (message, max_chars) else {
+        return message.clone();
+    };
+    if outcome_bytes(outcome) <= max_chars as u64 && outcome.images().is_empty() {
+        return message.clone();
+    }
+    let text = outcome.text();
+    let text = match text.chars().count() {
+        count if count > max_chars => {
+            format!("{}\n(shortened: the whole result has {count} characters)", truncate(&text, max_chars))
+        }
+        _ => text,
+    };
+    let outcome = match outcome {
+        ToolOutcome::Value { .. } => ToolOutcome::Value { value: text.into() },
+        ToolOutcome::Error { .. } => ToolOutcome::Error { message: text.trim_start_matches("error: ").to_owned() },
+        outcome => outcome.clone(),
+    };
+    Message::Tool { call_id: call_id.clone(), tool: tool.clone(), outcome }
+}
+
+/// Returns messages as text, with the summary of those before. If there is too much of it, the oldest part is left out.
+fn transcript<'m>(summary: &str, messages: impl Iterator<Item = &'m Message>, max_tokens: u64) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    if !summary.is_empty() {
+        lines.push(format!("What was said before: {summary}"));
+    }
+    for message in messages {
+        match message {
+            Message::User { text } => lines.push(format!("User: {}", truncate(text, TRANSCRIPT_MESSAGE))),
+            Message::Assistant { text, calls, .. } => {
+                if !text.trim().is_empty() {
+                    lines.push(format!("Assistant: {}", truncate(text, TRANSCRIPT_MESSAGE)));
+                }
+                lines.extend(calls.iter().map(|call| {
+                    format!("Assistant calls {} with {}", call.tool, truncate(&call.arguments, SHORT_RESULT))
+                }));
+            }
+            Message::Tool { tool, outcome, .. } => {
+                lines.push(format!("{tool} returned: {}", truncate(&outcome.text(), SHORT_RESULT)));
+            }
+            Message::Compacted { .. } => {}
+        }
+    }
+    let mut bytes: u64 = lines.iter().map(|line| line.len() as u64 + 1).sum();
+    let first = usize::from(!summary.is_empty());
+    while bytes > max_tokens * BYTES_PER_TOKEN && lines.len() > first + 1 {
+        bytes -= lines.remove(first).len() as u64 + 1;
+    }
+    lines.join("\n")
+}
