@@ -146,7 +146,14 @@ fn summary(run: &Run, input: &RunInput) -> Option<Exchange> {
     let RunInput::Compacted { compaction: Message::Compacted { summary, .. }, usage, .. } = input else { return None };
     let transcript = run.compaction_plan()?.transcript?;
     let text = summary.clone();
-    let reply = Reply { text, calls: Vec::new(), finish: FinishReason::Stop, usage: *usage, opaque: None };
+    let reply = Reply {
+        text,
+        calls: Vec::new(),
+        finish: FinishReason::Stop,
+        usage: *usage,
+        opaque: None,
+        thought: String::new(),
+    };
     Some(Exchange { template: None, messages: summary_messages(&transcript), deltas: Vec::new(), result: Ok(reply) })
 }
 
