@@ -18,6 +18,7 @@ pub(crate) mod import;
 pub(crate) mod lock;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod parse;
 pub(crate) mod replay;

@@ -21,9 +21,11 @@ mod errors;
 mod experiments;
 mod folder;
 mod import;
+mod llama_cpp;
 mod lock;
 mod mcp_clients;
 mod mistakes;
+mod models;
 mod new;
 mod notation;
 #[path = "../../../patter/tests/it/npm.rs"]

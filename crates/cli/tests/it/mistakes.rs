@@ -77,7 +77,10 @@ fn arguments() {
             "run a.gram hi --model openai",
             &["`openai` is missing a model; write the model after the provider, as in `OpenAI/gpt-4o-mini`"],
         ),
-        ("run a.gram hi --model groq/x", &["unknown provider `groq`; the providers are OpenAI, Anthropic"]),
+        (
+            "run a.gram hi --model nowhere/x",
+            &["unknown provider `nowhere`", "the providers are OpenAI, Anthropic", "`[models.nowhere]`"],
+        ),
         ("run a.gram hi --model demo/", &["write only `demo`"]),
         ("run a.gram#nobody hi", &["`a.gram` has no agent `nobody`", "help: its agents are `greeter`"]),
         ("run a.gram#Greeter hi", &["help: did you mean `greeter`?"]),

@@ -1,7 +1,8 @@
 //! Anthropic Messages.
 
+use super::answer::enforceable_by_claude;
 use super::body::{Body, append, append_tool, append_values};
-use super::effort::{claude_conflicts, insert_claude};
+use super::effort::{claude_conflicts, enforces_answers, insert_claude};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
 use super::history::{arguments_object, last_turn, opaque_data, wire_name};
@@ -23,6 +24,10 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
     body.push("model", &request.model.id);
     let mut limits = Map::new();
     insert_claude(&mut limits, &request.model.id, settings, MAX_TOKENS);
+    if let Some(format) = answer_format(request) {
+        let options = limits.entry("output_config").or_insert_with(|| json!({}));
+        insert_some_in(options, "format", format);
+    }
     for (key, value) in &limits {
         body.push(key, value);
     }
@@ -53,6 +58,18 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
     body.push_some("stop_sequences", (!settings.stop.is_empty()).then_some(&settings.stop));
     body.push_some("stream", (streaming == Streaming::On).then_some(true));
     body.finish()
+}
+
+/// Returns the format of a structured answer, if the provider can enforce it.
+pub(super) fn answer_format(request: &Request<'_>) -> Option<Json> {
+    let schema = request.returns.filter(|_| enforces_answers(&request.model.id)).and_then(enforceable_by_claude)?;
+    Some(json!({ "type": "json_schema", "schema": schema }))
+}
+
+fn insert_some_in(object: &mut Json, key: &str, value: Json) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(key.to_owned(), value);
+    }
 }
 
 /// Appends the messages of a request. All but the last one are the same in later requests.

@@ -40,6 +40,11 @@ fn claude_thinking(model_id: &str) -> ClaudeThinking {
     }
 }
 
+/// Returns whether a Claude model can be made to follow a schema.
+pub(super) fn enforces_answers(model_id: &str) -> bool {
+    version(model_id, "claude").is_some_and(|version| version >= Version(4, 5))
+}
+
 /// Adds the reasoning effort and the limit on output tokens, which includes reasoning, to a request to Claude.
 pub(super) fn insert_claude(body: &mut Map<String, Json>, model_id: &str, settings: &Settings, max_tokens: u64) {
     let limit = settings.max_tokens.unwrap_or(max_tokens);

@@ -44,6 +44,7 @@ mod borrowed_json;
 mod framing;
 mod history;
 mod effort;
+mod answer;
 mod reply;
 mod chat;
 mod responses;

@@ -10,6 +10,7 @@ use super::stream::StreamDecoder;
 use super::{anthropic, chat, gemini, ollama, responses};
 use crate::message::request::{Reply, Request, Settings};
 use crate::provider::{ModelRef, Server, Wire};
+use serde_json::Value as Json;
 
 /// The place of the model in a base URL.
 const MODEL_PLACEHOLDER: &str = "{model}";
@@ -97,6 +98,28 @@ impl Wire {
         if is_json(body) { Ok(()) } else { Err(WireError::unexpected(body)) }
     }
 
+    /// Reads a list of models: their names, in the order of the list.
+    ///
+    /// ```
+    /// use patter_core::wire::Wire;
+    /// assert_eq!(Wire::Chat.parse_models(br#"{"data": [{"id": "a"}, {"id": "b"}]}"#).unwrap(), ["a", "b"]);
+    /// assert_eq!(Wire::Gemini.parse_models(br#"{"models": [{"name": "models/g"}]}"#).unwrap(), ["g"]);
+    /// assert_eq!(Wire::Ollama.parse_models(br#"{"models": [{"name": "l:1b"}]}"#).unwrap(), ["l:1b"]);
+    /// assert!(Wire::Chat.parse_models(b"<html>").is_err());
+    /// ```
+    pub fn parse_models(self, body: &[u8]) -> Result<Vec<String>, WireError> {
+        let body: Json = serde_json::from_slice(body).map_err(|_| WireError::unexpected(body))?;
+        // Some servers send the list without an object around it.
+        let lists = [body.get("data"), body.get("models"), body.get("publisherModels"), Some(&body)];
+        let list = lists.into_iter().flatten().find_map(Json::as_array).into_iter().flatten();
+        let name = |model: &Json| {
+            let name = model.get("id").or_else(|| model.get("name")).and_then(Json::as_str)?;
+            let is_path = self == Wire::Gemini;
+            Some(name.rsplit('/').next().filter(|_| is_path).unwrap_or(name).to_owned())
+        };
+        Ok(list.filter_map(name).collect())
+    }
+
     /// Returns the settings that are set but not supported by the wire. They are not sent.
     ///
     /// ```
@@ -153,14 +176,14 @@ impl Wire {
         }
     }
 
-    /// Returns whether the schema of the answer is sent to the provider, which then enforces it. Anthropic does not
-    /// support it, Ollama cannot call tools with it, and Gemini before version 3 rejects it together with tools.
+    /// Returns whether the schema of the answer is sent to the provider, which then enforces it. Anthropic
+    /// supports it from Claude 4.5 on and not for all schemas, Ollama cannot call tools with it, and Gemini before version 3 rejects it together with tools.
     pub fn sends_answer_schema(self, request: &Request<'_>) -> bool {
         let is_supported = match self {
             Wire::Chat | Wire::ChatFunctions | Wire::Responses => true,
             Wire::Gemini => gemini::supports_answer_schema(request),
             Wire::Ollama => ollama::supports_answer_schema(request),
-            Wire::Anthropic => false,
+            Wire::Anthropic => anthropic::answer_format(request).is_some(),
         };
         is_supported && request.returns.is_some()
     }

@@ -1,7 +1,7 @@
 //! OpenAI Responses.
 
 use super::body::{Body, append, append_tool, append_values};
-use super::chat::{count_output, is_strict, strict_tools};
+use super::chat::{count_output, strict_answer, strict_tools};
 use super::effort::{effort, is_openai_reasoning_model};
 use super::error::{WireError, error_details};
 use super::framing::Streaming;
@@ -32,9 +32,15 @@ pub(super) fn encode(request: &Request<'_>, streaming: Streaming, server: &Serve
     body.push_tools("tools", request.tools, |json, tool| append_function(json, tool, may_be_strict));
     let has_tools = !request.tools.is_empty();
     body.push_some("parallel_tool_calls", server.profile().parallel_calls.filter(|_| has_tools));
-    body.push_some("text", request.returns.map(|schema| {
-        json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema, server) } })
-    }));
+    body.push_some(
+        "text",
+        request.returns.map(|schema| {
+            let strict = strict_answer(schema, server);
+            let is_strict = strict.is_some();
+            let schema = strict.as_ref().unwrap_or(schema);
+            json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict } })
+        }),
+    );
     body.push_some("temperature", settings.temperature);
     body.push_some("top_p", settings.top_p);
     body.push_some("max_output_tokens", settings.max_tokens);
@@ -140,7 +146,10 @@ impl ReplyParser for ResponsesParser {
                 self.is_refused = true;
                 builder.push_text(delta);
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => builder.push_thought(delta),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.streamed.insert(index);
+                builder.push_thought(delta);
+            }
             "response.function_call_arguments.delta" => {
                 if let Some(call) = self.calls.get(&index) {
                     builder.push_arguments(*call, delta);
@@ -192,6 +201,11 @@ impl ResponsesParser {
                 let refusal = text(part, "refusal");
                 self.is_refused |= !refusal.is_empty();
                 builder.push_text(refusal);
+            }
+        }
+        if text(item, "type") == "reasoning" && !self.streamed.contains(&index) {
+            for part in list(item, "summary").iter().chain(list(item, "content")) {
+                builder.push_thought(text(part, "text"));
             }
         }
         self.items.insert(index, item.clone());

@@ -38,6 +38,8 @@ const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// The number of characters that are shown of a body that is not a reply.
 const MAX_EXCERPT_CHARS: usize = 120;
+/// The time limit of a list of models.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time for the body of a complete reply to end, so that its connection can be reused.
 const BODY_END_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -193,6 +195,32 @@ impl HttpModel {
             return Err(self.redact(self.unexpected_body(response.header(CONTENT_TYPE.as_str()), &excerpt)));
         }
         Ok(status.as_u16())
+    }
+
+    /// Requests the list of models, and returns their names.
+    pub async fn list_models(&self) -> Result<Vec<String>, ModelError> {
+        let list = async {
+            let url = parse_url(&self.codec.wire().models_url(&self.base_url), &self.query);
+            let mut request = HttpRequest::get(url.ok_or_else(|| self.invalid_base_url())?);
+            request.headers = self.headers.clone();
+            self.authorize(&mut request.headers).await?;
+            let network_error = |error: HttpError| self.connection_error(&error).error;
+            let response = self.client.send(request).await.map_err(network_error)?;
+            let status = response.status();
+            if !status.is_success() {
+                let failure = AttemptError::from_response(response, None).await;
+                return Err(self.explain_status(status.as_u16(), failure.error));
+            }
+            let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
+            let body = response.read(MAX_REPLY_BYTES).await.map_err(network_error)?;
+            self.codec.wire().parse_models(&body).map_err(|error| match error {
+                WireError::Unexpected { excerpt } => self.unexpected_body(content_type.as_deref(), &excerpt),
+                error => AttemptError::from_wire(&error).error,
+            })
+        };
+        let timeout = LIST_TIMEOUT.min(self.timeout);
+        let listed = tokio::time::timeout(timeout, list).await;
+        listed.unwrap_or(Err(ModelError::TimedOut { after: timeout })).map_err(|error| self.redact(error))
     }
 
     /// Adds a key that a command prints to the headers of a request, and returns it.

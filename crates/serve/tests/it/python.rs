@@ -35,7 +35,8 @@ fn install(name: &str) -> Result<PathBuf, String> {
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     let mut pip = Command::new(environment.join("bin").join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", "--timeout=60"]);
-    run(pip.args(["--only-binary=:all:", "--require-hashes", "-r"]).arg(&requirements))?;
+    // The requirements are complete, and a package may be needed without what it depends on.
+    run(pip.args(["--only-binary=:all:", "--no-deps", "--require-hashes", "-r"]).arg(&requirements))?;
     fs::write(marker, wanted).unwrap();
     Ok(environment)
 }

@@ -56,6 +56,11 @@ impl Rate {
         Self((dollars * PICODOLLARS + 0.5) as u64)
     }
 
+    /// Returns the price of a million tokens.
+    pub fn million(self) -> Cost {
+        self.cost(1_000_000)
+    }
+
     fn cost(self, tokens: u64) -> Cost {
         Cost::from_picodollars(u128::from(tokens) * u128::from(self.0))
     }

@@ -7,5 +7,5 @@ mod request;
 mod reply;
 
 pub(super) use reply::ChatParser;
-pub(super) use request::{ToolStyle, encode, is_strict, strict_tools};
+pub(super) use request::{ToolStyle, encode, strict_answer, strict_tools};
 pub(super) use usage::count_output;

@@ -5,7 +5,7 @@ use crate::message::conversation::{Conversation, Message, Opaque, ToolCall, Tool
 use crate::message::request::{OfferedTool, Request, Settings};
 use crate::message::shared::append_part;
 use crate::provider::{OutputLimit, Server, ServerProfile, SystemRole, Wire};
-use crate::types::dialect::{SchemaDialect, adapt};
+use crate::wire::answer::enforceable;
 use crate::wire::body::{Body, append, append_tool, append_values};
 use crate::wire::effort::{always_reasons, effort as wire_effort, is_openai_reasoning_model};
 use crate::wire::framing::Streaming;
@@ -111,7 +111,9 @@ pub(in crate::wire) fn encode(
         }
     }
     let response_format = request.returns.map(|schema| {
-        let answer = json!({ "name": "answer", "schema": schema, "strict": is_strict(schema, server) });
+        let strict = strict_answer(schema, server);
+        let is_strict = strict.is_some();
+        let answer = json!({ "name": "answer", "schema": strict.as_ref().unwrap_or(schema), "strict": is_strict });
         json!({ "type": "json_schema", "json_schema": answer })
     });
     body.push_some("response_format", response_format);
@@ -147,9 +149,9 @@ fn effort<'r>(request: &Request<'r>, profile: &ServerProfile) -> Option<&'r str>
     }
 }
 
-/// Returns whether OpenAI can enforce the schema of an answer without changes to it.
-pub(in crate::wire) fn is_strict(schema: &Json, server: &Server) -> bool {
-    server.profile().supports_strict && adapt(schema, SchemaDialect::OpenAiStrict).changes.is_empty()
+/// Returns the schema of an answer as the server can enforce it.
+pub(in crate::wire) fn strict_answer(schema: &Json, server: &Server) -> Option<Json> {
+    server.profile().supports_strict.then(|| enforceable(schema)).flatten()
 }
 
 /// Returns whether tools that can be strict are strict. Some servers reject a mix of those and others.
