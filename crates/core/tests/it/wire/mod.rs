@@ -2,6 +2,7 @@
 
 mod requests;
 mod replies;
+mod cassettes;
 mod vendors;
 mod framing;
 mod optional_nulls;
