@@ -21,7 +21,7 @@ impl ChatServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let log = Arc::clone(&log);
-                std::thread::spawn(move || serve(stream, answer, &log));
+                std::thread::spawn(move || serve(&stream, answer, &log));
             }
         });
         Self { address, requests }
@@ -34,8 +34,8 @@ impl ChatServer {
 }
 
 /// Answers one request, and closes the connection.
-fn serve(stream: TcpStream, answer: &str, log: &Mutex<Vec<(String, Json)>>) {
-    let mut reader = BufReader::new(&stream);
+fn serve(mut stream: &TcpStream, answer: &str, log: &Mutex<Vec<(String, Json)>>) {
+    let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|read| read > 0) {}
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
@@ -52,7 +52,7 @@ fn serve(stream: TcpStream, answer: &str, log: &Mutex<Vec<(String, Json)>>) {
     log.lock().unwrap().push((path, serde_json::from_slice(&body).unwrap_or_default()));
     let reply = reply.to_string();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ";
-    let _ = (&stream).write_all(format!("{head}{}\r\n\r\n{reply}", reply.len()).as_bytes());
+    let _ = stream.write_all(format!("{head}{}\r\n\r\n{reply}", reply.len()).as_bytes());
 }
 
 fn agent(model: &str) -> String {

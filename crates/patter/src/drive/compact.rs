@@ -30,7 +30,7 @@ impl RunTask<'_> {
         };
         let summary = plan.summary.clone();
         let Some(transcript) = &plan.transcript else {
-            return self.apply_compaction(plan, summary, Usage::default());
+            return self.apply_compaction(&plan, summary, Usage::default());
         };
         let compiled = self.current_agent().clone();
         let model = match (self.driver.models)(compiled.model()) {
@@ -63,11 +63,11 @@ impl RunTask<'_> {
                 self.charge(spent);
                 // Without a summary, what was left out before is still known.
                 let text = if reply.text.trim().is_empty() { summary } else { reply.text.trim().to_owned() };
-                self.apply_compaction(plan, text, reply.usage);
+                self.apply_compaction(&plan, text, reply.usage);
             }
             Ok(Err(ModelError::Cancelled)) => self.cancel(),
             // What cannot be summarized is left out.
-            Ok(Err(ModelError::TooLong { .. })) => self.apply_compaction(plan, summary, Usage::default()),
+            Ok(Err(ModelError::TooLong { .. })) => self.apply_compaction(&plan, summary, Usage::default()),
             Ok(Err(error)) => {
                 if error.may_be_charged() {
                     self.charge_interrupted(reservation, compiled.model(), &request);
@@ -77,9 +77,9 @@ impl RunTask<'_> {
         }
     }
 
-    fn apply_compaction(&mut self, plan: CompactionPlan, summary: String, usage: Usage) {
+    fn apply_compaction(&mut self, plan: &CompactionPlan, summary: String, usage: Usage) {
         let before = self.run.conversation().len();
-        let CompactionPlan { kept_from, result_chars, .. } = plan;
+        let CompactionPlan { kept_from, result_chars, .. } = *plan;
         tracing::debug!(messages = before, kept_from, "conversation compacted");
         let compaction = Message::Compacted { summary, kept_from, result_chars };
         self.apply(RunInput::Compacted { compaction, usage, at: now_ms() });
