@@ -49,7 +49,14 @@ impl Model for Small {
             *longest = tokens.max(*longest);
             assert_calls_have_results(request);
             let usage = Usage { input_tokens: tokens, output_tokens: 10, ..Usage::default() };
-            let reply = |text: String, calls| Reply { text, calls, finish: FinishReason::Stop, usage, opaque: None };
+            let reply = |text: String, calls| Reply {
+                text,
+                calls,
+                finish: FinishReason::Stop,
+                usage,
+                opaque: None,
+                thought: String::new(),
+            };
             if request.instruction.starts_with("Summarize the beginning") {
                 self.summaries.fetch_add(1, Ordering::SeqCst);
                 return Ok(reply("They talked about numbers.".to_owned(), Vec::new()));
