@@ -43,7 +43,7 @@ fn usage_errors_exit_with_2() {
         (&["diff", "--git", "a.gram"], "two versions are required"),
         (&["run", "a.gram", "hi", "--timeout", "soon"], "write a time above 0, such as 30s, 2m or 1h"),
         (&["run", "a.gram", "hi", "--timeout", "0"], "write a time above 0, such as 30s, 2m or 1h"),
-        (&["run", "a.gram", "hi", "--model", "nonsense/x"], "invalid value"),
+        (&["run", "a.gram", "hi", "--model", "nonsense/x"], "unknown provider `nonsense`"),
         (&["run", "a.gram", "hi", "--allow", "a//b"], "`a//b` is not a tool name or pattern"),
         (&["run", "a.gram", "hi", "--new", "--continue"], "cannot be used with"),
         (&["run", "a.gram", "hi", "--new", "--session", "Not One"], "Not One"),

@@ -233,6 +233,7 @@ fn walk() -> Vec<Step> {
         step(&["lock"], ""),
         step(&["lock", "--check"], ""),
         step(&["doctor", "--offline"], ""),
+        step(&["models"], ""),
         step(&["mcp", "login", &poisoned("x")], ""),
         step(&["mcp", "logout", &poisoned("x")], ""),
         step(&["import", "mcp", "evil"], SHOWN),

@@ -70,7 +70,10 @@ fn items(message: &Message, origin: &str) -> Vec<Json> {
         }
         Message::Assistant { text, calls, opaque } => {
             opaque_items(opaque.as_ref(), calls, origin).unwrap_or_else(|| {
-                let message = (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }));
+                // Compatible servers do not all accept a text as the content of the model's messages.
+                let content = || json!([{ "type": "output_text", "text": text }]);
+                let message =
+                    (!text.is_empty()).then(|| json!({ "type": "message", "role": "assistant", "content": content() }));
                 message.into_iter().chain(calls.iter().map(function_call)).collect()
             })
         }

@@ -10,6 +10,7 @@
     reason = "tests"
 )]
 
+mod cassettes;
 mod ceilings;
 mod command;
 mod context;
