@@ -184,7 +184,7 @@ fn walk() -> Vec<Step> {
         step(&["run", "a.gram", "hi", "--format", "json", "--store", "none"], MARK),
         step(&["run", "a.gram", "hi", "--format", "stream-json", "--store", "none"], MARK),
         step(&["run", "a.gram", &poisoned("hi"), "--model", "scripted/error.json"], SHOWN),
-        step(&["run", "a.gram", "hi", "--model", &poisoned("x/y")], REORDERING),
+        step(&["run", "a.gram", "hi", "--model", &format!("{}/y", poisoned("x"))], REORDERING),
         step(&["run", "a.gram", "hi", "--ask", "office/*", "--yes", "--store", "none"], SHOWN),
         step(&["run", "a.gram", "hi", "--allow", &poisoned("x")], SHOWN),
         step(&["serve", "a.gram", "--allow", &poisoned("x")], SHOWN),
