@@ -12,7 +12,10 @@ use patter::project::{Config, DefinitionKind, Environment, KeySource, find_root}
 use patter::provider::price::Prices;
 use patter::provider::{KnownModel, ModelRef, ModelRefError, Provider};
 use serde_json::{Value as Json, json};
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+/// The widest column of keys that addresses are aligned with.
+const MAX_KEY_WIDTH: usize = 44;
 
 /// List the providers and the models that are known
 ///
@@ -155,6 +158,16 @@ fn view(provider: Provider, environment: &Environment, config: &Config, prices: 
     ProviderView { provider, address, key, models }
 }
 
+impl fmt::Display for KeyState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unneeded => f.write_str("no key needed"),
+            Self::Set(place) => write!(f, "key from {place}"),
+            Self::Missing(names) => write!(f, "no key: set {names}"),
+        }
+    }
+}
+
 fn key_state(access: &ProviderAccess) -> KeyState {
     match &access.key {
         Some(KeySource::Variable(name)) => KeyState::Set(name.clone()),
@@ -174,18 +187,15 @@ fn model_view(provider: Provider, id: String, config: &Config, prices: &Prices) 
 fn text(views: &[ProviderView], is_chosen: bool) -> String {
     let mut text = String::new();
     let width = views.iter().map(|view| view.provider.name().len()).max().unwrap_or(0);
+    let key_width = views.iter().map(|view| view.key.to_string().chars().count()).max().unwrap_or(0).min(MAX_KEY_WIDTH);
     for view in views {
-        let key = match &view.key {
-            KeyState::Unneeded => "no key needed".to_owned(),
-            KeyState::Set(place) => format!("key from {place}"),
-            KeyState::Missing(names) => format!("no key: set {names}"),
-        };
+        let key = view.key.to_string();
         let address = match &view.address {
             Ok(address) => without_secrets(address),
             Err(problem) => problem.clone(),
         };
         let name = view.provider.name();
-        let _ = writeln!(text, "{BOLD}{name:width$}{BOLD:#}  {key}  {DIM}{address}{DIM:#}");
+        let _ = writeln!(text, "{BOLD}{name:width$}{BOLD:#}  {key:key_width$}  {DIM}{address}{DIM:#}");
         let is_usable = !matches!(view.key, KeyState::Missing(_));
         if is_chosen || is_usable {
             let width = view.models.iter().map(|model| model.id.len()).max().unwrap_or(0);

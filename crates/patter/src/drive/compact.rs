@@ -8,7 +8,7 @@ use patter_core::message::conversation::{Conversation, Message, Usage};
 use patter_core::message::request::{Request, Settings};
 use patter_core::run::{CallTiming, RunInput};
 
-/// What the model is told to do with the messages that are left out.
+/// What the model shall do with the messages that are left out.
 const SUMMARY_INSTRUCTION: &str = "Summarize the beginning of a conversation, which is too long to be continued as \
     a whole. Whoever reads only the summary must be able to continue: keep what the user wants, decisions, names, numbers, \
     identifiers, results of tools that still matter, and what is left to do. Write at most 300 words, without comments on \
