@@ -290,13 +290,17 @@ impl<T: LibraryTool> Builder<'_, T> {
                 tools.entry(toolbox.file).or_default().push((tool.span(), id));
             }
         }
+        tools.values_mut().for_each(|tools| tools.sort_by_key(|(span, _)| span.start));
         for finding in self.source.findings {
             let span = finding.diagnostic.span;
             let contains = |outer: Span| outer.start <= span.start && span.end <= outer.end;
             // The one that starts last is the innermost.
             let around = self.agents.range((finding.file, 0)..=(finding.file, span.start)).rev();
             let agent = around.map(|(_, agent)| agent).find(|agent| contains(agent.agent.span()));
-            let tool = tools.get(&finding.file).into_iter().flatten().find(|(outer, _)| contains(*outer));
+            // Tools are not nested, so only the last one that starts before can contain it.
+            let in_file = tools.get(&finding.file).map_or(&[][..], Vec::as_slice);
+            let before = in_file.partition_point(|(outer, _)| outer.start <= span.start);
+            let tool = in_file.get(..before).and_then(<[_]>::last).filter(|(outer, _)| contains(*outer));
             let Some(id) = agent.map(|agent| &agent.id).or(tool.map(|(_, id)| id)) else { continue };
             let problem = Problem::new(project.location(finding.file, span), &finding.diagnostic);
             if let Some(node) = self.nodes.get_mut(id) {

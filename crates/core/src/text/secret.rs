@@ -106,6 +106,8 @@ fn may_contain_secret(text: &str) -> bool {
         "sk_live_",
         "rk_live_",
     ];
+    static FINDERS: LazyLock<Vec<memmem::Finder<'static>>> =
+        LazyLock::new(|| STARTS.iter().map(|start| memmem::Finder::new(start)).collect());
     let bytes = text.as_bytes();
     let starts_word = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -117,7 +119,7 @@ fn may_contain_secret(text: &str) -> bool {
         starts_word(at) && bytes.get(w + 1).is_some_and(|after| matches!(after, b's' | b'S') || !after.is_ascii())
     };
     memmem::find(bytes, b"-----BEGIN ").is_some()
-        || STARTS.iter().any(|start| memmem::find_iter(bytes, start.as_bytes()).any(starts_word))
+        || FINDERS.iter().any(|start| start.find_iter(bytes).any(starts_word))
         || memchr::memchr2_iter(b'w', b'W', bytes).any(is_aws)
 }
 

@@ -226,7 +226,7 @@ impl Lab {
         let mut response = Vec::new();
         // A server that refuses a request may reset the connection after its response.
         let read = stream.read_to_end(&mut response);
-        let _ = tokio::time::timeout(Duration::from_secs(20), read).await.expect("the server does not answer");
+        let _ = tokio::time::timeout(Duration::from_secs(60), read).await.expect("the server does not answer");
         parse(&response)
     }
 
