@@ -107,7 +107,7 @@ fn may_contain_secret(text: &str) -> bool {
         "rk_live_",
     ];
     static FINDERS: LazyLock<Vec<memmem::Finder<'static>>> =
-        LazyLock::new(|| STARTS.iter().map(|start| memmem::Finder::new(start)).collect());
+        LazyLock::new(|| STARTS.iter().map(memmem::Finder::new).collect());
     let bytes = text.as_bytes();
     let starts_word = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
