@@ -43,7 +43,9 @@ function size() {
 function fit() {
   const shape = map.clientWidth / map.clientHeight;
   const all = Math.max(whole.width, whole.height * shape);
-  const width = Math.min(all, Math.max(map.clientWidth * 1.6, Math.min(whole.width, map.clientWidth * 2)));
+  const readable = Math.min(all, Math.max(map.clientWidth * 1.6, Math.min(whole.width, map.clientWidth * 2)));
+  // A small drawing on a large screen is not enlarged.
+  const width = Math.max(readable, map.clientWidth);
   const fitsX = width >= whole.width;
   const fitsY = width / shape >= whole.height;
   show({ x: fitsX ? (whole.width - width) / 2 : 0, y: fitsY ? (whole.height - width / shape) / 2 : 0, width, height: 0 });

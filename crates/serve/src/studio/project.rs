@@ -1,5 +1,6 @@
 //! The first page: a map of the project, its agents and its problems.
 
+use super::figures::plural;
 use super::page::{Page, PageError, Section, path_segment, respond};
 use super::source::{severity, show_finding};
 use super::view::{ProjectView, agent_address};
@@ -142,12 +143,12 @@ fn agents(graph: &Graph, served: &BTreeSet<String>) -> Html {
     // A long list is there for those who want it.
     let open = if count <= MAX_OPEN { html!(" open") } else { Html::default() };
     html!(
-        "<section><h2 id=\"agents\">Agents</h2><details{}><summary>{} agents as a list</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
+        "<section><h2 id=\"agents\">Agents</h2><details{}><summary>{} as a list</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"agents\">\
          <table class=\"list\"><thead><tr><th scope=\"col\">Agent</th><th scope=\"col\">Description</th><th scope=\"col\">Model</th>\
          <th scope=\"col\">Calls</th><th scope=\"col\">Problems</th><th scope=\"col\"><span class=\"hidden\">Actions</span></th></tr></thead>\
          <tbody>{}</tbody></table></div></details></section>",
         open,
-        count,
+        plural(u64::try_from(count).unwrap_or(0), "agent"),
         rows
     )
 }

@@ -112,6 +112,29 @@ fn answer_schemas_are_strict_if_possible() {
     }
 }
 
+#[test]
+fn claude_enforces_answers_since_it_can() {
+    let mut parts = RequestParts::new(Wire::Anthropic);
+    let fields = json!({ "mood": { "type": "string" } });
+    parts.returns = Some(json!({
+        "type": "object", "properties": fields, "required": ["mood"], "additionalProperties": false,
+    }));
+    for (model, format) in [("claude-sonnet-4-5", Some("json_schema")), ("claude-3-5-haiku-latest", None)] {
+        parts.model = format!("Anthropic/{model}").parse().unwrap();
+        let body: Json = serde_json::from_str(&encode(Wire::Anthropic, &parts, Streaming::Off)).unwrap();
+        assert_eq!(body["output_config"]["format"]["type"].as_str(), format, "{model}: {body}");
+    }
+}
+
+#[test]
+fn responses_have_the_long_form_of_messages() {
+    let mut parts = RequestParts::new(Wire::Responses);
+    parts.messages = vec![Message::user("Hi"), Message::assistant("Hello!", Vec::new()), Message::user("Again")].into();
+    let body: Json = serde_json::from_str(&encode(Wire::Responses, &parts, Streaming::Off)).unwrap();
+    let content = json!([{ "type": "output_text", "text": "Hello!" }]);
+    assert_eq!(body["input"][1], json!({ "type": "message", "role": "assistant", "content": content }));
+}
+
 /// Encodes a message of the model, between a question and the results of its calls.
 fn encode_message(wire: Wire, message: Message) -> Vec<Json> {
     let Message::Assistant { calls, .. } = &message else { panic!("not a message of the model: {message:?}") };
