@@ -564,7 +564,7 @@ fn context_spec(
     ContextSpec {
         policy: agent.context_policy(),
         window: Some(window),
-        overhead: estimate_text(instruction.len() + tools),
+        overhead: estimate_text((instruction.len() + tools) as u64),
         reserve: settings.max_tokens.unwrap_or(REPLY).min(window / 4),
     }
 }

@@ -80,12 +80,12 @@ pub fn sent_messages(conversation: &Conversation) -> Cow<'_, Conversation> {
 
 /// Returns about how many tokens messages have.
 pub fn estimate_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
-    messages.into_iter().map(message_bytes).sum::<u64>() / BYTES_PER_TOKEN
+    estimate_text(messages.into_iter().map(message_bytes).sum())
 }
 
-/// Returns about how many tokens a text has.
-pub fn estimate_text(bytes: usize) -> u64 {
-    bytes as u64 / BYTES_PER_TOKEN
+/// Returns about how many tokens a text of so many bytes has.
+pub fn estimate_text(bytes: u64) -> u64 {
+    bytes / BYTES_PER_TOKEN
 }
 
 /// Returns how many bytes a message has about, with what surrounds its text.

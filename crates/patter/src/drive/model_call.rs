@@ -8,7 +8,7 @@ use super::run_task::{RunTask, interruptible};
 use crate::model::{DeltaSink, ModelError};
 use crate::trace::with_model_parent;
 use patter_core::compile::CompiledAgent;
-use patter_core::message::context::message_bytes;
+use patter_core::message::context::{estimate_text, message_bytes};
 use patter_core::message::conversation::Usage;
 use patter_core::message::request::{Reply, Request};
 use patter_core::provider::ModelRef;
@@ -16,9 +16,6 @@ use patter_core::provider::price::{Bill, Price, Prices};
 use patter_core::run::{CallTiming, FailureKind, PendingCall, Ruling, RunFailure, RunInput};
 use std::cell::RefCell;
 use std::time::Instant;
-
-/// How many bytes a token has, for estimates.
-const BYTES_PER_TOKEN: u64 = 4;
 
 impl RunTask<'_> {
     /// Calls the model, or the one that replaces it since it is not available.
@@ -168,7 +165,7 @@ impl RunTask<'_> {
         model: &ModelRef,
         request: &Request<'_>,
     ) {
-        let input_tokens = request_bytes(request) / BYTES_PER_TOKEN;
+        let input_tokens = estimate_text(request_bytes(request));
         let price = self.driver.prices.price(model);
         if let Some(reservation) = reservation {
             let usage = Usage { input_tokens, ..Usage::default() };

@@ -125,7 +125,7 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the provider may charge for the request although there is no reply.
+    /// Returns whether the provider may charge for a request that it did not reply to.
     pub const fn may_be_charged(&self) -> bool {
         match self {
             ModelError::Network { .. }

@@ -166,10 +166,8 @@ impl CommandKey {
         };
         self.scripts.check().map_err(|failure| failed(format!("is not run: {}", failure.message())))?;
         let (program, arguments) = self.command.command.split_first().ok_or_else(|| failed("is empty".to_owned()))?;
-        let path = if program.contains('/') { self.root.join(program) } else { PathBuf::from(program) };
-        let path = if program.contains('/') { std::path::absolute(&path).unwrap_or(path) } else { path };
         let names = INHERITED_VARIABLES.iter().copied().chain(self.command.env.iter().map(String::as_str));
-        let command = ProcessCommand::new(path)
+        let command = ProcessCommand::new(ProcessCommand::program_file(&self.root, program))
             .args(arguments)
             .envs(names.filter_map(|name| Some((name, self.environment.get(name)?))))
             .folder(&self.root)

@@ -42,7 +42,7 @@ async fn keys_name_the_session_the_run_and_the_call() {
     let stop = CancellationToken::new();
     let mut session = Session::create(Arc::clone(&project), store, id("noting"));
     session.say("Note it", &stop).await.unwrap();
-    // The call has the same id again, but it is another call.
+    // Another call, which has the same id.
     session.undo().await.unwrap();
     session.say("Note it", &stop).await.unwrap();
     let seen: Vec<_> = keys.lock().unwrap().drain(..).flatten().collect();

@@ -208,8 +208,7 @@ impl CommandTool {
         }
         let is_path = invocation.program.contains('/');
         let program = if is_path { self.root.join(&invocation.program) } else { PathBuf::from(&invocation.program) };
-        // A relative path would be looked up in the working folder.
-        let file = if is_path { std::path::absolute(&program).unwrap_or(program.clone()) } else { program.clone() };
+        let file = ProcessCommand::program_file(&self.root, &invocation.program);
         let key = context.idempotency_key();
         let command = ProcessCommand::new(&file)
             .args(&invocation.arguments)

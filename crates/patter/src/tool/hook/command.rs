@@ -65,14 +65,12 @@ impl CommandHook {
 
     /// Returns the path of the program, if it names one.
     fn program_path(&self) -> Option<PathBuf> {
-        // A relative path would be looked up in the working folder.
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        self.program.contains('/').then(|| absolute(self.root.join(&self.program)))
+        self.program.contains('/').then(|| ProcessCommand::program_file(&self.root, &self.program))
     }
 
     async fn decide(&self, call: &HookCall, redactor: &Redactor) -> Result<HookVerdict, ToolFailure> {
         self.scripts.check()?;
-        let program = self.program_path().unwrap_or_else(|| PathBuf::from(&self.program));
+        let program = ProcessCommand::program_file(&self.root, &self.program);
         let names = INHERITED_VARIABLES.iter().copied().chain(self.passed.iter().map(String::as_str));
         let command = ProcessCommand::new(&program)
             .args(&self.arguments)

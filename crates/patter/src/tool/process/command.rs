@@ -39,6 +39,17 @@ impl ProcessCommand {
         }
     }
 
+    /// Returns the file of a program that a project names: relative to a folder if the name has a `/`; others are looked up in
+    /// `PATH`.
+    pub(crate) fn program_file(root: &Path, program: &str) -> PathBuf {
+        if !program.contains('/') {
+            return PathBuf::from(program);
+        }
+        let path = root.join(program);
+        // A relative path would be looked up in the working folder.
+        std::path::absolute(&path).unwrap_or(path)
+    }
+
     /// Adds arguments.
     #[must_use]
     pub(crate) fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
