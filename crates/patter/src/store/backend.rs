@@ -73,7 +73,8 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// The exclusive right to append to a session. Dropping it releases the session.
+/// The exclusive right to append to a session. Dropping it releases the session, in a database as soon as the runtime gets to
+/// it.
 pub trait Claim: Send {
     /// Returns the id of the session.
     fn id(&self) -> &SessionId;

@@ -6,7 +6,7 @@ use crate::store::id::SessionId;
 use crate::store::limit::{
     CONNECT_TIMEOUT, LOCK_PAUSES_MS, RETRY_PAUSE, has_no_descriptors, is_out_of_descriptors, out_of_descriptors,
 };
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgExecutor};
 use sqlx::{Connection, PgConnection};
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -28,11 +28,8 @@ const SETTINGS: &str = "
     SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off';
 ";
 
-/// An advisory lock that ends with the connection.
-pub(super) const LOCK: &str = "SELECT pg_try_advisory_lock(hashtextextended('patter session ' || $1, 0))";
-/// The same lock, which ends with the transaction.
-pub(super) const LOCK_IN_TRANSACTION: &str =
-    "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
+/// An advisory lock on a session that ends with the transaction.
+const LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtextextended('patter session ' || $1, 0))";
 /// Ends the connection with an id, if it has the lock of a session.
 const END: &str = "
     WITH wanted AS (SELECT hashtextextended('patter session ' || $1, 0) AS key)
@@ -61,15 +58,15 @@ pub(super) struct Server {
 impl Server {
     /// Connects. Waits for a server that starts or has no connections left, and for free descriptors.
     pub(super) async fn connect(&self) -> Result<PgConnection, StoreError> {
-        self.connect_unless(|error| !is_temporary(error)).await
+        self.connect_unless(|error| !is_temporary(error)).await.map_err(|error| self.failed(&error))
     }
 
     /// Connects again after the connection was lost. Waits for a server that restarts.
-    pub(super) async fn reconnect(&self) -> Result<PgConnection, StoreError> {
+    pub(super) async fn reconnect(&self) -> Result<PgConnection, sqlx::Error> {
         self.connect_unless(|error| !is_temporary(error) && !is_connection_lost(error)).await
     }
 
-    async fn connect_unless(&self, is_final: impl Fn(&sqlx::Error) -> bool) -> Result<PgConnection, StoreError> {
+    async fn connect_unless(&self, is_final: impl Fn(&sqlx::Error) -> bool) -> Result<PgConnection, sqlx::Error> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         loop {
             let connect = async {
@@ -80,23 +77,18 @@ impl Server {
             match timeout_at(deadline, connect).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
                 Ok(connection) => return Ok(connection),
                 Err(error) if is_final(&error) || Instant::now() + RETRY_PAUSE >= deadline => {
-                    return Err(self.failed(&error));
+                    return Err(error);
                 }
                 Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
     }
 
-    /// Locks a session. Waits a moment for a holder that was just killed.
-    pub(super) async fn lock(
-        &self,
-        connection: &mut PgConnection,
-        statement: &'static str,
-        id: &SessionId,
-    ) -> Result<(), StoreError> {
+    /// Locks a session until the transaction ends. Waits a moment for a holder that was just killed.
+    pub(super) async fn lock(&self, connection: &mut PgConnection, id: &SessionId) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| self.failed(&error);
         for pause in LOCK_PAUSES_MS.into_iter().map(Some).chain([None]) {
-            let locked = sqlx::query_scalar::<_, bool>(statement).bind(id.as_str());
+            let locked = sqlx::query_scalar::<_, bool>(LOCK).bind(id.as_str());
             if locked.fetch_one(&mut *connection).await.map_err(failed)? {
                 return Ok(());
             }
@@ -104,10 +96,15 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
         }
+        Err(self.busy(connection, id).await)
+    }
+
+    /// Returns the error that somebody else has a session, and who.
+    pub(super) async fn busy(&self, executor: impl PgExecutor<'_>, id: &SessionId) -> StoreError {
         let holder = sqlx::query_scalar::<_, Option<String>>(HOLDER).bind(id.as_str());
-        let holder = holder.fetch_optional(&mut *connection).await.ok().flatten().flatten();
+        let holder = holder.fetch_optional(executor).await.ok().flatten().flatten();
         let holder = holder.map(|name| name.strip_prefix(APPLICATION_PREFIX).unwrap_or(&name).to_owned());
-        Err(StoreError::Busy { id: id.clone(), holder: holder.filter(|name| !name.is_empty()) })
+        StoreError::Busy { id: id.clone(), holder: holder.filter(|name| !name.is_empty()) }
     }
 
     /// Ends a connection of ours that was lost, if the server has not noticed yet that it is gone: it has the lock of the

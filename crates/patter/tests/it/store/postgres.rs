@@ -79,7 +79,7 @@ async fn server_errors_are_reported() {
 async fn newer_store_is_not_touched() {
     let Some(test_store) = TestStore::postgres().await else { return };
     drop(test_store.open().await);
-    test_store.execute("UPDATE TABLE.version SET version = 2").await;
+    test_store.execute("UPDATE TABLE.version SET version = 99").await;
     let (message, hint) = open_error(&test_store.location.to_string()).await;
     assert_eq!(
         message,
@@ -115,7 +115,62 @@ async fn claim_ends_with_its_connection() {
 }
 
 #[tokio::test]
-async fn lost_spare_connection_is_replaced() {
+async fn many_claims_share_one_connection() {
+    const SESSIONS: usize = 300;
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let store = test_store.open().await;
+    let creating = (0..SESSIONS).map(|number| store.create(new(&format!("s{number}")), 1));
+    let mut claims = Vec::new();
+    for claim in futures_util::future::join_all(creating.map(|create| async { create.await.unwrap() })).await {
+        claims.push(claim);
+    }
+    let entries = texts(["1", "2"]);
+    for _ in 0..2 {
+        // A batch of appends whose connection was lost is repeated.
+        let appending = claims.iter_mut().map(|claim| append(claim, &entries));
+        futures_util::future::join_all(appending).await;
+        let connections = count_connections(&test_store).await;
+        assert!(connections <= 3, "{connections} connections");
+        terminate_connections(&test_store).await;
+    }
+    for claim in claims {
+        assert_eq!(store.read(claim.id()).await.unwrap().entries, ["1", "2", "1", "2"]);
+    }
+}
+
+/// One session of a batch that somebody else changed does not keep the others from growing.
+#[tokio::test]
+async fn a_conflict_is_about_one_session() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let store = test_store.open().await;
+    let mut claims = Vec::new();
+    for name in ["a", "b", "c"] {
+        claims.push(store.create(new(name), 1).await.unwrap());
+    }
+    test_store.execute("INSERT INTO TABLE.entries VALUES ('a', 0, 'theirs')").await;
+    test_store.execute("UPDATE TABLE.sessions SET entries = 1 WHERE id = 'b'").await;
+    let entries = texts(["mine"]);
+    let appending = claims.iter_mut().map(|claim| claim.append(&entries, SessionState::Idle, 1));
+    let results = futures_util::future::join_all(appending).await;
+    let conflict = |name: &str| Err(StoreError::Conflict { id: id(name), expected: 0 });
+    assert_eq!(results, [conflict("a"), conflict("b"), Ok(())]);
+    assert_eq!(store.read(&id("c")).await.unwrap().entries, ["mine"]);
+}
+
+#[tokio::test]
+async fn an_older_store_is_brought_up_to_date() {
+    let Some(test_store) = TestStore::postgres().await else { return };
+    let store = test_store.open().await;
+    append(&mut store.create(new("a"), 1).await.unwrap(), &texts(["1"])).await;
+    drop(store);
+    test_store.execute("DROP TABLE TABLE.work, TABLE.workers; UPDATE TABLE.version SET version = 1").await;
+    let stores = futures_util::future::join_all((0..4).map(|_| test_store.open())).await;
+    assert_eq!(stores[0].read(&id("a")).await.unwrap().entries, ["1"]);
+    test_store.execute("SELECT * FROM TABLE.work, TABLE.workers").await;
+}
+
+#[tokio::test]
+async fn lost_connection_is_replaced() {
     let Some(test_store) = TestStore::postgres().await else { return };
     let store = test_store.open().await;
     terminate_connections(&test_store).await;
@@ -240,6 +295,13 @@ async fn stopping_does_not_wait_for_a_server_that_hangs() {
         let stored = test_store.open().await.read(&id(name)).await.unwrap();
         assert_eq!(stored.summary.state, SessionState::Running);
     }
+}
+
+async fn count_connections(test_store: &TestStore) -> i64 {
+    const COUNT: &str = "SELECT count(*) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    let mut connection = PgConnection::connect(&test_store.location.to_string()).await.unwrap();
+    sqlx::query_scalar(COUNT).fetch_one(&mut connection).await.unwrap()
 }
 
 /// Terminates all connections to a database, as a restart of the server does.

@@ -132,7 +132,9 @@ async fn processes_take_turns(test_store: &TestStore) {
     drop(store.create(new("shared"), 1).await.unwrap());
     let children: Vec<_> = (0..3).map(|_| spawn(test_store, "take turns")).collect();
     for mut child in children {
-        assert!(child.wait().unwrap().success());
+        // The runtime must not be blocked: it releases the session.
+        let ended = tokio::task::spawn_blocking(move || child.wait().unwrap());
+        assert!(ended.await.unwrap().success());
     }
     assert_eq!(checked_length(&*store).await, 3 * TURNS);
 }
