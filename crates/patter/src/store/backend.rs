@@ -4,6 +4,7 @@ use super::care::StoreUsage;
 use super::error::StoreError;
 use super::id::SessionId;
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
+use super::work::WorkQueue;
 use crate::tool::BoxFuture;
 use std::path::Path;
 
@@ -51,6 +52,11 @@ pub trait Store: Send + Sync {
             sessions.reverse();
             Ok(sessions)
         })
+    }
+
+    /// Returns the queue of work that programs share; `None` if the store has none.
+    fn queue(&self) -> Option<&dyn WorkQueue> {
+        None
     }
 
     /// Returns what the store contains.

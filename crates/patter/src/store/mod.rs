@@ -30,6 +30,7 @@ mod id;
 mod error;
 mod session;
 mod location;
+mod work;
 mod backend;
 mod care;
 mod find;
@@ -47,6 +48,11 @@ pub use find::find;
 pub use id::{SessionId, SessionIdError};
 pub use location::{PostgresUrl, StoreLocation};
 pub use session::{EXPERIMENT_AGENT, NewSession, SessionState, SessionSummary, StoredSession};
+
+pub use work::{
+    NewWork, Settlement, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState, WorkerId, WorkerInfo,
+    WorkerReport, WorkerStatus,
+};
 
 use std::sync::Arc;
 

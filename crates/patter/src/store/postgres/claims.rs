@@ -429,9 +429,8 @@ impl ClaimsTask {
                 Err(error) if attempt < ATTEMPTS && self.may_repeat(&error) => {
                     is_uncertain |= self.connection.is_none();
                 }
-                Err(error) if is_unique_violation(&error) && open.len() == 1 => {
-                    return Ok(appends.iter().map(|append| Err(append.conflict())).collect());
-                }
+                // Somebody else appended. What is still open here becomes a conflict.
+                Err(error) if is_unique_violation(&error) && open.len() == 1 => break,
                 Err(error) => return Err(AppendError::Refused(self.server.failed(&error))),
             }
         }

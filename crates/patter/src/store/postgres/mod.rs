@@ -2,11 +2,13 @@
 
 mod batch;
 mod claims;
+mod queue;
 mod server;
 mod setup;
 
 use self::claims::{Claimed, Claims};
-use self::server::{APPLICATION_PREFIX, Server, configure};
+use self::queue::Wakeups;
+use self::server::{Server, application_name, configure};
 use self::setup::prepare;
 use super::backend::{Claim, Store};
 use super::care::StoreUsage;
@@ -21,6 +23,7 @@ use super::row::{
     usage,
 };
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
+use super::work::WorkQueue;
 use crate::tool::BoxFuture;
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgPool, PgPoolOptions};
@@ -28,8 +31,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The maximum length of the name of a connection.
-const MAX_APPLICATION_NAME: usize = 63;
 /// The maximum number of connections for operations without a claim. With that of the claims, and the one that waits for
 /// work, a process has at most four.
 const MAX_POOL: u32 = 2;
@@ -43,6 +44,7 @@ pub(super) struct PostgresStore {
     /// For operations without a claim.
     pool: PgPool,
     claims: Claims,
+    wakeups: Wakeups,
 }
 
 struct PostgresClaim {
@@ -57,8 +59,7 @@ impl PostgresStore {
     pub(super) async fn open(url: &PostgresUrl) -> Result<Self, StoreError> {
         let mut options = url.options()?.disable_statement_logging();
         if options.get_application_name().is_none() {
-            let name: String = format!("{APPLICATION_PREFIX}{}", holder()).chars().take(MAX_APPLICATION_NAME).collect();
-            options = options.application_name(&name);
+            options = options.application_name(&application_name(&holder()));
         }
         let pool = PgPoolOptions::new().max_connections(MAX_POOL).acquire_timeout(CONNECT_TIMEOUT);
         let pool = pool.after_connect(|connection, _| Box::pin(configure(connection)));
@@ -66,7 +67,7 @@ impl PostgresStore {
         let server = Arc::new(Server { options, address: url.to_string() });
         let (connection, connection_id) = with_timeout(prepare(&server)).await?;
         let claims = Claims::start(Arc::clone(&server), connection, connection_id);
-        Ok(Self { server, pool, claims })
+        Ok(Self { server, pool, claims, wakeups: Wakeups::default() })
     }
 
     /// Claims a session. Waits a moment for a holder that was just killed.
@@ -93,6 +94,10 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
+    fn queue(&self) -> Option<&dyn WorkQueue> {
+        Some(self)
+    }
+
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(with_timeout(async move {
             check_entries(&new.entries)?;

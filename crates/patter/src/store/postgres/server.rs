@@ -9,12 +9,16 @@ use crate::store::limit::{
 use sqlx::postgres::{PgConnectOptions, PgExecutor};
 use sqlx::{Connection, PgConnection};
 use std::fmt::Display;
+use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// The prefix of the name of a connection, followed by its holder.
-pub(super) const APPLICATION_PREFIX: &str = "patter: ";
+/// The prefix of the name of a connection, followed by its holder, and what makes it unique.
+const APPLICATION_PREFIX: &str = "patter: ";
+const APPLICATION_SUFFIX: &str = " #";
+/// The maximum length of the name of a connection.
+const MAX_APPLICATION_NAME: usize = 63;
 
 /// Settings of a connection. Time limits for waiting, and for connections whose other end is gone, so that the server
 /// releases their locks. A commit waits for the disk, also on servers where that is turned off.
@@ -56,6 +60,12 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// Returns the name of the connections, if nobody else's have the same.
+    pub(super) fn unique_name(&self) -> Option<&str> {
+        let name = self.options.get_application_name()?;
+        (name.starts_with(APPLICATION_PREFIX) && name.contains(APPLICATION_SUFFIX)).then_some(name)
+    }
+
     /// Connects. Waits for a server that starts or has no connections left, and for free descriptors.
     pub(super) async fn connect(&self) -> Result<PgConnection, StoreError> {
         self.connect_unless(|error| !is_temporary(error)).await.map_err(|error| self.failed(&error))
@@ -103,7 +113,10 @@ impl Server {
     pub(super) async fn busy(&self, executor: impl PgExecutor<'_>, id: &SessionId) -> StoreError {
         let holder = sqlx::query_scalar::<_, Option<String>>(HOLDER).bind(id.as_str());
         let holder = holder.fetch_optional(executor).await.ok().flatten().flatten();
-        let holder = holder.map(|name| name.strip_prefix(APPLICATION_PREFIX).unwrap_or(&name).to_owned());
+        let holder = holder.map(|name| {
+            let (name, _) = name.rsplit_once(APPLICATION_SUFFIX).unwrap_or((&name, ""));
+            name.strip_prefix(APPLICATION_PREFIX).unwrap_or(name).to_owned()
+        });
         StoreError::Busy { id: id.clone(), holder: holder.filter(|name| !name.is_empty()) }
     }
 
@@ -156,6 +169,14 @@ impl Server {
             _ => StoreError::Failed { message: format!("`{address}`: {}", database.message()) },
         }
     }
+}
+
+/// Returns a new name for the connections of a process.
+pub(super) fn application_name(holder: &str) -> String {
+    let unique = format!("{APPLICATION_SUFFIX}{:08x}", RandomState::new().hash_one(holder) >> 32);
+    let most = MAX_APPLICATION_NAME - unique.len();
+    let name: String = format!("{APPLICATION_PREFIX}{holder}").chars().filter(char::is_ascii).take(most).collect();
+    name + &unique
 }
 
 pub(super) async fn configure(connection: &mut PgConnection) -> Result<(), sqlx::Error> {

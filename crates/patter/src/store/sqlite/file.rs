@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The version of the tables, in the file header.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// The application id in the file header: "Patr".
 const APPLICATION: i64 = 0x5061_7472;
 /// How long to wait for another process that writes.
@@ -38,9 +38,12 @@ const IGNORED_FOLDER: &str = ".patter";
 /// The endings of the files that make up the database: the file itself, its write-ahead log, and the index of that.
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
+/// What leads from a version to the next one. The first creates the tables.
+const STEPS: [&str; VERSION as usize] = [SESSIONS, WORK];
+
 /// A row is stored in the index of its key, so that an append writes few pages. Older files have tables with a key beside
 /// the rows, which works the same way.
-const TABLES: &str = "
+const SESSIONS: &str = "
     CREATE TABLE sessions (
         id TEXT PRIMARY KEY NOT NULL,
         agent TEXT NOT NULL,
@@ -60,6 +63,33 @@ const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
     PRAGMA application_id = 0x50617472;
     PRAGMA user_version = 1;
+";
+
+const WORK: &str = "
+    CREATE TABLE workers (
+        id TEXT PRIMARY KEY NOT NULL,
+        about TEXT NOT NULL,
+        started_ms INTEGER NOT NULL,
+        seen_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE work (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        key TEXT NOT NULL UNIQUE,
+        session TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        task TEXT NOT NULL,
+        state TEXT NOT NULL,
+        due_ms INTEGER NOT NULL,
+        created_ms INTEGER NOT NULL,
+        changed_ms INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        worker TEXT,
+        reason TEXT
+    ) STRICT;
+    CREATE INDEX work_by_session ON work (session);
+    CREATE INDEX work_by_due ON work (state, due_ms);
+    PRAGMA user_version = 2;
 ";
 
 /// A SQLite file.
@@ -112,29 +142,53 @@ impl SqliteFile {
         Ok(connection)
     }
 
-    /// Creates the tables if the file is empty. Refuses a file that is not a session store, without changing it.
+    /// Creates the tables if the file is empty, and brings those of an older version up to date. Refuses a file that is not a
+    /// session store, without changing it.
     fn prepare(&self, connection: &Connection) -> Result<(), StoreError> {
-        let failed = |error: rusqlite::Error| self.failed(&error);
-        let (is_ready, is_wal) = self.head(connection)?;
-        if !is_wal {
-            match use_write_ahead_log(connection).map_err(failed) {
-                // A store that cannot be written can still be read.
-                Err(_) if is_ready => {}
-                switched => switched?,
-            }
+        let (version, is_wal) = self.head(connection)?;
+        match self.bring_up_to_date(connection, version, is_wal) {
+            // A store that cannot be written can still be read.
+            Err(_) if version > 0 && connection.is_readonly(c"main").unwrap_or(false) => Ok(()),
+            prepared => prepared,
         }
-        if !is_ready {
-            connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-            if !self.head(connection)?.0 {
-                connection.execute_batch(TABLES).map_err(failed)?;
-            }
-            connection.execute_batch("COMMIT").map_err(failed)?;
-        }
-        Ok(())
     }
 
-    /// Returns whether the file has the tables, and whether it uses a write-ahead log. Fails if it has other content.
-    fn head(&self, connection: &Connection) -> Result<(bool, bool), StoreError> {
+    fn bring_up_to_date(&self, connection: &Connection, version: i64, is_wal: bool) -> Result<(), StoreError> {
+        let failed = |error: rusqlite::Error| self.failed(&error);
+        if !is_wal {
+            use_write_ahead_log(connection).map_err(failed)?;
+        }
+        if version == VERSION {
+            return Ok(());
+        }
+        if version > 0 {
+            self.back_up(version)?;
+        }
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+        // Another process may have been faster.
+        let (version, _) = self.head(connection)?;
+        for step in STEPS.iter().skip(usize::try_from(version).unwrap_or_default()) {
+            connection.execute_batch(step).map_err(failed)?;
+        }
+        connection.execute_batch("COMMIT").map_err(failed)
+    }
+
+    /// Copies the file before its tables change, unless there is a copy.
+    fn back_up(&self, version: i64) -> Result<(), StoreError> {
+        let path = self.path_with(&format!(".version-{version}"));
+        match self.copy_to(&path) {
+            // Another process makes it, or an earlier attempt did.
+            Err(_) if path.exists() => Ok(()),
+            copied => {
+                tracing::info!(path = %path.display(), "the session store was copied before it is brought up to date");
+                copied
+            }
+        }
+    }
+
+    /// Returns the version of the tables, 0 if there are none, and whether the file uses a write-ahead log. Fails if it has
+    /// other content.
+    fn head(&self, connection: &Connection) -> Result<(i64, bool), StoreError> {
         const HEAD: &str = "SELECT (SELECT application_id FROM pragma_application_id), \
                             (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema), \
                             (SELECT journal_mode FROM pragma_journal_mode)";
@@ -142,11 +196,11 @@ impl SqliteFile {
         let (application, version, tables, mode): (i64, i64, i64, String) =
             head.map_err(|error| self.failed(&error))?;
         match (application, version, tables) {
-            (APPLICATION, VERSION, _) => Ok((true, mode == "wal")),
+            (APPLICATION, 1..=VERSION, _) => Ok((version, mode == "wal")),
             (APPLICATION, version, _) if version > VERSION => {
                 Err(self.unusable("was created by a newer version of Patter", "update Patter, or use another file"))
             }
-            (_, _, 0) => Ok((false, mode == "wal")),
+            (_, _, 0) => Ok((0, mode == "wal")),
             _ => Err(self.unusable("is not a Patter database", "use another file; this one was not changed")),
         }
     }

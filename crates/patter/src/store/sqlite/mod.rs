@@ -1,6 +1,7 @@
 //! Sessions in a SQLite file.
 
 mod file;
+mod queue;
 mod readers;
 mod statements;
 mod writer;
@@ -17,11 +18,12 @@ use super::limit::with_timeout;
 use super::lock_file::{LockFile, LockFiles};
 use super::row::{SummaryRow, check_entries, session_ids, stored_session, summaries, summary_columns, to_i64, usage};
 use super::session::{NewSession, SessionState, SessionSummary, StoredSession};
+use super::work::WorkQueue;
 use crate::tool::BoxFuture;
 use rusqlite::{OptionalExtension, Row};
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 /// A session store in a SQLite file.
 ///
@@ -31,6 +33,8 @@ pub(super) struct SqliteStore {
     locks: LockFiles,
     readers: Readers,
     writer: Arc<SyncedWriter>,
+    /// Wakes those who wait for work.
+    wakeups: Notify,
 }
 
 struct SqliteClaim {
@@ -56,7 +60,7 @@ impl SqliteStore {
             let (file, writer) = open.await.unwrap_or_else(|error| Err(join_error(&error)))?;
             let readers = Readers::new(file.clone());
             let writer = Arc::new(SyncedWriter { file: file.clone(), writer, synced: Mutex::new(0) });
-            Ok(Self { file, locks: LockFiles::default(), readers, writer })
+            Ok(Self { file, locks: LockFiles::default(), readers, writer, wakeups: Notify::new() })
         })
         .await
     }
@@ -75,6 +79,13 @@ impl SqliteStore {
         Ok(entries.await?.and_then(|entries| u64::try_from(entries).ok()))
     }
 
+    /// Waits until all changes survive a power cut, also those that were not made by the thread that writes.
+    async fn sync_file(&self) -> Result<(), StoreError> {
+        let file = self.file.clone();
+        let sync = tokio::task::spawn_blocking(move || file.sync_log());
+        sync.await.unwrap_or_else(|error| Err(join_error(&error)))
+    }
+
     /// Locks a session to create it.
     async fn lock_new(&self, id: &SessionId) -> Result<LockFile, StoreError> {
         match self.file.try_lock(&self.locks, id).await {
@@ -88,6 +99,10 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn queue(&self) -> Option<&dyn WorkQueue> {
+        Some(self)
+    }
+
     fn create<'a>(&'a self, new: NewSession, now_ms: u64) -> BoxFuture<'a, Result<Box<dyn Claim>, StoreError>> {
         Box::pin(with_timeout(async move {
             check_entries(&new.entries)?;

@@ -13,19 +13,20 @@ macro_rules! suite {
         mod sqlite {
             $(#[tokio::test]
             async fn $case() {
-                super::$case(&super::TestStore::sqlite()).await;
+                super::$case(&crate::store::TestStore::sqlite()).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $case() {
-                if let Some(test_store) = super::TestStore::postgres().await {
+                if let Some(test_store) = crate::store::TestStore::postgres().await {
                     super::$case(&test_store).await;
                 }
             })*
         }
     };
 }
+pub(super) use suite;
 
 suite! {
     entries_are_ordered_and_visible_to_others,

@@ -7,6 +7,7 @@ mod postgres;
 mod processes;
 mod properties;
 mod proxy;
+mod queue;
 mod server;
 mod sqlite;
 

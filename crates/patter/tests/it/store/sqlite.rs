@@ -94,10 +94,27 @@ async fn unusable_path_is_reported() {
 async fn newer_store_is_not_touched() {
     let test_store = TestStore::sqlite();
     drop(test_store.open().await.create(new("a"), 1).await.unwrap());
-    test_store.execute("PRAGMA user_version = 2").await;
+    test_store.execute("PRAGMA user_version = 99").await;
     let (message, hint) = open_error(file_path(&test_store)).await;
     assert_eq!(message, "the session store `FILE` was created by a newer version of Patter");
     assert_eq!(hint.unwrap(), "update Patter, or use another file");
+}
+
+#[tokio::test]
+async fn an_older_store_is_copied_and_brought_up_to_date() {
+    let test_store = TestStore::sqlite();
+    append(&mut test_store.open().await.create(new("a"), 1).await.unwrap(), &texts(["1"])).await;
+    test_store.execute("DROP TABLE work; DROP TABLE workers; PRAGMA user_version = 1").await;
+    let copy = file_path(&test_store).with_extension("db.version-1");
+    assert!(!copy.exists());
+    for _ in 0..2 {
+        let store = test_store.open().await;
+        assert_eq!(store.read(&id("a")).await.unwrap().entries, ["1"]);
+        assert!(store.queue().unwrap().workers().await.unwrap().is_empty());
+    }
+    let copied = rusqlite::Connection::open(copy).unwrap();
+    assert_eq!(copied.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    assert_eq!(copied.query_row("SELECT entry FROM entries", [], |row| row.get::<_, String>(0)).unwrap(), "1");
 }
 
 #[tokio::test]

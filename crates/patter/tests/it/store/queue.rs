@@ -1,0 +1,276 @@
+//! The queue of work.
+
+use super::cases::suite;
+use super::{TestStore, id};
+use patter::store::{
+    NewWork, Settlement, Store, TakeRequest, Work, WorkChange, WorkFilter, WorkQueue, WorkState, WorkerInfo,
+    WorkerReport,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+suite! {
+    work_is_added_once,
+    work_of_a_session_is_done_in_order,
+    tenants_share_the_workers,
+    limits_apply_to_all_workers_together,
+    work_belongs_to_its_worker,
+    waiting_work_is_taken_when_due_or_answered,
+    work_of_a_worker_that_is_gone_is_put_back_and_parked_in_the_end,
+    work_that_is_handed_over_has_not_failed,
+    many_workers_take_everything_once,
+    workers_are_woken,
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn new(key: &str, session: &str, tenant: &str) -> NewWork {
+    NewWork {
+        key: key.to_owned(),
+        session: id(session),
+        agent: "greeter".to_owned(),
+        tenant: tenant.to_owned(),
+        task: r#"{"message":"Hello"}"#.to_owned(),
+        worker: None,
+    }
+}
+
+fn request(worker: &str, limit: usize) -> TakeRequest {
+    let agents = BTreeMap::from([("greeter".to_owned(), None)]);
+    TakeRequest { worker: worker.to_owned(), agents, limit, ..TakeRequest::default() }
+}
+
+fn report(worker: &str, timeout: Duration) -> WorkerReport {
+    let about = WorkerInfo { name: format!("process of {worker}"), ..WorkerInfo::new(4) };
+    WorkerReport { worker: worker.to_owned(), about, timeout, max_attempts: 3 }
+}
+
+fn queue(store: &Arc<dyn Store>) -> &dyn WorkQueue {
+    store.queue().unwrap()
+}
+
+fn keys(work: &[Work]) -> Vec<&str> {
+    work.iter().map(|work| work.key.as_str()).collect()
+}
+
+async fn list(queue: &dyn WorkQueue) -> Vec<Work> {
+    queue.list(&WorkFilter::default(), 100).await.unwrap()
+}
+
+async fn work_is_added_once(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    assert!(queue.add(new("a", "s", "ada")).await.unwrap());
+    assert!(!queue.add(new("a", "t", "bob")).await.unwrap());
+    let work = list(queue).await;
+    assert_eq!(keys(&work), ["a"]);
+    assert_eq!((work[0].session.as_str(), work[0].tenant.as_str(), work[0].attempts), ("s", "ada", 0));
+    assert_eq!((work[0].state, work[0].task.as_str()), (WorkState::Queued, r#"{"message":"Hello"}"#));
+    let other = request("w", 9);
+    let agents = BTreeMap::from([("another".to_owned(), None)]);
+    assert!(queue.take(TakeRequest { agents, ..other }).await.unwrap().is_empty());
+    // Work that is performed at once belongs to its worker from the start.
+    assert!(queue.add(NewWork { worker: Some("w".to_owned()), ..new("b", "u", "ada") }).await.unwrap());
+    let filter = WorkFilter { state: Some(WorkState::Running), session: Some(id("u")) };
+    let work = queue.list(&filter, 9).await.unwrap();
+    assert_eq!((keys(&work), work[0].attempts, work[0].worker.as_deref()), (vec!["b"], 1, Some("w")));
+}
+
+async fn work_of_a_session_is_done_in_order(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    for (key, session) in [("a", "s"), ("b", "s"), ("c", "t")] {
+        queue.add(new(key, session, "ada")).await.unwrap();
+    }
+    let taken = queue.take(request("w", 9)).await.unwrap();
+    assert_eq!(keys(&taken), ["a", "c"]);
+    assert!(queue.take(request("w", 9)).await.unwrap().is_empty());
+    assert!(queue.settle(taken[0].id, "w", Settlement::Again(HOUR, "no answer".to_owned())).await.unwrap());
+    // What failed comes first, even if it is not due.
+    assert!(queue.take(request("w", 9)).await.unwrap().is_empty());
+    assert_eq!(list(queue).await[2].reason.as_deref(), Some("no answer"));
+    assert!(queue.change(taken[0].id, WorkChange::Retry).await.unwrap());
+    let taken = queue.take(request("w", 9)).await.unwrap();
+    assert_eq!((keys(&taken), taken[0].attempts), (vec!["a"], 1));
+    assert!(queue.settle(taken[0].id, "w", Settlement::Done).await.unwrap());
+    assert_eq!(keys(&queue.take(request("w", 9)).await.unwrap()), ["b"]);
+}
+
+async fn tenants_share_the_workers(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    for number in 0..6 {
+        queue.add(new(&format!("a{number}"), &format!("a{number}"), "ada")).await.unwrap();
+    }
+    queue.add(new("b", "b", "bob")).await.unwrap();
+    queue.add(new("c", "c", "cleo")).await.unwrap();
+    let mut first = keys(&queue.take(request("w", 3)).await.unwrap()).join(" ");
+    assert!(
+        ["a0 b c", "a0 c b"].contains(&{
+            first = sorted(&first);
+            first.as_str()
+        }),
+        "{first}"
+    );
+    assert_eq!(keys(&queue.take(request("w", 2)).await.unwrap()), ["a1", "a2"]);
+}
+
+fn sorted(text: &str) -> String {
+    let mut words: Vec<_> = text.split(' ').collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
+async fn limits_apply_to_all_workers_together(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    for number in 0..6 {
+        let tenant = if number < 4 { "ada" } else { "bob" };
+        queue.add(new(&format!("{number}"), &format!("s{number}"), tenant)).await.unwrap();
+    }
+    let agents = BTreeMap::from([("greeter".to_owned(), Some(4))]);
+    let tenants = BTreeMap::from([("ada".to_owned(), 1)]);
+    let limited = |worker: &str| TakeRequest { agents: agents.clone(), tenants: tenants.clone(), ..request(worker, 9) };
+    let first = queue.take(limited("v")).await.unwrap();
+    let second = queue.take(limited("w")).await.unwrap();
+    let ada = first.iter().chain(&second).filter(|work| work.tenant == "ada").count();
+    assert_eq!(ada, 1);
+    assert!(first.len() + second.len() <= 4);
+    let done = first.iter().find(|work| work.tenant == "ada").unwrap();
+    assert!(queue.settle(done.id, "v", Settlement::Done).await.unwrap());
+    let third = queue.take(limited("w")).await.unwrap();
+    assert_eq!(third.iter().filter(|work| work.tenant == "ada").count(), 1);
+}
+
+async fn work_belongs_to_its_worker(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    queue.add(new("a", "s", "ada")).await.unwrap();
+    let taken = queue.take(request("v", 1)).await.unwrap();
+    assert!(!queue.settle(taken[0].id, "w", Settlement::Done).await.unwrap());
+    assert!(!queue.change(taken[0].id, WorkChange::Remove).await.unwrap());
+    assert!(queue.settle(taken[0].id, "v", Settlement::Parked("it is broken".to_owned())).await.unwrap());
+    assert!(!queue.settle(taken[0].id, "v", Settlement::Done).await.unwrap());
+    let work = list(queue).await;
+    assert_eq!((work[0].state, work[0].reason.as_deref()), (WorkState::Parked, Some("it is broken")));
+    assert!(queue.take(request("v", 1)).await.unwrap().is_empty());
+    assert!(queue.change(taken[0].id, WorkChange::Remove).await.unwrap());
+    assert!(list(queue).await.is_empty());
+}
+
+async fn waiting_work_is_taken_when_due_or_answered(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    queue.add(new("a", "s", "ada")).await.unwrap();
+    for _ in 0..5 {
+        let due = TakeRequest { session: Some(id("s")), ..request("w", 1) };
+        let taken = queue.take(due).await.unwrap();
+        // Waiting is not a failure, however often it happens.
+        assert_eq!((taken.len(), taken[0].attempts), (1, 1));
+        assert!(queue.settle(taken[0].id, "w", Settlement::Waiting(HOUR)).await.unwrap());
+        assert!(queue.take(request("w", 1)).await.unwrap().is_empty());
+    }
+    let other = TakeRequest { session: Some(id("t")), ..request("w", 1) };
+    assert!(queue.take(other).await.unwrap().is_empty());
+    let taken = queue.take(TakeRequest { session: Some(id("s")), ..request("w", 1) }).await.unwrap();
+    assert!(queue.settle(taken[0].id, "w", Settlement::Waiting(Duration::ZERO)).await.unwrap());
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(queue.take(request("w", 1)).await.unwrap().len(), 1);
+}
+
+async fn work_of_a_worker_that_is_gone_is_put_back_and_parked_in_the_end(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    queue.add(new("a", "s", "ada")).await.unwrap();
+    for attempt in 1..=3 {
+        let worker = format!("v{attempt}");
+        let theirs = test_store.open().await;
+        let theirs = theirs.queue().unwrap();
+        theirs.report(report(&worker, HOUR)).await.unwrap();
+        let taken = theirs.take(request(&worker, 1)).await.unwrap();
+        assert_eq!((taken.len(), taken[0].attempts), (1, attempt));
+        queue.report(report("w", HOUR)).await.unwrap();
+        assert_eq!(list(queue).await[0].state, WorkState::Running);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        queue.report(report("w", Duration::from_millis(20))).await.unwrap();
+        // Their connections may have been ended.
+        let settled = theirs.settle(taken[0].id, &worker, Settlement::Done).await;
+        assert!(!settled.unwrap_or_default());
+        let names: Vec<_> = queue.workers().await.unwrap().into_iter().map(|worker| worker.about.name).collect();
+        assert_eq!(names, ["process of w"]);
+    }
+    let work = list(queue).await;
+    assert_eq!(work[0].state, WorkState::Parked);
+    assert_eq!(work[0].reason.as_deref(), Some("its worker stopped: v3"));
+}
+
+async fn work_that_is_handed_over_has_not_failed(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let queue = queue(&store);
+    queue.add(new("a", "s", "ada")).await.unwrap();
+    queue.report(report("v", HOUR)).await.unwrap();
+    for _ in 0..5 {
+        let taken = queue.take(request("v", 1)).await.unwrap();
+        assert!(queue.settle(taken[0].id, "v", Settlement::HandedOver).await.unwrap());
+        let taken = queue.take(request("v", 1)).await.unwrap();
+        assert_eq!(taken[0].attempts, 1);
+        queue.leave("v").await.unwrap();
+        assert!(!queue.settle(taken[0].id, "v", Settlement::Done).await.unwrap());
+    }
+    assert!(queue.workers().await.unwrap().is_empty());
+    assert_eq!(list(queue).await[0].attempts, 0);
+}
+
+async fn many_workers_take_everything_once(test_store: &TestStore) {
+    const WORK: usize = 60;
+    const MOST: u32 = 3;
+    let store = test_store.open().await;
+    for number in 0..WORK {
+        let tenant = if number % 3 == 0 { "ada" } else { "bob" };
+        queue(&store).add(new(&format!("{number}"), &format!("s{number}"), tenant)).await.unwrap();
+    }
+    let workers = (0..3).map(|number| {
+        let location = test_store.location.clone();
+        tokio::spawn(async move {
+            let store = patter::store::open(&location).await.unwrap();
+            let queue = store.queue().unwrap();
+            let worker = format!("w{number}");
+            let agents = BTreeMap::from([("greeter".to_owned(), Some(MOST))]);
+            let mut done = Vec::new();
+            loop {
+                let taken = queue.take(TakeRequest { agents: agents.clone(), ..request(&worker, 4) }).await.unwrap();
+                let running = WorkFilter { state: Some(WorkState::Running), session: None };
+                assert!(queue.list(&running, 100).await.unwrap().len() <= MOST as usize);
+                for work in &taken {
+                    assert!(queue.settle(work.id, &worker, Settlement::Done).await.unwrap());
+                    done.push(work.key.clone());
+                }
+                if taken.is_empty() && queue.list(&WorkFilter::default(), 1).await.unwrap().is_empty() {
+                    return done;
+                }
+            }
+        })
+    });
+    let mut done = Vec::new();
+    for worker in workers.collect::<Vec<_>>() {
+        done.extend(worker.await.unwrap());
+    }
+    done.sort();
+    done.dedup();
+    assert_eq!(done.len(), WORK);
+}
+
+async fn workers_are_woken(test_store: &TestStore) {
+    let store = test_store.open().await;
+    let other = test_store.open().await;
+    // The first one connects.
+    let _ = tokio::time::timeout(Duration::from_millis(500), queue(&store).wait()).await;
+    let waiting = async { tokio::time::timeout(Duration::from_secs(20), queue(&store).wait()).await };
+    let adding = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        queue(&other).add(new("a", "s", "ada")).await.unwrap()
+    };
+    let (woken, _) = tokio::join!(waiting, adding);
+    woken.expect("nobody was woken");
+}
